@@ -1,0 +1,1 @@
+"""Grid Engine job scripts and GPU assignment; standard library only (not built yet)."""
