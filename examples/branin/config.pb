@@ -1,0 +1,12 @@
+# The original's first example: the Branin function on the unit square.
+# Its minimum is 0.397887.
+language: PYTHON
+name:     "branin"
+
+variable {
+  name: "X"
+  type: FLOAT
+  size: 2
+  min:  0
+  max:  1
+}

@@ -1,0 +1,37 @@
+"""Fully connected networks, trained by numpy here and by CUDA where there is a GPU.
+
+>>> import pycuda_nn as nn
+>>> train, valid, test = nn.split(nn.load_data("digits"), seed=0)
+>>> result = nn.train(nn.TrainConfig(hidden=(128,), epochs=10), train, valid)
+>>> nn.evaluate(result.model, test).error < 0.1
+True
+"""
+
+from pycuda_nn.backends.base import Metrics
+from pycuda_nn.checkpoint import load_model
+from pycuda_nn.config import TrainConfig
+from pycuda_nn.data.dataset import Dataset, concat
+from pycuda_nn.data.sources import load_data, load_splits
+from pycuda_nn.data.split import Splits, split
+from pycuda_nn.errors import PycudaNNError
+from pycuda_nn.history import EpochReport
+from pycuda_nn.model import Model, evaluate
+from pycuda_nn.training import TrainResult, train
+
+__all__ = [
+    "Dataset",
+    "EpochReport",
+    "Metrics",
+    "Model",
+    "PycudaNNError",
+    "Splits",
+    "TrainConfig",
+    "TrainResult",
+    "concat",
+    "evaluate",
+    "load_data",
+    "load_model",
+    "load_splits",
+    "split",
+    "train",
+]

@@ -1,0 +1,181 @@
+"""The settings of one training, checked when they are made."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pycuda_nn.errors import ConfigError, did_you_mean
+from pycuda_nn.network import ACTIVATIONS, LOSSES
+
+Problem = str | None
+_Check = Callable[[Any], Problem]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How to train one network; one wrong value or several raise one ConfigError naming all.
+
+    Attributes:
+        hidden: Width of each hidden layer; empty for a linear model.
+        activation: ``relu``, ``tanh`` or ``sigmoid``.
+        loss: ``auto`` (softmax for classes, squared for numbers), ``softmax``, ``logistic``
+            (two classes) or ``squared``.
+        dropout: Probability of dropping an output of a hidden layer, in steps of 1/65536.
+        l2: The loss grows by ``l2 / 2`` times the sum of the squared weights (not biases).
+        optimizer: ``sgd`` or ``adam``.
+        lr: Peak learning rate.
+        momentum, nesterov: Of ``sgd``; ``adam`` does not read them.
+        beta1, beta2, eps: Of ``adam``.
+        schedule: ``constant``, ``step`` or ``cosine``, after the warm-up.
+        warmup_epochs: Epochs (a fraction is allowed) of linear warm-up.
+        step_epochs, step_factor: ``step`` multiplies by the factor after so many epochs.
+        lr_min: Where ``cosine`` ends.
+        epochs, batch_size: The last minibatch of an epoch may be smaller.
+        patience: Stop after so many epochs without a better validation value and give back the
+            best weights; ``None`` trains all epochs and gives back the last.
+        monitor: The validation value that counts: ``loss`` or ``error``.
+        scale: ``standard`` (mean 0, deviation 1), ``unit`` (0 to 1) or ``none``; statistics of the
+            training rows only.
+        seed: Of weights, order and dropout, 0 to 2**63 - 1.
+    """
+
+    hidden: tuple[int, ...] = (128,)
+    activation: str = "relu"
+    loss: str = "auto"
+    dropout: float = 0.0
+    l2: float = 0.0
+    optimizer: str = "adam"
+    lr: float = 1e-3
+    momentum: float = 0.9
+    nesterov: bool = False
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    schedule: str = "constant"
+    warmup_epochs: float = 0.0
+    step_epochs: int = 10
+    step_factor: float = 0.1
+    lr_min: float = 0.0
+    epochs: int = 20
+    batch_size: int = 64
+    patience: int | None = None
+    monitor: str = "loss"
+    scale: str = "standard"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        widths: object = self.hidden
+        if isinstance(widths, list):  # from TOML and JSON
+            object.__setattr__(self, "hidden", tuple(widths))
+        problems = [
+            f"{name} = {getattr(self, name)!r}: {problem}"
+            for name, check in CHECKS.items()
+            if (problem := check(getattr(self, name)))
+        ]
+        if not problems and self.warmup_epochs > self.epochs:
+            problems.append(f"warmup_epochs = {self.warmup_epochs!r}: more than all epochs")
+        if not problems and self.lr_min > self.lr:
+            problems.append(f"lr_min = {self.lr_min!r}: more than lr = {self.lr!r}")
+        if problems:
+            raise ConfigError(f"{_count(problems)} in the settings:", problems=problems)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], source: str = "the settings") -> TrainConfig:
+        """Return the config of ``values``; an unknown key raises ConfigError with the nearest."""
+        unknown = [
+            f"unknown key '{key}'. {did_you_mean(key, CHECKS)}"
+            for key in values
+            if key not in CHECKS
+        ]
+        if unknown:
+            raise ConfigError(f"{_count(unknown)} in {source}:", problems=unknown)
+        return cls(**values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; ``hidden`` is a list."""
+        return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
+
+
+def _count(problems: list[str]) -> str:
+    return "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(low: float, high: float, text: str, *, open_low: bool = False) -> _Check:
+    def check(value: Any) -> Problem:
+        good = _is_number(value) and low <= value <= high and not (open_low and value == low)
+        return None if good else f"must be a number {text}"
+
+    return check
+
+
+def _integer(low: int, high: float = math.inf, text: str = "") -> _Check:
+    def check(value: Any) -> Problem:
+        good = _is_int(value) and low <= value <= high
+        return None if good else f"must be a whole number {text or f'of at least {low}'}"
+
+    return check
+
+
+def _choice(*names: str) -> _Check:
+    def check(value: Any) -> Problem:
+        if value in names:
+            return None
+        hint = did_you_mean(value, names) if isinstance(value, str) else ""
+        return f"must be one of {', '.join(names)}" + (f". {hint}" if "mean" in hint else "")
+
+    return check
+
+
+def _hidden(value: Any) -> Problem:
+    good = isinstance(value, tuple) and all(_is_int(width) and width >= 1 for width in value)
+    return None if good else "must be a list of widths of at least 1, e.g. [128, 64]"
+
+
+def _flag(value: Any) -> Problem:
+    return None if isinstance(value, bool) else "must be true or false"
+
+
+def _patience(value: Any) -> Problem:
+    good = value is None or (_is_int(value) and value >= 1)
+    return None if good else "must be a whole number of epochs of at least 1, or none"
+
+
+_NEAR_1 = 0.999999  # still below 1 in float32
+
+CHECKS: dict[str, _Check] = {
+    "hidden": _hidden,
+    "activation": _choice(*ACTIVATIONS),
+    "loss": _choice("auto", *LOSSES),
+    "dropout": _number(0.0, 0.99, "from 0 to 0.99"),
+    "l2": _number(0.0, math.inf, "of at least 0"),
+    "optimizer": _choice("sgd", "adam"),
+    "lr": _number(0.0, math.inf, "above 0", open_low=True),
+    "momentum": _number(0.0, _NEAR_1, "from 0 to 0.999999"),
+    "nesterov": _flag,
+    "beta1": _number(0.0, _NEAR_1, "from 0 to 0.999999"),
+    "beta2": _number(0.0, _NEAR_1, "from 0 to 0.999999"),
+    "eps": _number(0.0, math.inf, "above 0", open_low=True),
+    "schedule": _choice("constant", "step", "cosine"),
+    "warmup_epochs": _number(0.0, math.inf, "of at least 0"),
+    "step_epochs": _integer(1),
+    "step_factor": _number(0.0, 1.0, "above 0, at most 1", open_low=True),
+    "lr_min": _number(0.0, math.inf, "of at least 0"),
+    "epochs": _integer(1),
+    "batch_size": _integer(1),
+    "patience": _patience,
+    "monitor": _choice("loss", "error"),
+    "scale": _choice("none", "standard", "unit"),
+    "seed": _integer(0, 2**63 - 1, "from 0 to 2**63 - 1"),
+}

@@ -1,0 +1,1 @@
+"""Data: reading it, checking it, splitting it, scaling it."""

@@ -1,0 +1,207 @@
+"""Rows to train on: checked once, then trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pycuda_nn.errors import DataError, did_you_mean
+
+Array = npt.NDArray[Any]
+Label = str | int | float
+
+TASKS = ("auto", "classify", "regress")
+_CHUNK_ROWS = 8192  # checks and copies walk a mapped file in pieces of this many rows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """Features and targets; make one with :meth:`from_arrays`, which checks them.
+
+    Attributes:
+        x: float32, C-contiguous, shape (n, d).
+        y: int32 class numbers, shape (n,), or float32 targets, shape (n, k).
+        classes: The label of each class number, sorted; ``None`` for regression.
+        columns: Names of the features, where the source has them.
+        name: Where the rows come from, for messages.
+    """
+
+    x: Array
+    y: Array
+    classes: tuple[Label, ...] | None
+    columns: tuple[str, ...] | None = None
+    name: str = "data"
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: Array,
+        y: Array,
+        *,
+        task: str = "auto",
+        columns: Sequence[str] | None = None,
+        name: str = "data",
+        classes: tuple[Label, ...] | None = None,
+    ) -> Dataset:
+        """Check and convert arrays of any numeric type.
+
+        Args:
+            x: Shape (n, ...); all but the first axis are flattened.
+            y: Labels (whole numbers, booleans, text), shape (n,), or real targets, (n,) or (n, k).
+            task: ``classify``, ``regress``, or ``auto``: real targets regress, others classify.
+            columns: Names of the features.
+            name: Where the rows come from, for messages.
+            classes: The known labels; another label is an error. Else they are found in ``y``.
+
+        Raises:
+            DataError: Nothing to train on, a shape that does not fit, a NaN or an infinity.
+        """
+        features = check_features(x, name=name, columns=columns)
+        targets = np.asarray(y)
+        if len(targets) != len(features):
+            raise DataError(
+                f"{name}: {len(features)} rows of features but {len(targets)} of labels",
+                "Give one label for each row.",
+            )
+        names = None if columns is None else tuple(columns)
+        if classes is None and _task_of(targets, task, name) == "regress":
+            real = _check_targets(targets, name)
+            return cls(x=features, y=real, classes=None, columns=names, name=name)
+        numbers, found = _class_numbers(targets, classes, name)
+        return cls(x=features, y=numbers, classes=found, columns=names, name=name)
+
+    def take(self, rows: npt.NDArray[np.intp], name: str) -> Dataset:
+        """Return a copy of ``rows`` in memory, under another name."""
+        return replace(self, x=self.x[rows], y=self.y[rows], name=name)
+
+
+def concat(*parts: Dataset) -> Dataset:
+    """Return the rows of all ``parts`` in order, e.g. train and validation for a last training."""
+    if not parts:
+        raise DataError("concat: no data", "Give at least one dataset.")
+    first = parts[0]
+    for part in parts[1:]:
+        if part.x.shape[1] != first.x.shape[1] or part.classes != first.classes:
+            raise DataError(
+                f"concat: {first.name} and {part.name} differ in columns or classes",
+                "Join parts of one split.",
+            )
+    x = np.concatenate([part.x for part in parts])
+    y = np.concatenate([part.y for part in parts])
+    return replace(first, x=x, y=y, name=" + ".join(part.name for part in parts))
+
+
+def check_features(x: Array, *, name: str, columns: Sequence[str] | None = None) -> Array:
+    """Return ``x`` as float32 rows; a float32 array or map that fits is not copied."""
+    x = x if isinstance(x, np.ndarray) else np.asarray(x)
+    if x.dtype.kind not in "fiub":
+        raise DataError(f"{name}: features of type {x.dtype}, not numbers", "Convert the columns.")
+    if x.ndim < 2:
+        raise DataError(
+            f"{name}: features have the shape {x.shape}", "Give (rows, columns), one row a sample."
+        )
+    if x.shape[0] == 0 or x.size == 0:
+        raise DataError(f"{name}: empty, shape {x.shape}", "Give at least one row and one column.")
+    flat = x.reshape(len(x), -1)
+    with np.errstate(over="ignore"):
+        features = np.ascontiguousarray(flat, dtype=np.float32)
+    _check_finite(features, name=name, columns=columns)
+    return features
+
+
+def _check_finite(x: Array, *, name: str, columns: Sequence[str] | None) -> None:
+    bad, first = 0, None
+    for start in range(0, len(x), _CHUNK_ROWS):
+        chunk = x[start : start + _CHUNK_ROWS]
+        wrong = ~np.isfinite(chunk)
+        count = int(np.count_nonzero(wrong))
+        if count and first is None:
+            row, column = (int(i) for i in np.argwhere(wrong)[0])
+            first = (start + row, column, chunk[row, column])
+        bad += count
+    if first is None:
+        return
+    row, column, value = first
+    label = f"column {column}" if columns is None else f"column '{columns[column]}'"
+    values = "1 value is" if bad == 1 else f"{bad} values are"
+    raise DataError(
+        f"{name}: {values} not a finite float32; the first is {value} in row {row}, {label} "
+        "(counted from 0)",
+        "Drop or fill these rows before training.",
+    )
+
+
+def _task_of(y: Array, task: str, name: str) -> str:
+    if task not in TASKS:
+        raise DataError(f"unknown task '{task}'", did_you_mean(task, TASKS))
+    if task != "auto":
+        return task
+    if y.dtype.kind == "f" or (y.ndim == 2 and y.shape[1] > 1):
+        return "regress"
+    if y.dtype.kind in "iubUSO":
+        return "classify"
+    raise DataError(f"{name}: labels of type {y.dtype}", "Give numbers or text.")
+
+
+def _check_targets(y: Array, name: str) -> Array:
+    if y.dtype.kind not in "fiub":
+        raise DataError(
+            f"{name}: targets of type {y.dtype}, not numbers", "Use task 'classify' for labels."
+        )
+    if y.ndim not in (1, 2) or y.size == 0:
+        raise DataError(f"{name}: targets have the shape {y.shape}", "Give (n,) or (n, k).")
+    with np.errstate(over="ignore"):
+        real = np.ascontiguousarray(y.reshape(len(y), -1), dtype=np.float32)
+    _check_finite(real, name=f"{name}: targets", columns=None)
+    return real
+
+
+def _class_numbers(
+    y: Array, classes: tuple[Label, ...] | None, name: str
+) -> tuple[Array, tuple[Label, ...]]:
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise DataError(
+            f"{name}: labels have the shape {y.shape}",
+            "Give one label a row, shape (n,); one-hot rows: y.argmax(axis=1).",
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise DataError(f"{name}: a label is not a finite number", "Drop these rows.")
+    try:
+        values, numbers = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise DataError(f"{name}: labels of mixed types", "Use one type for all.") from error
+    found = tuple(_plain(value) for value in values)
+    if classes is None:
+        if len(found) < 2:
+            raise DataError(f"{name}: all labels are {found[0]!r}", "Give at least two classes.")
+        return numbers.astype(np.int32), found
+    lookup = {label: i for i, label in enumerate(classes)}
+    unknown = [label for label in found if label not in lookup]
+    if unknown:
+        row = int(np.flatnonzero(numbers == found.index(unknown[0]))[0])
+        raise DataError(
+            f"{name}: unknown label {unknown[0]!r} in row {row} (counted from 0)"
+            + (f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""),
+            f"Known labels: {', '.join(map(repr, classes[:20]))}{', ...' * (len(classes) > 20)}",
+        )
+    table = np.array([lookup[label] for label in found], dtype=np.int32)
+    return table[numbers], classes
+
+
+def _plain(value: Any) -> Label:
+    """Return a plain Python value: class labels go into JSON."""
+    if isinstance(value, np.bool_ | bool):
+        return int(value)
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, bytes):
+        return plain.decode("utf-8", "replace")
+    return plain if isinstance(plain, str | int | float) else str(plain)

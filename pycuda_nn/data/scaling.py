@@ -1,0 +1,63 @@
+"""Scaling of the features: statistics of the training rows, applied to all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+_CHUNK_ROWS = 8192  # keeps the float64 copy of a piece in the cache
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scaler:
+    """``(x - shift) * factor`` per column; both float32, shape (d,)."""
+
+    shift: Array
+    factor: Array
+
+    @classmethod
+    def fit(cls, x: Array, kind: str) -> Scaler | None:
+        """Return the scaler of ``kind`` (``none``, ``standard``, ``unit``) for these rows.
+
+        A column with one value only is shifted to 0 and not stretched.
+        """
+        if kind == "none":
+            return None
+        if kind == "unit":
+            low, high = x.min(axis=0), x.max(axis=0)
+            return cls(shift=low, factor=_inverse(high.astype(np.float64) - low))
+        mean = _chunked_mean(x, np.zeros(x.shape[1]), power=1)
+        deviation = np.sqrt(_chunked_mean(x, mean, power=2))
+        # Rounding leaves a constant column a deviation near 0 that must not become a factor.
+        deviation[deviation <= 1e-6 * np.abs(mean)] = 0.0
+        return cls(shift=mean.astype(np.float32), factor=_inverse(deviation))
+
+    def apply(self, x: Array) -> Array:
+        """Return scaled rows, a new float32 array."""
+        out: Array = np.subtract(x, self.shift, dtype=np.float32)
+        out *= self.factor
+        return out
+
+
+def scaled(x: Array, scaler: Scaler | None) -> Array:
+    """Return ``x`` itself without a scaler."""
+    return x if scaler is None else scaler.apply(x)
+
+
+def _inverse(width: Array) -> Array:
+    safe = np.where(width > 0, width, 1.0)
+    factor: Array = (1.0 / safe).astype(np.float32)
+    return factor
+
+
+def _chunked_mean(x: Array, center: Array, *, power: int) -> Array:
+    total = np.zeros(x.shape[1], dtype=np.float64)
+    for start in range(0, len(x), _CHUNK_ROWS):
+        chunk = x[start : start + _CHUNK_ROWS].astype(np.float64)
+        chunk -= center
+        total += (chunk * chunk if power == 2 else chunk).sum(axis=0)
+    return total / len(x)

@@ -1,0 +1,231 @@
+"""CSV and Parquet tables as columns: names, features, and one target column."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pycuda_nn.errors import DataError, MissingExtra, did_you_mean
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table:
+    """A table split into features and target; ``y`` is ``None`` where no target was asked for."""
+
+    x: Array
+    y: Array | None
+    columns: tuple[str, ...]
+
+
+def read_csv(
+    path: Path, *, target: str | None, labelled: bool, wanted: Sequence[str] | None = None
+) -> Table:
+    """Read a comma-separated UTF-8 file, with or without a line of names.
+
+    Args:
+        path: The file.
+        target: Name or number of the target column; default: the last.
+        labelled: Whether there is a target column.
+        wanted: Feature columns to take by name, in this order; default: all but the target.
+
+    Raises:
+        DataError: Names the line (from 1) of the first row that is ragged or not numeric.
+    """
+    text = _read_text(path)
+    names, has_header = _header(text, path)
+    goal = _target_index(names, target, path) if labelled else None
+    usecols = _feature_columns(names, goal, wanted if has_header else None, path)
+    body = io.StringIO(text)
+    if has_header:
+        _skip_first_row(body)
+    start = body.tell()
+    try:
+        x = _load(body, usecols, np.float32)
+        body.seek(start)
+        y = None if goal is None else _labels(_load(body, [goal], str)[:, 0])
+    except ValueError as error:
+        raise _locate(text, len(names), usecols, path, error) from error
+    return Table(x=x, y=y, columns=tuple(names[i] for i in usecols))
+
+
+def read_parquet(
+    path: Path, *, target: str | None, labelled: bool, wanted: Sequence[str] | None = None
+) -> Table:
+    """Read a Parquet file; arguments as in :func:`read_csv`."""
+    try:
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+        lib: Any = importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "data", f"Reading {path.name}") from error
+    try:
+        table = parquet.read_table(path)
+    except (lib.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: not a readable Parquet file: {reason}") from error
+    names: list[str] = list(table.column_names)
+    goal = _target_index(names, target, path) if labelled else None
+    chosen = _feature_columns(names, goal, wanted, path)
+    if table.num_rows == 0 or not chosen:
+        raise DataError(f"{path}: no rows or no features", "Give at least one row and one column.")
+    x = np.empty((table.num_rows, len(chosen)), dtype=np.float32)
+    for place, index in enumerate(chosen):
+        x[:, place] = _numeric_column(_whole(table, index, path), names[index], path)
+    y = None if goal is None else _labels_of(_whole(table, goal, path), names[goal], path)
+    return Table(x=x, y=y, columns=tuple(names[i] for i in chosen))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}: not UTF-8 text (byte {error.start})", "Save the file as UTF-8 CSV."
+        ) from error
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line number of its end, cells) of every row that is not blank."""
+    reader = csv.reader(io.StringIO(text))
+    for row in reader:
+        if row:
+            yield reader.line_num, row
+
+
+def _skip_first_row(body: io.StringIO) -> None:
+    for line in iter(body.readline, ""):
+        if line.strip():
+            return
+
+
+def _header(text: str, path: Path) -> tuple[list[str], bool]:
+    """Return the column names and whether the first row holds them.
+
+    It does when none of its cells is a number, or when a cell that is text there stands above a
+    number in the second row.
+    """
+    rows = _rows(text)
+    first = next(rows, (0, []))[1]
+    second = next(rows, (0, []))[1]
+    if not first:
+        raise DataError(f"{path}: empty file", "Give at least one row of data.")
+    words = [not _is_float(cell) for cell in first]
+    above = any(w and _is_float(c) for w, c in zip(words, second, strict=False))
+    if not (all(words) or above):
+        return [f"c{i}" for i in range(len(first))], False
+    if not second:
+        raise DataError(f"{path}: only a line of names, no rows", "Give at least one row of data.")
+    names = [cell.strip() for cell in first]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{path}: column '{twice[0]}' is named twice", "Give each its own name.")
+    return names, True
+
+
+def _is_float(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _target_index(names: Sequence[str], target: str | None, path: Path) -> int:
+    if target is None:
+        return len(names) - 1
+    if target in names:
+        return list(names).index(target)
+    if target.lstrip("-").isdigit() and -len(names) <= int(target) < len(names):
+        return int(target) % len(names)
+    raise DataError(f"{path}: no column '{target}'", did_you_mean(target, names))
+
+
+def _feature_columns(
+    names: Sequence[str], goal: int | None, wanted: Sequence[str] | None, path: Path
+) -> list[int]:
+    if wanted is None:
+        columns = [i for i in range(len(names)) if i != goal]
+        if not columns:
+            raise DataError(f"{path}: no feature columns", "Give features and a target.")
+        return columns
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise DataError(
+            f"{path}: {len(missing)} of {len(wanted)} columns are missing, first '{missing[0]}'",
+            "Give the columns that the model was trained on.",
+        )
+    return [list(names).index(name) for name in wanted]
+
+
+def _load(body: io.StringIO, usecols: Sequence[int], dtype: type) -> Array:
+    kwargs: dict[str, Any] = {"delimiter": ",", "quotechar": '"', "comments": None, "ndmin": 2}
+    return np.loadtxt(body, dtype=dtype, usecols=usecols, **kwargs)
+
+
+def _labels(cells: Array) -> Array:
+    """Return text labels as whole numbers, else as real numbers, else as text."""
+    stripped = np.char.strip(cells)
+    for kind in (np.int64, np.float64):
+        try:
+            return stripped.astype(kind)
+        except (ValueError, OverflowError):
+            continue
+    return stripped
+
+
+def _locate(
+    text: str, width: int, usecols: Sequence[int], path: Path, error: ValueError
+) -> DataError:
+    """Return an error with the line and the cell that a fast reader tripped over."""
+    for number, (line, row) in enumerate(_rows(text)):
+        if len(row) != width:
+            return DataError(
+                f"{path}, line {line}: {len(row)} cells, but the first line has {width}",
+                "Give every row the same number of cells.",
+            )
+        bad = [i for i in usecols if number > 0 and not _is_float(row[i])]
+        if bad:
+            return DataError(
+                f"{path}, line {line}: '{row[bad[0]]}' in column {bad[0] + 1} is not a number",
+                "Features must be numbers; name the label column with --target.",
+            )
+    return DataError(f"{path}: not a readable CSV: {error}")
+
+
+def _whole(table: Any, index: int, path: Path) -> Any:
+    column = table.column(index).combine_chunks()
+    if column.null_count:
+        name = table.column_names[index]
+        raise DataError(
+            f"{path}: column '{name}' has {column.null_count} missing values",
+            "Drop or fill these rows before training.",
+        )
+    return column
+
+
+def _numeric_column(column: Any, name: str, path: Path) -> Array:
+    values: Array = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind not in "fiub":
+        raise DataError(
+            f"{path}: column '{name}' of type {column.type} is not numeric",
+            "Features must be numbers; name the label column with --target.",
+        )
+    return values
+
+
+def _labels_of(column: Any, name: str, path: Path) -> Array:
+    values: Array = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind in "fiub":
+        return values
+    if values.dtype.kind == "O" and all(isinstance(value, str) for value in values):
+        return values.astype(str)
+    raise DataError(f"{path}: target '{name}' of type {column.type}", "Give numbers or text.")

@@ -1,0 +1,109 @@
+"""A trained network: everything needed to predict from raw features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pycuda_nn.backends.base import Metrics
+from pycuda_nn.backends.numpy_forward import Evaluator
+from pycuda_nn.data.dataset import Dataset, Label, check_features
+from pycuda_nn.data.scaling import Scaler, scaled
+from pycuda_nn.errors import DataError
+from pycuda_nn.network import Network
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """Predicts on the CPU, whatever backend trained it.
+
+    Attributes:
+        network: Its shape.
+        params: float32, the flat buffer of all weights, then all biases.
+        scaler: Applied to the features first; ``None`` for none.
+        classes: The label of each class number; ``None`` for regression.
+        columns: Names of the features, where the training data had them.
+    """
+
+    network: Network
+    params: npt.NDArray[np.float32]
+    scaler: Scaler | None
+    classes: tuple[Label, ...] | None
+    columns: tuple[str, ...] | None = None
+
+    def predict(self, x: Array) -> Array:
+        """Return the label of each row, shape (n,); for regression the values, (n, k)."""
+        if self.classes is None:
+            return self._outputs(x)
+        numbers = self.predict_proba(x).argmax(axis=1)
+        labels: Array = np.array(self.classes)[numbers]
+        return labels
+
+    def predict_proba(self, x: Array) -> Array:
+        """Return the probability of each class, shape (n, number of classes), float32."""
+        if self.classes is None:
+            raise DataError("a regression model has no probabilities", "Use predict.")
+        z = self._outputs(x)
+        if self.network.loss == "logistic":
+            z = np.concatenate([np.zeros_like(z), z], axis=1)
+        z -= z.max(axis=1, keepdims=True)
+        np.exp(z, out=z)
+        z /= z.sum(axis=1, keepdims=True)
+        return z
+
+    def _outputs(self, x: Array) -> Array:
+        features = check_features(x, name="rows to predict", columns=self.columns)
+        width = self.network.sizes[0]
+        if features.shape[1] != width:
+            raise DataError(
+                f"rows to predict: {features.shape[1]} columns, but the model takes {width}",
+                "Give the columns that the model was trained on.",
+            )
+        out = np.empty((len(features), self.network.sizes[-1]), dtype=np.float32)
+        weights = self.network.views(self.params)
+        for rows, z in Evaluator(self.network).outputs(weights, scaled(features, self.scaler)):
+            out[rows] = z
+        return out
+
+
+def evaluate(model: Model, data: Dataset) -> Metrics:
+    """Return loss and error of ``model`` on ``data``.
+
+    Raises:
+        DataError: The columns or the labels are not those of the training data.
+    """
+    if data.x.shape[1] != model.network.sizes[0]:
+        raise DataError(
+            f"{data.name}: {data.x.shape[1]} columns, but the model takes {model.network.sizes[0]}",
+            "Give the columns that the model was trained on.",
+        )
+    if not len(data):
+        raise DataError(f"{data.name}: no rows to evaluate", "Give this part a fraction above 0.")
+    y = _targets(model, data)
+    weights = model.network.views(model.params)
+    return Evaluator(model.network).metrics(weights, scaled(data.x, model.scaler), y)
+
+
+def _targets(model: Model, data: Dataset) -> Array:
+    """Return the targets of ``data`` in the class numbers of ``model``."""
+    if (model.classes is None) != (data.classes is None):
+        kinds = ("real targets", "classes")
+        raise DataError(
+            f"{data.name} has {kinds[data.classes is not None]}, "
+            f"but the model was trained on {kinds[model.classes is not None]}",
+            "Load the data with the same task.",
+        )
+    if model.classes is None or data.classes is None:
+        if data.y.shape[1] != model.network.sizes[-1]:
+            raise DataError(f"{data.name}: another number of targets than in training")
+        return data.y
+    if data.classes == model.classes:
+        return data.y
+    labels = np.array(data.classes)[data.y]
+    checked = Dataset.from_arrays(data.x, labels, classes=model.classes, name=data.name)
+    return checked.y

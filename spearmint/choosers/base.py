@@ -1,0 +1,69 @@
+"""What our choosers have in common: a seed, independent sampling, one objective."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+
+from spearmint.choosers.sobol import sobol_point
+from spearmint.choosers.space import dimension, to_native
+from spearmint.errors import InputError
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+
+class Chooser(BaseSampler):
+    """A sampler that keeps nothing but its seed.
+
+    The rules, checked by ``tests/spearmint/choosers/test_contract.py``:
+
+    - The same trials, seed and trial number give the same proposal, in another process too.
+    - Trials asked for at the same time get different points while the space has others.
+    - A proposal is legal whatever the history holds.
+    - Maximising f is minimising -f.
+    """
+
+    def __init__(self, *, seed: int | None = None) -> None:
+        """Take ``seed``, or draw one."""
+        # Optuna and numpy differ in what seeds they take: any whole number is welcome here.
+        self.seed = secrets.randbits(63) if seed is None else seed % (1 << 64)
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return the parameters that are chosen together: here none."""
+        if len(study.directions) > 1:
+            raise InputError(
+                f"{type(self).__name__} searches one objective, the study has "
+                f"{len(study.directions)}",
+                "Use NSGAIISampler or TPESampler.",
+            )
+        return {}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return values for ``search_space``: here none."""
+        return {}
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Return the value of one parameter, from its place in the trial and the trial's number."""
+        place = sum(not other.single() for other in trial.distributions.values())
+        uniform = self.uniform(trial.number, place)
+        return to_native(param_distribution, dimension(param_distribution), uniform)
+
+    def uniform(self, number: int, place: int) -> float:
+        """Return coordinate ``place`` of point ``number`` in the cube, in [0, 1)."""
+        return float(sobol_point(self.seed, number, place + 1)[place])

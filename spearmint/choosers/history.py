@@ -1,0 +1,129 @@
+"""The trials of a study as the arrays that a Gaussian process takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from spearmint.choosers.space import dimension, to_float
+from spearmint.gp.encode import Space
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+
+    from spearmint.gp.arrays import Array
+
+_ABANDONED = "abandoned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Observed and pending points of one study, to be minimised.
+
+    Attributes:
+        space: One dimension for each parameter searched, in the order of the search space.
+        points: Coordinates of the observed points, shape ``(n, D)``.
+        y: Finite values, negated if the study maximises, shape ``(n,)``.
+        pending: Coordinates of the running trials, shape ``(p, D)``.
+    """
+
+    space: Space
+    points: Array
+    y: Array
+    pending: Array
+
+
+def trials_of(study: Study, number: int) -> list[FrozenTrial]:
+    """Return the trials of ``study`` with parameters, in order, without trial ``number``."""
+    trials = study.get_trials(deepcopy=False)
+    used = [t for t in trials if t.distributions and t.number != number]
+    return [t for t in used if not t.user_attrs.get(_ABANDONED)]
+
+
+def common_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Return the parameters that every finished trial has, by name, as the latest one has them.
+
+    Parameters of a single value are left out: there is nothing to choose. Broken and running
+    trials may lack parameters and count only while no trial has finished; then the latest one of
+    the most parameters stands for all.
+    """
+    finished = [t for t in trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+    if finished:
+        names = set.intersection(*(set(t.distributions) for t in finished))
+        latest = finished[-1].distributions
+    elif trials:
+        latest = max(trials, key=lambda t: (len(t.distributions), t.number)).distributions
+        names = set(latest)
+    else:
+        return {}
+    # Sorted: a database need not return parameters in the order they were asked for.
+    return {name: latest[name] for name in sorted(names) if not latest[name].single()}
+
+
+def history(
+    study: Study, trials: Sequence[FrozenTrial], search_space: dict[str, BaseDistribution]
+) -> History:
+    """Return what ``trials`` say about ``search_space``; trials outside of it are left out.
+
+    A broken trial (FAIL) with all parameters counts as the worst value seen, so that its place is
+    not tried again and again; an infinite value likewise, or as the best one if it is the good
+    infinity. A pruned trial counts with its last intermediate value.
+    """
+    sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+    space = Space(tuple(dimension(d) for d in search_space.values()))
+    rows: list[list[float]] = []
+    values: list[float] = []
+    pending: list[list[float]] = []
+    for trial in trials:
+        row = _row(trial, search_space)
+        value = _value(trial)
+        if row is None:
+            continue
+        if trial.state == TrialState.RUNNING:
+            pending.append(row)
+        elif value is not None:
+            rows.append(row)
+            values.append(sign * value if trial.state != TrialState.FAIL else np.inf)
+    y = np.array(values)
+    finite = y[np.isfinite(y)]
+    if not len(finite):
+        rows, y = [], finite
+    else:
+        y = np.clip(y, finite.min(), finite.max())
+    return History(
+        space=space,
+        points=space.coordinates(np.array(rows).reshape(-1, len(space))),
+        y=y,
+        pending=space.coordinates(np.array(pending).reshape(-1, len(space))),
+    )
+
+
+def _row(trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> list[float] | None:
+    """Return the native values of ``trial``, or None if one is missing or illegal."""
+    row = []
+    for name, distribution in search_space.items():
+        if name not in trial.params:
+            return None
+        value = to_float(distribution, trial.params[name])
+        if value is None:
+            return None
+        row.append(value)
+    return row
+
+
+def _value(trial: FrozenTrial) -> float | None:
+    """Return the outcome of ``trial`` (inf: broken), or None if it has none."""
+    if trial.state == TrialState.COMPLETE:
+        return trial.value
+    if trial.state == TrialState.FAIL:
+        return np.inf
+    if trial.state == TrialState.PRUNED and trial.intermediate_values:
+        last = trial.intermediate_values[max(trial.intermediate_values)]
+        return None if np.isnan(last) else last
+    return None

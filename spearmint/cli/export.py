@@ -1,0 +1,36 @@
+"""``spearmint export``: all trials as data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO
+
+import click
+
+from spearmint.cli.options import config_argument, storage_option
+from spearmint.session import read_session
+from spearmint.tables import trials_csv
+
+
+@click.command()
+@config_argument
+@click.option("--csv", "form", flag_value="csv", default="csv", help="Write CSV (default).")
+@click.option("--json", "form", flag_value="json", help="Write JSON.")
+@click.option("-o", "--output", type=click.File("w", atomic=True), default="-", help="A file.")
+@storage_option
+def export(config: Path, form: str, output: IO[str], storage: str | None) -> None:
+    """Write every trial of the search in DIR: parameters, value, state, seconds.
+
+    \b
+    Examples:
+      spearmint export --csv -o trials.csv examples/digits
+      spearmint export --json examples/digits
+    """
+    session = read_session(config, storage)
+    trials = session.study.trials()
+    if form == "json":
+        text = json.dumps([trial.to_json() for trial in trials], indent=2) + "\n"
+    else:
+        text = trials_csv(trials, session.experiment.variables)
+    output.write(text)

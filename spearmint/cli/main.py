@@ -1,0 +1,68 @@
+"""Entry of the ``spearmint`` command; the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from spearmint import __version__
+from spearmint.cli.best import best
+from spearmint.cli.cleanup import cleanup
+from spearmint.cli.export import export
+from spearmint.cli.report import report
+from spearmint.cli.run import run
+from spearmint.cli.status import status
+from spearmint.errors import SpearmintError, did_you_mean
+
+
+class DefaultGroup(click.Group):
+    """A group whose command ``run`` needs no name: ``spearmint config.pb``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put ``run`` in front unless a command or a question about them comes first."""
+        if args and args[0] not in (*self.commands, "--help", "-h", "--version"):
+            if not args[0].startswith("-") and not Path(args[0]).exists() and len(args[0]) > 1:
+                self._refuse_typo(ctx, args[0])
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+    def _refuse_typo(self, ctx: click.Context, word: str) -> None:
+        hint = did_you_mean(word, self.commands)
+        if hint and "/" not in word and "." not in word:
+            raise click.UsageError(f"no command or file {word!r}. {hint}", ctx)
+
+
+@click.group(
+    cls=DefaultGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+)
+@click.version_option(__version__, prog_name="spearmint")
+def cli() -> None:
+    """Search hyperparameters by Bayesian optimisation.
+
+    \b
+    spearmint [OPTIONS] CONFIG   runs the search of a config.pb; CONFIG may be its directory.
+                                 All its options: spearmint run --help
+
+    \b
+    Examples:
+      spearmint --max-concurrent=2 --max-finished-jobs=40 examples/branin/config.pb
+      spearmint --driver=local --method=TPESampler --trial-timeout=10m experiment/
+      spearmint status experiment/
+    """
+
+
+for command in (run, status, best, export, report, cleanup):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line and exit: 0 done, 1 failed or stopped, 2 wrong input."""
+    try:
+        cli(prog_name="spearmint")
+    except SpearmintError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)

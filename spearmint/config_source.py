@@ -1,0 +1,92 @@
+"""Places of the fields in the text of a config.pb, for messages with line and column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
+
+from spearmint.errors import ConfigError, did_you_mean
+
+Place = tuple[int, int]
+"""Line and column, both counted from 1."""
+
+FieldPath = tuple[str | int, ...]
+"""``("variable", 0, "min")``: names, each with the count of its earlier namesakes."""
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\s+|\#[^\n]*)
+      | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+      | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+      | (?P<other>[-+.0-9][-+.0-9A-Za-z]*|.)""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    is_word: bool
+    place: Place
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    line, start = 1, 0
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup != "skip":
+            place = (line, match.start() - start + 1)
+            yield _Token(match.group(), match.lastgroup == "word", place)
+        newlines = match.group().count("\n")
+        if newlines:
+            line += newlines
+            start = match.start() + match.group().rindex("\n") + 1
+
+
+def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath, Place]:
+    """Return where each field of ``text`` stands.
+
+    Raises:
+        ConfigError: A field that ``message`` does not have.
+    """
+    places: dict[FieldPath, Place] = {}
+    open_messages: list[tuple[FieldPath, Any]] = [((), message.DESCRIPTOR)]
+    opened: tuple[FieldPath, Any] | None = None
+    previous = ""
+    for token in _tokens(text):
+        if token.text in "{<":
+            if opened is None:
+                return places  # not text format; the parser says so better
+            open_messages.append(opened)
+        elif token.text in "}>":
+            if len(open_messages) == 1:
+                return places
+            open_messages.pop()
+        elif token.is_word and previous != ":":
+            at, inside = open_messages[-1]
+            if token.text not in inside.fields_by_name:
+                raise _unknown_field(path, token, inside)
+            count = sum(1 for known in places if known[:-1] == (*at, token.text))
+            here = (*at, token.text, count)
+            places[here] = token.place
+            child = inside.fields_by_name[token.text].message_type
+            opened = (here, child) if child is not None else None
+        previous = token.text
+    return places
+
+
+def _unknown_field(path: Path, token: _Token, message: Descriptor) -> ConfigError:
+    names = [field.name for field in message.fields]
+    where = "the file" if message.containing_type is None else f"a block of {message.name}"
+    line, column = token.place
+    return ConfigError(
+        path,
+        f"unknown field {token.text!r}; expected in {where}: {', '.join(names)}",
+        did_you_mean(token.text, names),
+        line=line,
+        column=column,
+    )

@@ -1,0 +1,57 @@
+"""Length scales and noise from the data: the mode by L-BFGS-B, then a few slice sampling sweeps.
+
+Nothing is kept between calls. The chain starts at the posterior's mode and moves along the
+principal axes of its curvature there, one standard deviation long: on a nearly normal posterior
+each sweep forgets most of the last one, so a short burn-in is enough.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from spearmint.gp.arrays import Array
+from spearmint.gp.evidence import LogPosterior
+from spearmint.gp.slice_sampling import slice_sample
+
+# Directions a sweep follows at most; more dimensions are updated over several sweeps.
+_PER_SWEEP = 16
+
+
+def posterior_mode(density: LogPosterior, start: Array, *, max_evaluations: int = 60) -> Array:
+    """Return the local mode of ``density`` reached from ``start``."""
+
+    def objective(theta: Array) -> tuple[float, Array]:
+        value, gradient = density.with_gradient(theta)
+        # L-BFGS-B backtracks from a finite wall, but not from infinity.
+        return (-value, -gradient) if np.isfinite(value) else (1e25, np.zeros_like(theta))
+
+    prior = density.prior
+    found = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(prior.lower, prior.upper, strict=True)),
+        options={"maxfun": max_evaluations, "maxiter": max_evaluations, "ftol": 1e-6},
+    )
+    return np.clip(found.x, prior.lower, prior.upper)
+
+
+def sample(
+    density: LogPosterior, mode: Array, rng: np.random.Generator, *, n_samples: int, burnin: int
+) -> Array:
+    """Return ``n_samples`` rows of theta, drawn from ``density`` around and from its ``mode``."""
+    if not np.isfinite(density(mode)):
+        return np.tile(mode, (n_samples, 1))
+    curvature, axes = np.linalg.eigh(density.information(mode))
+    directions = (axes / np.sqrt(np.maximum(curvature, 1e-6))).T
+    return slice_sample(
+        density,
+        mode,
+        directions,
+        rng,
+        n_samples=n_samples,
+        burnin=burnin,
+        per_sweep=_PER_SWEEP,
+    )

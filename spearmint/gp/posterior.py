@@ -1,0 +1,134 @@
+"""The posterior of the objective for every sample of the hyperparameters, pending trials included.
+
+=========  ============  ======================================================================
+symbol     name in code  meaning
+=========  ============  ======================================================================
+S, F       ``S``, ``F``  hyperparameter samples; fantasies of the pending trials per sample
+N, p       ``N``         points conditioned on: n observed, then p pending
+L          ``factor``    lower Cholesky factor of C + g I over the N points
+m          ``mean``      constant mean, its generalised least squares estimate, shape ``(S,)``
+a          ``scale``     amplitude, its posterior mean, shape ``(S,)``
+alpha      ``alpha``     (C + g I)^-1 (y - m), shape ``(S, N, F)``
+eta        ``best``      incumbent: lowest posterior mean at a point tried, shape ``(S, F)``
+=========  ============  ======================================================================
+
+A pending trial's outcome is drawn from the posterior (a fantasy) and conditioned upon:
+Snoek, Larochelle and Adams 2012 (arXiv:1206.2944), section 3.2, eq. 9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from spearmint.gp.evidence import A0, B0, JITTER, cholesky
+from spearmint.gp.kernel import matern52, sq_distances
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spearmint.gp.arrays import Array
+
+# Variance floor in units of the amplitude: 1 - k' K^-1 k is rounding error below it.
+VARIANCE_FLOOR = 1e-10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior:
+    """S x F Gaussian processes over the same N points."""
+
+    points: Array
+    is_category: NDArray[np.bool_]
+    weights: Array
+    inverse_factor: Array
+    alpha: Array
+    mean: Array
+    scale: Array
+    best: Array
+
+    def predict(self, points: Array) -> tuple[Array, Array]:
+        """Return the noise-free mean ``(S, m, F)`` and variance ``(S, m)`` at ``points``."""
+        k = matern52(sq_distances(points, self.points, self.weights, self.is_category))
+        mean = self.mean[:, None, None] + k @ self.alpha
+        half = k @ self.inverse_factor.transpose(0, 2, 1)
+        left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
+        return mean, self.scale[:, None] * left
+
+
+def condition(
+    points: Array,
+    y: Array,
+    pending: Array,
+    thetas: Array,
+    is_category: NDArray[np.bool_],
+    *,
+    n_fantasies: int,
+    rng: np.random.Generator,
+) -> Posterior:
+    """Condition one Gaussian process per row of ``thetas`` on the data and on the fantasies.
+
+    Args:
+        points: Observed points, shape ``(n, D)``.
+        y: Standardised observations, shape ``(n,)``.
+        pending: Points without a result yet, shape ``(p, D)``.
+        thetas: Log length scales and log noise ratios, shape ``(S, D + 1)``.
+        is_category: Mask of the categories, shape ``(D,)``.
+        n_fantasies: Joint draws of the pending outcomes per row; 1 is used if none is pending.
+        rng: Source of the fantasies.
+    """
+    n, everywhere = len(y), np.concatenate((points, pending))
+    weights = np.exp(-2.0 * thetas[:, :-1])
+    correlations = matern52(sq_distances(everywhere, everywhere, weights, is_category))
+    n_fantasies = n_fantasies if len(pending) else 1
+    normals = _normals(len(thetas), len(pending), n_fantasies, rng)
+    inverse = np.empty_like(correlations)
+    alpha = np.empty((len(thetas), len(everywhere), n_fantasies))
+    mean, scale = np.empty(len(thetas)), np.empty(len(thetas))
+    for s, correlation in enumerate(correlations):
+        inverse[s] = _inverse_factor(correlation, float(np.exp(thetas[s, -1])))
+        white, one = inverse[s, :n, :n] @ y, inverse[s, :n, :n].sum(axis=1)
+        mean[s] = (one @ white) / (one @ one)
+        rest = white - mean[s] * one
+        scale[s] = (B0 + 0.5 * (rest @ rest)) / (A0 + 0.5 * (n - 1))
+        # Whitened, a fantasy is n known residuals and p independent draws: L z = y - m.
+        drawn = np.sqrt(scale[s]) * normals[s]
+        alpha[s] = inverse[s].T @ np.concatenate((np.repeat(rest[:, None], n_fantasies, 1), drawn))
+    best = mean[:, None] + np.min(correlations @ alpha, axis=1)
+    return Posterior(
+        points=everywhere,
+        is_category=is_category,
+        weights=weights,
+        inverse_factor=inverse,
+        alpha=alpha,
+        mean=mean,
+        scale=scale,
+        best=best,
+    )
+
+
+def _inverse_factor(correlation: Array, noise: float) -> Array:
+    """Return L^-1 of ``correlation + noise I``, with as much jitter as it takes."""
+    jitter = JITTER
+    while True:
+        k = correlation.copy()
+        k.flat[:: len(k) + 1] += noise + jitter
+        factor = cholesky(k)
+        if factor is not None:
+            return np.asarray(lapack.dtrtri(factor, lower=1, overwrite_c=1)[0])
+        jitter *= 10.0
+
+
+def _normals(n_samples: int, n_pending: int, n_fantasies: int, rng: np.random.Generator) -> Array:
+    """Return standard normal draws ``(S, p, F)``, low-discrepancy over all S x F fantasies."""
+    total = n_samples * n_fantasies
+    if n_pending == 0:
+        return np.empty((n_samples, 0, n_fantasies))
+    # Sobol points are balanced in powers of two only.
+    uniform = qmc.Sobol(n_pending, rng=rng).random(1 << (total - 1).bit_length())[:total]
+    normal = ndtri(np.clip(uniform, 1e-6, 1.0 - 1e-6)).reshape(n_samples, n_fantasies, n_pending)
+    return np.asarray(normal.transpose(0, 2, 1))

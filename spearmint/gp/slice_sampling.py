@@ -1,0 +1,80 @@
+"""Slice sampling along given directions. Source: Neal 2003 (Annals of Statistics 31:705)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from spearmint.gp.arrays import Array
+
+# Interval in units of a direction's length, and how often it may be widened (Neal's w and m).
+WIDTH = 3.0
+MAX_STEPS_OUT = 4
+# The interval shrinks by about half each time; 60 halvings leave nothing between two floats.
+_MAX_SHRINKS = 60
+
+
+def slice_sample(
+    log_density: Callable[[Array], float],
+    start: Array,
+    directions: Array,
+    rng: np.random.Generator,
+    *,
+    n_samples: int,
+    burnin: int = 0,
+    per_sweep: int | None = None,
+) -> Array:
+    """Return ``n_samples`` states of a chain from ``start``, one after each sweep.
+
+    A sweep updates along every row of ``directions`` once, in random order; the chain keeps
+    whatever distribution the rows have, best is one standard deviation of the density each.
+
+    Args:
+        log_density: Up to a constant; ``-inf`` outside the support, finite at ``start``.
+        start: First state, shape ``(k,)``.
+        directions: Shape ``(m, k)``.
+        rng: Source of all randomness.
+        n_samples: States returned, after ``burnin`` sweeps dropped.
+        burnin: Sweeps before the first returned state.
+        per_sweep: Directions used by a sweep, chosen at random; default: all of them.
+    """
+    state, height = start, log_density(start)
+    used = min(per_sweep or len(directions), len(directions))
+    states = np.empty((n_samples, len(start)))
+    for sweep in range(-burnin, n_samples):
+        for i in rng.permutation(len(directions))[:used]:
+            state, height = _update(log_density, state, height, directions[i], rng)
+        if sweep >= 0:
+            states[sweep] = state
+    return states
+
+
+def _update(
+    log_density: Callable[[Array], float],
+    state: Array,
+    height: float,
+    direction: Array,
+    rng: np.random.Generator,
+) -> tuple[Array, float]:
+    """Return the next state along ``direction`` and its log density (Neal, figures 3 and 5)."""
+    level = height - rng.exponential()
+    left = -WIDTH * rng.random()
+    right = left + WIDTH
+    to_left = int(rng.integers(MAX_STEPS_OUT + 1))
+    for _ in range(to_left):
+        if log_density(state + left * direction) <= level:
+            break
+        left -= WIDTH
+    for _ in range(MAX_STEPS_OUT - to_left):
+        if log_density(state + right * direction) <= level:
+            break
+        right += WIDTH
+    for _ in range(_MAX_SHRINKS):
+        step = left + (right - left) * rng.random()
+        proposal = state + step * direction
+        found = log_density(proposal)
+        if found > level:
+            return proposal, found
+        left, right = (step, right) if step < 0.0 else (left, step)
+    return state, height

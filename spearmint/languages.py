@@ -1,0 +1,146 @@
+"""How a trial calls the user's code: a Python function or an executable; no heavy imports."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from spearmint.layout import TrialFolder, write_json
+
+Spec = Mapping[str, Any]
+"""Content of trial.json: job_id, directory, name, language, params."""
+
+
+class BadResult(Exception):
+    """The user's code ended, but not with one number."""
+
+
+def run_python(spec: Spec, folder: TrialFolder) -> float:
+    """Call ``main(job_id, params)`` of the module NAME.py; return its number.
+
+    FLOAT and INT arrive as numpy arrays of length ``size``, ENUM as a list of str.
+
+    Raises:
+        BadResult: There is no such function, or it returned no number.
+        BaseException: Whatever the user's code raises.
+    """
+    import numpy as np
+
+    dtypes = {"FLOAT": np.float64, "INT": np.int64}
+    params = {
+        name: np.array(entry["values"], dtype=dtypes[entry["kind"]])
+        if entry["kind"] in dtypes
+        else list(entry["values"])
+        for name, entry in spec["params"].items()
+    }
+    main = getattr(_load(Path(spec["directory"]), spec["name"]), "main", None)
+    if not callable(main):
+        raise BadResult(f"{spec['name']}.py has no function main(job_id, params)")
+    return to_number(main(spec["job_id"], params))
+
+
+def _load(directory: Path, name: str) -> ModuleType:
+    """Import the file NAME.py of ``directory``, whatever else is called NAME."""
+    sys.path.insert(0, str(directory))
+    path = directory / f"{name}.py"
+    found = importlib.util.spec_from_file_location(name, path)
+    if not path.is_file() or found is None or found.loader is None:
+        raise BadResult(f"there is no {path}")
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    found.loader.exec_module(module)
+    return module
+
+
+def to_number(returned: object) -> float:
+    """Return what ``main`` returned as a float.
+
+    Raises:
+        BadResult: None, text, NaN, several numbers or anything else that is not one number.
+    """
+    if returned is None or isinstance(returned, str | bytes):
+        raise BadResult(f"main returned {_short(returned)}, expected one number")
+    single: Any = returned
+    if getattr(returned, "size", None) == 1 and hasattr(returned, "item"):
+        single = single.item()
+    try:
+        value = float(single)
+    except (TypeError, ValueError, OverflowError):
+        raise BadResult(f"main returned {_short(returned)}, expected one number") from None
+    if math.isnan(value):
+        raise BadResult("main returned NaN")
+    return value
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def run_shell(spec: Spec, folder: TrialFolder) -> float:
+    """Run the executable NAME or NAME.sh; return the number it wrote to $SPEARMINT_RESULT.
+
+    Raises:
+        BadResult: It failed, or wrote no number.
+    """
+    directory = Path(spec["directory"])
+    params = {name: entry["values"] for name, entry in spec["params"].items()}
+    write_json(folder.params, params)
+    folder.value.unlink(missing_ok=True)
+    environment = {
+        **os.environ,
+        "SPEARMINT_JOB_ID": str(spec["job_id"]),
+        "SPEARMINT_PARAMS": str(folder.params),
+        "SPEARMINT_RESULT": str(folder.value),
+        "SPEARMINT_REPORTS": str(folder.reports),
+        **{_variable(name): " ".join(map(str, values)) for name, values in params.items()},
+    }
+    argv = _command(directory, spec["name"])
+    status = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+    if status < 0:
+        raise BadResult(f"{argv[-1]} was killed by {signal.Signals(-status).name}")
+    if status > 0:
+        raise BadResult(f"{argv[-1]} exited with status {status}")
+    return _read_value(folder.value)
+
+
+def _variable(name: str) -> str:
+    return "SPEARMINT_PARAM_" + re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+def _command(directory: Path, name: str) -> list[str]:
+    for path in (directory / name, directory / f"{name}.sh"):
+        if path.is_file():
+            return [str(path)] if os.access(path, os.X_OK) else ["/bin/sh", str(path)]
+    raise BadResult(f"there is no {directory / name} or {name}.sh")
+
+
+def _read_value(path: Path) -> float:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        raise BadResult(
+            "wrote no result: expected one number in the file $SPEARMINT_RESULT"
+        ) from None
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadResult(f"wrote {_short(text)} to $SPEARMINT_RESULT, expected one number") from None
+    if math.isnan(value):
+        raise BadResult("wrote NaN to $SPEARMINT_RESULT")
+    return value
+
+
+LANGUAGES: dict[str, Callable[[Spec, TrialFolder], float]] = {
+    "PYTHON": run_python,
+    "SHELL": run_shell,
+}

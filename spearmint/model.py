@@ -1,0 +1,147 @@
+"""The nouns of a search: what is searched, a trial of it, and where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class Kind(StrEnum):
+    """Type of a variable, by its name in config.pb."""
+
+    FLOAT = "FLOAT"
+    INT = "INT"
+    ENUM = "ENUM"
+
+
+class Language(StrEnum):
+    """What a trial runs: ``main(job_id, params)`` of a Python module, or an executable file."""
+
+    PYTHON = "PYTHON"
+    SHELL = "SHELL"
+
+
+Value = float | int | str
+Params = Mapping[str, tuple[Value, ...]]
+"""Values of a trial by variable name, always ``size`` of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One block ``variable`` of config.pb.
+
+    Attributes:
+        low, high: Bounds, both inclusive; 0 for ENUM.
+        options: Choices of an ENUM, in the order of the file; empty otherwise.
+        log: Search on a logarithmic scale.
+    """
+
+    name: str
+    kind: Kind
+    size: int = 1
+    low: float = 0.0
+    high: float = 0.0
+    options: tuple[str, ...] = ()
+    log: bool = False
+
+    def elements(self) -> tuple[str, ...]:
+        """Return the name of each element: ``lr``, or ``X[0]``, ``X[1]`` when size > 1."""
+        if self.size == 1:
+            return (self.name,)
+        return tuple(f"{self.name}[{i}]" for i in range(self.size))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A config.pb, checked.
+
+    Attributes:
+        path: The config file; everything of the search lives in its directory.
+        seed_points: Points to evaluate first; each may leave variables out.
+        trial_timeout_s: Seconds a trial may run; None for no limit.
+    """
+
+    path: Path
+    name: str
+    language: Language
+    variables: tuple[Variable, ...]
+    maximize: bool = False
+    seed_points: tuple[Params, ...] = ()
+    max_retries: int = 1
+    trial_timeout_s: float | None = None
+
+    @property
+    def directory(self) -> Path:
+        """The directory of config.pb."""
+        return self.path.parent
+
+
+class TrialState(StrEnum):
+    """Where a trial stands."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One point of the search and what became of it.
+
+    Attributes:
+        id: Job id, counted from 1: what ``main`` receives and files are named after.
+        value: What ``main`` returned; None unless complete.
+        reason: Why it broke, in one line; empty unless broken.
+        tail: Last lines of a broken trial's output.
+        seconds: Duration of its last job; None while it runs.
+        lost: How many of its jobs vanished without a result.
+    """
+
+    id: int
+    state: TrialState
+    params: Params
+    value: float | None = None
+    reason: str = ""
+    tail: str = ""
+    seconds: float | None = None
+    lost: int = 0
+    reports: Mapping[int, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trial as data for ``--json``."""
+        return {
+            "id": self.id,
+            "state": str(self.state),
+            "value": self.value,
+            "params": {name: list(values) for name, values in self.params.items()},
+            "seconds": self.seconds,
+            "reason": self.reason,
+            "tail": self.tail,
+            "lost": self.lost,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a job left behind: a value, or the reason there is none."""
+
+    value: float | None
+    reason: str = ""
+    seconds: float | None = None
+    reports: Mapping[int, float] = field(default_factory=dict)
+
+
+def format_params(params: Params) -> str:
+    """Return ``lr=0.01 units=64,32`` for a line of a table or a log."""
+    return " ".join(
+        f"{name}={','.join(format_value(value) for value in values)}"
+        for name, values in params.items()
+    )
+
+
+def format_value(value: Value) -> str:
+    """Return a value in at most six significant digits."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

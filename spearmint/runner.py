@@ -1,0 +1,130 @@
+"""Run one trial: ``python -m spearmint.runner FOLDER``; starts without Optuna and scipy.
+
+The folder holds ``trial.json``; the runner leaves ``result.json``, by rename. What the user's
+code prints goes to standard output, which the driver sends to ``output/%08d.out``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from spearmint.languages import LANGUAGES, BadResult, Spec
+from spearmint.layout import TrialFolder, read_json, write_json
+from spearmint.reporting import TRIAL_DIR
+
+LOCK_FD = "SPEARMINT_LOCK_FD"
+"""Environment variable: number of the inherited descriptor that holds the trial's lock."""
+
+_RESERVED_BYTES = 16384
+_MOST_REASON = 2000
+
+
+class ResultFile:
+    """The place of result.json, taken on disk before the trial starts.
+
+    A trial that fills the disk must not lose its own result: the blocks are there already.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._beside = path.with_name(f".{path.name}.reserved")
+        self._fd = os.open(self._beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        os.write(self._fd, b" " * _RESERVED_BYTES)
+        os.fsync(self._fd)
+
+    def write(self, data: object) -> None:
+        """Put ``data`` in place by rename."""
+        text = json.dumps(data).encode()
+        os.pwrite(self._fd, text, 0)
+        os.ftruncate(self._fd, len(text))
+        os.fsync(self._fd)
+        os.close(self._fd)
+        self._beside.replace(self._path)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the trial of the folder named by ``argv``; return 0 when its result stands."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m spearmint.runner FOLDER\n")
+        return 2
+    folder = TrialFolder(Path(arguments[0]).absolute())
+    spec = read_json(folder.spec)
+    if spec is None:
+        sys.stderr.write(f"there is no {folder.spec}\n")
+        return 2
+    lock = _lock(folder)
+    if lock is None:
+        sys.stderr.write("this trial is being run already\n")
+        return 0
+    if folder.result.exists():
+        return 0
+    write_json(
+        folder.runner, {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
+    )
+    result_file = ResultFile(folder.result)
+    os.environ[TRIAL_DIR] = str(folder.path)
+    started = time.time()
+    result = _evaluate(spec, folder)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    result_file.write({**result, "start": started, "seconds": time.time() - started})
+    return 0
+
+
+def _lock(folder: TrialFolder) -> int | None:
+    """Take the trial's lock, or the one the driver took for us; None when it is held.
+
+    The kernel frees it when this process and those it forked are gone, however they die.
+    """
+    inherited = os.environ.pop(LOCK_FD, None)
+    if inherited is not None:
+        os.set_inheritable(int(inherited), False)
+        return int(inherited)
+    fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _evaluate(spec: Spec, folder: TrialFolder) -> dict[str, object]:
+    """Return ``{"value": v}`` or ``{"reason": text}``; never raises."""
+    try:
+        os.chdir(spec["directory"])
+        return {"value": LANGUAGES[spec["language"]](spec, folder)}
+    except BadResult as error:
+        return {"reason": str(error)}
+    except SystemExit as error:
+        return {"reason": f"called sys.exit({error.code!r})"[:_MOST_REASON]}
+    except BaseException as error:  # noqa: BLE001 - whatever a trial does is its result
+        with contextlib.suppress(OSError, ValueError):
+            traceback.print_exc()
+        return {"reason": _describe(error, Path(spec["directory"]))}
+
+
+def _describe(error: BaseException, directory: Path) -> str:
+    """Return the error in one line, with the place in the user's own files."""
+    text = traceback.format_exception_only(error)[-1].strip().splitlines() or [type(error).__name__]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).parent == directory
+    ]
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return text[0][:_MOST_REASON] + place
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""Ask and tell: the search called from your Python code, instead of the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from spearmint.choosers import make_chooser, parse_method_args
+from spearmint.errors import InputError
+from spearmint.languages import BadResult, to_number
+from spearmint.model import Kind, Result, Trial, TrialState
+from spearmint.records import Records
+from spearmint.session import run_session
+from spearmint.study import best_trial
+
+_GRID_SIZE = 20000
+
+
+class Proposal:
+    """A trial to evaluate.
+
+    Attributes:
+        id: Number of the trial, from 1; ``tell`` takes it too.
+        params: What ``main`` would receive: arrays of length ``size`` for FLOAT and INT, a list
+            of str for ENUM.
+    """
+
+    def __init__(self, trial_id: int, params: Mapping[str, Any]) -> None:
+        self.id = trial_id
+        self.params = params
+
+    def __repr__(self) -> str:
+        return f"Proposal(id={self.id}, params={dict(self.params)!r})"
+
+
+class Search:
+    """The search of a config.pb, held by this process until ``close``.
+
+    Several proposals may be out at once. They and all results are stored at once beside
+    config.pb, so another process can go on later: ``pending`` lists what was never told.
+
+    Example:
+        >>> with spearmint.Search("config.pb") as search:
+        ...     for _ in range(20):
+        ...         trial = search.ask()
+        ...         search.tell(trial, branin(trial.params["X"]))
+        ...     print(search.best)
+
+    Raises:
+        ConfigError: config.pb is wrong.
+        AlreadyRunning: The command or another Search holds the experiment.
+    """
+
+    def __init__(
+        self,
+        config: str | Path,
+        *,
+        method: str = "GPEIOptChooser",
+        method_args: str = "",
+        seed: int = 1,
+        storage: str | None = None,
+    ) -> None:
+        chooser = make_chooser(method, parse_method_args(method_args), seed=seed)
+        with ExitStack() as stack:
+            session = stack.enter_context(run_session(Path(config), storage))
+            self._stack = stack.pop_all()
+        self._experiment = session.experiment
+        self._study = session.study
+        self._study.use(chooser)
+        self._records = Records(session.layout, session.experiment, grid_size=_GRID_SIZE)
+
+    def ask(self) -> Proposal:
+        """Return a new trial to evaluate."""
+        return self._proposal(self._study.ask())
+
+    def tell(self, trial: Proposal | int, value: float | None, *, reason: str = "") -> None:
+        """Store what came out of a trial, by its proposal or number.
+
+        Args:
+            value: The objective; None or NaN for a trial that broke.
+            reason: Why it broke, in one line.
+
+        Raises:
+            InputError: There is no such trial, or it was told already.
+        """
+        trial_id = trial if isinstance(trial, int) else trial.id
+        known = {running.id: running for running in self._study.running()}
+        if trial_id not in known:
+            raise InputError(
+                f"trial {trial_id} is not pending; pending are: {sorted(known) or 'none'}",
+                "Tell each trial that ask() returned once.",
+            )
+        try:
+            result = Result(value=to_number(value))
+        except BadResult:
+            why = reason or f"told {value!r}"
+            self._study.break_(known[trial_id], Result(value=None, reason=why), tail="")
+        else:
+            self._study.complete(known[trial_id], result)
+        self._record()
+
+    @property
+    def best(self) -> Trial | None:
+        """The best complete trial: its ``id``, ``value`` and ``params``; None before the first."""
+        return best_trial(self._study.trials(), maximize=self._experiment.maximize)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials by number."""
+        return self._study.trials()
+
+    @property
+    def pending(self) -> list[Proposal]:
+        """Proposals that were never told, those of earlier processes included."""
+        return [self._proposal(trial) for trial in self._study.running()]
+
+    def close(self) -> None:
+        """Let another process have the experiment."""
+        self._stack.close()
+
+    def __enter__(self) -> Search:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _proposal(self, trial: Trial) -> Proposal:
+        dtypes = {Kind.FLOAT: np.float64, Kind.INT: np.int64}
+        params = {
+            variable.name: np.array(trial.params[variable.name], dtype=dtypes[variable.kind])
+            if variable.kind in dtypes
+            else list(trial.params[variable.name])
+            for variable in self._experiment.variables
+        }
+        return Proposal(trial.id, params)
+
+    def _record(self) -> None:
+        trials = self._study.trials()
+        states = [trial.state for trial in trials]
+        self._records.update(
+            best_trial(trials, maximize=self._experiment.maximize),
+            pending=states.count(TrialState.RUNNING),
+            complete=states.count(TrialState.COMPLETE),
+            broken=states.count(TrialState.BROKEN),
+        )

@@ -1,0 +1,297 @@
+"""The door to Optuna: one study per experiment holds every trial and its state."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage, RDBStorage, get_storage
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
+from sqlalchemy.exc import SQLAlchemyError
+
+from spearmint.config import describe
+from spearmint.errors import InputError, StorageError, StudyMismatch
+from spearmint.model import Experiment, Result, Trial, TrialState
+from spearmint.space import distributions, to_flat, to_params
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_VARIABLES = "spearmint:variables"
+_OWNER = "spearmint:owner"
+_ABANDONED = "abandoned"
+_REASON, _TAIL, _SECONDS, _LOST = "reason", "tail", "seconds", "lost"
+_MOST_REPORTS = 200  # stored for a trial; a longer curve is thinned evenly
+_LOCK_WAIT_S = 60
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the storage URL of an SQLite file."""
+    return f"sqlite:///{path}"
+
+
+def _door(function: Callable[P, R]) -> Callable[P, R]:
+    """Make every failure of the database a StorageError."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _translated():
+            return function(*args, **kwargs)
+
+    return guarded
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        cause = error.__cause__ or error.__context__ or error
+        text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
+        fix = "Finished trials are safe; mend this and run the same command to go on."
+        if "disk is full" in text or "No space left" in text:
+            fix = "Free some space, then run the same command: finished trials are safe."
+        raise StorageError(f"the database of trials failed: {text}", fix) from error
+
+
+class Study:
+    """The trials of one experiment, in an Optuna study that any Optuna tool can open."""
+
+    def __init__(
+        self, experiment: Experiment, url: str, storage: BaseStorage, study: optuna.Study
+    ) -> None:
+        self.experiment = experiment
+        self.url = url
+        self._storage = storage
+        self._study = study
+        self._distributions = distributions(experiment.variables)
+
+    @property
+    def optuna(self) -> optuna.Study:
+        """The Optuna study underneath, for plots and importance."""
+        return self._study
+
+    def use(self, sampler: BaseSampler) -> None:
+        """Let ``sampler`` propose from now on."""
+        self._study.sampler = sampler
+
+    @_door
+    def claim(self, owner: str) -> None:
+        """Mark the study as run from the directory with the token ``owner``.
+
+        Raises:
+            InputError: It is run from another directory.
+        """
+        known = self._study.user_attrs.get(_OWNER)
+        if known is None:
+            self._study.set_user_attr(_OWNER, owner)
+        elif known != owner:
+            raise InputError(
+                f"experiment {self.experiment.name!r} in this storage belongs to another directory",
+                "Run it there, or give this one another name in config.pb.",
+            )
+
+    @_door
+    def enqueue_seed_points(self) -> None:
+        """Queue the seed points of config.pb that were never queued."""
+        for point in self.experiment.seed_points:
+            flat = to_flat(self.experiment.variables, point)
+            self._study.enqueue_trial(flat, skip_if_exists=True)
+
+    @_door
+    def ask(self) -> Trial:
+        """Return a new running trial, proposed by the sampler or a seed point."""
+        asked = self._study.ask(self._distributions)
+        params = to_params(self.experiment.variables, asked.params)
+        return Trial(id=asked.number + 1, state=TrialState.RUNNING, params=params)
+
+    @_door
+    def complete(self, trial: Trial, result: Result) -> Trial:
+        """Store a finished trial; its ``result`` must have a value."""
+        storage_id = self._storage_id(trial)
+        if result.seconds is not None:
+            self._storage.set_trial_user_attr(storage_id, _SECONDS, result.seconds)
+        for step, value in _thinned(sorted(result.reports.items())):
+            self._storage.set_trial_intermediate_value(storage_id, step, value)
+        self._study.tell(trial.id - 1, result.value)
+        return self.get(trial.id)
+
+    @_door
+    def break_(self, trial: Trial, result: Result, tail: str) -> Trial:
+        """Store a trial that has no value, with the reason and the end of its output."""
+        storage_id = self._storage_id(trial)
+        attrs = {_REASON: result.reason, _TAIL: tail, _SECONDS: result.seconds}
+        for key, value in attrs.items():
+            self._storage.set_trial_user_attr(storage_id, key, value)
+        self._study.tell(trial.id - 1, state=OptunaState.FAIL)
+        return self.get(trial.id)
+
+    @_door
+    def add_loss(self, trial: Trial) -> Trial:
+        """Count one more job of ``trial`` that vanished without a result."""
+        self._storage.set_trial_user_attr(self._storage_id(trial), _LOST, trial.lost + 1)
+        return self.get(trial.id)
+
+    @_door
+    def abandon_unproposed(self) -> int:
+        """End trials whose proposal a killed controller never finished; return how many."""
+        count = 0
+        for frozen in self._frozen(OptunaState.RUNNING):
+            if not self._is_whole(frozen):
+                self._storage.set_trial_user_attr(frozen._trial_id, _ABANDONED, True)
+                self._study.tell(frozen.number, state=OptunaState.FAIL)
+                count += 1
+        return count
+
+    @_door
+    def get(self, trial_id: int) -> Trial:
+        """Return the trial as stored now."""
+        return self._trial(self._storage.get_trial(self._id_of(trial_id)))
+
+    @_door
+    def trials(self) -> list[Trial]:
+        """Return all trials by id."""
+        return [self._trial(frozen) for frozen in self._frozen() if self._is_whole(frozen)]
+
+    @_door
+    def running(self) -> list[Trial]:
+        """Return the trials without an end, by id."""
+        frozen = self._frozen(OptunaState.RUNNING)
+        return [self._trial(trial) for trial in frozen if self._is_whole(trial)]
+
+    @_door
+    def storage_is_readable(self) -> bool:
+        """Ask the storage for the name of the study."""
+        return self._study.study_name == self.experiment.name
+
+    def _frozen(self, *states: OptunaState) -> list[FrozenTrial]:
+        return self._study.get_trials(deepcopy=False, states=states or None)
+
+    def _is_whole(self, frozen: FrozenTrial) -> bool:
+        waiting = frozen.state is OptunaState.WAITING
+        return not waiting and frozen.params.keys() >= self._distributions.keys()
+
+    def _id_of(self, trial_id: int) -> int:
+        return self._storage.get_trial_id_from_study_id_trial_number(
+            self._study._study_id, trial_id - 1
+        )
+
+    def _storage_id(self, trial: Trial) -> int:
+        return self._id_of(trial.id)
+
+    def _trial(self, frozen: FrozenTrial) -> Trial:
+        attrs = frozen.user_attrs
+        state = {
+            OptunaState.COMPLETE: TrialState.COMPLETE,
+            OptunaState.FAIL: TrialState.BROKEN,
+        }.get(frozen.state, TrialState.RUNNING)
+        return Trial(
+            id=frozen.number + 1,
+            state=state,
+            params=to_params(self.experiment.variables, frozen.params),
+            value=frozen.value if state is TrialState.COMPLETE else None,
+            reason=attrs.get(_REASON, ""),
+            tail=attrs.get(_TAIL, ""),
+            seconds=attrs.get(_SECONDS),
+            lost=attrs.get(_LOST, 0),
+            reports=frozen.intermediate_values,
+        )
+
+
+def open_study(experiment: Experiment, url: str) -> Study:
+    """Open the study of ``experiment`` at ``url``, or create it.
+
+    Raises:
+        StudyMismatch: It exists with other variables or another direction.
+        StorageError: The database cannot be used.
+    """
+    direction = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
+    with _translated():
+        storage = _storage(url)
+        study = optuna.create_study(
+            storage=storage,
+            study_name=experiment.name,
+            direction=direction,
+            load_if_exists=True,
+        )
+        declared = _declaration(experiment)
+        known = study.user_attrs.get(_VARIABLES)
+        if known is None:
+            study.set_user_attr(_VARIABLES, declared)
+        elif known != declared:
+            raise _mismatch(experiment, known, declared)
+        return Study(experiment, url, storage, study)
+
+
+def delete_study(experiment: Experiment, url: str) -> None:
+    """Delete the study of ``experiment`` and its trials; none is no error."""
+    with _translated():
+        storage = _storage(url)
+        if experiment.name in optuna.get_all_study_names(storage):
+            optuna.delete_study(study_name=experiment.name, storage=storage)
+
+
+def _storage(url: str) -> BaseStorage:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    try:
+        if url.startswith("sqlite"):
+            options = {"connect_args": {"timeout": _LOCK_WAIT_S}}
+            return get_storage(RDBStorage(url, engine_kwargs=options))
+        return get_storage(url)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"storage {url!r} cannot be used: {error}") from None
+
+
+def _declaration(experiment: Experiment) -> dict[str, str]:
+    """Return what makes two configs the same search."""
+    lines = {variable.name: describe(variable) for variable in experiment.variables}
+    return {**lines, "(direction)": "maximize" if experiment.maximize else "minimize"}
+
+
+def _mismatch(
+    experiment: Experiment, known: dict[str, str], declared: dict[str, str]
+) -> StudyMismatch:
+    names = sorted(known.keys() | declared.keys())
+    rows = [
+        f"  {name}: stored {known.get(name, 'nothing')}; config.pb {declared.get(name, 'nothing')}"
+        for name in names
+        if known.get(name) != declared.get(name)
+    ]
+    return StudyMismatch(
+        f"{experiment.path} differs from the search stored as {experiment.name!r}:\n"
+        + "\n".join(rows),
+        f"Undo the change, give it another name, or start anew: "
+        f"spearmint cleanup {experiment.directory}",
+    )
+
+
+def _thinned(rows: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
+    """Return at most _MOST_REPORTS of ``rows``, evenly spread, the last one included."""
+    every = -(-len(rows) // _MOST_REPORTS) or 1
+    return rows[::-1][::every][::-1]
+
+
+def best_trial(trials: Sequence[Trial], *, maximize: bool) -> Trial | None:
+    """Return the complete trial with the best value, the earliest of equals."""
+    ranked = ranking(trials, maximize=maximize)
+    return ranked[0] if ranked else None
+
+
+def ranking(trials: Sequence[Trial], *, maximize: bool) -> list[Trial]:
+    """Return the complete trials, best first."""
+    done = [trial for trial in trials if trial.value is not None]
+    sign = -1.0 if maximize else 1.0
+    return sorted(done, key=lambda trial: (sign * _number(trial.value), trial.id))
+
+
+def _number(value: Any) -> float:
+    return float(value)

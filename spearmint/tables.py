@@ -1,0 +1,59 @@
+"""Tables of trials for a terminal, and rows for files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from spearmint.model import Trial, TrialState, Variable, format_value
+
+
+def trial_table(trials: Iterable[Trial], variables: Sequence[Variable], title: str) -> Table:
+    """Return a table with one row a trial and one column a variable."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("trial", justify="right")
+    table.add_column("value", justify="right")
+    table.add_column("seconds", justify="right")
+    for variable in variables:
+        table.add_column(Text(variable.name), justify="right")
+    for trial in trials:
+        values = (trial.params[variable.name] for variable in variables)
+        table.add_row(
+            str(trial.id),
+            format_value(trial.value) if trial.value is not None else "-",
+            f"{trial.seconds:.1f}" if trial.seconds is not None else "-",
+            *(Text(",".join(format_value(element) for element in vector)) for vector in values),
+        )
+    return table
+
+
+def broken_lines(trials: Iterable[Trial]) -> list[str]:
+    """Return the reason of each broken trial, the last lines of its output indented below."""
+    lines: list[str] = []
+    for trial in trials:
+        if trial.state is TrialState.BROKEN:
+            lines.append(f"trial {trial.id} broke: {trial.reason}")
+            lines.extend(f"    {line}" for line in trial.tail.splitlines())
+    return lines
+
+
+def trials_csv(trials: Iterable[Trial], variables: Sequence[Variable]) -> str:
+    """Return trials as CSV, one column for each element of each variable."""
+    keys = [key for variable in variables for key in variable.elements()]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["trial", "state", "value", "seconds", "reason", *keys])
+    for trial in trials:
+        values = [value for variable in variables for value in trial.params[variable.name]]
+        writer.writerow(
+            [trial.id, trial.state, _cell(trial.value), _cell(trial.seconds), trial.reason, *values]
+        )
+    return out.getvalue()
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else repr(value)

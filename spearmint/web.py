@@ -1,0 +1,72 @@
+"""optuna-dashboard beside a running search, on loopback unless asked otherwise."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+from types import TracebackType
+
+from rich.console import Console
+
+from spearmint.errors import InputError
+from spearmint.session import Session
+
+_STOP_S = 5.0
+_START = (
+    "import os, sys; from optuna_dashboard import run_server;"
+    "run_server(os.environ.pop('SPEARMINT_STORAGE'), host=sys.argv[1], port=int(sys.argv[2]))"
+)
+
+
+class WebStatus:
+    """Serve the dashboard in a process of its own as long as the context lasts."""
+
+    def __init__(
+        self, wanted: bool, host: str, port: int, session: Session, console: Console
+    ) -> None:
+        self._wanted, self._host, self._port = wanted, host, port
+        self._session, self._console = session, console
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> WebStatus:
+        """Start it and print its address. Raises InputError without the extra ``web``."""
+        if not self._wanted:
+            return self
+        if importlib.util.find_spec("optuna_dashboard") is None:
+            raise InputError(
+                "--web-status needs optuna-dashboard", "Install it: pip install 'starmint[web]'"
+            )
+        port = self._port or _free_port(self._host)
+        self._server = subprocess.Popen(
+            [sys.executable, "-P", "-c", _START, self._host, str(port)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "SPEARMINT_STORAGE": self._session.study.url},
+            start_new_session=True,
+        )
+        self._console.print(f"Dashboard: http://{self._host}:{port}/", markup=False)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the server."""
+        if self._server is not None:
+            self._server.terminate()
+            try:
+                self._server.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                self._server.kill()
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
