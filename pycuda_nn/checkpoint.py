@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pycuda_nn.atomic import replace_file
 from pycuda_nn.backends.base import State
 from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset, Label
@@ -96,7 +96,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
     try:
-        _replace(path, packed.getbuffer())
+        replace_file(path, packed.getbuffer())
     except OSError as error:
         raise CheckpointError(
             f"cannot write the checkpoint {path}: {error.strerror}",
@@ -189,21 +189,3 @@ def _unpack(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Checkpoint:
         fingerprint=meta["fingerprint"],
         note=meta["note"],
     )
-
-
-def _replace(path: Path, content: memoryview) -> None:
-    """Write ``content`` beside ``path``, flush it to the disk, rename it, flush the folder.
-
-    The name beside is always the same, so that what a kill leaves is overwritten by the next run.
-    """
-    beside = path.with_name(f".{path.name}.part")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -119,9 +119,9 @@ def write_json(path: Path, data: object) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """Return the object in ``path``; None when there is no such file."""
+    """Return the object in ``path``; None when there is no such file, or a power cut tore it."""
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         return None
     return data

@@ -165,8 +165,8 @@ class Loop:
         """Write the folder of ``trial`` and start a job for it."""
         folder = self.layout.folder(trial.id)
         folder.path.mkdir(exist_ok=True)
-        folder.runner.unlink(missing_ok=True)
-        folder.reports.unlink(missing_ok=True)
+        for left in (folder.runner, folder.reports, folder.result):
+            left.unlink(missing_ok=True)
         kinds = {variable.name: variable.kind for variable in self.experiment.variables}
         write_json(
             folder.spec,

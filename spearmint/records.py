@@ -47,6 +47,7 @@ class Records:
         self._layout = layout
         self._experiment = experiment
         self._grid_size = grid_size
+        self._written: Trial | None = None
 
     def update(self, best: Trial | None, *, pending: int, complete: int, broken: int) -> None:
         """Append to the trace and replace the best trial."""
@@ -54,10 +55,11 @@ class Records:
         line = trace_line(best, candidates=candidates, pending=pending, complete=complete)
         with contextlib.suppress(OSError):
             _append(self._layout, line)
-            if best is not None:
+            if best is not None and best != self._written:
                 beside = self._layout.best.with_name(f".{self._layout.best.name}.{os.getpid()}")
                 beside.write_text(best_text(self._experiment, best), encoding="utf-8")
                 beside.replace(self._layout.best)
+                self._written = best
 
 
 def _append(layout: Layout, line: str) -> None:

@@ -37,8 +37,7 @@ class ResultFile:
         self._path = path
         self._beside = path.with_name(f".{path.name}.reserved")
         self._fd = os.open(self._beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        os.write(self._fd, b" " * _RESERVED_BYTES)
-        os.fsync(self._fd)
+        os.posix_fallocate(self._fd, 0, _RESERVED_BYTES)
 
     def write(self, data: object) -> None:
         """Put ``data`` in place by rename."""

@@ -12,7 +12,8 @@ from spearmint.errors import InputError
 from spearmint.layout import Layout, read_json, write_json
 from spearmint.lock import ExperimentLock, owner_token
 from spearmint.model import Experiment
-from spearmint.study import Study, open_study, sqlite_url
+from spearmint.sqlite import sqlite_url
+from spearmint.study import Study, open_study
 
 
 @dataclass(frozen=True, slots=True)

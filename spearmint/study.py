@@ -6,6 +6,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,6 +22,7 @@ from spearmint.config import describe
 from spearmint.errors import InputError, StorageError, StudyMismatch
 from spearmint.model import Experiment, Result, Trial, TrialState
 from spearmint.space import distributions, to_flat, to_params
+from spearmint.sqlite import TrialConnection
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,11 +33,6 @@ _ABANDONED = "abandoned"
 _REASON, _TAIL, _SECONDS, _LOST = "reason", "tail", "seconds", "lost"
 _MOST_REPORTS = 200  # stored for a trial; a longer curve is thinned evenly
 _LOCK_WAIT_S = 60
-
-
-def sqlite_url(path: Path) -> str:
-    """Return the storage URL of an SQLite file."""
-    return f"sqlite:///{path}"
 
 
 def _door(function: Callable[P, R]) -> Callable[P, R]:
@@ -122,7 +119,13 @@ class Study:
         for step, value in _thinned(sorted(result.reports.items())):
             self._storage.set_trial_intermediate_value(storage_id, step, value)
         self._study.tell(trial.id - 1, result.value)
-        return self.get(trial.id)
+        return replace(
+            trial,
+            state=TrialState.COMPLETE,
+            value=result.value,
+            seconds=result.seconds,
+            reports=result.reports,
+        )
 
     @_door
     def break_(self, trial: Trial, result: Result, tail: str) -> Trial:
@@ -132,13 +135,19 @@ class Study:
         for key, value in attrs.items():
             self._storage.set_trial_user_attr(storage_id, key, value)
         self._study.tell(trial.id - 1, state=OptunaState.FAIL)
-        return self.get(trial.id)
+        return replace(
+            trial,
+            state=TrialState.BROKEN,
+            reason=result.reason,
+            tail=tail,
+            seconds=result.seconds,
+        )
 
     @_door
     def add_loss(self, trial: Trial) -> Trial:
         """Count one more job of ``trial`` that vanished without a result."""
         self._storage.set_trial_user_attr(self._storage_id(trial), _LOST, trial.lost + 1)
-        return self.get(trial.id)
+        return replace(trial, lost=trial.lost + 1)
 
     @_door
     def abandon_unproposed(self) -> int:
@@ -152,11 +161,6 @@ class Study:
         return count
 
     @_door
-    def get(self, trial_id: int) -> Trial:
-        """Return the trial as stored now."""
-        return self._trial(self._storage.get_trial(self._id_of(trial_id)))
-
-    @_door
     def trials(self) -> list[Trial]:
         """Return all trials by id."""
         return [self._trial(frozen) for frozen in self._frozen() if self._is_whole(frozen)]
@@ -167,11 +171,6 @@ class Study:
         frozen = self._frozen(OptunaState.RUNNING)
         return [self._trial(trial) for trial in frozen if self._is_whole(trial)]
 
-    @_door
-    def storage_is_readable(self) -> bool:
-        """Ask the storage for the name of the study."""
-        return self._study.study_name == self.experiment.name
-
     def _frozen(self, *states: OptunaState) -> list[FrozenTrial]:
         return self._study.get_trials(deepcopy=False, states=states or None)
 
@@ -179,13 +178,10 @@ class Study:
         waiting = frozen.state is OptunaState.WAITING
         return not waiting and frozen.params.keys() >= self._distributions.keys()
 
-    def _id_of(self, trial_id: int) -> int:
-        return self._storage.get_trial_id_from_study_id_trial_number(
-            self._study._study_id, trial_id - 1
-        )
-
     def _storage_id(self, trial: Trial) -> int:
-        return self._id_of(trial.id)
+        return self._storage.get_trial_id_from_study_id_trial_number(
+            self._study._study_id, trial.id - 1
+        )
 
     def _trial(self, frozen: FrozenTrial) -> Trial:
         attrs = frozen.user_attrs
@@ -244,8 +240,8 @@ def _storage(url: str) -> BaseStorage:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         if url.startswith("sqlite"):
-            options = {"connect_args": {"timeout": _LOCK_WAIT_S}}
-            return get_storage(RDBStorage(url, engine_kwargs=options))
+            options = {"timeout": _LOCK_WAIT_S, "factory": TrialConnection}
+            return get_storage(RDBStorage(url, engine_kwargs={"connect_args": options}))
         return get_storage(url)
     except (ImportError, ValueError) as error:
         raise InputError(f"storage {url!r} cannot be used: {error}") from None

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.data.dataset import Dataset, check_features
+from pycuda_nn.data.dataset import Dataset, Label, check_features
 from pycuda_nn.data.split import Splits, check_fractions, split
-from pycuda_nn.data.table import Table, read_csv, read_parquet
+from pycuda_nn.data.table import read_csv, read_parquet
 from pycuda_nn.errors import DataError, MissingExtra, did_you_mean
 
 Array = npt.NDArray[Any]
@@ -30,6 +30,8 @@ def load_data(
     *,
     target: str | None = None,
     task: str = "auto",
+    classes: tuple[Label, ...] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Dataset:
     """Read features and labels of one source.
 
@@ -38,6 +40,8 @@ def load_data(
         labels: A ``.npy`` file with the labels, for a ``.npy`` source; both are memory-mapped.
         target: Name or number of the target column of a table; default: the last.
         task: ``classify``, ``regress`` or ``auto`` (real targets regress).
+        classes: The labels of a model: another one is an error, and one alone is fine.
+        columns: Features of a model, taken by name from a table that has names.
 
     Raises:
         DataError: The file is missing, not readable, or its rows cannot be trained on.
@@ -47,13 +51,15 @@ def load_data(
         return _digits()
     path = _existing(source)
     if path.suffix in TABLES:
-        table = TABLES[path.suffix](path, target=target, labelled=True)
-        return _from_table(table, task, path)
+        table = TABLES[path.suffix](path, target=target, labelled=True, wanted=columns)
+        return Dataset.from_arrays(
+            table.x, table.y, task=task, columns=table.columns, name=str(path), classes=classes
+        )
     if path.suffix == ".npy":
         if labels is None:
             raise DataError(f"{path}: no labels", "Name their file: --labels y.npy")
         x, y = _read_npy(path), _read_npy(_existing(labels))
-        return Dataset.from_arrays(x, y, task=task, name=str(path))
+        return Dataset.from_arrays(x, y, task=task, name=str(path), classes=classes)
     arrays = _read_npz(path)
     if "x" not in arrays or "y" not in arrays:
         split_already = "x_train" in arrays
@@ -61,7 +67,8 @@ def load_data(
             f"{path}: no arrays x and y, only {', '.join(arrays) or 'none'}",
             "It is split already: use load_splits." if split_already else "Save it with x=, y=.",
         )
-    return Dataset.from_arrays(arrays["x"], arrays["y"], task=task, name=str(path))
+    x, y = arrays["x"], arrays["y"]
+    return Dataset.from_arrays(x, y, task=task, name=str(path), classes=classes)
 
 
 def load_splits(
@@ -151,11 +158,6 @@ def _digits() -> Dataset:
     bunch = datasets.load_digits()
     columns = [str(name) for name in bunch.feature_names]
     return Dataset.from_arrays(bunch.data, bunch.target, columns=columns, name="digits")
-
-
-def _from_table(table: Table, task: str, path: Path) -> Dataset:
-    y = table.y if table.y is not None else np.empty(0)
-    return Dataset.from_arrays(table.x, y, task=task, columns=table.columns, name=str(path))
 
 
 def _read_npy(path: Path) -> Array:

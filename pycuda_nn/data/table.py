@@ -20,10 +20,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """A table split into features and target; ``y`` is ``None`` where no target was asked for."""
+    """A table split into features and target; ``y`` is empty where no target was asked for."""
 
     x: Array
-    y: Array | None
+    y: Array
     columns: tuple[str, ...]
 
 
@@ -52,7 +52,7 @@ def read_csv(
     try:
         x = _load(body, usecols, np.float32)
         body.seek(start)
-        y = None if goal is None else _labels(_load(body, [goal], str)[:, 0])
+        y = np.empty(0) if goal is None else _labels(_load(body, [goal], str)[:, 0])
     except ValueError as error:
         raise _locate(text, len(names), usecols, path, error) from error
     return Table(x=x, y=y, columns=tuple(names[i] for i in usecols))
@@ -80,7 +80,7 @@ def read_parquet(
     x = np.empty((table.num_rows, len(chosen)), dtype=np.float32)
     for place, index in enumerate(chosen):
         x[:, place] = _numeric_column(_whole(table, index, path), names[index], path)
-    y = None if goal is None else _labels_of(_whole(table, goal, path), names[goal], path)
+    y = np.empty(0) if goal is None else _labels_of(_whole(table, goal, path), names[goal], path)
     return Table(x=x, y=y, columns=tuple(names[i] for i in chosen))
 
 

@@ -13,7 +13,8 @@ from spearmint.config import load_experiment
 from spearmint.layout import Layout
 from spearmint.lock import ExperimentLock
 from spearmint.session import storage_url
-from spearmint.study import delete_study, sqlite_url
+from spearmint.sqlite import sqlite_url
+from spearmint.study import delete_study
 
 
 @click.command()
@@ -44,7 +45,7 @@ def _delete_files(layout: Layout) -> None:
     for folder in (layout.jobs, layout.outputs, layout.report):
         shutil.rmtree(folder, ignore_errors=True)
     database = layout.database
-    journal = database.with_name(f"{database.name}-journal")
-    for file in (database, journal, layout.trace, layout.best):
+    beside = [database.with_name(f"{database.name}-{end}") for end in ("journal", "wal", "shm")]
+    for file in (database, *beside, layout.trace, layout.best):
         file.unlink(missing_ok=True)
     shutil.rmtree(layout.lock.parent, ignore_errors=True)

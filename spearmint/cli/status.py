@@ -74,5 +74,5 @@ def _print(session: Session, trials: list[Trial], top: int, show_broken: int) ->
     if running:
         console.print(trial_table(running, experiment.variables, "\nNot finished"))
     broken = [trial for trial in trials if trial.state is TrialState.BROKEN]
-    for line in broken_lines(broken[len(broken) - show_broken :] if show_broken else []):
+    for line in broken_lines(broken[-show_broken:] if show_broken else []):
         console.print(line, markup=False, soft_wrap=True)

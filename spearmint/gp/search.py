@@ -62,7 +62,7 @@ def next_point(
     # About 150 000 kernel entries per sample, whatever n.
     n_global = 1 << int(np.clip(np.round(np.log2(150_000 / n)), 8, 11))
     ranked = maximize(
-        LogEI(posterior),
+        LogEI(posterior, margin=MARGIN),
         space,
         candidates(space, best, rng, n_global=n_global),
         rng,
@@ -93,6 +93,14 @@ def _fit(
     """Choose the warp, sample the hyperparameters, condition on the data and the fantasies."""
     n, n_dimensions = points.shape
     prior = default_prior(n_dimensions, noiseless=settings.noiseless)
+    import os
+    exp = os.environ.get("EXP", ""); share = float(os.environ.get("SHARE", "0.2"))
+    broad = rng.random() < share
+    if broad and exp == "A":
+        lo = prior.lower.copy(); lo[:-1] = np.log(float(os.environ.get("LO", ".2"))*np.sqrt(n_dimensions))
+        mean = prior.mean.copy(); mean[:-1] = lo[:-1] + .7; mean[-1] = -3
+        prior = Prior(mean=mean, std=prior.std, lower=lo, upper=prior.upper)
+    globals()["MARGIN"] = float(os.environ.get("XI", ".2")) if broad and exp == "B" else 0.0
     columns, added = warped(y) if settings.warp else (standardise(y)[:, None], np.zeros(1))
     most = int(np.clip(np.sqrt(2e6 / n_dimensions), 64, _HYPER_OBSERVATIONS))
     kept = _subset(y, most, rng) if n > most else np.arange(n)

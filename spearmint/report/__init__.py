@@ -1,6 +1,127 @@
+"""The report of a search: an HTML page that opens offline, and its plots as PNG files.
+
+The work is in the modules below, loaded when a report is written: importing this costs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from spearmint.session import Session
+from typing import TYPE_CHECKING
+
+from spearmint.errors import InputError
+from spearmint.reporting import read_reports
+
+if TYPE_CHECKING:
+    from spearmint.layout import Layout
+    from spearmint.model import Trial
+    from spearmint.report.digest import Digest
+    from spearmint.report.page import Picture
+    from spearmint.session import Session
+
+__all__ = ["write_report"]
+
+_LIBRARIES = ("jinja2", "matplotlib")
 
 
 def write_report(session: Session, folder: Path) -> Path:
-    raise NotImplementedError
+    """Write ``index.html`` and its plots into ``folder``, made when missing; return the page.
+
+    The search is only read, and may be running. Each file is replaced whole, the page last; a
+    plot that an earlier report had and this one has not is removed.
+
+    Raises:
+        InputError: The extra ``report`` is not installed, or ``folder`` cannot be written.
+        StorageError: The trials cannot be read.
+    """
+    _require_libraries()
+    from spearmint.report.page import render
+
+    digest = _read(session)
+    pictures = _pictures(digest)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for picture in pictures:
+            _put(folder / picture.file, picture.png)
+        page = folder / "index.html"
+        _put(page, render(digest, pictures).encode("utf-8", errors="replace"))
+    except OSError as error:
+        raise InputError(
+            f"the report cannot be written to {folder}: {error.strerror or error}",
+            "Choose another folder with --output.",
+        ) from error
+    return page
+
+
+def _require_libraries() -> None:
+    for name in _LIBRARIES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise InputError(
+                f"a report needs {name}: {error}",
+                "Install what reports need: pip install 'starmint[report]'",
+            ) from error
+
+
+def _read(session: Session) -> Digest:
+    """Return the search as it stands now."""
+    from spearmint.report.digest import Digest
+
+    trials = [_with_reports(trial, session.layout) for trial in session.study.trials()]
+    dated = session.study.optuna.get_trials(deepcopy=False)
+    starts = [trial.datetime_start for trial in dated if trial.datetime_start is not None]
+    ends = [trial.datetime_complete for trial in dated if trial.datetime_complete is not None]
+    return Digest.of(
+        session.experiment,
+        trials,
+        started=min(starts, default=None),
+        ended=max(ends, default=None),
+    )
+
+
+def _with_reports(trial: Trial, layout: Layout) -> Trial:
+    """Give a trial without an end the values it has reported so far; the study has none yet."""
+    from spearmint.model import TrialState
+
+    if trial.state is not TrialState.RUNNING or trial.reports:
+        return trial
+    return replace(trial, reports=read_reports(layout.folder(trial.id).reports))
+
+
+def _pictures(digest: Digest) -> Sequence[Picture]:
+    """Return every plot, drawn; one with nothing to show has no PNG and says why."""
+    from spearmint.report import best_value, canvas, curves, importance, parallel, slices
+    from spearmint.report.page import Picture
+
+    weights = importance.evaluate(digest)
+    plots = [
+        best_value.plot(digest),
+        parallel.plot(digest, weights.order),
+        importance.plot(weights),
+        slices.plot(digest, weights.order),
+        curves.plot(digest),
+    ]
+    return [
+        Picture(plot=plot, png=canvas.png(plot) if plot.draw is not None else None)
+        for plot in plots
+    ]
+
+
+def _put(path: Path, content: bytes | None) -> None:
+    """Replace the file at ``path`` by rename; None removes it."""
+    if content is None:
+        path.unlink(missing_ok=True)
+        return
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise

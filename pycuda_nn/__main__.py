@@ -1,0 +1,8 @@
+"""``python -m pycuda_nn`` is the command ``pycuda-nn``."""
+
+import sys
+
+from pycuda_nn.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

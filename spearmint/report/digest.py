@@ -1,0 +1,100 @@
+"""What a report is made of: the trials of a search, counted and ranked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from spearmint.model import Experiment, Trial, TrialState, Value, Variable
+from spearmint.study import ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One coordinate of the search space, as plots show it: ``lr``, or ``X[1]`` of ``X``."""
+
+    name: str
+    variable: Variable
+    index: int
+
+    def of(self, trial: Trial) -> Value:
+        """Return the trial's value here."""
+        return trial.params[self.variable.name][self.index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """A search at one moment.
+
+    Attributes:
+        ranked: Complete trials, best first.
+        finite: Those of them that a plot can place, best first: the value is finite.
+        started, ended: First start and last end of a trial, in local time.
+    """
+
+    experiment: Experiment
+    trials: tuple[Trial, ...]
+    ranked: tuple[Trial, ...]
+    finite: tuple[Trial, ...]
+    started: datetime | None
+    ended: datetime | None
+
+    @staticmethod
+    def of(
+        experiment: Experiment,
+        trials: Iterable[Trial],
+        *,
+        started: datetime | None = None,
+        ended: datetime | None = None,
+    ) -> Digest:
+        """Count and rank ``trials``."""
+        known = tuple(trials)
+        ranked = tuple(ranking(known, maximize=experiment.maximize))
+        return Digest(
+            experiment=experiment,
+            trials=known,
+            ranked=ranked,
+            finite=tuple(trial for trial in ranked if math.isfinite(number(trial))),
+            started=started,
+            ended=ended,
+        )
+
+    @property
+    def best(self) -> Trial | None:
+        """The best trial; None before the first is complete."""
+        return self.ranked[0] if self.ranked else None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent in trials, the broken ones included."""
+        return math.fsum(trial.seconds or 0.0 for trial in self.trials)
+
+    def in_state(self, state: TrialState) -> list[Trial]:
+        """Return the trials in ``state``, by id."""
+        return [trial for trial in self.trials if trial.state is state]
+
+    def elements(self) -> list[Element]:
+        """Return every coordinate, in the order of config.pb."""
+        return [
+            Element(name, variable, index)
+            for variable in self.experiment.variables
+            for index, name in enumerate(variable.elements())
+        ]
+
+
+def number(trial: Trial) -> float:
+    """Return the value of a complete trial."""
+    if trial.value is None:
+        raise ValueError(f"trial {trial.id} has no value")
+    return float(trial.value)
+
+
+def nothing_complete(digest: Digest) -> str:
+    """Return why no plot of values can be drawn; empty when one can."""
+    if digest.finite:
+        return ""
+    if digest.ranked:
+        return "No trial has a finite value yet."
+    return "No trial is complete yet."

@@ -1,0 +1,163 @@
+"""Axes as numbers: where a value lies between 0 and 1, which ticks to write beside it.
+
+Plots draw in these units, so that values of 1e300, infinite ones and categories need no care
+there, and matplotlib never sees a number that overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spearmint.model import Kind, Value, Variable
+
+Array = npt.NDArray[np.float64]
+
+_BEYOND = 5.0  # lengths of the axis; lines leave the picture steeply and stay drawable
+_OUTLIER = 6.0  # a value this many times as far from the best as the third quartile is off
+_LOG_RATIO, _LOG_RATIO_MAXIMIZE = 50.0, 1e4  # a log scale hides what differs at the top
+_FEW_DECADES = 1.7
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Maps values to 0..1.
+
+    Attributes:
+        low, high: Values at 0 and 1; unused with ``options``.
+        options: Categories, each in the middle of its share.
+    """
+
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    integer: bool = False
+    options: tuple[str, ...] = ()
+
+    def position(self, values: Sequence[Value]) -> Array:
+        """Return the places of ``values``: outside of 0..1 beyond low and high, never infinite."""
+        if self.options:
+            known = {option: (i + 0.5) / len(self.options) for i, option in enumerate(self.options)}
+            return np.array([known[str(value)] for value in values], dtype=np.float64)
+        numbers = np.array([float(value) for value in values], dtype=np.float64)
+        low, high = self._mapped(np.array([self.low, self.high]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            place = (self._mapped(numbers) - low) / (high - low) if high > low else numbers - low
+        if not high > low:  # one value only: it stands in the middle
+            place = np.where(place == 0.0, 0.5, np.sign(place) * np.inf)
+        return np.clip(np.nan_to_num(place, nan=np.inf), -_BEYOND, 1.0 + _BEYOND)
+
+    def ticks(self, most: int = 6) -> list[tuple[float, str]]:
+        """Return about ``most`` places at most, each with its label."""
+        if self.options:
+            every = math.ceil(len(self.options) / max(most, 8))
+            return [
+                ((i + 0.5) / len(self.options), shorten(self.options[i], 16))
+                for i in range(0, len(self.options), every)
+            ]
+        marks = self._marks(most)
+        places = self.position(marks)
+        return list(zip(places.tolist(), labels(marks), strict=True))
+
+    def _mapped(self, numbers: Array) -> Array:
+        """Return ``numbers`` in units whose differences are finite."""
+        if not self.log:
+            return numbers / 4.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log10(numbers)
+
+    def _marks(self, most: int) -> list[float]:
+        if not self.high > self.low:
+            return [self.low]
+        if not self.log:
+            return _round_marks(self.low, self.high, most, integer=self.integer)
+        first, last = math.log10(self.low), math.log10(self.high)
+        if last - first < _FEW_DECADES:
+            marks = [
+                digit * 10.0**decade
+                for decade in range(math.floor(first), math.ceil(last) + 1)
+                for digit in (1.0, 2.0, 5.0)
+            ]
+            inside = [mark for mark in marks if self.low <= mark <= self.high]
+            many = len(inside) >= 3
+            return inside if many else _round_marks(self.low, self.high, most, integer=self.integer)
+        every = math.ceil((last - first) / most)
+        decades = range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1)
+        return [10.0**decade for decade in decades if decade % every == 0]
+
+
+def variable_scale(variable: Variable) -> Scale:
+    """Return the axis of a variable, between its bounds."""
+    if variable.kind is Kind.ENUM:
+        return Scale(options=variable.options)
+    integer = variable.kind is Kind.INT
+    return Scale(low=variable.low, high=variable.high, log=variable.log, integer=integer)
+
+
+def value_scale(values: Sequence[float], *, maximize: bool) -> Scale:
+    """Return an axis on which the good end of ``values`` is legible.
+
+    It is logarithmic when positive values span decades; the far tail of bad values lies beyond
+    its end. Values that are not finite do not count.
+    """
+    finite = sorted(float(value) for value in values if math.isfinite(value))
+    if not finite:
+        return Scale()
+    ratio = _LOG_RATIO_MAXIMIZE if maximize else _LOG_RATIO
+    log = finite[0] > 0 and math.log10(finite[-1]) - math.log10(finite[0]) >= math.log10(ratio)
+    sign = -1.0 if maximize else 1.0
+    mapped = sorted(sign * (math.log10(value) if log else value) for value in finite)
+    best, quartile = mapped[0], mapped[(3 * (len(mapped) - 1) + 3) // 4]
+    limit = best + _OUTLIER * (quartile - best) if quartile > best else math.inf
+    kept = [
+        value for value in finite if sign * (math.log10(value) if log else value) <= limit
+    ]
+    return Scale(low=kept[0], high=kept[-1], log=log)
+
+
+def labels(marks: Sequence[float]) -> list[str]:
+    """Return ``marks`` in as few digits as tell them apart."""
+    steps = [abs(b / 4 - a / 4) * 4 for a, b in zip(marks, marks[1:], strict=False)]
+    error = 0.02 * min(steps, default=max(abs(marks[0]), _TINY) * 1e-3) if marks else 0.0
+    for digits in range(1, 17):
+        texts = [f"{mark:.{digits}g}" for mark in marks]
+        if all(abs(float(text) - mark) <= error for text, mark in zip(texts, marks, strict=True)):
+            break
+    return [_plain(mark, digits) for mark in marks]
+
+
+def _plain(mark: float, digits: int) -> str:
+    if mark == 0:
+        return "0"
+    if 1e-4 <= abs(mark) < 1e6:
+        return f"{mark:.{max(digits, 6)}g}"
+    mantissa, _, exponent = f"{mark:.{max(digits - 1, 0)}e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def shorten(text: str, most: int) -> str:
+    """Return ``text`` in one printable line of at most ``most`` characters, cut in the middle."""
+    line = "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in text)
+    if len(line) <= most:
+        return line
+    tail = (most - 1) // 3
+    return f"{line[: most - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{line[len(line) - tail :]}"
+
+
+def _round_marks(low: float, high: float, most: int, *, integer: bool) -> list[float]:
+    """Return multiples of 1, 2 or 5 times a power of ten from ``low`` to ``high``."""
+    least = high / most - low / most
+    if least < _TINY:
+        return [low, high]
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= least)
+    if integer:
+        step = max(1.0, step)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    marks = [count * step for count in range(first, last + 1)]
+    return marks or [low, high]

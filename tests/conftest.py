@@ -1,0 +1,43 @@
+"""What every test gets: no real credentials, and skips that can be made failures."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+_NEEDS = {
+    "sge": lambda: shutil.which("qsub") is not None,
+    "testbed": lambda: os.geteuid() == 0 and shutil.which("ip") is not None,
+    "gpu": lambda: shutil.which("nvidia-smi") is not None,
+    "mount": lambda: os.geteuid() == 0 and shutil.which("mount") is not None,
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require",
+        action="append",
+        default=[],
+        choices=sorted(_NEEDS),
+        help="Fail instead of skip where the machine lacks what this marker needs.",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for name, is_there in _NEEDS.items():
+            needed = item.get_closest_marker(name) is not None
+            if needed and name not in config.getoption("--require") and not is_there():
+                item.add_marker(pytest.mark.skip(reason=f"this machine has no {name}"))
+
+
+@pytest.fixture(autouse=True)
+def no_credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no test reach a real account, nor a storage named in the environment."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.delenv("SPEARMINT_STORAGE", raising=False)
+    yield

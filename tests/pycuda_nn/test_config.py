@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from pycuda_nn.config import CHECKS, TrainConfig
+from pycuda_nn.errors import ConfigError
+from pycuda_nn.settings import parse_value, read_settings
+
+
+def test_every_field_has_a_check() -> None:
+    assert list(CHECKS) == [field.name for field in dataclasses.fields(TrainConfig)]
+
+
+def test_all_problems_come_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        TrainConfig(lr=-1, dropout=1.0, epochs=0, activation="rely", hidden=(0,))
+    assert len(caught.value.problems) == 5
+    text = str(caught.value)
+    assert "5 problems in the settings:" in text
+    assert "lr = -1: must be a number above 0" in text
+    assert "activation = 'rely': must be one of relu, tanh, sigmoid. Did you mean 'relu'?" in text
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hidden", (3, -1)),
+        ("hidden", (3.0,)),
+        ("hidden", 3),
+        ("loss", "mse"),
+        ("dropout", -0.1),
+        ("dropout", float("nan")),
+        ("l2", -1e-9),
+        ("optimizer", "rmsprop"),
+        ("lr", 0),
+        ("lr", float("inf")),
+        ("lr", True),
+        ("momentum", 1.0),
+        ("nesterov", 1),
+        ("beta1", 1.0),
+        ("beta2", 0.99999999),
+        ("eps", 0.0),
+        ("schedule", "linear"),
+        ("warmup_epochs", -1),
+        ("step_epochs", 0),
+        ("step_factor", 0.0),
+        ("lr_min", -1.0),
+        ("epochs", 1.5),
+        ("batch_size", 0),
+        ("patience", 0),
+        ("patience", "soon"),
+        ("monitor", "accuracy"),
+        ("scale", "max"),
+        ("seed", -1),
+        ("seed", 2**63),
+    ],
+)
+def test_each_wrong_value_is_named(key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"{key} = "):
+        TrainConfig.from_mapping({key: value})
+
+
+def test_settings_that_contradict_each_other() -> None:
+    with pytest.raises(ConfigError, match="warmup_epochs"):
+        TrainConfig(epochs=2, warmup_epochs=3)
+    with pytest.raises(ConfigError, match="lr_min"):
+        TrainConfig(lr=0.1, lr_min=0.2)
+
+
+def test_dict_and_back_through_json() -> None:
+    config = TrainConfig(hidden=(3, 4), patience=2, lr=0.1)
+    assert TrainConfig.from_mapping(json.loads(json.dumps(config.as_dict()))) == config
+
+
+def test_unknown_keys_name_the_nearest(tmp_path: Path) -> None:
+    file = tmp_path / "net.toml"
+    file.write_text("learning_rate = 1\nhiden = [3]\n")
+    with pytest.raises(ConfigError) as caught:
+        read_settings(file, [])
+    assert f"2 problems in {file}" in str(caught.value)
+    assert "unknown key 'hiden'. Did you mean 'hidden'?" in str(caught.value)
+
+
+def test_words_overrule_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "net.toml"
+    file.write_text('hidden = [64, 32]\nlr = 1\nactivation = "tanh"\npatience = 3\n')
+    config = read_settings(file, ["lr=0.5", "patience=none", "nesterov=yes", "hidden=8"])
+    assert config == TrainConfig(hidden=(8,), lr=0.5, activation="tanh", nesterov=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("hidden", "128,64", (128, 64)),
+        ("hidden", "[128, 64]", (128, 64)),
+        ("hidden", "", ()),
+        ("lr", "1e-3", 1e-3),
+        ("epochs", "12", 12),
+        ("patience", "4", 4),
+        ("nesterov", "False", False),
+        ("activation", "tanh", "tanh"),
+        ("epochs", "1.5", "1.5"),
+    ],
+)
+def test_words_take_the_type_of_their_setting(key: str, text: str, value: object) -> None:
+    assert parse_value(key, text) == value
+    assert type(parse_value(key, text)) is type(value)
+
+
+def test_bad_files_and_words(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no settings file"):
+        read_settings(tmp_path / "none.toml", [])
+    file = tmp_path / "bad.toml"
+    file.write_text("lr = \n")
+    with pytest.raises(ConfigError, match=r"bad\.toml: not a readable TOML.*line 1"):
+        read_settings(file, [])
+    with pytest.raises(ConfigError, match="not key=value"):
+        read_settings(None, ["lr"])

@@ -1,0 +1,70 @@
+"""Experiments to search, and the real command to search them with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ONE_FLOAT = 'language: PYTHON\nname: "trial"\nvariable { name: "x" type: FLOAT min: 0 max: 1 }\n'
+
+
+class ExperimentDir:
+    """A directory with a config.pb and its wrapper, and the command run on it."""
+
+    def __init__(self, root: Path, code: str, config: str) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+        self.config = root / "config.pb"
+        self.config.write_text(config)
+        (root / "trial.py").write_text(code)
+
+    def argv(self, *options: str) -> list[str]:
+        command = [sys.executable, "-m", "spearmint", "--method=RandomChooser"]
+        return [*command, *options, str(self.config)]
+
+    def run(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run the search to its end."""
+        return subprocess.run(
+            self.argv(*options), capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        """Start the search in a group of its own."""
+        return subprocess.Popen(
+            self.argv(*options),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another command of spearmint; the directory comes last."""
+        return subprocess.run(
+            [sys.executable, "-m", "spearmint", *arguments, str(self.root)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+MakeExperiment = Callable[..., ExperimentDir]
+
+
+@pytest.fixture
+def make_experiment(tmp_path: Path) -> MakeExperiment:
+    """Return a maker of experiments, in a path with all that shells trip over."""
+
+    def make(
+        code: str = "def main(job_id, params):\n    return float(params['x'][0])\n",
+        config: str = ONE_FLOAT,
+        root: Path = tmp_path / 'it\'s a: dir, ünd "more"',
+    ) -> ExperimentDir:
+        return ExperimentDir(root, code, config)
+
+    return make

@@ -1,0 +1,119 @@
+"""Trials that break in every way, run by the real command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from spearmint.drivers.processes import identity
+
+from .conftest import MakeExperiment
+
+BREAKS = {
+    "raises": ("raise ValueError('bad lr')", "ValueError: bad lr (trial.py:"),
+    "nan": ("return float('nan')", "main returned NaN"),
+    "none": ("return None", "main returned None, expected one number"),
+    "text": ("return 'low'", "main returned 'low', expected one number"),
+    "two numbers": ("return np.zeros(2)", "expected one number"),
+    "sys.exit": ("sys.exit(3)", "called sys.exit(3)"),
+    "os._exit": ("os._exit(3)", "exited with status 3 before main returned"),
+    "segfault": ("faulthandler._sigsegv()", "killed by signal 11 (SIGSEGV)"),
+    "killed": ("os.kill(os.getpid(), 9)", "killed by signal 9 (SIGKILL)"),
+    "too long": ("time.sleep(60)", "ran past the time limit of 2 s"),
+    "disk full": ("raise OSError(28, 'No space left on device')", "[Errno 28] No space left"),
+}
+
+CODE = """
+import faulthandler, os, sys, time
+import numpy as np
+
+def main(job_id, params):
+    print("line before the end")
+    if params["how"][0] == "good":
+        return 1.0
+{branches}
+"""
+BRANCH = "    if params['how'][0] == {name!r}:\n        {statement}\n"
+
+
+@pytest.mark.slow
+def test_each_way_to_break_is_told_with_its_reason_and_output(
+    make_experiment: MakeExperiment,
+) -> None:
+    names = ["good", *BREAKS]
+    options = " ".join(f'options: "{name}"' for name in names)
+    seeds = "".join(f'seed_point {{ param {{ name: "how" str_val: "{n}" }} }}\n' for n in names)
+    config = (
+        'language: PYTHON\nname: "trial"\n'
+        f'variable {{ name: "how" type: ENUM {options} }}\n{seeds}max_retries: 0\n'
+    )
+    branches = "".join(
+        BRANCH.format(name=name, statement=statement) for name, (statement, _) in BREAKS.items()
+    )
+    experiment = make_experiment(CODE.format(branches=branches), config)
+    options_ = ("--max-concurrent=4", "--trial-timeout=2", "--max-broken=2")
+    done = experiment.run(*options_, "--max-finished-jobs=1")
+    assert done.returncode == 0, done.stderr
+    done = experiment.run(*options_, "--max-finished-jobs=2")
+    assert "Traceback" not in done.stderr
+    status = json.loads(experiment.command("status", "--json").stdout)
+    broken = {trial["params"]["how"][0]: trial for trial in status["broken"]}
+    for name, (_, reason) in BREAKS.items():
+        assert reason in broken[name]["reason"], name
+        assert "line before the end" in broken[name]["tail"], name
+    assert "good" not in broken
+    table = experiment.command("status", "--broken=20").stdout
+    assert "broke: ValueError: bad lr" in table
+    assert "line before the end" in table
+
+
+def test_the_search_stops_when_the_first_trials_all_break(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment("import absent_module\n")
+    done = experiment.run("--max-broken=3")
+    assert done.returncode == 1
+    assert "the first 3 trials all broke" in done.stderr
+    assert "No module named 'absent_module'" in done.stderr
+    assert "Its whole output:" in done.stderr
+    assert "Traceback" not in done.stderr.partition("the last one")[0]
+    mended = experiment.root / "trial.py"
+    mended.write_text("def main(job_id, params):\n    return 0.5\n")
+    again = experiment.run("--max-broken=3", "--max-finished-jobs=2")
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_lost_job_runs_again_and_then_breaks(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment(
+        "import os\n\ndef main(job_id, params):\n"
+        "    if not os.path.exists('once'):\n"
+        "        open('once', 'w').close()\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "    return 0.25\n"
+    )
+    done = experiment.run("--max-finished-jobs=1")
+    assert done.returncode == 0
+    assert "was lost (killed by signal 9 (SIGKILL)) and runs again" in done.stdout
+    status = json.loads(experiment.command("status", "--json").stdout)
+    assert status["best"]["lost"] == 1
+    assert status["trials"] == {"running": 0, "complete": 1, "broken": 0}
+
+
+def test_a_missing_wrapper_is_named(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment()
+    (experiment.root / "trial.py").unlink()
+    done = experiment.run("--max-broken=1")
+    assert done.returncode == 1
+    assert f"there is no {experiment.root / 'trial.py'}" in done.stderr
+
+
+def test_what_a_dead_trial_leaves_behind_is_ended(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment(
+        "import os, subprocess, time\n\ndef main(job_id, params):\n"
+        "    child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+        "    open('child', 'w').write(str(child.pid))\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    done = experiment.run("--max-broken=1", "--max-retries=0")
+    assert done.returncode == 1
+    pid = int((experiment.root / "child").read_text())
+    assert identity(pid) is None

@@ -1,0 +1,82 @@
+"""A real, small file system that trials fill to the last byte."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import MakeExperiment
+
+pytestmark = pytest.mark.mount
+
+FILL = """
+def main(job_id, params):
+    if job_id == 2:
+        with open("filler", "wb") as file:
+            while True:
+                file.write(b"x" * 4096)
+                file.flush()
+    return float(params["x"][0])
+"""
+FILL_AND_TIDY = """
+import os
+
+def main(job_id, params):
+    if job_id == 2:
+        try:
+            with open("filler", "wb") as file:
+                while True:
+                    file.write(b"x" * 4096)
+                    file.flush()
+        finally:
+            os.unlink("filler")
+    return float(params["x"][0])
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    root = tmp_path / "disk"
+    root.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(root)], check=True)
+    try:
+        yield root
+    finally:
+        subprocess.run(["umount", "--lazy", str(root)], check=True)
+
+
+def test_a_trial_that_fills_the_disk_and_tidies_up_is_one_broken_trial(
+    make_experiment: MakeExperiment, small_disk: Path
+) -> None:
+    experiment = make_experiment(FILL_AND_TIDY, root=small_disk / "search")
+    done = experiment.run("--max-finished-jobs=4")
+    assert done.returncode == 0, done.stderr
+    status = json.loads(experiment.command("status", "--json").stdout)
+    assert status["trials"] == {"running": 0, "complete": 4, "broken": 1}
+    assert "No space left on device (trial.py:" in status["broken"][0]["reason"]
+
+
+def test_a_disk_that_stays_full_stops_the_search_and_loses_nothing(
+    make_experiment: MakeExperiment, small_disk: Path
+) -> None:
+    experiment = make_experiment(FILL, root=small_disk / "search")
+    done = experiment.run("--max-finished-jobs=4")
+    assert done.returncode == 1, done.stdout
+    assert "Free some space, then run the same command" in done.stderr
+    assert "Traceback" not in done.stderr
+    results = {
+        int(path.parent.name): json.loads(path.read_text())
+        for path in experiment.root.glob("jobs/*/result.json")
+    }
+    assert "No space left on device (trial.py:" in results[2]["reason"], "its result was lost"
+    (experiment.root / "filler").unlink()
+    again = experiment.run("--max-finished-jobs=4")
+    assert again.returncode == 0, again.stderr
+    status = json.loads(experiment.command("status", "--json").stdout)
+    assert status["trials"] == {"running": 0, "complete": 4, "broken": 1}
+    rows = json.loads(experiment.command("export", "--json").stdout)
+    assert rows[0]["value"] == results[1]["value"]
