@@ -16,7 +16,7 @@ from optuna.storages import BaseStorage, RDBStorage, get_storage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from spearmint.config import describe
 from spearmint.errors import InputError, StorageError, StudyMismatch
@@ -243,8 +243,11 @@ def _storage(url: str) -> BaseStorage:
             options = {"timeout": _LOCK_WAIT_S, "factory": TrialConnection}
             return get_storage(RDBStorage(url, engine_kwargs={"connect_args": options}))
         return get_storage(url)
-    except (ImportError, ValueError) as error:
-        raise InputError(f"storage {url!r} cannot be used: {error}") from None
+    except (ImportError, ValueError, ArgumentError) as error:
+        raise InputError(
+            f"the storage cannot be used: {error}",
+            "Expected a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
+        ) from None
 
 
 def _declaration(experiment: Experiment) -> dict[str, str]:

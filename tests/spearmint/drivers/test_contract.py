@@ -1,0 +1,130 @@
+"""The rules of drivers/base.py, for every driver. A new driver joins ``DRIVERS`` below."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spearmint.drivers import Driver, JobRequest, JobState
+from spearmint.drivers.local import LocalDriver
+from spearmint.drivers.processes import identity
+from spearmint.errors import DriverError
+from spearmint.layout import TrialFolder, write_json
+
+DRIVERS: dict[str, Callable[[], Driver]] = {"local": lambda: LocalDriver(max_concurrent=2)}
+
+
+@pytest.fixture(params=sorted(DRIVERS))
+def make_driver(request: pytest.FixtureRequest) -> Callable[[], Driver]:
+    return DRIVERS[request.param]
+
+
+def prepare(root: Path, code: str, trial_id: int = 1) -> JobRequest:
+    (root / "wrapper.py").write_text(code)
+    folder = TrialFolder(root / f"a 'quoted': trial {trial_id}")
+    folder.path.mkdir()
+    spec = {"job_id": trial_id, "directory": str(root), "name": "wrapper", "language": "PYTHON"}
+    write_json(folder.spec, {**spec, "params": {}})
+    return JobRequest(
+        name=f"wrapper-{trial_id:08d}", folder=folder, directory=root, output=root / "out put.txt"
+    )
+
+
+def until(happens: Callable[[], object], timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not happens():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def pid_in(request: JobRequest) -> int:
+    path = request.folder.runner
+    until(path.exists)
+    return int(json.loads(path.read_text())["pid"])
+
+
+QUICK = "def main(job_id, params):\n    print('hello')\n    return 0.5\n"
+SLOW = "import time\ndef main(job_id, params):\n    time.sleep(60)\n    return 0.5\n"
+PARENT = (
+    "import subprocess, time\ndef main(job_id, params):\n"
+    "    child = subprocess.Popen(['sleep', '60'])\n"
+    "    open('child.pid', 'w').write(str(child.pid))\n    time.sleep(60)\n"
+)
+
+
+def test_a_job_is_alive_and_then_gone_with_its_result(make_driver, tmp_path: Path) -> None:
+    driver, request = make_driver(), prepare(tmp_path, QUICK)
+    job = driver.submit(request)
+    assert set(driver.poll([job])) == {job}
+    until(lambda: driver.poll([job])[job] is JobState.GONE)
+    assert json.loads(request.folder.result.read_text())["value"] == 0.5
+    assert "hello" in request.output.read_text()
+
+
+def test_wait_returns_when_a_job_ends(make_driver, tmp_path: Path) -> None:
+    driver = make_driver()
+    jobs = [driver.submit(prepare(tmp_path, QUICK))]
+    started = time.monotonic()
+    while driver.poll(jobs)[jobs[0]] is JobState.ALIVE:
+        driver.wait(jobs, 30)
+    assert time.monotonic() - started < 30
+
+
+def test_cancel_ends_the_job_and_what_it_started(make_driver, tmp_path: Path) -> None:
+    driver, request = make_driver(), prepare(tmp_path, PARENT)
+    job = driver.submit(request)
+    until((tmp_path / "child.pid").exists)
+    child = int((tmp_path / "child.pid").read_text() or "0") or pid_in(request)
+    driver.cancel([job])
+    assert driver.poll([job])[job] is JobState.GONE
+    assert identity(child) is None
+    assert not request.folder.result.exists()
+
+
+def test_another_driver_adopts_a_living_job(make_driver, tmp_path: Path) -> None:
+    request = prepare(tmp_path, SLOW)
+    owner, heir = make_driver(), make_driver()
+    first = owner.submit(request)
+    job = heir.adopt(request.folder)
+    assert job is not None
+    assert heir.poll([job])[job] is JobState.ALIVE
+    heir.cancel([job])
+    assert heir.poll([job])[job] is JobState.GONE
+    until(lambda: owner.poll([first])[first] is JobState.GONE)
+
+
+def test_nothing_is_adopted_where_nothing_lives(make_driver, tmp_path: Path) -> None:
+    driver, request = make_driver(), prepare(tmp_path, QUICK)
+    assert driver.adopt(request.folder) is None
+    job = driver.submit(request)
+    until(lambda: driver.poll([job])[job] is JobState.GONE)
+    assert driver.adopt(request.folder) is None
+
+
+def test_a_killed_job_is_gone_and_explained(make_driver, tmp_path: Path) -> None:
+    driver, request = make_driver(), prepare(tmp_path, PARENT)
+    job = driver.submit(request)
+    until((tmp_path / "child.pid").exists)
+    os.kill(pid_in(request), signal.SIGKILL)
+    until(lambda: driver.poll([job])[job] is JobState.GONE)
+    assert "SIGKILL" in driver.explain(job)
+    assert driver.adopt(request.folder) is None
+    child = int((tmp_path / "child.pid").read_text())
+    assert identity(child) is None, "what the dead trial started must not go on"
+    again = driver.submit(request)
+    assert driver.poll([again])[again] is JobState.ALIVE
+    driver.cancel([again])
+
+
+def test_a_folder_runs_once_at_a_time(make_driver, tmp_path: Path) -> None:
+    driver, request = make_driver(), prepare(tmp_path, SLOW)
+    job = driver.submit(request)
+    with pytest.raises(DriverError):
+        driver.submit(request)
+    driver.cancel([job])
