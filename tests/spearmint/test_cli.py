@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spearmint.cli.main import cli
+
+from .conftest import ExperimentDir, MakeExperiment
+
+
+@pytest.fixture
+def searched(make_experiment: MakeExperiment) -> ExperimentDir:
+    experiment = make_experiment()
+    done = experiment.run("--max-finished-jobs=4", "--max-concurrent=2")
+    assert done.returncode == 0, done.stderr
+    return experiment
+
+
+def test_a_search_ends_with_its_best_trials_and_the_original_files(searched: ExperimentDir) -> None:
+    done = searched.run("--max-finished-jobs=4")
+    assert done.returncode == 0
+    assert "Best of 4 complete trials (0 broken)" in done.stdout
+    assert len(list(searched.root.glob("output/0000000[1-4].out"))) == 4
+    assert (searched.root / "trace.csv").exists()
+    assert (searched.root / "best_job_and_result.txt").exists()
+
+
+def test_status_best_and_export_agree(searched: ExperimentDir) -> None:
+    rows = json.loads(searched.command("export", "--json").stdout)
+    best = min(rows, key=lambda row: row["value"])
+    assert json.loads(searched.command("best", "--json").stdout) == best
+    status = json.loads(searched.command("status", "--json").stdout)
+    assert status["best"] == best
+    assert status["trials"] == {"running": 0, "complete": 4, "broken": 0}
+    assert status["controller"] is None
+    assert f"trial: {best['id']}" in searched.command("best").stdout
+    table = list(csv.DictReader(io.StringIO(searched.command("export").stdout)))
+    assert [float(row["x"]) for row in table] == [row["params"]["x"][0] for row in rows]
+    assert [float(row["value"]) for row in table] == [row["value"] for row in rows]
+    written = searched.command("export", "--csv", "-o", str(searched.root / "t.csv"))
+    assert written.returncode == 0
+    assert (searched.root / "t.csv").read_text() == searched.command("export").stdout
+
+
+def test_cleanup_leaves_config_and_code(searched: ExperimentDir) -> None:
+    assert searched.command("cleanup").returncode == 0
+    assert sorted(path.name for path in searched.root.iterdir() if path.name != "__pycache__") == [
+        "config.pb",
+        "trial.py",
+    ]
+    assert searched.command("status").returncode == 2
+    assert searched.run("--max-finished-jobs=1").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["statsu", "x"], "Did you mean 'status'?"),
+        (["--driver=lcoal"], "no driver 'lcoal'"),
+        (["--method=GPEIOptChoser"], "Did you mean 'GPEIOptChooser'?"),
+        (["--method-args=mcmc_itres=3"], "mcmc_iters"),
+        (["--max-concurrent=0"], "--max-concurrent"),
+        (["--trial-timeout=soon"], "expected 90, 90s, 15m, 2h or 1d"),
+        (["--storage=nonsense"], "cannot be used"),
+        (["absent/config.pb"], "no such file"),
+        (["run"], "Missing argument 'CONFIG'"),
+    ],
+)
+def test_wrong_input_exits_with_2_and_says_why(
+    make_experiment: MakeExperiment, arguments: list[str], words: str
+) -> None:
+    experiment = make_experiment()
+    has_config = not arguments[0].startswith("-")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "spearmint",
+            *arguments,
+            *([] if has_config else [str(experiment.config)]),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_changed_config_is_refused_with_the_difference(searched: ExperimentDir) -> None:
+    searched.config.write_text(searched.config.read_text().replace("max: 1", "max: 2"))
+    done = searched.run()
+    assert done.returncode == 2
+    assert "x: stored 1 FLOAT from 0 to 1; config.pb 1 FLOAT from 0 to 2" in done.stderr
+    assert searched.command("cleanup").returncode == 0
+    assert searched.run("--max-finished-jobs=1").returncode == 0
+
+
+def test_a_directory_holds_one_experiment(searched: ExperimentDir) -> None:
+    other = searched.root / "other.pb"
+    other.write_text(searched.config.read_text().replace('"trial"', '"other"'))
+    searched.config = other
+    done = searched.run()
+    assert done.returncode == 2
+    assert "holds the search of experiment 'trial', not 'other'" in done.stderr
+
+
+def test_the_driver_and_method_go_by_any_case(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment()
+    done = experiment.run("--driver=LOCAL", "--method=tpesampler", "--max-finished-jobs=2")
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_storage_is_remembered(make_experiment: MakeExperiment, tmp_path: Path) -> None:
+    experiment = make_experiment()
+    url = f"sqlite:///{tmp_path}/elsewhere.db"
+    assert experiment.run(f"--storage={url}", "--max-finished-jobs=2").returncode == 0
+    assert not (experiment.root / "spearmint.db").exists()
+    status = json.loads(experiment.command("status", "--json").stdout)
+    assert status["trials"]["complete"] == 2
+    assert experiment.command("cleanup").returncode == 0
+    assert experiment.run("--max-finished-jobs=1").returncode == 0
+    assert json.loads(experiment.command("status", "--json").stdout)["trials"]["complete"] == 1
+
+
+def test_run_job_runs_one_folder_in_the_foreground(searched: ExperimentDir) -> None:
+    folder = searched.root / "jobs" / "00000001"
+    (folder / "result.json").unlink()
+    done = searched.run(f"--run-job={folder / 'trial.json'}")
+    assert done.returncode == 0
+    assert (folder / "result.json").exists()
+
+
+def test_a_terminal_gets_a_live_line(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment()
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        experiment.argv("--max-finished-jobs=2"),
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(leader, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(leader)
+    assert process.wait() == 0
+    assert b"2/2" in seen
+    assert b"best " in seen
+
+
+@pytest.mark.parametrize("name", [None, *sorted(cli.commands)])
+def test_each_help_shows_lines_to_type(name: str | None) -> None:
+    argv = [sys.executable, "-m", "spearmint", *([name] if name else []), "--help"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    examples = done.stdout.partition("Examples:")[2].strip().splitlines()
+    assert len([line for line in examples if line.strip().startswith("spearmint")]) >= 2

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spearmint
+from spearmint.errors import AlreadyRunning, InputError
+
+CONFIG = """language: PYTHON
+name: "mine"
+variable { name: "X" type: FLOAT size: 2 min: 0 max: 1 }
+variable { name: "n" type: INT min: 1 max: 5 }
+variable { name: "act" type: ENUM options: "relu" options: "tanh" }
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.pb"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_ask_and_tell(config: Path) -> None:
+    with spearmint.Search(config, method="RandomChooser") as search:
+        assert search.best is None
+        for value in (0.5, 0.25, 0.75):
+            trial = search.ask()
+            assert trial.params["X"].shape == (2,)
+            assert trial.params["n"].dtype.kind == "i"
+            assert trial.params["act"][0] in ("relu", "tanh")
+            search.tell(trial, value)
+        assert (search.best.id, search.best.value) == (2, 0.25)
+    assert (config.parent / "best_job_and_result.txt").read_text().startswith("Best result: 0.25")
+
+
+def test_several_proposals_at_once_differ(config: Path) -> None:
+    with spearmint.Search(config) as search:
+        trials = [search.ask() for _ in range(6)]
+        points = {tuple(np.round(trial.params["X"], 9)) for trial in trials}
+        assert len(points) == 6
+        assert [trial.id for trial in search.pending] == [1, 2, 3, 4, 5, 6]
+        for trial in reversed(trials):
+            search.tell(trial, float(trial.params["X"][0]))
+        assert search.pending == []
+
+
+def test_another_process_can_tell_later(config: Path) -> None:
+    with spearmint.Search(config) as search:
+        asked = search.ask()
+    with spearmint.Search(config) as search:
+        assert [trial.id for trial in search.pending] == [asked.id]
+        assert np.array_equal(search.pending[0].params["X"], asked.params["X"])
+        search.tell(asked.id, 0.5)
+        assert search.best.value == 0.5
+
+
+@pytest.mark.parametrize("value", [math.nan, None, "low"])
+def test_a_trial_without_a_number_is_broken(config: Path, value: object) -> None:
+    with spearmint.Search(config) as search:
+        search.tell(search.ask(), value, reason="out of memory")
+        assert search.best is None
+        assert search.trials[0].reason == "out of memory"
+
+
+def test_telling_twice_or_of_nothing_is_an_error(config: Path) -> None:
+    with spearmint.Search(config) as search:
+        trial = search.ask()
+        search.tell(trial, 0.5)
+        with pytest.raises(InputError, match="trial 1 is not pending; pending are: none"):
+            search.tell(trial, 0.25)
+        with pytest.raises(InputError, match="trial 9 is not pending"):
+            search.tell(9, 0.25)
+        assert search.best.value == 0.5
+
+
+def test_one_search_at_a_time(config: Path) -> None:
+    with spearmint.Search(config):
+        with pytest.raises(AlreadyRunning):
+            spearmint.Search(config)
+    spearmint.Search(config).close()
+
+
+def test_a_wrong_method_leaves_no_lock(config: Path) -> None:
+    with pytest.raises(InputError, match="Did you mean"):
+        spearmint.Search(config, method="GPEIOptChoser")
+    spearmint.Search(config).close()
