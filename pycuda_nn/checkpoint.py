@@ -113,7 +113,7 @@ def load(path: Path) -> Checkpoint:
     if not path.is_file():
         raise CheckpointError(f"no checkpoint {path}", "Train with --checkpoint first.")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
         meta = json.loads(arrays.pop("meta").tobytes())
         version = meta["format"]

@@ -142,6 +142,6 @@ def format_params(params: Params) -> str:
     )
 
 
-def format_value(value: Value) -> str:
-    """Return a value in at most six significant digits."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def format_value(value: Value, digits: int = 6) -> str:
+    """Return a value; a float in at most ``digits`` significant digits."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

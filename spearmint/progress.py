@@ -12,6 +12,8 @@ from rich.text import Text
 from spearmint.loop import Progress
 from spearmint.model import Trial, TrialState, format_params, format_value
 
+_UNLIMITED = 10_000
+
 
 def trial_line(trial: Trial, progress: Progress) -> str:
     """Return one line on a trial that ended."""
@@ -100,6 +102,12 @@ class LiveWatcher(PlainWatcher):
         trace: TracebackType | None,
     ) -> None:
         self._bar.stop()
+
+
+def make_console() -> Console:
+    """Return a console as wide as the terminal, or as wide as its lines elsewhere."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_UNLIMITED)
 
 
 def make_watcher(console: Console, total: int) -> PlainWatcher:

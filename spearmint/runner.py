@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 
 from spearmint.languages import LANGUAGES, BadResult, Spec
 from spearmint.layout import TrialFolder, read_json, write_json
@@ -109,8 +110,17 @@ def _evaluate(spec: Spec, folder: TrialFolder) -> dict[str, object]:
         return {"reason": f"called sys.exit({error.code!r})"[:_MOST_REASON]}
     except BaseException as error:  # noqa: BLE001 - whatever a trial does is its result
         with contextlib.suppress(OSError, ValueError):
-            traceback.print_exc()
+            traceback.print_exception(error.with_traceback(_user_part(error.__traceback__)))
         return {"reason": _describe(error, Path(spec["directory"]))}
+
+
+def _user_part(trace: TracebackType | None) -> TracebackType | None:
+    """Return ``trace`` from where it leaves this package."""
+    here = Path(__file__).parent
+    part = trace
+    while part is not None and Path(part.tb_frame.f_code.co_filename).parent == here:
+        part = part.tb_next
+    return part or trace
 
 
 def _describe(error: BaseException, directory: Path) -> str:

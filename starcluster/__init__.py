@@ -1,1 +1,1 @@
-"""EC2 GPU clusters: the ``starcluster`` command, its configuration and plugin API (not built yet)."""
+"""EC2 GPU clusters: the ``starcluster`` command, its plugin API (not built yet)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 
 import pytest
 
@@ -35,9 +34,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def no_credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test reach a real account, nor a storage named in the environment."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.delenv("SPEARMINT_STORAGE", raising=False)
-    yield

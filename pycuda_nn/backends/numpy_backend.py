@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pycuda_nn.backends import blas
 from pycuda_nn.backends import numpy_ops as ops
 from pycuda_nn.backends.base import AdamHyper, Backend, Metrics, Part, Recipe, Session, State
 from pycuda_nn.backends.numpy_buffers import Buffers, aligned_zeros, blocks
@@ -17,6 +18,9 @@ from pycuda_nn.network import Network
 from pycuda_nn.rng import Purpose, Stream, drop_bits, drop_threshold, keep_scale
 
 Array = npt.NDArray[Any]
+
+_ALL_THREADS = 1 << 16
+_SMALL_PRODUCT = 4_000_000  # multiply-adds; about 0.1 ms on one core: less is not worth a thread
 
 
 class NumpyBackend(Backend):
@@ -66,12 +70,14 @@ class NumpySession(Session):
         self._buffers: dict[int, Buffers] = {}
         self._blocks = list(blocks(network, self._params, self._grad, *self._moments.values()))
         self._evaluator = Evaluator(network, dtype)
+        largest = recipe.batch_size * max(i * o for i, o in network.layers)
+        self._threads = 1 if largest < _SMALL_PRODUCT else _ALL_THREADS
 
     def run_epoch(self, order: Array, learning_rates: Array) -> npt.NDArray[np.float32]:
         """See :class:`Session`."""
         size = self.recipe.batch_size
         losses = np.empty(len(learning_rates), dtype=np.float32)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        with np.errstate(all="ignore"), blas.at_most(self._threads):
             for i, lr in enumerate(learning_rates.tolist()):
                 losses[i] = self.gradient(order[i * size : (i + 1) * size])
                 self._update(lr)
@@ -96,7 +102,8 @@ class NumpySession(Session):
     def evaluate(self, part: str) -> Metrics:
         """See :class:`Session`."""
         rows = self._parts[part]
-        return self._evaluator.metrics(self._weights, rows.x, rows.y)
+        with blas.at_most(self._threads):
+            return self._evaluator.metrics(self._weights, rows.x, rows.y)
 
     def params(self) -> npt.NDArray[np.float32]:
         """See :class:`Session`."""

@@ -110,9 +110,7 @@ class BackendContract(ABC):
             np.testing.assert_equal(set(state), {"params", "step"} | names)
             for name in {"params"} | names:
                 np.testing.assert_equal(state[name].dtype, np.dtype(np.float32))
-                np.testing.assert_equal(
-                    state[name].shape, (sample_network("softmax").n_params,)
-                )
+                np.testing.assert_equal(state[name].shape, (sample_network("softmax").n_params,))
             np.testing.assert_equal(state["step"].dtype, np.dtype(np.int64))
 
     def test_steps_are_counted(self) -> None:

@@ -170,7 +170,7 @@ def _read_npy(path: Path) -> Array:
 def _read_npz(path: Path) -> Mapping[str, Array]:
     """Return the arrays under lower-case names."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {key.lower(): file[key] for key in file.files}
     except (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: not a readable .npz file: {error}") from error

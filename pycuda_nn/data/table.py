@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ def read_csv(
         _skip_first_row(body)
     start = body.tell()
     try:
+        _check_widths(text, len(names))
         x = _load(body, usecols, np.float32)
         body.seek(start)
         y = np.empty(0) if goal is None else _labels(_load(body, [goal], str)[:, 0])
@@ -166,9 +168,23 @@ def _feature_columns(
     return [list(names).index(name) for name in wanted]
 
 
+def _check_widths(text: str, width: int) -> None:
+    """Raise ValueError if a row has another number of cells: numpy takes rows that are too long."""
+    if '"' in text:
+        ragged = any(len(row) != width for _, row in _rows(text))
+    else:
+        commas = {line.count(",") for line in text.splitlines() if line}
+        ragged = commas != {width - 1}
+    if ragged:
+        raise ValueError("ragged")
+
+
 def _load(body: io.StringIO, usecols: Sequence[int], dtype: type) -> Array:
     kwargs: dict[str, Any] = {"delimiter": ",", "quotechar": '"', "comments": None, "ndmin": 2}
-    return np.loadtxt(body, dtype=dtype, usecols=usecols, **kwargs)
+    with warnings.catch_warnings():
+        # A blank line between rows is fine, numpy warns of it only when it reads text.
+        warnings.simplefilter("ignore", UserWarning)
+        return np.loadtxt(body, dtype=dtype, usecols=usecols, **kwargs)
 
 
 def _labels(cells: Array) -> Array:

@@ -18,7 +18,7 @@ from spearmint.duration import Duration
 from spearmint.errors import SearchStopped
 from spearmint.loop import Limits, Loop
 from spearmint.loop import Progress as Figures
-from spearmint.progress import make_watcher
+from spearmint.progress import make_console, make_watcher
 from spearmint.records import Records
 from spearmint.session import Session, run_session
 from spearmint.stopping import stop_on_signals
@@ -152,7 +152,7 @@ def _overridden(session: Session, options: Options) -> Session:
 
 
 def _search(session: Session, options: Options) -> None:
-    console = Console(highlight=False)
+    console = make_console()
     limits = Limits(
         concurrent=options.max_concurrent,
         finished=options.max_finished_jobs,

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from spearmint.cli.options import config_argument, json_option, storage_option
 from spearmint.lock import holder_of
 from spearmint.model import Trial, TrialState
+from spearmint.progress import make_console
 from spearmint.session import Session, read_session
 from spearmint.study import ranking
 from spearmint.tables import broken_lines, trial_table
@@ -62,7 +62,7 @@ def _data(session: Session, trials: list[Trial]) -> dict[str, object]:
 
 
 def _print(session: Session, trials: list[Trial], top: int, show_broken: int) -> None:
-    console = Console(highlight=False)
+    console = make_console()
     experiment, holder = session.experiment, holder_of(session.layout)
     runs = f"running as process {holder.get('pid', '?')}" if holder is not None else "not running"
     counts = ", ".join(f"{count} {state}" for state, count in _counts(trials).items())

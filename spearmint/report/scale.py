@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,12 @@ Array = npt.NDArray[np.float64]
 
 _BEYOND = 5.0  # lengths of the axis; lines leave the picture steeply and stay drawable
 _OUTLIER = 6.0  # a value this many times as far from the best as the third quartile is off
-_LOG_RATIO, _LOG_RATIO_MAXIMIZE = 50.0, 1e4  # a log scale hides what differs at the top
-_FEW_DECADES = 1.7
+_LOG_RATIO, _LOG_RATIO_MAXIMIZE = 20.0, 1e4  # a log scale hides what differs at the top
+_FEWEST_MARKS = 3  # of a log axis: two do not show that it is one
+_MOST_DIGITS = 7
 _TINY = 1e-300
+_MANY_CHOICES = 20
+_SPREAD = 0.36  # of the room that a choice has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +51,13 @@ class Scale:
         numbers = np.array([float(value) for value in values], dtype=np.float64)
         low, high = self._mapped(np.array([self.low, self.high]))
         with np.errstate(over="ignore", invalid="ignore"):
-            place = (self._mapped(numbers) - low) / (high - low) if high > low else numbers - low
+            place = (
+                (self._mapped(numbers) - low) / (high - low) if high > low else numbers - self.low
+            )
         if not high > low:  # one value only: it stands in the middle
             place = np.where(place == 0.0, 0.5, np.sign(place) * np.inf)
-        return np.clip(np.nan_to_num(place, nan=np.inf), -_BEYOND, 1.0 + _BEYOND)
+        places: Array = np.clip(np.nan_to_num(place, nan=np.inf), -_BEYOND, 1.0 + _BEYOND)
+        return places
 
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
         """Return about ``most`` places at most, each with its label."""
@@ -68,27 +75,20 @@ class Scale:
         """Return ``numbers`` in units whose differences are finite."""
         if not self.log:
             return numbers / 4.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log10(numbers)
+        with np.errstate(divide="ignore"):
+            exponents: Array = np.log10(np.maximum(numbers, 0.0))
+        return exponents
 
     def _marks(self, most: int) -> list[float]:
         if not self.high > self.low:
             return [self.low]
         if not self.log:
             return _round_marks(self.low, self.high, most, integer=self.integer)
-        first, last = math.log10(self.low), math.log10(self.high)
-        if last - first < _FEW_DECADES:
-            marks = [
-                digit * 10.0**decade
-                for decade in range(math.floor(first), math.ceil(last) + 1)
-                for digit in (1.0, 2.0, 5.0)
-            ]
-            inside = [mark for mark in marks if self.low <= mark <= self.high]
-            many = len(inside) >= 3
-            return inside if many else _round_marks(self.low, self.high, most, integer=self.integer)
-        every = math.ceil((last - first) / most)
-        decades = range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1)
-        return [10.0**decade for decade in decades if decade % every == 0]
+        for digits in ((1,), (1, 3), (1, 2, 5)):
+            marks = _decade_marks(self.low, self.high, most, digits)
+            if len(marks) >= _FEWEST_MARKS:
+                return marks
+        return _round_marks(self.low, self.high, most, integer=self.integer)
 
 
 def variable_scale(variable: Variable) -> Scale:
@@ -97,6 +97,18 @@ def variable_scale(variable: Variable) -> Scale:
         return Scale(options=variable.options)
     integer = variable.kind is Kind.INT
     return Scale(low=variable.low, high=variable.high, log=variable.log, integer=integer)
+
+
+def variable_places(variable: Variable, values: Sequence[Value]) -> Array:
+    """Return the places of trials on the axis of a variable; equal choices lie apart a little."""
+    places = variable_scale(variable).position(values)
+    choices = len(variable.options) or variable.high - variable.low + 1.0
+    if variable.kind is Kind.FLOAT or variable.log or choices > _MANY_CHOICES:
+        return places
+    # Multiples of the golden ratio fill an interval evenly, however many there are.
+    shift = (np.arange(len(places)) * 0.6180339887) % 1.0 - 0.5
+    moved: Array = places + shift * _SPREAD / choices
+    return moved
 
 
 def value_scale(values: Sequence[float], *, maximize: bool) -> Scale:
@@ -114,20 +126,20 @@ def value_scale(values: Sequence[float], *, maximize: bool) -> Scale:
     mapped = sorted(sign * (math.log10(value) if log else value) for value in finite)
     best, quartile = mapped[0], mapped[(3 * (len(mapped) - 1) + 3) // 4]
     limit = best + _OUTLIER * (quartile - best) if quartile > best else math.inf
-    kept = [
-        value for value in finite if sign * (math.log10(value) if log else value) <= limit
-    ]
+    kept = [value for value in finite if sign * (math.log10(value) if log else value) <= limit]
     return Scale(low=kept[0], high=kept[-1], log=log)
 
 
 def labels(marks: Sequence[float]) -> list[str]:
-    """Return ``marks`` in as few digits as tell them apart."""
-    steps = [abs(b / 4 - a / 4) * 4 for a, b in zip(marks, marks[1:], strict=False)]
-    error = 0.02 * min(steps, default=max(abs(marks[0]), _TINY) * 1e-3) if marks else 0.0
+    """Return ``marks`` in as few digits as tell them apart; close ones count from the first."""
+    steps = [abs(b / 4 - a / 4) * 4 for a, b in pairwise(marks)]
+    error = 0.02 * min(steps, default=abs(marks[0]) * 1e-3)
     for digits in range(1, 17):
         texts = [f"{mark:.{digits}g}" for mark in marks]
         if all(abs(float(text) - mark) <= error for text, mark in zip(texts, marks, strict=True)):
             break
+    if digits > _MOST_DIGITS and len(marks) > 1:
+        return [_plain(marks[0], 6), *(f"+{mark - marks[0]:.3g}" for mark in marks[1:])]
     return [_plain(mark, digits) for mark in marks]
 
 
@@ -161,3 +173,18 @@ def _round_marks(low: float, high: float, most: int, *, integer: bool) -> list[f
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     marks = [count * step for count in range(first, last + 1)]
     return marks or [low, high]
+
+
+def _decade_marks(low: float, high: float, most: int, digits: Sequence[int]) -> list[float]:
+    """Return ``digits`` times powers of ten from ``low`` to ``high``; decades are left out when
+    there are more than ``most``.
+    """
+    first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
+    every = math.ceil((last - first) / most) or 1
+    numbers = [
+        float(f"{digit}e{decade}")
+        for decade in range(first, last + 1)
+        for digit in digits
+        if decade % every == 0
+    ]
+    return [number for number in numbers if low <= number <= high]

@@ -213,7 +213,7 @@ def test_settings_that_do_not_fit_the_data(parts: Parts) -> None:
     train, valid, _ = parts
     with pytest.raises(ConfigError, match="patience = 3 needs validation data"):
         nn.train(nn.TrainConfig(patience=3), train)
-    with pytest.raises(ConfigError, match="loss = 'logistic' does not fit: .* has 3 classes"):
+    with pytest.raises(ConfigError, match=r"loss = 'logistic' does not fit: .* has 3 classes"):
         nn.train(nn.TrainConfig(loss="logistic"), train)
     numbers = nn.Dataset.from_arrays(train.x, np.linspace(0, 1, len(train)))
     with pytest.raises(ConfigError, match="has real targets\nUse squared"):

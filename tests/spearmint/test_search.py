@@ -78,9 +78,8 @@ def test_telling_twice_or_of_nothing_is_an_error(config: Path) -> None:
 
 
 def test_one_search_at_a_time(config: Path) -> None:
-    with spearmint.Search(config):
-        with pytest.raises(AlreadyRunning):
-            spearmint.Search(config)
+    with spearmint.Search(config), pytest.raises(AlreadyRunning):
+        spearmint.Search(config)
     spearmint.Search(config).close()
 
 

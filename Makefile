@@ -1,0 +1,63 @@
+# make demo    search a network for handwritten digits with the real command (about two minutes)
+# make test    all tests
+# make check   what CI runs: lint, types, tests, docs
+# make bench   time the trainer and the search's overhead on this machine
+# make docs    HTML in docs/_build/html
+# Each sets up .venv itself; a second run is quick.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_FLAGS ?=
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+DEMO := examples/digits
+
+.PHONY: demo test check lint types docs bench proto clean
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
+	$(BIN)/python $(DEMO)/final.py
+	$(BIN)/spearmint report $(DEMO)
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n auto $(PYTEST_FLAGS)
+
+check: lint types test docs
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/trainer_numpy.py
+	$(BIN)/python benchmarks/search_overhead.py
+
+# Needs protoc 31 (grpcio-tools 1.73); its output is in the repository.
+proto:
+	protoc -I. --python_out=. --pyi_out=. spearmint/experiment.proto
+
+clean:
+	rm -rf $(VENV) docs/_build docs/_generated build *.egg-info
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or later is needed: make PYTHON=python3.11 ..." >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "python3-venv is needed: apt-get install python3-venv" >&2; rm -rf $(VENV); exit 2; }
+
+$(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing into $(VENV) ..."
+	@$(PIP) --editable '.[report,data]'
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing into $(VENV), with all that tests need ..."
+	@$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/demo.stamp

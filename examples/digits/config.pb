@@ -1,0 +1,12 @@
+# A network on scikit-learn's handwritten digits: which one has the lowest validation loss?
+#   spearmint --max-concurrent=2 --max-finished-jobs=40 examples/digits/config.pb
+language: PYTHON
+name:     "digits"
+
+variable { name: "lr"         type: FLOAT  min: 0.0005   max: 0.1   log: true }
+variable { name: "l2"         type: FLOAT  min: 0.000001 max: 0.01  log: true }
+variable { name: "momentum"   type: FLOAT  min: 0        max: 0.95 }
+variable { name: "units"      type: INT    min: 16       max: 256   log: true }
+variable { name: "depth"      type: INT    min: 1        max: 4 }
+variable { name: "dropout"    type: FLOAT  min: 0        max: 0.5 }
+variable { name: "activation" type: ENUM   options: "relu"  options: "tanh"  options: "sigmoid" }

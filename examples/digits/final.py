@@ -1,0 +1,31 @@
+"""Retrain the best network of the search on train + validation; test it, once."""
+
+from pathlib import Path
+
+import pycuda_nn as nn
+from digits import images, network
+
+import spearmint
+
+HERE = Path(__file__).parent
+
+
+def main():
+    """Print the test error of the best trial's network."""
+    with spearmint.Search(HERE / "config.pb") as search:
+        best = search.best
+    if best is None:
+        raise SystemExit("No trial is complete; first: spearmint examples/digits/config.pb")
+    train, valid, test = images()
+    result = nn.train(network(best.params), nn.concat(train, valid))
+    metrics = nn.evaluate(result.model, test)
+    print(
+        f"Trial {best.id} has the lowest validation loss, {best.value:.4f}. Its network, retrained "
+        f"on train + validation ({len(train.y) + len(valid.y)} images),\n"
+        f"errs on {metrics.error:.2%} of the {len(test.y)} test images "
+        f"({round(metrics.error * len(test.y))} of them)."
+    )
+
+
+if __name__ == "__main__":
+    main()

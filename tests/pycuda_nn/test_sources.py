@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pycuda_nn as nn
+from pycuda_nn.data.sources import load_features
+from pycuda_nn.errors import DataError, MissingExtra
+
+X = np.arange(24, dtype=np.float64).reshape(8, 3)
+Y = np.array([0, 1, 2, 0, 1, 2, 0, 1])
+
+
+def csv(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- what is read ---
+
+
+def test_digits() -> None:
+    data = nn.load_data("digits")
+    assert data.x.shape == (1797, 64)
+    assert data.x.dtype == np.float32
+    assert data.y.dtype == np.int32
+    assert data.classes == tuple(range(10))
+
+
+def test_npz_of_any_numeric_type_and_shape(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, X=np.zeros((8, 2, 2), np.uint8), Y=Y[:, None] + 5)
+    data = nn.load_data(file)
+    assert data.x.shape == (8, 4)
+    assert data.classes == (5, 6, 7)
+    np.testing.assert_array_equal(data.y, Y)
+
+
+def test_npz_with_parts(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, x_train=X, y_train=Y, x_val=X[:2], y_val=Y[:2], x_test=X[:3], y_test=Y[:3])
+    parts = nn.load_splits(file)
+    assert [len(parts.train), len(parts.valid), len(parts.test)] == [8, 2, 3]
+    np.savez(file, x_train=np.tile(X, (5, 1)), y_train=np.tile(Y, 5), x_test=X, y_test=Y)
+    parts = nn.load_splits(file, fractions=(0.6, 0.2, 0.2))
+    assert [len(parts.train), len(parts.valid), len(parts.test)] == [30, 10, 8]
+    np.testing.assert_array_equal(parts.test.x, X)
+    with pytest.raises(DataError, match="split already: use load_splits"):
+        nn.load_data(file)
+
+
+def test_npy_float32_stays_on_disk(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X.astype(np.float32))
+    np.save(tmp_path / "y.npy", Y)
+    data = nn.load_data(tmp_path / "x.npy", tmp_path / "y.npy")
+    base = data.x
+    while base.base is not None and not isinstance(base, np.memmap):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    np.testing.assert_array_equal(data.x, X)
+    model = nn.train(nn.TrainConfig(epochs=1, scale="none", hidden=(4,)), data).model
+    assert model.predict(data.x).shape == (8,)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "classes"),
+    [
+        ("a,b,label\n1,2,x\n3,4,y\n", ("a", "b"), ("x", "y")),
+        ("1,2,0\n3,4,1\n", ("c0", "c1"), (0, 1)),
+        ("1,2,cat\n3,4,dog\n", ("c0", "c1"), ("cat", "dog")),
+        ("0,1,label\n1,2,5\n3,4,7\n", ("0", "1"), (5, 7)),
+        ('"a","b","l"\r\n1,2,"x, y"\r\n\r\n3,4,z\r\n', ("a", "b"), ("x, y", "z")),
+        ("\ufeffa,b,l\n1,2,1\n3,4,2\n", ("a", "b"), (1, 2)),
+    ],
+)
+def test_csv(tmp_path: Path, text: str, columns: tuple[str, ...], classes: object) -> None:
+    data = nn.load_data(csv(tmp_path / "a b:c.csv", text))
+    np.testing.assert_array_equal(data.x, [[1, 2], [3, 4]])
+    assert data.columns == columns
+    assert data.classes == classes
+
+
+def test_csv_target_by_name_and_number_and_real_targets(tmp_path: Path) -> None:
+    file = csv(tmp_path / "a.csv", "price,rooms,size\n1.5,2,30\n2.5,3,40\n")
+    for target in ("price", "0", "-3"):
+        data = nn.load_data(file, target=target)
+        assert data.columns == ("rooms", "size")
+        assert data.classes is None
+        np.testing.assert_array_equal(data.y, [[1.5], [2.5]])
+    assert nn.load_data(file, task="regress").y.dtype == np.float32
+    assert nn.load_data(file, target="price", task="classify").classes == (1.5, 2.5)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    table = pa.table({"a": [1, 2, 3], "l": ["x", "y", "x"], "b": [1.5, 2.5, 3.5]})
+    pq.write_table(table, file)
+    data = nn.load_data(file, target="l")
+    np.testing.assert_array_equal(data.x, [[1, 1.5], [2, 2.5], [3, 3.5]])
+    assert data.classes == ("x", "y")
+    assert data.columns == ("a", "b")
+
+
+def test_features_are_found_by_name(tmp_path: Path) -> None:
+    file = csv(tmp_path / "new.csv", "id,b,a\n7,2,1\n8,4,3\n")
+    x, _ = load_features(file, width=2, columns=("a", "b"))
+    np.testing.assert_array_equal(x, [[1, 2], [3, 4]])
+    with pytest.raises(DataError, match="1 of 3 columns are missing, first 'c'"):
+        load_features(file, width=3, columns=("a", "b", "c"))
+    np.save(tmp_path / "x.npy", np.ones((2, 5)))
+    with pytest.raises(DataError, match="5 columns, but the model takes 2"):
+        load_features(tmp_path / "x.npy", width=2)
+    np.savez(tmp_path / "x.npz", y=np.ones(3))
+    with pytest.raises(DataError, match="no array x, only y"):
+        load_features(tmp_path / "x.npz", width=2)
+
+
+# --- what is refused, and in which words ---
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty file"),
+        ("\n\n", "empty file"),
+        ("a,b,label\n", "only a line of names, no rows"),
+        ("a,b,l\n1,2,x\n3,y\n", "line 3: 2 cells, but the first line has 3"),
+        ("a,b,l\n1,2,x\n\n3,4,5,6\n", "line 4: 4 cells, but the first line has 3"),
+        ("a,b,l\n1,2,x\n3,?,y\n", r"line 3: '\?' in column 2 is not a number"),
+        ("a,b,l\n1,2,x\n3,,y\n", "line 3: '' in column 2 is not a number"),
+        ("a,b,l\n1,nan,x\n3,4,y\n", "1 value is not a finite float32; .* nan in row 0, column 'b'"),
+        ("a,b,l\n1,2,x\n-inf,1e99,y\n", "2 values are not .* first is -inf in row 1, column 'a'"),
+        ("a,a,l\n1,2,x\n", "column 'a' is named twice"),
+        ("l\nx\ny\n", "no feature columns"),
+        ("a,b,l\n1,2,x\n3,4,x\n", "all labels are 'x'"),
+    ],
+)
+def test_bad_csv(tmp_path: Path, text: str, message: str) -> None:
+    file = csv(tmp_path / "bad.csv", text)
+    with pytest.raises(DataError, match=message) as caught:
+        nn.load_data(file)
+    assert str(file) in str(caught.value)
+
+
+def test_csv_unknown_target_and_wrong_encoding(tmp_path: Path) -> None:
+    file = csv(tmp_path / "a.csv", "rooms,price\n1,2\n3,4\n")
+    with pytest.raises(DataError, match="no column 'prise'\nDid you mean 'price'"):
+        nn.load_data(file, target="prise")
+    with pytest.raises(DataError, match="no column '7'"):
+        nn.load_data(file, target="7")
+    file.write_bytes(b"a,b\n1,\xff\n")
+    with pytest.raises(DataError, match="not UTF-8"):
+        nn.load_data(file)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (X, Y[:-1], "8 rows of features but 7 of labels"),
+        (X[0], Y[:3], r"features have the shape \(3,\)"),
+        (X[:0], Y[:0], "empty"),
+        (X[:, :0], Y, "empty"),
+        (np.where(X == 5, np.nan, X), Y, "1 value is .* first is nan in row 1, column 2"),
+        (np.where(X > 20, np.inf, X), Y, "3 values are .* first is inf in row 7, column 0"),
+        (X * 1e300, Y, "not a finite float32"),
+        (X, np.zeros(8, int), "all labels are 0"),
+        (X, np.eye(8, dtype=int), None),
+        (X, np.ones((8, 2, 2)), r"targets have the shape \(8, 2, 2\)"),
+        (X, np.where(Y == 1, np.nan, 1.0), "targets: 3 values are not a finite"),
+        (X.astype(str), Y, "not numbers"),
+    ],
+)
+def test_bad_arrays(tmp_path: Path, x: np.ndarray, y: np.ndarray, message: str | None) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, x=x, y=y)
+    if message is None:  # whole numbers in several columns are real targets
+        assert nn.load_data(file).classes is None
+        return
+    with pytest.raises(DataError, match=message):
+        nn.load_data(file)
+
+
+def test_missing_and_unknown_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none\.csv: no such file"):
+        nn.load_data(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="no data named 'digit'\nDid you mean 'digits'"):
+        nn.load_data("digit")
+    (tmp_path / "a.xlsx").write_text("x")
+    with pytest.raises(DataError, match=r"files of type '\.xlsx' are not read\nGive one of \.npz"):
+        nn.load_data(tmp_path / "a.xlsx")
+    with pytest.raises(DataError, match=r"x\.npy: no such file"):
+        nn.load_data(tmp_path / "x.npy", tmp_path / "y.npy")
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(DataError, match="no labels\nName their file"):
+        nn.load_data(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".parquet"])
+def test_damaged_files(tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"a{suffix}"
+    for content in (b"", b"not what the name says"):
+        file.write_bytes(content)
+        with pytest.raises(DataError, match=f"not a readable {suffix.replace('.p', '.?[Pp]')}"):
+            nn.load_data(file, file)
+
+
+def test_pickled_arrays_are_not_executed(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, x=np.array([{}], dtype=object), y=Y[:1])
+    with pytest.raises(DataError, match="not a readable"):
+        nn.load_data(file)
+
+
+def test_bad_npz_keys(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, features=X, y=Y)
+    with pytest.raises(DataError, match="no arrays x and y, only features, y"):
+        nn.load_data(file)
+    np.savez(file, x_train=X)
+    with pytest.raises(DataError, match="x_train without y_train"):
+        nn.load_splits(file)
+    np.savez(file, x_train=X, y_train=Y, x_test=X[:, :1], y_test=Y)
+    with pytest.raises(DataError, match="x_test has 1 columns, x_train 3"):
+        nn.load_splits(file)
+    np.savez(file, x_train=X, y_train=Y, x_test=X, y_test=Y + 1)
+    with pytest.raises(DataError, match="unknown label 3 in row 2"):
+        nn.load_splits(file)
+
+
+def test_bad_parquet(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [1, None], "l": [0, 1]}), file)
+    with pytest.raises(DataError, match="column 'a' has 1 missing values"):
+        nn.load_data(file)
+    pq.write_table(pa.table({"a": ["x", "y"], "l": [0, 1]}), file)
+    with pytest.raises(DataError, match="column 'a' of type string is not numeric"):
+        nn.load_data(file)
+    pq.write_table(pa.table({"a": pa.array([], pa.float64()), "l": pa.array([], pa.int8())}), file)
+    with pytest.raises(DataError, match="no rows"):
+        nn.load_data(file)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"), [("sklearn.datasets", "digits"), ("pyarrow.parquet", "a.parquet")]
+)
+def test_a_missing_extra_is_named(
+    module: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    file = tmp_path / source
+    file.write_text("x")
+    with pytest.raises(MissingExtra, match=r"pip install 'starmint\[data\]'"):
+        nn.load_data(source if source == "digits" else file)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from spearmint.gp.acquisition import LogEI, log_h
+from spearmint.gp.posterior import condition
+
+
+@pytest.mark.parametrize("u", [-30.0, -8.0, -1.5, -1.0, -0.99, 0.0, 0.7, 5.0])
+def test_log_h_is_the_log_of_an_integral(u: float) -> None:
+    """h(u) = E max(u - z, 0) = phi(u) * int_0^inf t exp(u t - t^2 / 2) dt."""
+    width = 40.0 / max(1.0, -u)
+    integral, _ = quad(lambda t: t * np.exp(u * t - 0.5 * t * t), 0.0, width + 2 * max(u, 0.0))
+    value, cdf_ratio, pdf_ratio = (float(a[0]) for a in log_h(np.array([u])))
+    assert value == pytest.approx(norm.logpdf(u) + np.log(integral), rel=1e-7, abs=1e-9)
+    assert pdf_ratio == pytest.approx(1.0 / integral, rel=1e-7)
+    expected = np.exp(norm.logcdf(u) - norm.logpdf(u)) / integral
+    assert cdf_ratio == pytest.approx(expected, rel=1e-7)
+
+
+def test_log_h_is_smooth_and_finite_far_out() -> None:
+    u = -np.geomspace(1e-2, 1e150, 400)
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        value, cdf_ratio, pdf_ratio = log_h(u)
+    assert np.isfinite([value, cdf_ratio, pdf_ratio]).all()
+    assert (np.diff(value) < 0.0).all()
+    # d log h / du = Phi / h, across both changes of formula.
+    for at in (-1.0, -200.0):
+        low, high = log_h(np.array([at * (1 + 1e-6)])), log_h(np.array([at * (1 - 1e-6)]))
+        slope = float((high[0] - low[0])[0]) / (-2e-6 * at)
+        assert slope == pytest.approx(float(high[1][0]), rel=1e-3)
+
+
+@pytest.fixture(params=[0, 3], ids=["none pending", "3 pending"])
+def posterior(request):
+    rng = np.random.default_rng(0)
+    points = np.column_stack((rng.random((14, 3)), rng.integers(2, size=14)))
+    y = np.cos(7 * points[:, 0]) + points[:, 1] ** 2 + points[:, 3]
+    pending = np.column_stack((rng.random((request.param, 3)), np.ones(request.param)))
+    thetas = np.array([[-0.5, 0.0, 0.3, 0.0, -5.0], [-1.0, 0.4, 0.0, 0.5, -3.0]])
+    mask = np.array([False, False, False, True])
+    return condition(points, (y - y.mean()) / y.std(), pending, thetas, mask, n_fantasies=4, rng=rng)
+
+
+def test_expected_improvement_is_an_average_over_models(posterior) -> None:
+    new = np.column_stack((np.random.default_rng(1).random((6, 3)), np.zeros(6)))
+    mean, variance = posterior.predict(new)
+    total = np.zeros(6)
+    for s in range(mean.shape[0]):
+        for f in range(mean.shape[2]):
+            std = np.sqrt(variance[s])
+            u = (posterior.best[s, f] - 0.1 - mean[s, :, f]) / std
+            total += std * (norm.pdf(u) + u * norm.cdf(u))
+    average = total / (mean.shape[0] * mean.shape[2])
+    np.testing.assert_allclose(LogEI(posterior, margin=0.1)(new), np.log(average), rtol=1e-8)
+
+
+def test_gradient_of_log_ei(posterior) -> None:
+    acquisition = LogEI(posterior)
+    new = np.column_stack((np.random.default_rng(2).random((6, 3)), np.zeros(6)))
+    value, gradient = acquisition.with_gradient(new)
+    np.testing.assert_allclose(value, acquisition(new), rtol=1e-10)
+    for d in range(3):
+        step = np.zeros(4)
+        step[d] = 1e-6
+        numeric = (acquisition(new + step) - acquisition(new - step)) / 2e-6
+        np.testing.assert_allclose(gradient[:, d], numeric, rtol=1e-4, atol=1e-5)
+    assert (gradient[:, 3] == 0.0).all()

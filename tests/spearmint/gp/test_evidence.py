@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad
+from scipy.optimize import approx_fprime
+from scipy.stats import invgamma, multivariate_normal
+
+from spearmint.gp.evidence import A0, B0, JITTER, LogPosterior, cholesky, default_prior
+from spearmint.gp.evidence import log_evidence
+from spearmint.gp.kernel import matern52, sq_differences
+
+
+def some_data(n: int, n_dimensions: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    points = rng.random((n, n_dimensions))
+    points[:, -1] = rng.integers(3, size=n)
+    mask = np.zeros(n_dimensions, dtype=bool)
+    mask[-1] = True
+    y = np.sin(5.0 * points).sum(axis=1)
+    return sq_differences(points, points, mask), (y - y.mean()) / y.std()
+
+
+@pytest.mark.parametrize("noiseless", [False, True])
+@pytest.mark.parametrize("theta_at", [0.0, -0.7, 0.5])
+def test_gradient_of_the_log_posterior(noiseless: bool, theta_at: float) -> None:
+    sq, y = some_data(15, 3)
+    prior = default_prior(3, noiseless=noiseless)
+    density = LogPosterior(sq, y, prior)
+    theta = prior.mean + theta_at * np.array([1.0, -0.5, 0.3, 2.0])
+    value, gradient = density.with_gradient(theta)
+    assert value == pytest.approx(density(theta), rel=1e-8)
+    numeric = approx_fprime(theta, density, 1e-6)
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-4)
+
+
+def test_mean_and_amplitude_are_integrated_out() -> None:
+    """Against quadrature over both; the flat prior of the mean leaves one constant."""
+    sq, y = some_data(5, 2)
+    for weights in ([1.0, 2.0], [8.0, 0.5]):
+        k = matern52(np.tensordot(weights, sq, 1)) + 0.01 * np.eye(5)
+
+        def joint(amplitude: float, mean: float, k=k) -> float:
+            normal = multivariate_normal(np.full(5, mean), amplitude * k)
+            return float(normal.pdf(y) * invgamma(A0, scale=B0).pdf(amplitude))
+
+        direct, _ = dblquad(joint, -40.0, 40.0, 1e-3, 80.0, epsabs=1e-9, epsrel=1e-5)
+        ours = float(log_evidence(k.copy(), y[:, None])[0])
+        if weights == [1.0, 2.0]:
+            constant = np.log(direct) - ours
+        else:
+            assert np.log(direct) - ours == pytest.approx(constant, abs=1e-3)
+
+
+def test_information_is_the_expected_curvature() -> None:
+    """Minus the Hessian, averaged over data drawn from the model itself."""
+    sq, _ = some_data(12, 2)
+    prior = default_prior(2, noiseless=False)
+    theta = prior.mean + np.array([0.2, -0.3, 3.0])
+    k = matern52(np.tensordot(np.exp(-2 * theta[:-1]), sq, 1))
+    factor = cholesky(k + (np.exp(theta[-1]) + JITTER) * np.eye(12))
+    assert factor is not None
+    rng = np.random.default_rng(0)
+    hessians = []
+    for _ in range(400):
+        # A large scale makes the prior of the amplitude weightless, as the formula has it.
+        density = LogPosterior(sq, 1e3 * factor @ rng.standard_normal(12), prior)
+        steps = 1e-4 * np.eye(3)
+        rows = [
+            density.with_gradient(theta + s)[1] - density.with_gradient(theta - s)[1]
+            for s in steps
+        ]
+        hessians.append(np.array(rows) / 2e-4)
+    expected = density.information(theta)
+    np.testing.assert_allclose(-np.mean(hessians, axis=0), expected, rtol=0.3, atol=0.15)
+    assert np.linalg.eigvalsh(expected).min() > 0.0
+
+
+def test_outside_of_the_prior_there_is_nothing() -> None:
+    sq, y = some_data(6, 2)
+    prior = default_prior(2, noiseless=False)
+    assert LogPosterior(sq, y, prior)(prior.upper + 0.1) == -np.inf
+
+
+def test_a_matrix_without_a_factor_has_no_evidence() -> None:
+    bad = np.array([[1.0, 2.0], [2.0, 1.0]])
+    assert cholesky(bad.copy()) is None
+    assert np.isneginf(log_evidence(bad, np.ones((2, 3)))).all()
