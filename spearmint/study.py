@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
 import optuna
@@ -69,11 +70,6 @@ class Study:
         self._storage = storage
         self._study = study
         self._distributions = distributions(experiment.variables)
-
-    @property
-    def optuna(self) -> optuna.Study:
-        """The Optuna study underneath, for plots and importance."""
-        return self._study
 
     def use(self, sampler: BaseSampler) -> None:
         """Let ``sampler`` propose from now on."""
@@ -163,6 +159,14 @@ class Study:
     def trials(self) -> list[Trial]:
         """Return all trials by id."""
         return [self._trial(frozen) for frozen in self._frozen() if self._is_whole(frozen)]
+
+    @_door
+    def span(self) -> tuple[datetime | None, datetime | None]:
+        """Return when the first trial started and the last one ended, in local time."""
+        frozen = self._frozen()
+        starts = [trial.datetime_start for trial in frozen if trial.datetime_start]
+        ends = [trial.datetime_complete for trial in frozen if trial.datetime_complete]
+        return min(starts, default=None), max(ends, default=None)
 
     @_door
     def running(self) -> list[Trial]:

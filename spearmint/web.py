@@ -15,10 +15,6 @@ from spearmint.errors import InputError
 from spearmint.session import Session
 
 _STOP_S = 5.0
-_START = (
-    "import os, sys; from optuna_dashboard import run_server;"
-    "run_server(os.environ.pop('SPEARMINT_STORAGE'), host=sys.argv[1], port=int(sys.argv[2]))"
-)
 
 
 class WebStatus:
@@ -41,7 +37,7 @@ class WebStatus:
             )
         port = self._port or _free_port(self._host)
         self._server = subprocess.Popen(
-            [sys.executable, "-P", "-c", _START, self._host, str(port)],
+            [sys.executable, "-P", "-m", "spearmint.web_server", self._host, str(port)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

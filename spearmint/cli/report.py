@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from spearmint.cli.options import config_argument, storage_option
-from spearmint.report import write_report
+from spearmint.html_report import write_report
 from spearmint.session import read_session
 
 

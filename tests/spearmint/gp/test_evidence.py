@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.integrate import dblquad
 from scipy.optimize import approx_fprime
-from scipy.stats import invgamma, multivariate_normal
+from scipy.special import logsumexp
+from scipy.stats import invgamma
 
-from spearmint.gp.evidence import A0, B0, JITTER, LogPosterior, cholesky, default_prior
-from spearmint.gp.evidence import log_evidence
+from spearmint.gp.evidence import (
+    A0,
+    B0,
+    JITTER,
+    LogPosterior,
+    cholesky,
+    default_prior,
+    log_evidence,
+)
 from spearmint.gp.kernel import matern52, sq_differences
 
 
@@ -35,21 +42,23 @@ def test_gradient_of_the_log_posterior(noiseless: bool, theta_at: float) -> None
 
 
 def test_mean_and_amplitude_are_integrated_out() -> None:
-    """Against quadrature over both; the flat prior of the mean leaves one constant."""
+    """Against a sum over a grid of both; the flat prior of the mean leaves one constant."""
     sq, y = some_data(5, 2)
-    for weights in ([1.0, 2.0], [8.0, 0.5]):
+    mean = np.linspace(-40.0, 40.0, 1601)
+    log_amplitude = np.linspace(np.log(1e-3), np.log(1e4), 800)
+    amplitude = np.exp(log_amplitude)
+    # d(amplitude) = amplitude d(log amplitude)
+    log_prior = invgamma(A0, scale=B0).logpdf(amplitude) + log_amplitude
+    constants = []
+    for weights in ([1.0, 2.0], [8.0, 0.5], [30.0, 30.0]):
         k = matern52(np.tensordot(weights, sq, 1)) + 0.01 * np.eye(5)
-
-        def joint(amplitude: float, mean: float, k=k) -> float:
-            normal = multivariate_normal(np.full(5, mean), amplitude * k)
-            return float(normal.pdf(y) * invgamma(A0, scale=B0).pdf(amplitude))
-
-        direct, _ = dblquad(joint, -40.0, 40.0, 1e-3, 80.0, epsabs=1e-9, epsrel=1e-5)
-        ours = float(log_evidence(k.copy(), y[:, None])[0])
-        if weights == [1.0, 2.0]:
-            constant = np.log(direct) - ours
-        else:
-            assert np.log(direct) - ours == pytest.approx(constant, abs=1e-3)
+        rest = y[:, None] - mean
+        misfit = np.sum(rest * np.linalg.solve(k, rest), axis=0)
+        log_det = np.linalg.slogdet(k)[1]
+        log_normal = -0.5 * (misfit[:, None] / amplitude + 5.0 * log_amplitude + log_det)
+        direct = logsumexp(log_normal + log_prior)
+        constants.append(direct - float(log_evidence(k.copy(), y[:, None])[0]))
+    np.testing.assert_allclose(constants, constants[0], atol=1e-3)
 
 
 def test_information_is_the_expected_curvature() -> None:
@@ -62,7 +71,7 @@ def test_information_is_the_expected_curvature() -> None:
     assert factor is not None
     rng = np.random.default_rng(0)
     hessians = []
-    for _ in range(400):
+    for _ in range(150):
         # A large scale makes the prior of the amplitude weightless, as the formula has it.
         density = LogPosterior(sq, 1e3 * factor @ rng.standard_normal(12), prior)
         steps = 1e-4 * np.eye(3)
@@ -72,7 +81,7 @@ def test_information_is_the_expected_curvature() -> None:
         ]
         hessians.append(np.array(rows) / 2e-4)
     expected = density.information(theta)
-    np.testing.assert_allclose(-np.mean(hessians, axis=0), expected, rtol=0.3, atol=0.15)
+    np.testing.assert_allclose(-np.mean(hessians, axis=0), expected, rtol=0.4, atol=0.2)
     assert np.linalg.eigvalsh(expected).min() > 0.0
 
 

@@ -17,10 +17,10 @@ from spearmint.errors import InputError
 from spearmint.reporting import read_reports
 
 if TYPE_CHECKING:
+    from spearmint.html_report.digest import Digest
+    from spearmint.html_report.page import Picture
     from spearmint.layout import Layout
     from spearmint.model import Trial
-    from spearmint.report.digest import Digest
-    from spearmint.report.page import Picture
     from spearmint.session import Session
 
 __all__ = ["write_report"]
@@ -39,7 +39,7 @@ def write_report(session: Session, folder: Path) -> Path:
         StorageError: The trials cannot be read.
     """
     _require_libraries()
-    from spearmint.report.page import render
+    from spearmint.html_report.page import render
 
     digest = _read(session)
     pictures = _pictures(digest)
@@ -70,18 +70,11 @@ def _require_libraries() -> None:
 
 def _read(session: Session) -> Digest:
     """Return the search as it stands now."""
-    from spearmint.report.digest import Digest
+    from spearmint.html_report.digest import Digest
 
     trials = [_with_reports(trial, session.layout) for trial in session.study.trials()]
-    dated = session.study.optuna.get_trials(deepcopy=False)
-    starts = [trial.datetime_start for trial in dated if trial.datetime_start is not None]
-    ends = [trial.datetime_complete for trial in dated if trial.datetime_complete is not None]
-    return Digest.of(
-        session.experiment,
-        trials,
-        started=min(starts, default=None),
-        ended=max(ends, default=None),
-    )
+    started, ended = session.study.span()
+    return Digest.of(session.experiment, trials, started=started, ended=ended)
 
 
 def _with_reports(trial: Trial, layout: Layout) -> Trial:
@@ -95,8 +88,8 @@ def _with_reports(trial: Trial, layout: Layout) -> Trial:
 
 def _pictures(digest: Digest) -> Sequence[Picture]:
     """Return every plot, drawn; one with nothing to show has no PNG and says why."""
-    from spearmint.report import best_value, canvas, curves, importance, parallel, slices
-    from spearmint.report.page import Picture
+    from spearmint.html_report import best_value, canvas, curves, importance, parallel, slices
+    from spearmint.html_report.page import Picture
 
     weights = importance.evaluate(digest)
     plots = [

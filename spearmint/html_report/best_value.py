@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from spearmint.model import Trial, TrialState, format_value
-from spearmint.report.canvas import (
+from spearmint.html_report.canvas import (
     BLUE,
     INK,
     RED,
@@ -16,8 +15,9 @@ from spearmint.report.canvas import (
     legend_above,
     value_axis,
 )
-from spearmint.report.digest import Digest, nothing_complete, number
-from spearmint.report.scale import value_scale
+from spearmint.html_report.digest import Digest, nothing_complete, number
+from spearmint.html_report.scale import value_scale
+from spearmint.model import Trial, TrialState, format_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

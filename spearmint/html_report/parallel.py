@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spearmint.report.canvas import FAINT, INK, SOFT, Plot, shade_strip, shades
-from spearmint.report.digest import Digest, Element, nothing_complete, number
-from spearmint.report.scale import (
+from spearmint.html_report.canvas import FAINT, INK, SOFT, Plot, shade_strip, shades
+from spearmint.html_report.digest import Digest, Element, nothing_complete, number
+from spearmint.html_report.scale import (
     Array,
     Scale,
     shorten,
@@ -49,7 +49,7 @@ def plot(digest: Digest, order: Sequence[Element]) -> Plot:
         title=_TITLE,
         caption=caption,
         draw=partial(_draw, digest, elements, lines),
-        size_in=(max(9.6, 1.05 * (len(elements) + 1.5)), 4.8),
+        size_in=(max(9.6, 0.78 * (len(elements) + 1.5)), 4.8),
     )
 
 

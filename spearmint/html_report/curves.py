@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spearmint.html_report.canvas import FAINT, FIVE, SOFT, Plot, count_axis, value_axis
+from spearmint.html_report.digest import Digest, number
+from spearmint.html_report.scale import Scale, value_scale
 from spearmint.model import Trial, TrialState, format_value
-from spearmint.report.canvas import FAINT, FIVE, SOFT, Plot, count_axis, value_axis
-from spearmint.report.digest import Digest, number
-from spearmint.report.scale import Scale, value_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

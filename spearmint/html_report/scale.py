@@ -55,7 +55,7 @@ class Scale:
                 (self._mapped(numbers) - low) / (high - low) if high > low else numbers - self.low
             )
         if not high > low:  # one value only: it stands in the middle
-            place = np.where(place == 0.0, 0.5, np.sign(place) * np.inf)
+            place = np.where(place == 0.0, 0.5, np.where(place > 0.0, np.inf, -np.inf))
         places: Array = np.clip(np.nan_to_num(place, nan=np.inf), -_BEYOND, 1.0 + _BEYOND)
         return places
 
@@ -139,7 +139,7 @@ def labels(marks: Sequence[float]) -> list[str]:
         if all(abs(float(text) - mark) <= error for text, mark in zip(texts, marks, strict=True)):
             break
     if digits > _MOST_DIGITS and len(marks) > 1:
-        return [_plain(marks[0], 6), *(f"+{mark - marks[0]:.3g}" for mark in marks[1:])]
+        return [_plain(marks[0], 6), *(f"+{_plain(mark - marks[0], 2)}" for mark in marks[1:])]
     return [_plain(mark, digits) for mark in marks]
 
 
@@ -148,8 +148,8 @@ def _plain(mark: float, digits: int) -> str:
         return "0"
     if 1e-4 <= abs(mark) < 1e6:
         return f"{mark:.{max(digits, 6)}g}"
-    mantissa, _, exponent = f"{mark:.{max(digits - 1, 0)}e}".partition("e")
-    return f"{mantissa}e{int(exponent)}"
+    mantissa, _, exponent = f"{mark:.{digits - 1}e}".partition("e")
+    return f"{float(mantissa):.{digits}g}e{int(exponent)}"
 
 
 def shorten(text: str, most: int) -> str:
@@ -176,9 +176,7 @@ def _round_marks(low: float, high: float, most: int, *, integer: bool) -> list[f
 
 
 def _decade_marks(low: float, high: float, most: int, digits: Sequence[int]) -> list[float]:
-    """Return ``digits`` times powers of ten from ``low`` to ``high``; decades are left out when
-    there are more than ``most``.
-    """
+    """Return ``digits`` times every, every second... power of ten from ``low`` to ``high``."""
     first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
     every = math.ceil((last - first) / most) or 1
     numbers = [

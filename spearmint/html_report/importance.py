@@ -13,9 +13,9 @@ from optuna.importance import PedAnovaImportanceEvaluator
 from optuna.study import StudyDirection
 from optuna.trial import create_trial
 
-from spearmint.report.canvas import BLUE, INK, SOFT, Plot
-from spearmint.report.digest import Digest, Element, number
-from spearmint.report.scale import shorten
+from spearmint.html_report.canvas import BLUE, INK, SOFT, Plot
+from spearmint.html_report.digest import Digest, Element, number
+from spearmint.html_report.scale import shorten
 from spearmint.space import distributions, to_flat
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _TITLE = "Importance"
 _FEWEST = 10  # complete trials
 _FEWEST_GOOD = 5  # PedAnovaImportanceEvaluator: "at least 5 trials above target_quantile"
+_FEW_FOR_EACH = 5  # trials for each dimension; below that PED-ANOVA sees mostly chance
 _MOST_BARS = 20
 
 
@@ -35,12 +36,14 @@ class Weights:
         order: All elements, the most important first; as in config.pb where nothing is known.
         shares: Share of each in the order above, their sum is 1; empty where nothing is known.
         quantile: The trials counted as good: this share of all.
+        trials: How many were weighed.
         nothing: Why nothing is known; empty where it is.
     """
 
     order: tuple[Element, ...]
     shares: tuple[float, ...] = ()
     quantile: float = 0.0
+    trials: int = 0
     nothing: str = ""
 
 
@@ -70,6 +73,7 @@ def evaluate(digest: Digest) -> Weights:
         order=tuple(by_name[name] for name in names),
         shares=tuple(found[name] / total for name in names),
         quantile=quantile,
+        trials=len(digest.finite),
     )
 
 
@@ -117,6 +121,8 @@ def plot(weights: Weights) -> Plot:
     )
     if bars < len(weights.order):
         caption += f" The {bars} largest of {len(weights.order)}."
+    if weights.trials < _FEW_FOR_EACH * len(weights.order):
+        caption += f" A rough guess: {weights.trials} trials, {len(weights.order)} dimensions."
     return Plot(
         name="importance",
         title=_TITLE,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spearmint.report.canvas import GRID, INK, Plot, shades
-from spearmint.report.digest import Digest, Element, nothing_complete, number
-from spearmint.report.scale import (
+from spearmint.html_report.canvas import GRID, INK, Plot, shades
+from spearmint.html_report.digest import Digest, Element, nothing_complete, number
+from spearmint.html_report.scale import (
     Array,
     Scale,
     shorten,

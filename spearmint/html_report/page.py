@@ -12,9 +12,9 @@ from typing import Any
 import jinja2
 
 from spearmint._version import __version__
+from spearmint.html_report.canvas import Plot
+from spearmint.html_report.digest import Digest
 from spearmint.model import Trial, TrialState, Value, format_value
-from spearmint.report.canvas import Plot
-from spearmint.report.digest import Digest
 
 _BEST_ROWS = 20
 _BROKEN_ROWS = 50  # each carries up to 20 lines of output
@@ -49,7 +49,7 @@ class Picture:
 def render(digest: Digest, pictures: Sequence[Picture]) -> str:
     """Return the whole page; it refers to nothing outside of itself."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("spearmint.report"),
+        loader=jinja2.PackageLoader("spearmint.html_report"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -105,7 +105,7 @@ def plain(text: str) -> str:
 
 def duration(seconds: float) -> str:
     """Return seconds as people say them: ``4.2 s``, ``3 min 5 s``, ``2 h 15 min``, ``3 d 4 h``."""
-    if seconds < 60:
+    if seconds < 59.95:  # what rounds to 60.0 is a minute
         return f"{seconds:.1f} s"
     whole = round(seconds)
     for unit, size, part, part_size in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):

@@ -1,0 +1,46 @@
+"""Sphinx settings; the command line pages are generated from ``--help``."""
+
+from pathlib import Path
+
+import click
+
+from pycuda_nn.cli import cli as pycuda_nn_cli
+from spearmint import __version__
+from spearmint.cli.main import cli as spearmint_cli
+
+project = "starmint"
+author = "the starmint contributors"
+release = version = __version__
+extensions: list[str] = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+html_theme = "alabaster"
+html_theme_options = {
+    "description": "Networks on GPUs, hyperparameters across a Grid Engine cluster",
+    "page_width": "1000px",
+}
+html_static_path = ["_static"]
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+nitpicky = False
+
+
+def help_pages(name: str, group: click.Group) -> str:
+    """Return the help of ``group`` and its commands as reStructuredText."""
+    parts = [_section(name, group, click.Context(group, info_name=name))]
+    for command_name, command in sorted(group.commands.items()):
+        parent = click.Context(group, info_name=name)
+        context = click.Context(command, info_name=command_name, parent=parent)
+        parts.append(_section(f"{name} {command_name}", command, context))
+    return "\n".join(parts)
+
+
+def _section(title: str, command: click.Command, context: click.Context) -> str:
+    context.max_content_width = 90
+    text = "\n".join(f"   {line}".rstrip() for line in command.get_help(context).splitlines())
+    return f"{title}\n{'-' * len(title)}\n\n.. code-block:: text\n\n{text}\n"
+
+
+generated = Path(__file__).parent / "_generated"
+generated.mkdir(exist_ok=True)
+for name, group in (("spearmint", spearmint_cli), ("pycuda-nn", pycuda_nn_cli)):
+    (generated / f"{name}.rst").write_text(help_pages(name, group))

@@ -1,0 +1,360 @@
+"""The contract of a chooser: run for each of ours, on every kind of history."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.trial import TrialState, create_trial
+
+from spearmint.choosers import CHOOSERS, GPEIOptChooser, make_chooser
+from spearmint.errors import InputError
+
+Distributions = dict[str, BaseDistribution]
+
+MIXED: Distributions = {
+    "lr": FloatDistribution(1e-5, 1.0, log=True),
+    "dropout": FloatDistribution(0.0, 0.9),
+    "ratio": FloatDistribution(0.1, 0.9, step=0.2),
+    "depth": IntDistribution(1, 8),
+    "width": IntDistribution(16, 1024, log=True),
+    "batch": IntDistribution(32, 512, step=32),
+    "act": CategoricalDistribution(["relu", "tanh", None]),
+    "only": IntDistribution(3, 3),
+}
+FLOATS: Distributions = {f"x{i}": FloatDistribution(-2.0, 2.0) for i in range(3)}
+
+
+def value_of(params: dict[str, Any]) -> float:
+    """A value that any parameters have: smooth in the numbers, an offset for the rest."""
+    numbers = [float(v) for v in params.values() if isinstance(v, int | float)]
+    return math.fsum(math.sin(v) + 0.01 * abs(v) for v in numbers) + len(str(params.get("act")))
+
+
+def study_with(
+    name: str,
+    space: Distributions,
+    *,
+    finished: int = 12,
+    pending: int = 0,
+    seed: int = 0,
+    direction: str = "minimize",
+    value: Callable[[dict[str, Any]], float] = value_of,
+    storage: str | None = None,
+) -> optuna.Study:
+    """Return a study whose first trials were chosen at random."""
+    sampler = optuna.samplers.RandomSampler(seed=17)
+    study = optuna.create_study(sampler=sampler, direction=direction, storage=storage)
+    for _ in range(finished):
+        trial = study.ask(space)
+        study.tell(trial, value(trial.params))
+    for _ in range(pending):
+        study.ask(space)
+    study.sampler = make_chooser(name, {}, seed=seed)
+    return study
+
+
+def proposals(study: optuna.Study, space: Distributions, count: int = 1) -> list[dict[str, Any]]:
+    return [study.ask(space).params for _ in range(count)]
+
+
+def assert_legal(params: dict[str, Any], space: Distributions) -> None:
+    assert params.keys() == space.keys()
+    for key, distribution in space.items():
+        value = params[key]
+        assert distribution._contains(distribution.to_internal_repr(value)), (key, value)
+        kinds = {IntDistribution: int, FloatDistribution: float}
+        if kind := kinds.get(type(distribution)):
+            assert type(value) is kind, (key, value)
+
+
+@pytest.fixture(params=list(CHOOSERS))
+def name(request) -> str:
+    return request.param
+
+
+# What a proposal may depend on
+
+
+def in_this_process(finished: int, pending: int) -> dict[str, list[dict[str, Any]]]:
+    return {
+        name: proposals(study_with(name, MIXED, finished=finished, pending=pending), MIXED, 2)
+        for name in CHOOSERS
+    }
+
+
+@pytest.mark.parametrize(("finished", "pending"), [(0, 0), (12, 0), (12, 3)])
+def test_same_history_and_seed_same_proposal(finished: int, pending: int) -> None:
+    assert in_this_process(finished, pending) == in_this_process(finished, pending)
+
+
+def test_same_history_and_seed_same_proposal_in_another_process() -> None:
+    code = (
+        "import json, runpy, sys, optuna\n"
+        "optuna.logging.set_verbosity(optuna.logging.ERROR)\n"
+        "module = runpy.run_path(sys.argv[1])\n"
+        "print(json.dumps([module['in_this_process'](*case) for case in [(0, 0), (12, 3)]]))\n"
+    )
+    argv = [sys.executable, "-c", code, str(Path(__file__))]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120)
+    assert json.loads(done.stdout) == [in_this_process(0, 0), in_this_process(12, 3)]
+
+
+def test_a_chooser_asked_before_proposes_like_a_new_one(name: str) -> None:
+    used, fresh = study_with(name, MIXED), study_with(name, MIXED)
+    fresh_proposals = proposals(fresh, MIXED, 2)
+    proposals(study_with(name, FLOATS), FLOATS, 3)
+    other = study_with(name, FLOATS)
+    sampler, other.sampler = used.sampler, used.sampler
+    proposals(other, FLOATS, 2)
+    assert used.sampler is sampler
+    assert proposals(used, MIXED, 2) == fresh_proposals
+
+
+def test_the_storage_does_not_matter(name: str, tmp_path: Path) -> None:
+    stored = study_with(name, MIXED, pending=2, storage=f"sqlite:///{tmp_path / 'a b.db'}")
+    in_memory = study_with(name, MIXED, pending=2)
+    assert proposals(stored, MIXED, 2) == proposals(in_memory, MIXED, 2)
+
+
+@pytest.mark.parametrize("finished", [0, 12])
+def test_another_seed_another_proposal(name: str, finished: int) -> None:
+    seeds = [0, 1, -1, 2**70]
+    points = [proposals(study_with(name, FLOATS, finished=finished, seed=s), FLOATS) for s in seeds]
+    assert all(a != b for i, a in enumerate(points) for b in points[:i])
+
+
+def test_without_a_seed_two_choosers_differ(name: str) -> None:
+    kinds = [CHOOSERS[name](), CHOOSERS[name]()]
+    points = [optuna.create_study(sampler=kind).ask(FLOATS).params for kind in kinds]
+    assert points[0] != points[1]
+
+
+@pytest.mark.parametrize("pending", [0, 2])
+def test_maximising_is_minimising_the_negative(name: str, pending: int) -> None:
+    low = study_with(name, MIXED, pending=pending)
+    high = study_with(
+        name, MIXED, pending=pending, direction="maximize", value=lambda p: -value_of(p)
+    )
+    assert proposals(low, MIXED, 2) == proposals(high, MIXED, 2)
+
+
+# What a proposal is
+
+
+@pytest.mark.parametrize("finished", [0, 1, 12])
+def test_proposals_are_legal_and_distinct(name: str, finished: int) -> None:
+    study = study_with(name, MIXED, finished=finished)
+    asked = proposals(study, MIXED, 6)
+    for params in asked:
+        assert_legal(params, MIXED)
+    told = [t.params for t in study.get_trials(states=[TrialState.COMPLETE])]
+    everything = [repr(p) for p in asked + told]
+    assert len(set(everything)) == len(everything)
+
+
+numbers = st.one_of(
+    st.builds(
+        lambda a, b: FloatDistribution(min(a, b), max(a, b)),
+        st.floats(-1e308, 1e308),
+        st.floats(-1e308, 1e308),
+    ),
+    st.builds(lambda a, b: FloatDistribution(a, a * b, log=True), st.floats(1e-9, 1e9), st.floats(1, 1e9)),
+    st.builds(
+        lambda a, k, s: FloatDistribution(a, a + k * s, step=s),
+        st.integers(-100, 100),
+        st.integers(0, 40),
+        st.sampled_from([0.1, 0.25, 3.0]),
+    ),
+    st.builds(
+        lambda a, k, s: IntDistribution(a, a + k * s, step=s),
+        st.integers(-(10**6), 10**6),
+        st.integers(0, 40),
+        st.integers(1, 5),
+    ),
+    st.builds(lambda a, k: IntDistribution(a, a + k, log=True), st.integers(1, 10**4), st.integers(0, 10**9)),
+    st.builds(lambda a, k: IntDistribution(a, a + k), st.integers(-(2**62), 0), st.integers(0, 2**62)),
+)
+choices = st.builds(
+    CategoricalDistribution, st.lists(st.sampled_from(["a", "b", 1, 2.5, None]), min_size=1, unique=True)
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(space=st.dictionaries(st.sampled_from("pqrst"), st.one_of(numbers, choices), min_size=1))
+def test_proposals_are_legal_in_any_space(name: str, space: Distributions) -> None:
+    study = study_with(name, space, finished=7, pending=1)
+    for params in proposals(study, space, 2):
+        assert_legal(params, space)
+
+
+def test_a_small_space_is_searched_whole_before_anything_comes_twice() -> None:
+    space: Distributions = {"a": IntDistribution(1, 4), "b": CategoricalDistribution("xyz")}
+    study = optuna.create_study(sampler=GPEIOptChooser(seed=0))
+    seen = set()
+    for _ in range(12):
+        trial = study.ask(space)
+        seen.add((trial.params["a"], trial.params["b"]))
+        study.tell(trial, value_of(trial.params))
+    assert len(seen) == 12
+    assert_legal(study.ask(space).params, space)
+
+
+# Histories that break things
+
+
+def infinite_at_times(params: dict[str, Any]) -> float:
+    return (math.inf, -math.inf, 1.0, 2.0)[int(params["x0"] > 0) + 2 * int(params["x1"] > 0)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda p: 3.0,
+        lambda p: 0.0,
+        lambda p: p["x0"] * 1e300,
+        lambda p: math.copysign(1.7e308, p["x0"]),
+        lambda p: math.exp(400.0 * p["x0"]),
+        lambda p: p["x0"] * 1e-310,
+        lambda p: math.inf,
+        infinite_at_times,
+    ],
+    ids=["equal", "zero", "1e300", "huge", "exponential", "tiny", "infinite", "some infinite"],
+)
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_values_of_any_size(name: str, value, direction: str) -> None:
+    study = study_with(name, FLOATS, finished=20, pending=1, value=value, direction=direction)
+    for params in proposals(study, FLOATS, 2):
+        assert_legal(params, FLOATS)
+
+
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_duplicate_observations(name: str, count: int) -> None:
+    study = study_with(name, FLOATS, finished=0)
+    for i in range(count):
+        at = {"x0": 0.5, "x1": 0.5, "x2": 0.5}
+        study.add_trial(create_trial(params=at, distributions=FLOATS, value=float(i % 2)))
+    params = proposals(study, FLOATS)[0]
+    assert_legal(params, FLOATS)
+    assert list(params.values()) != [0.5, 0.5, 0.5]
+
+
+def test_two_hundred_dimensions(name: str) -> None:
+    space: Distributions = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(150)}
+    space |= {f"c{i}": CategoricalDistribution("ab") for i in range(25)}
+    space |= {f"i{i}": IntDistribution(0, 9) for i in range(25)}
+    study = study_with(name, space, finished=40)
+    first, second = proposals(study, space, 2)
+    assert_legal(first, space)
+    assert_legal(second, space)
+    assert first != second
+
+
+def test_ranges_that_changed(name: str) -> None:
+    study = study_with(name, FLOATS, finished=10)
+    for low, high in [(-1.0, 1.0), (5.0, 9.0), (-100.0, 100.0)]:
+        moved: Distributions = {key: FloatDistribution(low, high) for key in FLOATS}
+        for _ in range(3):
+            trial = study.ask(moved)
+            assert_legal(trial.params, moved)
+            study.tell(trial, value_of(trial.params))
+
+
+def test_parameters_that_came_and_went(name: str) -> None:
+    study = study_with(name, FLOATS, finished=10)
+    more = FLOATS | {"new": FloatDistribution(0.0, 1.0)}
+    less = {"x0": FLOATS["x0"], "other": IntDistribution(0, 3)}
+    for space in (more, less, FLOATS):
+        for _ in range(3):
+            trial = study.ask(space)
+            assert_legal(trial.params, space)
+            study.tell(trial, value_of(trial.params))
+
+
+def test_every_state_of_a_trial(name: str) -> None:
+    study = study_with(name, FLOATS, finished=6)
+    study.tell(study.ask(FLOATS), state=TrialState.FAIL)
+    study.tell(study.ask(), state=TrialState.FAIL)
+    half = study.ask()
+    half.suggest_float("x0", -2.0, 2.0)
+    study.tell(half, state=TrialState.FAIL)
+    pruned = study.ask(FLOATS)
+    pruned.report(4.0, step=1)
+    pruned.report(3.0, step=7)
+    study.tell(pruned, state=TrialState.PRUNED)
+    study.tell(study.ask(FLOATS), state=TrialState.PRUNED)
+    study.ask()
+    study.ask().suggest_float("x0", -2.0, 2.0)
+    study.enqueue_trial({"x0": 0.25})
+    seed_point, params = proposals(study, FLOATS, 2)
+    assert seed_point["x0"] == 0.25
+    assert_legal(seed_point, FLOATS)
+    assert_legal(params, FLOATS)
+
+
+def test_nothing_but_broken_trials(name: str) -> None:
+    study = study_with(name, FLOATS, finished=0)
+    asked = []
+    for _ in range(8):
+        trial = study.ask(FLOATS)
+        asked.append(tuple(trial.params.values()))
+        study.tell(trial, state=TrialState.FAIL)
+    assert len(set(asked)) == 8
+
+
+def test_nothing_to_choose(name: str) -> None:
+    space: Distributions = {"a": IntDistribution(3, 3), "b": CategoricalDistribution(["x"])}
+    study = study_with(name, space, finished=5)
+    assert study.ask(space).params == {"a": 3, "b": "x"}
+    assert study.ask().params == {}
+
+
+# Use from Optuna
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_optimize_with_parameters_named_as_it_runs(name: str, n_jobs: int) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -1.0, 1.0)
+        if trial.suggest_categorical("kind", ["plain", "deep"]) == "deep":
+            return x * x + trial.suggest_int("depth", 1, 5)
+        return abs(x)
+
+    study = optuna.create_study(sampler=make_chooser(name, {}, seed=3))
+    study.optimize(objective, n_trials=14, n_jobs=n_jobs)
+    assert len(study.trials) == 14
+    assert len({t.params["x"] for t in study.trials}) == 14
+
+
+def test_two_objectives_are_refused(name: str) -> None:
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    study.sampler = make_chooser(name, {}, seed=0)
+    with pytest.raises(InputError, match="one objective, the study has 2"):
+        study.ask(FLOATS)
+
+
+def test_a_model_beats_chance() -> None:
+    def best_of(name: str) -> float:
+        study = study_with(name, FLOATS, finished=0, seed=5)
+        for _ in range(25):
+            trial = study.ask(FLOATS)
+            study.tell(trial, float(np.sum((np.array(list(trial.params.values())) - 0.3) ** 2)))
+        return study.best_value
+
+    assert best_of("GPEIOptChooser") < 0.01 * best_of("RandomChooser")

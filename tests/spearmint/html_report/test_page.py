@@ -1,0 +1,129 @@
+"""The page: whole in itself, and what users wrote is shown as text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spearmint.html_report import write_report
+from spearmint.html_report.page import duration, plain
+from spearmint.model import Kind, Variable
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.source = path.read_text(encoding="utf-8")
+        self.tags: set[str] = set()
+        self.references: list[str] = []
+        self.handlers: list[str] = []
+        self.text = ""
+        self.feed(self.source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.text += " "
+        for name, value in attrs:
+            if name in {"src", "href", "srcset", "action", "data", "poster"}:
+                self.references.append(value or "")
+            if name.startswith("on"):
+                self.handlers.append(name)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def hostile(make_search: Any, tmp_path: Path) -> Page:
+    """The page of a search whose every text wants to be HTML."""
+    search = make_search(
+        [
+            Variable(name=HOSTILE, kind=Kind.FLOAT, low=0.0, high=1.0),
+            Variable(
+                name="o", kind=Kind.ENUM, options=(HOSTILE, '"><img src=http://x/ onerror=a>')
+            ),
+        ],
+        name=f"name {HOSTILE}",
+    )
+    for i in range(12):
+        search.complete(float(i))
+    search.broken(f"reason {HOSTILE}", f"tail {HOSTILE}\x00\x1b[31mred\x1b[0m &amp; \ud800")
+    return Page(write_report(search.session(), tmp_path / "out"))
+
+
+def test_nothing_is_loaded_from_elsewhere(hostile: Page) -> None:
+    assert len(hostile.references) == 5  # four plots and the icon
+    assert all(reference.startswith("data:") for reference in hostile.references)
+    style = hostile.source.partition("<style>")[2].partition("</style>")[0]
+    assert style
+    assert not re.search(r"url\(|@import", style)
+
+
+def test_hostile_text_stays_text(hostile: Page) -> None:
+    assert "script" not in hostile.tags
+    assert hostile.handlers == []
+    for text in ("name ", "reason ", "tail "):
+        assert text + HOSTILE in hostile.text
+    assert '"><img src=http://x/ onerror=a>' in hostile.text
+    assert "·red &amp; ?" in hostile.text
+    assert "\x1b" not in hostile.source
+
+
+def test_figures_best_and_broken_are_told(make_search: Any, tmp_path: Path) -> None:
+    search = make_search(maximize=True)
+    for i in range(25):
+        search.complete(float(i))
+    for i in range(60):
+        search.broken(f"cause number {i}.")
+    search.running()
+
+    page = Page(write_report(search.session(), tmp_path / "out"))
+
+    text = " ".join(page.text.split())
+    assert "complete 25 broken 60 running 1 time in trials 38 min 30 s" in text
+    assert "best value, trial 25 24 lr" in text
+    assert "The best 20 of 25 complete trials." in text
+    rows = re.findall(r"<tr><td>(\d+)</td>", page.source)
+    assert rows == [str(i) for i in range(25, 5, -1)]
+    assert "The latest 50 of 60." in text
+    assert "cause number 59." in text
+    assert "cause number 10." in text
+    assert "cause number 9." not in text
+
+
+def test_an_empty_plot_says_why(make_search: Any, tmp_path: Path) -> None:
+    search = make_search()
+    for _ in range(3):
+        search.complete(1.0)
+
+    text = Page(write_report(search.session(), tmp_path / "out")).text
+
+    assert "Importance needs at least 10 complete trials; there are 3." in text
+    assert "No trial reported values on the way." in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0.0 s"),
+        (59.94, "59.9 s"),
+        (59.99, "1 min 0 s"),
+        (185.0, "3 min 5 s"),
+        (8100.0, "2 h 15 min"),
+        (273700.0, "3 d 4 h"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_plain_drops_colours_and_control_characters() -> None:
+    assert plain("a\r\nb\t\x1b[1;31mc\x1b[0m\x07") == "a\nb\tc·"
