@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 
+TABLE_DIGITS = 4
+"""Of a parameter in a table; ``best`` and ``export`` have more."""
+
+
 class Kind(StrEnum):
     """Type of a variable, by its name in config.pb."""
 

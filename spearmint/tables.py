@@ -9,9 +9,7 @@ from collections.abc import Iterable, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from spearmint.model import Trial, TrialState, Variable, format_value
-
-_DIGITS = 4  # of a parameter in a table; `best` and `export` have them all
+from spearmint.model import TABLE_DIGITS, Trial, TrialState, Variable, format_value
 
 
 def trial_table(trials: Iterable[Trial], variables: Sequence[Variable], title: str) -> Table:
@@ -28,7 +26,7 @@ def trial_table(trials: Iterable[Trial], variables: Sequence[Variable], title: s
             str(trial.id),
             format_value(trial.value) if trial.value is not None else "-",
             f"{trial.seconds:.1f}" if trial.seconds is not None else "-",
-            *(Text(",".join(format_value(x, _DIGITS) for x in vector)) for vector in values),
+            *(Text(",".join(format_value(x, TABLE_DIGITS) for x in vector)) for vector in values),
         )
     return table
 

@@ -14,7 +14,7 @@ import jinja2
 from spearmint._version import __version__
 from spearmint.html_report.canvas import Plot
 from spearmint.html_report.digest import Digest
-from spearmint.model import Trial, TrialState, Value, format_value
+from spearmint.model import TABLE_DIGITS, Trial, TrialState, Value, format_value
 
 _BEST_ROWS = 20
 _BROKEN_ROWS = 50  # each carries up to 20 lines of output
@@ -95,7 +95,7 @@ def _row(trial: Trial, digest: Digest) -> dict[str, Any]:
 
 
 def _vector(values: Sequence[Value]) -> str:
-    return ", ".join(format_value(value) for value in values)
+    return ", ".join(format_value(value, TABLE_DIGITS) for value in values)
 
 
 def plain(text: str) -> str:
