@@ -85,14 +85,18 @@ class TrainConfig:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], source: str = "the settings") -> TrainConfig:
-        """Return the config of ``values``; an unknown key raises ConfigError with the nearest."""
-        unknown = [
+        """Return the config of ``values``; unknown keys raise ConfigError with the nearest."""
+        problems = [
             f"unknown key '{key}'. {did_you_mean(key, CHECKS)}"
             for key in values
             if key not in CHECKS
         ]
-        if unknown:
-            raise ConfigError(f"{_count(unknown)} in {source}:", problems=unknown)
+        if problems:
+            try:
+                cls(**{key: value for key, value in values.items() if key in CHECKS})
+            except ConfigError as error:
+                problems.extend(error.problems)
+            raise ConfigError(f"{_count(problems)} in {source}:", problems=problems)
         return cls(**values)
 
     def as_dict(self) -> dict[str, Any]:

@@ -83,6 +83,9 @@ def test_unknown_keys_name_the_nearest(tmp_path: Path) -> None:
         read_settings(file, [])
     assert f"2 problems in {file}" in str(caught.value)
     assert "unknown key 'hiden'. Did you mean 'hidden'?" in str(caught.value)
+    with pytest.raises(ConfigError, match="3 problems in the settings") as caught:
+        read_settings(None, ["hiden=3", "epochs=0", "lr=-1"])
+    assert len(caught.value.problems) == 3
 
 
 def test_words_overrule_the_file(tmp_path: Path) -> None:
