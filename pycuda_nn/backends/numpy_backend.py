@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from pycuda_nn.rng import Purpose, Stream, drop_bits, drop_threshold, keep_scale
 
 Array = npt.NDArray[Any]
 
-_ALL_THREADS = 1 << 16
 _SMALL_PRODUCT = 4_000_000  # multiply-adds; about 0.1 ms on one core: less is not worth a thread
 
 
@@ -71,13 +71,14 @@ class NumpySession(Session):
         self._blocks = list(blocks(network, self._params, self._grad, *self._moments.values()))
         self._evaluator = Evaluator(network, dtype)
         largest = recipe.batch_size * max(i * o for i, o in network.layers)
-        self._threads = 1 if largest < _SMALL_PRODUCT else _ALL_THREADS
+        self._threads: Callable[[], contextlib.AbstractContextManager[object]]
+        self._threads = blas.one_thread if largest < _SMALL_PRODUCT else contextlib.nullcontext
 
     def run_epoch(self, order: Array, learning_rates: Array) -> npt.NDArray[np.float32]:
         """See :class:`Session`."""
         size = self.recipe.batch_size
         losses = np.empty(len(learning_rates), dtype=np.float32)
-        with np.errstate(all="ignore"), blas.at_most(self._threads):
+        with np.errstate(all="ignore"), self._threads():
             for i, lr in enumerate(learning_rates.tolist()):
                 losses[i] = self.gradient(order[i * size : (i + 1) * size])
                 self._update(lr)
@@ -102,7 +103,7 @@ class NumpySession(Session):
     def evaluate(self, part: str) -> Metrics:
         """See :class:`Session`."""
         rows = self._parts[part]
-        with blas.at_most(self._threads):
+        with self._threads():
             return self._evaluator.metrics(self._weights, rows.x, rows.y)
 
     def params(self) -> npt.NDArray[np.float32]:
