@@ -107,10 +107,18 @@ def run_shell(spec: Spec, folder: TrialFolder) -> float:
     argv = _command(directory, spec["name"])
     status = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
     if status < 0:
-        raise BadResult(f"{argv[-1]} was killed by {signal.Signals(-status).name}")
+        raise BadResult(f"{argv[-1]} was killed by {signal_name(-status)}")
     if status > 0:
         raise BadResult(f"{argv[-1]} exited with status {status}")
     return _read_value(folder.value)
+
+
+def signal_name(number: int) -> str:
+    """Return ``SIGKILL`` for 9; the number of a signal without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def _variable(name: str) -> str:

@@ -38,7 +38,7 @@ class ResultFile:
         self._path = path
         self._beside = path.with_name(f".{path.name}.reserved")
         self._fd = os.open(self._beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        os.posix_fallocate(self._fd, 0, _RESERVED_BYTES)
+        os.pwrite(self._fd, b" " * _RESERVED_BYTES, 0)
 
     def write(self, data: object) -> None:
         """Put ``data`` in place by rename."""
@@ -70,7 +70,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     write_json(
         folder.runner, {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
     )
-    result_file = ResultFile(folder.result)
+    try:
+        result_file = ResultFile(folder.result)
+    except OSError as error:
+        sys.stderr.write(f"the trial cannot start: {error}\n")
+        return 1
     os.environ[TRIAL_DIR] = str(folder.path)
     started = time.time()
     result = _evaluate(spec, folder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import ClassVar
 from spearmint.drivers import processes
 from spearmint.drivers.base import Driver, Job, JobRequest, JobState
 from spearmint.errors import DriverError
+from spearmint.languages import signal_name
 from spearmint.layout import TrialFolder, read_json
 from spearmint.reporting import TRIAL_DIR
 from spearmint.runner import LOCK_FD
@@ -114,7 +114,7 @@ class LocalDriver(Driver):
         if status is None:
             return "its process ended without a result"
         if status < 0:
-            return f"killed by signal {-status} ({signal.Signals(-status).name})"
+            return f"killed by signal {-status} ({signal_name(-status)})"
         return f"exited with status {status} before main returned"
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
