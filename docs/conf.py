@@ -1,4 +1,4 @@
-"""Sphinx settings; the command line pages are generated from ``--help``."""
+"""Sphinx settings; the pages of the command line are generated from ``--help``."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ project = "starmint"
 author = "the starmint contributors"
 release = version = __version__
 extensions: list[str] = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_generated"]
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Networks on GPUs, hyperparameters across a Grid Engine cluster",
@@ -42,5 +42,7 @@ def _section(title: str, command: click.Command, context: click.Context) -> str:
 
 generated = Path(__file__).parent / "_generated"
 generated.mkdir(exist_ok=True)
+readme = (Path(__file__).parents[1] / "README.rst").read_text()
+(generated / "readme.rst").write_text(readme.replace("docs/_static", "/_static"))
 for name, group in (("spearmint", spearmint_cli), ("pycuda-nn", pycuda_nn_cli)):
     (generated / f"{name}.rst").write_text(help_pages(name, group))

@@ -12,6 +12,7 @@ from google.protobuf import text_format
 from spearmint import experiment_pb2 as pb
 from spearmint.config_source import FieldPath, locate_fields
 from spearmint.errors import ConfigError, InputError
+from spearmint.languages import environment_name
 from spearmint.model import Experiment, Kind, Language, Params, Value, Variable
 
 DEFAULT_NAME = "config.pb"
@@ -29,8 +30,9 @@ def load_experiment(path: Path) -> Experiment:
     path = path.expanduser().absolute()
     if path.is_dir():
         path = path / DEFAULT_NAME
+    path = path.parent.resolve() / path.name  # one spelling: trials are found again by it
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(
             f"no such file: {path}", "Name a config.pb, or a directory that holds one."
@@ -128,14 +130,18 @@ class _Reader:
 
     def _unique(self, variables: Iterable[Variable]) -> None:
         seen: dict[str, int] = {}
+        is_shell = self._language() is Language.SHELL
         for i, variable in enumerate(variables):
-            for key in (variable.name, *variable.elements()):
-                if seen.setdefault(key, i) != i:
-                    raise self._error(
-                        f"two variables are named {variable.name!r}",
-                        "Give each its own name.",
-                        *("variable", i, "name", 0),
-                    )
+            names = {variable.name, *variable.elements()}
+            if is_shell:
+                names.add(environment_name(variable.name))
+            for name in names:
+                if seen.setdefault(name, i) != i:
+                    fix = "Give each its own name."
+                    if is_shell:
+                        fix += " For SHELL, letters other than A-Z, a-z, 0-9 and _ count as _."
+                    what = f"two variables are named {variable.name!r}"
+                    raise self._error(what, fix, "variable", i, "name", 0)
 
     def _variable(self, i: int, spec: pb.Experiment.ParameterSpec) -> Variable:
         at = ("variable", i)
@@ -203,9 +209,7 @@ class _Reader:
             if len(values) != variable.size or not all(fits(variable, v) for v in values):
                 what = f"seed point: {param.name} = {list(values)} is outside of the variable"
                 raise self._error(what, f"Expected {describe(variable)}.", *at)
-            point[param.name] = tuple(
-                float(v) if variable.kind is Kind.FLOAT else v for v in values
-            )
+            point[param.name] = tuple(_typed(variable, value) for value in values)
         return point
 
 
@@ -213,9 +217,15 @@ def fits(variable: Variable, value: Value) -> bool:
     """Tell whether ``value`` lies in one element of ``variable``."""
     if variable.kind is Kind.ENUM:
         return value in variable.options
-    if isinstance(value, str) or (variable.kind is Kind.INT and value != int(value)):
+    if isinstance(value, str) or not variable.low <= value <= variable.high:
         return False
-    return variable.low <= value <= variable.high
+    return variable.kind is not Kind.INT or value == int(value)
+
+
+def _typed(variable: Variable, value: Value) -> Value:
+    if variable.kind is Kind.ENUM:
+        return value
+    return float(value) if variable.kind is Kind.FLOAT else int(value)
 
 
 def describe(variable: Variable) -> str:
@@ -223,4 +233,10 @@ def describe(variable: Variable) -> str:
     if variable.kind is Kind.ENUM:
         return f"{variable.size} of {', '.join(variable.options)}"
     scale = " (log)" if variable.log else ""
-    return f"{variable.size} {variable.kind} from {variable.low:g} to {variable.high:g}{scale}"
+    bounds = f"from {_exact(variable.low)} to {_exact(variable.high)}"
+    return f"{variable.size} {variable.kind} {bounds}{scale}"
+
+
+def _exact(bound: float) -> str:
+    short = f"{bound:g}"
+    return short if float(short) == bound else repr(bound)

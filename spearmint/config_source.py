@@ -56,7 +56,7 @@ def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath,
     places: dict[FieldPath, Place] = {}
     open_messages: list[tuple[FieldPath, Any]] = [((), message.DESCRIPTOR)]
     opened: tuple[FieldPath, Any] | None = None
-    previous = ""
+    previous, in_list = "", False
     for token in _tokens(text):
         if token.text in "{<":
             if opened is None:
@@ -66,7 +66,9 @@ def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath,
             if len(open_messages) == 1:
                 return places
             open_messages.pop()
-        elif token.is_word and previous != ":":
+        elif token.text in "[]":
+            in_list = token.text == "["
+        elif token.is_word and previous != ":" and not in_list:
             at, inside = open_messages[-1]
             if token.text not in inside.fields_by_name:
                 raise _unknown_field(path, token, inside)

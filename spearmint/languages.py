@@ -9,12 +9,13 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from spearmint.layout import TrialFolder, write_json
+from spearmint.model import Params, Variable
 
 Spec = Mapping[str, Any]
 """Content of trial.json: job_id, directory, name, language, params."""
@@ -33,30 +34,48 @@ def run_python(spec: Spec, folder: TrialFolder) -> float:
         BadResult: There is no such function, or it returned no number.
         BaseException: Whatever the user's code raises.
     """
-    import numpy as np
-
-    dtypes = {"FLOAT": np.float64, "INT": np.int64}
-    params = {
-        name: np.array(entry["values"], dtype=dtypes[entry["kind"]])
-        if entry["kind"] in dtypes
-        else list(entry["values"])
-        for name, entry in spec["params"].items()
-    }
+    params = to_arrays(spec["params"])
     main = getattr(_load(Path(spec["directory"]), spec["name"]), "main", None)
     if not callable(main):
         raise BadResult(f"{spec['name']}.py has no function main(job_id, params)")
     return to_number(main(spec["job_id"], params))
 
 
+def to_entries(variables: Iterable[Variable], params: Params) -> dict[str, Any]:
+    """Return ``params`` as they stand in trial.json: kind and values by name."""
+    return {
+        variable.name: {"kind": variable.kind, "values": params[variable.name]}
+        for variable in variables
+    }
+
+
+def to_arrays(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``main`` receives: numpy arrays for FLOAT and INT, lists of str for ENUM."""
+    import numpy as np
+
+    dtypes = {"FLOAT": np.float64, "INT": np.int64}
+    return {
+        name: np.array(entry["values"], dtype=dtypes[entry["kind"]])
+        if entry["kind"] in dtypes
+        else list(entry["values"])
+        for name, entry in entries.items()
+    }
+
+
 def _load(directory: Path, name: str) -> ModuleType:
-    """Import the file NAME.py of ``directory``, whatever else is called NAME."""
-    sys.path.insert(0, str(directory))
+    """Import the file NAME.py of ``directory``, whatever else is called NAME.
+
+    The directory comes last in the path: a wrapper called random.py must not be what others get
+    for ``import random``.
+    """
+    sys.path.append(str(directory))
     path = directory / f"{name}.py"
     found = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or found is None or found.loader is None:
         raise BadResult(f"there is no {path}")
     module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module
+    if name not in sys.modules and name not in sys.stdlib_module_names:
+        sys.modules[name] = module
     found.loader.exec_module(module)
     return module
 
@@ -101,8 +120,7 @@ def run_shell(spec: Spec, folder: TrialFolder) -> float:
         "SPEARMINT_JOB_ID": str(spec["job_id"]),
         "SPEARMINT_PARAMS": str(folder.params),
         "SPEARMINT_RESULT": str(folder.value),
-        "SPEARMINT_REPORTS": str(folder.reports),
-        **{_variable(name): " ".join(map(str, values)) for name, values in params.items()},
+        **{environment_name(name): " ".join(map(str, values)) for name, values in params.items()},
     }
     argv = _command(directory, spec["name"])
     status = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
@@ -121,7 +139,8 @@ def signal_name(number: int) -> str:
         return str(number)
 
 
-def _variable(name: str) -> str:
+def environment_name(name: str) -> str:
+    """Return the environment variable that holds the values of the variable ``name``."""
     return "SPEARMINT_PARAM_" + re.sub(r"\W", "_", name, flags=re.ASCII)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass
@@ -96,6 +97,11 @@ class TrialFolder:
         return self.path / "reports.csv"
 
     @property
+    def files(self) -> Path:
+        """For the trial's own files."""
+        return self.path / "files"
+
+    @property
     def params(self) -> Path:
         """The parameters as JSON, for SHELL."""
         return self.path / "params.json"
@@ -106,22 +112,37 @@ class TrialFolder:
         return self.path / "value.txt"
 
 
-def write_json(path: Path, data: object) -> None:
-    """Write ``data`` to ``path`` by rename: readers see the old file or the new one, whole."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
+    """Write ``text`` to ``path`` by rename: readers see the old file or the new one, whole.
+
+    Each file has one writer at a time; what a killed one left beside is overwritten.
+
+    Args:
+        durable: Wait for the disk, so that a power cut cannot tear it.
+    """
+    beside = path.with_name(f".{path.name}.part")
     try:
         with beside.open("w", encoding="utf-8") as file:
-            json.dump(data, file)
+            file.write(text)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         beside.replace(path)
     except OSError:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
         raise
 
 
+def write_json(path: Path, data: object, *, durable: bool = False) -> None:
+    """Write ``data`` to ``path`` as :func:`write_text` does."""
+    write_text(path, json.dumps(data), durable=durable)
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
-    """Return the object in ``path``; None when there is no such file, or a power cut tore it."""
+    """Return the object in ``path``; None when there is none, or a power cut tore the file."""
     try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data: object = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
-    return data
+    return data if isinstance(data, dict) else None

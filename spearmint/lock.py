@@ -7,12 +7,14 @@ import json
 import os
 import socket
 import time
-import uuid
 from types import TracebackType
 from typing import Any
 
 from spearmint.errors import AlreadyRunning, InputError
-from spearmint.layout import Layout, read_json, write_json
+from spearmint.layout import Layout
+
+_PATIENCE_S = 0.5  # a reader may hold the lock for an instant
+_RETRY_S = 0.02
 
 
 class ExperimentLock:
@@ -28,29 +30,50 @@ class ExperimentLock:
 
     def acquire(self) -> None:
         """Take the lock, or raise AlreadyRunning."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._fd is None:
+            fd = self._open()
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = _describe(os.pread(fd, 1000, 0))
+                os.close(fd)
+                if time.monotonic() > deadline:
+                    raise self._held(holder) from None
+                time.sleep(_RETRY_S)
+                continue
+            if self._is_current(fd):
+                self._fd = fd
+            else:
+                os.close(fd)  # a cleanup removed the file in between
+        line = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, json.dumps(line).encode(), 0)
+
+    def _open(self) -> int:
         path = self._layout.lock
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise InputError(f"cannot write in {self._layout.root}: {error}") from None
+            raise InputError(f"cannot write in {self._layout.root}: {error.strerror}") from None
+
+    def _is_current(self, fd: int) -> bool:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _describe(os.pread(fd, 1000, 0))
-            os.close(fd)
-            raise AlreadyRunning(
-                f"the experiment in {self._layout.root} is already being run{holder}",
-                f"Watch it: spearmint status {self._layout.root}",
-            ) from None
-        line = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, json.dumps(line).encode(), 0)
-        self._fd = fd
+            return os.path.samestat(os.fstat(fd), self._layout.lock.stat())
+        except FileNotFoundError:
+            return False
+
+    def _held(self, holder: str) -> AlreadyRunning:
+        return AlreadyRunning(
+            f"the experiment in {self._layout.root} is already being run{holder}",
+            f"Watch it: spearmint status {self._layout.root}",
+        )
 
     def release(self) -> None:
-        """Let the next controller in."""
+        """Let the next controller in, also where a fork of this process lives on."""
         if self._fd is not None:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
             self._fd = None
 
@@ -93,22 +116,3 @@ def _describe(raw: bytes) -> str:
         return f" by process {held['pid']} on {held['host']} since {since}"
     except (ValueError, KeyError, TypeError):
         return ""
-
-
-def owner_token(layout: Layout, experiment: str) -> str:
-    """Return the token of this directory, made at its first use for ``experiment``.
-
-    Raises:
-        InputError: The directory holds the search of another experiment.
-    """
-    known = read_json(layout.experiment)
-    if known is None:
-        known = {"name": experiment, "token": uuid.uuid4().hex}
-        write_json(layout.experiment, known)
-    if known["name"] != experiment:
-        raise InputError(
-            f"{layout.root} holds the search of experiment {known['name']!r}, not {experiment!r}",
-            "Give each experiment a directory of its own, "
-            f"or delete the old search: spearmint cleanup {layout.root}",
-        )
-    return str(known["token"])

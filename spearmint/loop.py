@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
+from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from spearmint.drivers import Driver, Job, JobRequest, JobState
 from spearmint.errors import SearchFailed
+from spearmint.languages import to_entries
 from spearmint.layout import Layout, TrialFolder, read_json, write_json
 from spearmint.model import Experiment, Result, Trial, TrialState
 from spearmint.records import Records
-from spearmint.reporting import read_reports
+from spearmint.results import read_result
 from spearmint.study import Study, best_trial
 
 _SLICE_S = 0.2  # how soon Ctrl-C is noticed
@@ -106,6 +107,7 @@ class Loop:
     _last_broken: Trial | None = None
     _best: Trial | None = None
     _told_stop: bool = False
+    _waiting: deque[Trial] = field(default_factory=deque)
 
     def run(self) -> Progress:
         """Search until a limit or a stop; return the last figures.
@@ -122,8 +124,8 @@ class Loop:
             self._fill()
             if not self._active:
                 break
-            self._wait()
             self._tell_stop()
+            self._wait()
         if self.stop.now:
             self._end_active()
         self._check_broken()
@@ -144,43 +146,38 @@ class Loop:
         self._complete = sum(trial.state is TrialState.COMPLETE for trial in trials)
         self._broken = sum(trial.state is TrialState.BROKEN for trial in trials)
         self._best = best_trial(trials, maximize=self.experiment.maximize)
-        self.study.abandon_unproposed()
         for trial in self.study.running():
             folder = self.layout.folder(trial.id)
             job = self.driver.adopt(folder)
             if job is not None:
                 self._activate(trial, folder, job)
             elif not self._store_result(trial, folder):
-                self._submit(trial)
+                self._waiting.append(trial)
 
     def _fill(self) -> None:
+        """Start what waits for another job, then new trials, as far as the limits allow."""
         while (
             len(self._active) < self.limits.concurrent
             and self._complete + len(self._active) < self.limits.finished
             and not (self.stop.asking or self._is_failing())
         ):
-            self._submit(self.study.ask())
+            self._submit(self._waiting.popleft() if self._waiting else self.study.ask())
 
     def _submit(self, trial: Trial) -> None:
         """Write the folder of ``trial`` and start a job for it."""
         folder = self.layout.folder(trial.id)
         folder.path.mkdir(exist_ok=True)
-        for left in (folder.runner, folder.reports, folder.result):
+        for left in (folder.reports, folder.result):
             left.unlink(missing_ok=True)
-        kinds = {variable.name: variable.kind for variable in self.experiment.variables}
-        write_json(
-            folder.spec,
-            {
-                "job_id": trial.id,
-                "directory": str(self.layout.root),
-                "name": self.experiment.name,
-                "language": self.experiment.language,
-                "params": {
-                    name: {"kind": kinds[name], "values": values}
-                    for name, values in trial.params.items()
-                },
-            },
-        )
+        spec = {
+            "key": self.study.key(trial),
+            "job_id": trial.id,
+            "directory": str(self.layout.root),
+            "name": self.experiment.name,
+            "language": self.experiment.language,
+            "params": to_entries(self.experiment.variables, trial.params),
+        }
+        write_json(folder.spec, spec)
         request = JobRequest(
             name=f"{self.experiment.name}-{trial.id:08d}",
             folder=folder,
@@ -208,21 +205,21 @@ class Loop:
     def _settle(self, active: _Active) -> None:
         """Store the trial of a job that is over, or start it again."""
         del self._active[active.trial.id]
-        if self._store_result(active.trial, active.folder):
+        self.driver.cancel([active.job])  # ends what the runner left behind
+        if self._store_result(active.trial, active.folder, values_only=active.timed_out):
             return
         if active.timed_out:
             limit = self.experiment.trial_timeout_s
             self._break(active, f"ran past the time limit of {limit:g} s")
             return
         how = self.driver.explain(active.job)
-        self.driver.adopt(active.folder)  # ends what the runner left behind
         trial = self.study.add_loss(active.trial)
         if trial.lost > self.experiment.max_retries:
             times = f", {trial.lost} times" if trial.lost > 1 else ""
             self._break(replace(active, trial=trial), how + times)
             return
         self.watcher.note(f"trial {trial.id} was lost ({how}) and runs again")
-        self._submit(trial)
+        self._waiting.append(trial)
 
     def _end_overdue(self, active: _Active) -> None:
         now, limit = time.time(), self.experiment.trial_timeout_s
@@ -234,18 +231,17 @@ class Loop:
             active.timed_out = True
             self.driver.cancel([active.job])
 
-    def _store_result(self, trial: Trial, folder: TrialFolder) -> bool:
-        """Store what stands in the folder's result file; False when there is none."""
-        raw = read_json(folder.result)
-        if raw is None:
+    def _store_result(
+        self, trial: Trial, folder: TrialFolder, *, values_only: bool = False
+    ) -> bool:
+        """Store what stands in the folder's result file; False when there is none of this trial.
+
+        Args:
+            values_only: The job was ended by us: a reason there is only how it took that.
+        """
+        result = read_result(folder, self.study.key(trial))
+        if result is None or (values_only and result.value is None):
             return False
-        value = raw.get("value")
-        result = Result(
-            value=float(value) if value is not None else None,
-            reason=raw.get("reason", ""),
-            seconds=raw.get("seconds"),
-            reports=_finite(read_reports(folder.reports)),
-        )
         if result.value is None:
             self._ended(self.study.break_(trial, result, self._tail(trial)))
         else:
@@ -321,7 +317,8 @@ class Loop:
         self.driver.cancel([active.job for active in self._active.values()])
         for active in list(self._active.values()):
             del self._active[active.trial.id]
-            self._store_result(active.trial, active.folder)
+            if not self._store_result(active.trial, active.folder, values_only=True):
+                active.folder.result.unlink(missing_ok=True)
 
     def _tail(self, trial: Trial) -> str:
         """Return the last lines of the trial's output."""
@@ -332,10 +329,6 @@ class Loop:
             lines = file.read().decode("utf-8", errors="replace").splitlines()
             return "\n".join(lines[-_TAIL_LINES:])
         return ""
-
-
-def _finite(reports: dict[int, float]) -> dict[int, float]:
-    return {step: value for step, value in reports.items() if math.isfinite(value)}
 
 
 def _indent(text: str) -> str:

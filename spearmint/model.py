@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-
 
 TABLE_DIGITS = 4
 """Of a parameter in a table; ``best`` and ``export`` have more."""
@@ -119,7 +119,7 @@ class Trial:
         return {
             "id": self.id,
             "state": str(self.state),
-            "value": self.value,
+            "value": json_number(self.value),
             "params": {name: list(values) for name, values in self.params.items()},
             "seconds": self.seconds,
             "reason": self.reason,
@@ -136,6 +136,11 @@ class Result:
     reason: str = ""
     seconds: float | None = None
     reports: Mapping[int, float] = field(default_factory=dict)
+
+
+def json_number(value: float | None) -> float | str | None:
+    """Return ``value``; an infinite one as ``inf``, since JSON has no number for it."""
+    return value if value is None or math.isfinite(value) else str(value)
 
 
 def format_params(params: Params) -> str:

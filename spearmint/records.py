@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Iterable
 
 from google.protobuf import text_format
 
 from spearmint import experiment_pb2 as pb
-from spearmint.layout import Layout
+from spearmint.layout import Layout, write_text
 from spearmint.model import Experiment, Kind, Trial
 
 
@@ -56,9 +55,7 @@ class Records:
         with contextlib.suppress(OSError):
             _append(self._layout, line)
             if best is not None and best != self._written:
-                beside = self._layout.best.with_name(f".{self._layout.best.name}.{os.getpid()}")
-                beside.write_text(best_text(self._experiment, best), encoding="utf-8")
-                beside.replace(self._layout.best)
+                write_text(self._layout.best, best_text(self._experiment, best))
                 self._written = best
 
 

@@ -6,28 +6,33 @@ import os
 from pathlib import Path
 
 TRIAL_DIR = "SPEARMINT_TRIAL_DIR"
-REPORTS = "reports.csv"
+"""Environment variable: the folder for a trial's own files; also the mark of its processes."""
+
+REPORTS_FILE = "SPEARMINT_REPORTS"
+"""Environment variable: the file of lines ``step,value``."""
+
+_LAST_STEP = 2**31 - 1
 
 
 def report(step: int, value: float) -> None:
-    """Report the objective at ``step`` (an epoch, say) of the running trial.
+    """Report the objective at ``step`` (an epoch, say; 0 to 2**31 - 1) of the running trial.
 
     The values become the loss curves of ``spearmint report``. Outside of a trial nothing
     happens, so the same ``main`` runs by hand. A full disk is no error either.
     """
-    folder = os.environ.get(TRIAL_DIR)
-    if not folder:
+    path = os.environ.get(REPORTS_FILE)
+    if not path:
         return
     line = f"{int(step)},{float(value)!r}\n"
     try:
-        with (Path(folder) / REPORTS).open("a", encoding="ascii") as file:
+        with Path(path).open("a", encoding="ascii") as file:
             file.write(line)
     except OSError:
         return
 
 
 def read_reports(path: Path) -> dict[int, float]:
-    """Return the values in ``path`` by step; a torn line and what is no number is left out."""
+    """Return the values in ``path`` by step; torn lines and what is no number are left out."""
     reports: dict[int, float] = {}
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -36,7 +41,8 @@ def read_reports(path: Path) -> dict[int, float]:
     for line in lines:
         step, _, value = line.partition(",")
         try:
-            reports[int(step)] = float(value)
+            if 0 <= int(step) <= _LAST_STEP:
+                reports[int(step)] = float(value)
         except ValueError:
             continue
     return reports

@@ -19,11 +19,12 @@ from types import TracebackType
 
 from spearmint.languages import LANGUAGES, BadResult, Spec
 from spearmint.layout import TrialFolder, read_json, write_json
-from spearmint.reporting import TRIAL_DIR
+from spearmint.reporting import REPORTS_FILE, TRIAL_DIR
 
 LOCK_FD = "SPEARMINT_LOCK_FD"
 """Environment variable: number of the inherited descriptor that holds the trial's lock."""
 
+_KEYS = {"key", "job_id", "directory", "name", "language", "params"}
 _RESERVED_BYTES = 16384
 _MOST_REASON = 2000
 
@@ -36,18 +37,20 @@ class ResultFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._beside = path.with_name(f".{path.name}.reserved")
+        self._beside = path.with_name(f".{path.name}.{os.getpid()}")
         self._fd = os.open(self._beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         os.pwrite(self._fd, b" " * _RESERVED_BYTES, 0)
 
     def write(self, data: object) -> None:
         """Put ``data`` in place by rename."""
         text = json.dumps(data).encode()
-        os.pwrite(self._fd, text, 0)
-        os.ftruncate(self._fd, len(text))
-        os.fsync(self._fd)
-        os.close(self._fd)
-        self._beside.replace(self._path)
+        try:
+            os.pwrite(self._fd, text, 0)
+            os.ftruncate(self._fd, len(text))
+            os.fsync(self._fd)
+            self._beside.replace(self._path)
+        except OSError:  # the trial closed every descriptor, or removed the file
+            write_json(self._path, data, durable=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,8 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     folder = TrialFolder(Path(arguments[0]).absolute())
     spec = read_json(folder.spec)
-    if spec is None:
-        sys.stderr.write(f"there is no {folder.spec}\n")
+    if spec is None or not spec.keys() >= _KEYS:
+        sys.stderr.write(f"there is no trial in {folder.spec}\n")
         return 2
     lock = _lock(folder)
     if lock is None:
@@ -67,21 +70,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if folder.result.exists():
         return 0
-    write_json(
-        folder.runner, {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
-    )
+    pid = os.getpid()
+    write_json(folder.runner, {"pid": pid, "host": os.uname().nodename, "start": time.time()})
     try:
         result_file = ResultFile(folder.result)
     except OSError as error:
         sys.stderr.write(f"the trial cannot start: {error}\n")
         return 1
-    os.environ[TRIAL_DIR] = str(folder.path)
+    folder.files.mkdir(exist_ok=True)
+    os.environ[TRIAL_DIR] = str(folder.files)
+    os.environ[REPORTS_FILE] = str(folder.reports)
     started = time.time()
     result = _evaluate(spec, folder)
+    if os.getpid() != pid:
+        os._exit(0)  # a fork that returned from main, too: the result is its parent's
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    result_file.write({**result, "start": started, "seconds": time.time() - started})
+    result_file.write({**result, "key": spec["key"], "seconds": time.time() - started})
     return 0
 
 
@@ -136,7 +142,7 @@ def _describe(error: BaseException, directory: Path) -> str:
         if Path(frame.filename).parent == directory
     ]
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return text[0][:_MOST_REASON] + place
+    return text[0][:_MOST_REASON].encode(errors="replace").decode() + place
 
 
 if __name__ == "__main__":

@@ -8,12 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from spearmint.choosers import make_chooser, parse_method_args
 from spearmint.errors import InputError
-from spearmint.languages import BadResult, to_number
-from spearmint.model import Kind, Result, Trial, TrialState
+from spearmint.languages import BadResult, to_arrays, to_entries, to_number
+from spearmint.model import Result, Trial, TrialState
 from spearmint.records import Records
 from spearmint.session import run_session
 from spearmint.study import best_trial
@@ -135,14 +133,8 @@ class Search:
         self.close()
 
     def _proposal(self, trial: Trial) -> Proposal:
-        dtypes = {Kind.FLOAT: np.float64, Kind.INT: np.int64}
-        params = {
-            variable.name: np.array(trial.params[variable.name], dtype=dtypes[variable.kind])
-            if variable.kind in dtypes
-            else list(trial.params[variable.name])
-            for variable in self._experiment.variables
-        }
-        return Proposal(trial.id, params)
+        entries = to_entries(self._experiment.variables, trial.params)
+        return Proposal(trial.id, to_arrays(entries))
 
     def _record(self) -> None:
         trials = self._study.trials()

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from spearmint.config import load_experiment
 from spearmint.errors import InputError
-from spearmint.layout import Layout, read_json, write_json
-from spearmint.lock import ExperimentLock, owner_token
+from spearmint.layout import Layout
+from spearmint.lock import ExperimentLock
 from spearmint.model import Experiment
-from spearmint.sqlite import sqlite_url
-from spearmint.study import Study, open_study
+from spearmint.ownership import storage_url, take_ownership
+from spearmint.sqlite import file_of
+from spearmint.study import Study, has_study, open_study
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Session:
 
 
 @contextmanager
-def run_session(config: Path, storage: str | None) -> Iterator[Session]:
+def run_session(config: Path, storage: str | None, *, driver: str = "local") -> Iterator[Session]:
     """Hold the experiment alone, to run it; its study is created when there is none.
 
     Raises:
@@ -35,12 +36,11 @@ def run_session(config: Path, storage: str | None) -> Iterator[Session]:
     """
     experiment = load_experiment(config)
     layout = Layout(experiment.directory)
+    url = storage_url(layout, storage)
     with ExperimentLock(layout):
-        token = owner_token(layout, experiment.name)
-        url = storage_url(layout, storage)
         study = open_study(experiment, url)
-        study.claim(token)
-        _remember(layout, url)
+        take_ownership(layout, study, driver=driver)
+        study.abandon_unproposed()
         study.enqueue_seed_points()
         yield Session(experiment, layout, study)
 
@@ -54,24 +54,10 @@ def read_session(config: Path, storage: str | None) -> Session:
     experiment = load_experiment(config)
     layout = Layout(experiment.directory)
     url = storage_url(layout, storage)
-    if url == sqlite_url(layout.database) and not layout.database.exists():
+    file = file_of(url)
+    if (file is not None and not file.exists()) or not has_study(experiment.name, url):
         raise InputError(
-            f"no search in {layout.root} yet", f"Start it: spearmint {experiment.path}"
+            f"no search of {experiment.name!r} in {layout.root} yet",
+            f"Start it: spearmint {experiment.path}",
         )
     return Session(experiment, layout, open_study(experiment, url))
-
-
-def storage_url(layout: Layout, given: str | None) -> str:
-    """Return the storage named on the command line, else that of the last run, else SQLite."""
-    known = read_json(layout.experiment) or {}
-    return given or known.get("storage") or sqlite_url(layout.database)
-
-
-def _remember(layout: Layout, url: str) -> None:
-    """Keep a storage URL for later commands; a URL with a password is not written down."""
-    known = read_json(layout.experiment) or {}
-    is_default = url == sqlite_url(layout.database)
-    has_password = "@" in url and ":" in url.partition("://")[2].rpartition("@")[0]
-    kept = None if is_default or has_password else url
-    if known.get("storage") != kept:
-        write_json(layout.experiment, {**known, "storage": kept})

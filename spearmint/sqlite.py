@@ -5,15 +5,25 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
+from sqlalchemy.engine import make_url
 
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "fuse.sshfs", "9p", "afs")
 
 
 def sqlite_url(path: Path) -> str:
     """Return the storage URL of an SQLite file."""
-    return f"sqlite:///{path}"
+    return f"sqlite:///{quote(str(path))}"
+
+
+def file_of(url: str) -> Path | None:
+    """Return the file of an SQLite URL; None for any other storage."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database:
+        return None
+    return Path(parsed.database)
 
 
 class TrialConnection(sqlite3.Connection):

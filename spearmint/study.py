@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import logging
+import math
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -18,6 +22,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from spearmint.choosers.history import ABANDONED
 from spearmint.config import describe
 from spearmint.errors import InputError, StorageError, StudyMismatch
 from spearmint.model import Experiment, Result, Trial, TrialState
@@ -29,10 +34,11 @@ R = TypeVar("R")
 
 _VARIABLES = "spearmint:variables"
 _OWNER = "spearmint:owner"
-_ABANDONED = "abandoned"
+_TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
 _REASON, _TAIL, _SECONDS, _LOST = "reason", "tail", "seconds", "lost"
 _MOST_REPORTS = 200  # stored for a trial; a longer curve is thinned evenly
 _LOCK_WAIT_S = 60
+_SIGNS_OF_A_FULL_DISK = ("disk is full", "disk I/O error", "No space left", "unable to open")
 
 
 def _door(function: Callable[P, R]) -> Callable[P, R]:
@@ -50,11 +56,11 @@ def _door(function: Callable[P, R]) -> Callable[P, R]:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+    except (SQLAlchemyError, optuna.exceptions.OptunaError) as error:
         cause = error.__cause__ or error.__context__ or error
         text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
         fix = "Finished trials are safe; mend this and run the same command to go on."
-        if "disk is full" in text or "No space left" in text:
+        if any(sign in text for sign in _SIGNS_OF_A_FULL_DISK):
             fix = "Free some space, then run the same command: finished trials are safe."
         raise StorageError(f"the database of trials failed: {text}", fix) from error
 
@@ -70,26 +76,31 @@ class Study:
         self._storage = storage
         self._study = study
         self._distributions = distributions(experiment.variables)
+        self._token = str(study.user_attrs[_TOKEN])
 
     def use(self, sampler: BaseSampler) -> None:
         """Let ``sampler`` propose from now on."""
         self._study.sampler = sampler
 
+    @property
     @_door
-    def claim(self, owner: str) -> None:
-        """Mark the study as run from the directory with the token ``owner``.
+    def owner(self) -> dict[str, str] | None:
+        """Where the study is run from, as ``set_owner`` stored it."""
+        owner: dict[str, str] | None = self._study.user_attrs.get(_OWNER)
+        return owner
 
-        Raises:
-            InputError: It is run from another directory.
+    @_door
+    def set_owner(self, owner: dict[str, str]) -> None:
+        """Store where the study is run from."""
+        self._study.set_user_attr(_OWNER, owner)
+
+    def key(self, trial: Trial) -> str:
+        """Return a digest that no other trial has: of the study, the number and the parameters.
+
+        A result file that carries it is of this trial, whatever else its folder was used for.
         """
-        known = self._study.user_attrs.get(_OWNER)
-        if known is None:
-            self._study.set_user_attr(_OWNER, owner)
-        elif known != owner:
-            raise InputError(
-                f"experiment {self.experiment.name!r} in this storage belongs to another directory",
-                "Run it there, or give this one another name in config.pb.",
-            )
+        content = json.dumps([self._token, trial.id, trial.params], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
 
     @_door
     def enqueue_seed_points(self) -> None:
@@ -101,7 +112,14 @@ class Study:
     @_door
     def ask(self) -> Trial:
         """Return a new running trial, proposed by the sampler or a seed point."""
-        asked = self._study.ask(self._distributions)
+        try:
+            asked = self._study.ask(self._distributions)
+        except (ImportError, NotImplementedError, TypeError, ValueError) as error:
+            sampler = type(self._study.sampler).__name__
+            raise InputError(
+                f"{sampler} cannot propose for this config.pb: {error}",
+                "Choose another --method.",
+            ) from error
         params = to_params(self.experiment.variables, asked.params)
         return Trial(id=asked.number + 1, state=TrialState.RUNNING, params=params)
 
@@ -145,15 +163,15 @@ class Study:
         return replace(trial, lost=trial.lost + 1)
 
     @_door
-    def abandon_unproposed(self) -> int:
-        """End trials whose proposal a killed controller never finished; return how many."""
-        count = 0
+    def abandon_unproposed(self) -> None:
+        """End trials whose proposal a killed controller never finished; queue their seed again."""
         for frozen in self._frozen(OptunaState.RUNNING):
             if not self._is_whole(frozen):
-                self._storage.set_trial_user_attr(frozen._trial_id, _ABANDONED, True)
+                seed = frozen.system_attrs.get("fixed_params")
+                if seed:
+                    self._study.enqueue_trial(seed)
+                self._storage.set_trial_user_attr(frozen._trial_id, ABANDONED, True)
                 self._study.tell(frozen.number, state=OptunaState.FAIL)
-                count += 1
-        return count
 
     @_door
     def trials(self) -> list[Trial]:
@@ -223,6 +241,8 @@ def open_study(experiment: Experiment, url: str) -> Study:
         )
         declared = _declaration(experiment)
         known = study.user_attrs.get(_VARIABLES)
+        if _TOKEN not in study.user_attrs:
+            study.set_user_attr(_TOKEN, uuid.uuid4().hex)
         if known is None:
             study.set_user_attr(_VARIABLES, declared)
         elif known != declared:
@@ -230,12 +250,24 @@ def open_study(experiment: Experiment, url: str) -> Study:
         return Study(experiment, url, storage, study)
 
 
-def delete_study(experiment: Experiment, url: str) -> None:
-    """Delete the study of ``experiment`` and its trials; none is no error."""
+def has_study(name: str, url: str) -> bool:
+    """Tell whether the storage at ``url`` holds the experiment ``name``."""
     with _translated():
-        storage = _storage(url)
-        if experiment.name in optuna.get_all_study_names(storage):
-            optuna.delete_study(study_name=experiment.name, storage=storage)
+        return name in optuna.get_all_study_names(_storage(url))
+
+
+def study_owner(name: str, url: str) -> dict[str, str] | None:
+    """Return where the study ``name`` is run from; None when that was never stored."""
+    with _translated():
+        study = optuna.load_study(study_name=name, storage=_storage(url))
+        owner: dict[str, str] | None = study.user_attrs.get(_OWNER)
+        return owner
+
+
+def delete_study(name: str, url: str) -> None:
+    """Delete the study ``name`` and its trials."""
+    with _translated():
+        optuna.delete_study(study_name=name, storage=_storage(url))
 
 
 def _storage(url: str) -> BaseStorage:
@@ -283,17 +315,18 @@ def _thinned(rows: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
 
 
 def best_trial(trials: Sequence[Trial], *, maximize: bool) -> Trial | None:
-    """Return the complete trial with the best value, the earliest of equals."""
+    """Return the complete trial with the best value, the earliest of equals; None if none is."""
     ranked = ranking(trials, maximize=maximize)
     return ranked[0] if ranked else None
 
 
 def ranking(trials: Sequence[Trial], *, maximize: bool) -> list[Trial]:
-    """Return the complete trials, best first."""
-    done = [trial for trial in trials if trial.value is not None]
+    """Return the complete trials, best first; an infinite value of either sign is the worst."""
     sign = -1.0 if maximize else 1.0
-    return sorted(done, key=lambda trial: (sign * _number(trial.value), trial.id))
+    done = [(trial.value, trial) for trial in trials if trial.value is not None]
 
+    def rank(pair: tuple[float, Trial]) -> tuple[float, int]:
+        value, trial = pair
+        return sign * value if math.isfinite(value) else math.inf, trial.id
 
-def _number(value: Any) -> float:
-    return float(value)
+    return [trial for _, trial in sorted(done, key=rank)]

@@ -12,9 +12,9 @@ from rich.text import Text
 from spearmint.model import TABLE_DIGITS, Trial, TrialState, Variable, format_value
 
 
-def trial_table(trials: Iterable[Trial], variables: Sequence[Variable], title: str) -> Table:
+def trial_table(trials: Iterable[Trial], variables: Sequence[Variable]) -> Table:
     """Return a table with one row a trial and one column a variable."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     table.add_column("trial", justify="right")
     table.add_column("value", justify="right")
     table.add_column("seconds", justify="right")

@@ -31,8 +31,10 @@ class Chooser(BaseSampler):
 
     def __init__(self, *, seed: int | None = None) -> None:
         """Take ``seed``, or draw one."""
-        # Optuna and numpy differ in what seeds they take: any whole number is welcome here.
-        self.seed = secrets.randbits(63) if seed is None else seed % (1 << 64)
+        if seed is None:
+            seed = secrets.randbits(63)
+        # numpy takes no negative seed.
+        self.seed = seed if seed >= 0 else (1 << 64) - seed
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial

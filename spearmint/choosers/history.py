@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spearmint.gp.arrays import Array
 
-_ABANDONED = "abandoned"
+ABANDONED = "abandoned"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ def trials_of(study: Study, number: int) -> list[FrozenTrial]:
     """Return the trials of ``study`` with parameters, in order, without trial ``number``."""
     trials = study.get_trials(deepcopy=False)
     used = [t for t in trials if t.distributions and t.number != number]
-    return [t for t in used if not t.user_attrs.get(_ABANDONED)]
+    return [t for t in used if not t.user_attrs.get(ABANDONED)]
 
 
 def common_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:

@@ -44,8 +44,7 @@ def from_float(distribution: BaseDistribution, value: float) -> Any:
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[int(value)]
     if isinstance(distribution, IntDistribution):
-        # A bound beyond 2^53 may have been rounded up on its way to a float.
-        return min(max(round(value), distribution.low), distribution.high)
+        return round(value)
     return value
 
 

@@ -10,11 +10,13 @@ import click
 
 from spearmint.cli.options import config_argument, storage_option
 from spearmint.config import load_experiment
-from spearmint.layout import Layout
+from spearmint.drivers import make_driver
+from spearmint.errors import InputError
+from spearmint.layout import Layout, TrialFolder
 from spearmint.lock import ExperimentLock
-from spearmint.session import storage_url
+from spearmint.ownership import Ownership, read_ownership, storage_url
 from spearmint.sqlite import sqlite_url
-from spearmint.study import delete_study
+from spearmint.study import delete_study, has_study, study_owner
 
 
 @click.command()
@@ -24,28 +26,57 @@ from spearmint.study import delete_study
 def cleanup(config: Path, yes: bool, storage: str | None) -> None:
     """Delete every trial and file that searches left in DIR; config.pb and code stay.
 
+    Trials that still run are ended.
+
     \b
     Examples:
       spearmint cleanup examples/branin
       spearmint cleanup --yes examples/digits
     """
-    experiment = load_experiment(config)
-    layout = Layout(experiment.directory)
+    layout = Layout(load_experiment(config).directory)
+    known = read_ownership(layout)
+    if known is None and not layout.database.exists():
+        raise InputError(f"no search in {layout.root}", "Nothing was deleted.")
     if not yes and sys.stdin.isatty():
-        click.confirm(f"Delete all trials of {experiment.name!r} in {layout.root}?", abort=True)
+        click.confirm(f"Delete all trials in {layout.root}?", abort=True)
+    url = storage_url(layout, storage)
     with ExperimentLock(layout):
-        url = storage_url(layout, storage)
-        if url != sqlite_url(layout.database):
-            delete_study(experiment, url)
+        if known is not None:
+            _end_trials(layout, known)
+            if url != sqlite_url(layout.database):
+                _delete_study(known, url)
         _delete_files(layout)
     click.echo(f"Deleted the search in {layout.root}")
+
+
+def _end_trials(layout: Layout, known: Ownership) -> None:
+    """End what an earlier controller left running."""
+    driver = make_driver(known.driver, max_concurrent=1)
+    for path in layout.jobs.glob("*"):
+        folder = TrialFolder(path)
+        job = driver.adopt(folder) if not folder.result.exists() else None
+        if job is not None:
+            driver.cancel([job])
+
+
+def _delete_study(known: Ownership, url: str) -> None:
+    if not has_study(known.name, url):
+        return
+    owner = study_owner(known.name, url)
+    if owner is not None and owner["token"] != known.token:
+        raise InputError(
+            f"the search {known.name!r} in this storage is run from {owner['root']} on "
+            f"{owner['host']}",
+            "Nothing was deleted; run cleanup there.",
+        )
+    delete_study(known.name, url)
 
 
 def _delete_files(layout: Layout) -> None:
     for folder in (layout.jobs, layout.outputs, layout.report):
         shutil.rmtree(folder, ignore_errors=True)
-    database = layout.database
+    database, best = layout.database, layout.best
     beside = [database.with_name(f"{database.name}-{end}") for end in ("journal", "wal", "shm")]
-    for file in (database, *beside, layout.trace, layout.best):
+    for file in (database, *beside, layout.trace, best, best.with_name(f".{best.name}.part")):
         file.unlink(missing_ok=True)
     shutil.rmtree(layout.lock.parent, ignore_errors=True)

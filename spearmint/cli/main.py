@@ -17,6 +17,9 @@ from spearmint.cli.status import status
 from spearmint.errors import SpearmintError, did_you_mean
 
 
+_OS_FIX = "Mend this and run the same command again: finished trials are safe."
+
+
 class DefaultGroup(click.Group):
     """A group whose command ``run`` needs no name: ``spearmint config.pb``."""
 
@@ -66,3 +69,6 @@ def main() -> None:
     except SpearmintError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        click.echo(f"Error: {error}\n{_OS_FIX}", err=True)
+        sys.exit(1)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from spearmint.choosers import make_chooser, parse_method_args
 from spearmint.cli.options import storage_option
-from spearmint.drivers import make_driver
+from spearmint.drivers import Driver, make_driver
 from spearmint.duration import Duration
 from spearmint.errors import SearchStopped
 from spearmint.loop import Limits, Loop
@@ -103,8 +103,8 @@ class Options:
 )
 @click.option(
     "--polling-time",
-    type=click.FloatRange(min=0, min_open=True),
-    default=3.0,
+    type=Duration(),
+    default="3",
     show_default=True,
     help="Seconds between polls of the driver; the local driver notices ends at once.",
 )
@@ -130,8 +130,12 @@ def run(config: Path | None, run_job: Path | None, **options: object) -> None:
     if config is None:
         raise click.UsageError("Missing argument 'CONFIG': a config.pb or its directory.")
     chosen = Options(**options)  # type: ignore[arg-type]
-    with run_session(config, chosen.storage) as session:
-        _search(_overridden(session, chosen), chosen)
+    args = parse_method_args(chosen.method_args)
+    chooser = make_chooser(chosen.method, args, seed=chosen.grid_seed)
+    driver = make_driver(chosen.driver, max_concurrent=chosen.max_concurrent)
+    with run_session(config, chosen.storage, driver=driver.name) as session:
+        session.study.use(chooser)
+        _search(_overridden(session, chosen), driver, chosen)
 
 
 def _run_job(folder: Path) -> None:
@@ -151,7 +155,7 @@ def _overridden(session: Session, options: Options) -> Session:
     return dataclasses.replace(session, experiment=experiment)
 
 
-def _search(session: Session, options: Options) -> None:
+def _search(session: Session, driver: Driver, options: Options) -> None:
     console = make_console()
     limits = Limits(
         concurrent=options.max_concurrent,
@@ -159,9 +163,6 @@ def _search(session: Session, options: Options) -> None:
         broken=options.max_broken,
         polling_s=options.polling_time,
     )
-    args = parse_method_args(options.method_args)
-    session.study.use(make_chooser(options.method, args, seed=options.grid_seed))
-    driver = make_driver(options.driver, max_concurrent=options.max_concurrent)
     _greet(console, session, options)
     with (
         WebStatus(options.web_status, options.host, options.port, session, console),
@@ -201,9 +202,8 @@ def _summarise(console: Console, session: Session, options: Options, figures: Fi
     experiment, trials = session.experiment, session.study.trials()
     best = ranking(trials, maximize=experiment.maximize)[:_SHOWN]
     if best:
-        title = f"Best of {figures.complete} complete trials ({figures.broken} broken)"
-        console.print()
-        console.print(trial_table(best, experiment.variables, title))
+        console.print(f"\nBest of {figures.complete} complete trials ({figures.broken} broken)")
+        console.print(trial_table(best, experiment.variables))
     if options.verbose:
         for line in broken_lines(trials):
             console.print(line, markup=False, soft_wrap=True)

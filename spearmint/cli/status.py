@@ -69,10 +69,12 @@ def _print(session: Session, trials: list[Trial], top: int, show_broken: int) ->
     console.print(f"{experiment.name}: {runs}; {counts}", markup=False, soft_wrap=True)
     best = ranking(trials, maximize=experiment.maximize)[:top]
     if best:
-        console.print(trial_table(best, experiment.variables, "\nBest trials"))
+        console.print("\nBest trials")
+        console.print(trial_table(best, experiment.variables))
     running = [trial for trial in trials if trial.state is TrialState.RUNNING]
     if running:
-        console.print(trial_table(running, experiment.variables, "\nNot finished"))
+        console.print("\nNot finished")
+        console.print(trial_table(running, experiment.variables))
     broken = [trial for trial in trials if trial.state is TrialState.BROKEN]
     for line in broken_lines(broken[-show_broken:] if show_broken else []):
         console.print(line, markup=False, soft_wrap=True)

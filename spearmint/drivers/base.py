@@ -55,7 +55,8 @@ class Driver(ABC):
       DriverError and changes nothing. When a job is GONE, its result file is final.
     - ``adopt`` finds the job that an earlier controller, killed at any instant, submitted for
       a folder, or returns None when none of it can ever write there again.
-    - ``cancel`` returns when the jobs and every process they started are over.
+    - ``cancel`` returns when the jobs and every process they started are over; of a job that is
+      GONE it ends what was left behind.
     - Killing the controller leaves jobs running.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -12,18 +13,20 @@ from typing import ClassVar
 
 from spearmint.drivers import processes
 from spearmint.drivers.base import Driver, Job, JobRequest, JobState
+from spearmint.drivers.processes import Family
 from spearmint.errors import DriverError
 from spearmint.languages import signal_name
-from spearmint.layout import TrialFolder, read_json
-from spearmint.reporting import TRIAL_DIR
+from spearmint.layout import TrialFolder
+from spearmint.reporting import REPORTS_FILE, TRIAL_DIR
 from spearmint.runner import LOCK_FD
 
 _START_GRACE_S = 10.0
+_REAP_S = 5.0
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class LocalDriver(Driver):
-    """Run each trial in a process group of its own; it outlives the controller.
+    """Run each trial in a session of its own; it outlives the controller.
 
     The trial's lock is taken before the process starts and inherited by it, so that no instant
     exists at which a started trial cannot be seen.
@@ -32,36 +35,40 @@ class LocalDriver(Driver):
     name: ClassVar[str] = "local"
 
     def __init__(self, *, max_concurrent: int = 1) -> None:
-        self._threads = max(1, (os.cpu_count() or 1) // max_concurrent)
+        self._threads = max(1, _usable_cores() // max_concurrent)
         self._children: dict[Job, subprocess.Popen[bytes]] = {}
-        self._folders: dict[Job, TrialFolder] = {}
+        self._families: dict[Job, Family] = {}
 
     def submit(self, request: JobRequest) -> Job:
         """Start the runner; its output goes to the end of ``request.output``."""
+        folder = request.folder
         try:
-            lock = os.open(request.folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise _cannot_start(error) from error
+            raise _cannot_start(str(error)) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder.runner.unlink(missing_ok=True)
             with request.output.open("ab") as output:
                 child = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "spearmint.runner", str(request.folder.path)],
+                    [sys.executable, "-P", "-m", "spearmint.runner", str(folder.path)],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     cwd=request.directory,
-                    env=self._environment(request.folder, lock),
+                    env=self._environment(folder, lock),
                     pass_fds=(lock,),
                     start_new_session=True,
                 )
+        except BlockingIOError:
+            raise _cannot_start(f"{folder.path} is being run by another process") from None
         except OSError as error:
-            raise _cannot_start(error) from error
+            raise _cannot_start(str(error)) from error
         finally:
             os.close(lock)
-        job = Job(self.name, processes.identity(child.pid) or f"{child.pid}@gone")
+        job = Job(self.name, processes.identity(child.pid) or f"{child.pid}@0")
         self._children[job] = child
-        self._folders[job] = request.folder
+        self._families[job] = Family(job.id, folder.files)
         return job
 
     def _environment(self, folder: TrialFolder, lock: int) -> dict[str, str]:
@@ -71,7 +78,8 @@ class LocalDriver(Driver):
             **threads,
             "PYTHONUNBUFFERED": "1",
             "PYTHONFAULTHANDLER": "1",
-            TRIAL_DIR: str(folder.path),
+            TRIAL_DIR: str(folder.files),
+            REPORTS_FILE: str(folder.reports),
             LOCK_FD: str(lock),
         }
 
@@ -79,16 +87,15 @@ class LocalDriver(Driver):
         """Return the runner that still lives in ``folder``; end what a dead one left."""
         deadline = time.monotonic() + _START_GRACE_S
         while _is_locked(folder):
-            runner = read_json(folder.runner)
-            identity = processes.identity(runner["pid"]) if runner is not None else None
-            if identity is not None and processes.of_trial(folder.path):
-                job = Job(self.name, identity)
-                self._folders[job] = folder
+            runner = processes.runner_identity(folder)
+            if runner is not None:
+                job = Job(self.name, runner)
+                self._families[job] = Family(runner, folder.files)
                 return job
-            if runner is not None or time.monotonic() > deadline:
+            if folder.runner.exists() or time.monotonic() > deadline:
                 break  # the runner is dead; what it forked still holds the lock
             time.sleep(0.01)
-        processes.kill_all_of([folder.path])
+        Family(processes.dead_runner(folder), folder.files).end()
         return None
 
     def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
@@ -102,10 +109,11 @@ class LocalDriver(Driver):
 
     def cancel(self, jobs: Collection[Job]) -> None:
         """End the processes of ``jobs``: TERM, and KILL 5 s later."""
-        processes.kill_all_of([self._folders[job].path for job in jobs])
+        processes.end_all([self._families[job] for job in jobs])
         for job in jobs:
             if child := self._children.get(job):
-                child.wait()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(_REAP_S)
 
     def explain(self, job: Job) -> str:
         """Return the signal or exit status of the runner."""
@@ -122,6 +130,12 @@ class LocalDriver(Driver):
         processes.wait_for_end([processes.pid_of(job.id) for job in jobs], timeout_s)
 
 
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _is_locked(folder: TrialFolder) -> bool:
     try:
         fd = os.open(folder.lock, os.O_RDWR | os.O_CLOEXEC)
@@ -136,8 +150,8 @@ def _is_locked(folder: TrialFolder) -> bool:
     return False
 
 
-def _cannot_start(error: OSError) -> DriverError:
+def _cannot_start(why: str) -> DriverError:
     return DriverError(
-        f"a trial could not be started: {error}",
+        f"a trial could not be started: {why}",
         "Mend this, then run the same command: finished trials are safe.",
     )

@@ -7,14 +7,18 @@ import os
 import select
 import signal
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from spearmint.layout import TrialFolder, read_json
 from spearmint.reporting import TRIAL_DIR
 
 _TERM_GRACE_S = 5.0
+_KILL_GRACE_S = 5.0
+_CLOCK_SLACK_S = 1.0
 
 
 def identity(pid: int) -> str | None:
@@ -38,32 +42,100 @@ def is_alive(job_id: str) -> bool:
     return identity(pid_of(job_id)) == job_id
 
 
-def of_trial(folder: Path) -> list[psutil.Process]:
-    """Return the running processes that carry ``folder`` in their environment."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and process.environ().get(TRIAL_DIR) == str(folder):
-                found.append(process)
+def runner_identity(folder: TrialFolder) -> str | None:
+    """Return the identity of the living runner that wrote ``runner.json``, None when it is gone.
+
+    A process that has its number by now was born after the runner wrote the file.
+    """
+    written = read_json(folder.runner)
+    if written is None:
+        return None
+    found = identity(int(written["pid"]))
+    if found is None or float(found.partition("@")[2]) > float(written["start"]) + _CLOCK_SLACK_S:
+        return None
     return found
 
 
-def kill_all_of(folders: Collection[Path]) -> None:
-    """End every process of the trials in ``folders``: TERM, a grace of 5 s, then KILL."""
-    for folder in folders:
-        for process in of_trial(folder):
+def dead_runner(folder: TrialFolder) -> str | None:
+    """Return what tells the session of a runner that is gone; None when it never wrote its pid."""
+    written = read_json(folder.runner)
+    return None if written is None else f"{written['pid']}@gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """All processes of one job: its session, those with its mark, and their children.
+
+    Attributes:
+        leader: Identity of the runner, which leads the session; None when it is not known.
+        mark: The trial's own folder, as the environment variable SPEARMINT_TRIAL_DIR.
+    """
+
+    leader: str | None
+    mark: Path
+
+    def members(self) -> list[psutil.Process]:
+        """Return those that run now."""
+        session = self._session()
+        found: dict[int, psutil.Process] = {}
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if self._is_member(process, session):
+                    for one in (process, *process.children(recursive=True)):
+                        found[one.pid] = one
+        found.pop(os.getpid(), None)
+        return [process for process in found.values() if _runs(process)]
+
+    def _session(self) -> int | None:
+        """Return the session id, unless its leader's number belongs to a stranger by now."""
+        if self.leader is None:
+            return None
+        pid = pid_of(self.leader)
+        return pid if identity(pid) in (None, self.leader) else None
+
+    def _is_member(self, process: psutil.Process, session: int | None) -> bool:
+        if process.pid == os.getpid():
+            return False
+        if session is not None and os.getsid(process.pid) == session:
+            return True
+        return bool(process.environ().get(TRIAL_DIR) == str(self.mark))
+
+    def end(self) -> None:
+        """End all: TERM, a grace of 5 s, then KILL."""
+        if self._signal(psutil.Process.terminate, _TERM_GRACE_S):
+            self._signal(psutil.Process.kill, _KILL_GRACE_S)
+
+    def _signal(self, send: Callable[[psutil.Process], None], grace_s: float) -> bool:
+        """Send to all members; return whether some are left after ``grace_s`` seconds."""
+        deadline = time.monotonic() + grace_s
+        reached: set[int] = set()
+        while members := self.members():
+            for process in members:
+                if process.pid not in reached:
+                    reached.add(process.pid)
+                    with contextlib.suppress(psutil.Error):
+                        send(process)
+            if time.monotonic() > deadline:
+                return True
+            time.sleep(0.02)
+        return False
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def end_all(families: Collection[Family]) -> None:
+    """End several jobs; each gets its TERM at once."""
+    for family in families:
+        for process in family.members():
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal.SIGTERM)
-    deadline = time.monotonic() + _TERM_GRACE_S
-    while time.monotonic() < deadline:
-        if not any(of_trial(folder) for folder in folders):
-            return
-        time.sleep(0.05)
-    for folder in folders:
-        for process in of_trial(folder):
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-                process.wait(_TERM_GRACE_S)
+    for family in families:
+        family.end()
 
 
 def wait_for_end(pids: Iterable[int], timeout_s: float) -> None:

@@ -1,9 +1,18 @@
 """The acquisition: log of the expected improvement, averaged over samples and fantasies.
 
-EI = s h(u), u = (eta - mu) / s, h(u) = phi(u) + u Phi(u); averaged over hyperparameters as in
-Snoek, Larochelle and Adams 2012 (arXiv:1206.2944), section 3.1, and over fantasies, section 3.2;
-in logarithms throughout, as plain EI and its gradient are 0.0 over most of the space:
-Ament et al. 2023 (arXiv:2310.20708).
+========  ======================  =================================================
+symbol    name in code            meaning
+========  ======================  =================================================
+mu, s     ``mean``, ``std``       posterior of one sample and one fantasy
+eta       ``_target``             incumbent, less the margin
+u         ``u``                   (eta - mu) / s
+h(u)      ``h``                   phi(u) + u Phi(u); EI = s h(u)
+S, F, m   shapes                  samples, fantasies, points
+========  ======================  =================================================
+
+EI is averaged over hyperparameters and over fantasies of the running trials as in Snoek,
+Larochelle and Adams 2012 (arXiv:1206.2944), section 3; in logarithms throughout, as plain EI and
+its gradient are 0.0 over most of the space: Ament et al. 2023 (arXiv:2310.20708), eq. 9.
 """
 
 from __future__ import annotations
@@ -21,8 +30,8 @@ _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 def log_h(u: Array) -> tuple[Array, Array, Array]:
     """Return log h(u), Phi(u) / h(u) and phi(u) / h(u), h(u) = phi(u) + u Phi(u).
 
-    Finite down to u = -1e150. Source: Ament et al. 2023 (arXiv:2310.20708), eq. 9 and appendix
-    A.1: below -1 through the scaled complementary error function, h = phi (1 + u q) with
+    Finite down to u = -1e150. Source: Ament et al. 2023 (arXiv:2310.20708), eq. 9: below -1
+    through the scaled complementary error function, h = phi (1 + u q) with
     q = Phi / phi, and below -200 by the limits q = -1 / u and 1 + u q = 1 / u^2.
     """
     near = np.maximum(u, -1.0)
@@ -41,7 +50,7 @@ class LogEI:
     """Log expected improvement below ``posterior.best - margin``.
 
     ``margin`` asks for an improvement of at least this much, in the units of the posterior: the
-    larger, the wider the search (Lizotte 2008, PhD thesis, section 3.3: xi).
+    larger, the wider the search (xi of Brochu, Cora and de Freitas 2010, arXiv:1012.2599).
     """
 
     def __init__(self, posterior: Posterior, *, margin: float = 0.0) -> None:

@@ -55,7 +55,7 @@ def default_prior(n_dimensions: int, *, noiseless: bool) -> Prior:
     """Return the prior of the D log length scales and the log noise ratio.
 
     Length scales grow with sqrt(D), as do distances in the cube: Hvarfner et al. 2024
-    (arXiv:2402.02229), section 4. Noiseless is a small noise, not none: ripples finer than the
+    (arXiv:2402.02229). Noiseless is a small noise, not none: ripples finer than the
     data look like noise, and an interpolating GP would follow them.
     """
     ones = np.ones(n_dimensions)
@@ -133,8 +133,8 @@ class LogPosterior:
         """Return the expected curvature of minus the log posterior, shape ``(D + 1, D + 1)``.
 
         Fisher information of a restricted likelihood, the amplitude eliminated; positive definite
-        thanks to the prior. Source: Rasmussen and Williams 2006, section 5.4.1; the elimination is
-        the Schur complement of the amplitude's entry (n - 1) / 2.
+        thanks to the prior. Source: Harville 1977 (JASA 72:320): 1/2 tr(P dK_i P dK_j); the second
+        term is the Schur complement of the amplitude's entry (n - 1) / 2.
         """
         n, weights = self._n, np.exp(-2.0 * theta[:-1])
         noise = float(np.exp(theta[-1]))
@@ -161,7 +161,7 @@ class LogPosterior:
 
 
 def _inverse(k: Array) -> tuple[Array, Array] | None:
-    """Return K^-1 and the diagonal of its Cholesky factor's source; ``k`` is overwritten."""
+    """Return K^-1 and the diagonal of K's Cholesky factor; ``k`` is overwritten."""
     factor = cholesky(k)
     if factor is None:
         return None

@@ -3,8 +3,8 @@
 Sobol points over the whole space and perturbations of the best points are ranked; the best ones,
 not too near each other, are the starts of one joint L-BFGS-B (their sum of log EI is a sum of
 independent terms, so each climbs its own hill); whole numbers of few levels and categories then
-step to better neighbours. Source: Snoek, Larochelle and Adams 2012 (arXiv:1206.2944) refine the
-best of a grid in the same way; the joint run: Balandat et al. 2020 (arXiv:1910.06403), appendix F.
+step to better neighbours. Source: the original Spearmint climbs the best of a grid, one by one;
+the joint run is that of BoTorch, Balandat et al. 2020 (arXiv:1910.06403).
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ alpha      ``alpha``     (C + g I)^-1 (y - m), shape ``(S, N, F)``
 eta        ``best``      incumbent: lowest posterior mean at a point tried, shape ``(S, F)``
 =========  ============  ======================================================================
 
-A pending trial's outcome is drawn from the posterior (a fantasy) and conditioned upon:
-Snoek, Larochelle and Adams 2012 (arXiv:1206.2944), section 3.2, eq. 9.
+A pending trial's outcome is drawn from the posterior (a fantasy) and conditioned upon, as in
+Snoek, Larochelle and Adams 2012 (arXiv:1206.2944), section 3. The posterior is that of Rasmussen
+and Williams 2006, eqs. 2.25, 2.26 and 2.41.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ y is shifted and scaled to u = (y - min) / (median - min) >= 0 and becomes
     T(u) = ((1 + u)^lambda - 1) / lambda,  log(1 + u) at lambda = 0
 
 Source: Box and Cox 1964 (JRSS B 26:211), eq. 2 with the shift 1; a monotone warp learned by the
-evidence of a GP: Snelson, Rasmussen and Ghahramani 2004 (NIPS), eq. 6.
+evidence of a GP: Snelson, Rasmussen and Ghahramani 2004 (NIPS 16:337).
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def standardise(y: Array) -> Array:
     """Return ``y`` with mean 0 and standard deviation 1; zeros if all values are (nearly) equal."""
     y = _in_range(y)
     centred = y - y.mean()
+    # Again: the mean of large values that are nearly equal is rounded.
+    centred -= centred.mean()
     std = float(np.sqrt(np.mean(centred * centred)))
     return centred / std if std > 0.0 else np.zeros_like(y)
 

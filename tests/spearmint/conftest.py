@@ -63,7 +63,7 @@ def make_experiment(tmp_path: Path) -> MakeExperiment:
     def make(
         code: str = "def main(job_id, params):\n    return float(params['x'][0])\n",
         config: str = ONE_FLOAT,
-        root: Path = tmp_path / 'it\'s a: dir, ünd "more"',
+        root: Path = tmp_path / 'it\'s a: dir, ünd "more"? 5%41 #1',
     ) -> ExperimentDir:
         return ExperimentDir(root, code, config)
 

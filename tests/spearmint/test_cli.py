@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spearmint.cli.main import cli
+from spearmint.ownership import _without_secrets
 
 from .conftest import ExperimentDir, MakeExperiment
 
@@ -69,6 +71,8 @@ def test_cleanup_leaves_config_and_code(searched: ExperimentDir) -> None:
         (["--method-args=mcmc_itres=3"], "mcmc_iters"),
         (["--max-concurrent=0"], "--max-concurrent"),
         (["--trial-timeout=soon"], "expected 90, 90s, 15m, 2h or 1d"),
+        (["--polling-time=nan"], "expected 90, 90s, 15m, 2h or 1d"),
+        (["--method=BruteForceSampler"], "BruteForceSampler cannot propose"),
         (["--storage=nonsense"], "cannot be used"),
         (["absent/config.pb"], "no such file"),
         (["run"], "Missing argument 'CONFIG'"),
@@ -163,6 +167,69 @@ def test_a_terminal_gets_a_live_line(make_experiment: MakeExperiment) -> None:
     assert process.wait() == 0
     assert b"2/2" in seen
     assert b"best " in seen
+
+
+def test_a_wrong_method_leaves_nothing(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment()
+    assert experiment.run("--method=GPEIOptChoser").returncode == 2
+    assert sorted(path.name for path in experiment.root.iterdir()) == ["config.pb", "trial.py"]
+
+
+def test_readers_create_nothing(make_experiment: MakeExperiment, tmp_path: Path) -> None:
+    experiment = make_experiment()
+    for command in ("status", "best", "export", "report"):
+        done = experiment.command(command, f"--storage=sqlite:///{tmp_path}/typo.db")
+        assert done.returncode == 2, command
+        assert "no search of 'trial'" in done.stderr
+    assert not (tmp_path / "typo.db").exists()
+    assert not (experiment.root / "spearmint.db").exists()
+
+
+def test_one_search_has_one_storage(searched: ExperimentDir, tmp_path: Path) -> None:
+    done = searched.run(f"--storage=sqlite:///{tmp_path}/b.db")
+    assert done.returncode == 2
+    assert "not at the given storage" in done.stderr
+    assert "spearmint cleanup" in done.stderr
+
+
+def test_two_directories_do_not_share_one_study(
+    make_experiment: MakeExperiment, tmp_path: Path
+) -> None:
+    storage = f"--storage=sqlite:///{tmp_path}/shared.db"
+    first = make_experiment(root=tmp_path / "first")
+    assert first.run(storage, "--max-finished-jobs=2").returncode == 0
+    second = make_experiment(root=tmp_path / "second")
+    done = second.run(storage, "--max-finished-jobs=2")
+    assert done.returncode == 2
+    assert f"is run from {first.root}" in done.stderr
+    second.command("cleanup", storage)
+    assert json.loads(first.command("status", "--json").stdout)["trials"]["complete"] == 2
+    shutil.copytree(first.root, tmp_path / "copy")
+    copy = make_experiment(root=tmp_path / "copy")
+    done = copy.run("--max-finished-jobs=3")
+    assert done.returncode == 2
+    assert f"is a copy of {first.root}" in done.stderr
+    first.root.rename(tmp_path / "moved")
+    moved = make_experiment(root=tmp_path / "moved")
+    assert moved.run("--max-finished-jobs=3").returncode == 0
+
+
+def test_a_lost_state_folder_locks_nobody_out(searched: ExperimentDir) -> None:
+    shutil.rmtree(searched.root / ".spearmint")
+    assert searched.run("--max-finished-jobs=5").returncode == 0
+    assert json.loads(searched.command("status", "--json").stdout)["trials"]["complete"] == 5
+
+
+def test_the_parts_of_a_url_that_are_secret_are_not_written() -> None:
+    for url in (
+        "postgresql://user:hunter2@host/db",
+        "postgresql://host/db?user=u&password=hunter2",
+        "mysql://host/db?passwd=hunter2",
+    ):
+        stored, secret = _without_secrets(url)
+        assert "hunter2" not in stored
+        assert secret
+    assert _without_secrets("postgresql://host/db") == ("postgresql://host/db", False)
 
 
 @pytest.mark.parametrize("name", [None, *sorted(cli.commands)])

@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import time
+from collections import Counter
 
 import psutil
 import pytest
@@ -19,9 +20,12 @@ from .conftest import ExperimentDir, MakeExperiment
 
 KILLS = 50
 CODE = """
+import fcntl
 import time
 
 def main(job_id, params):
+    running = open(f"running-{job_id}", "w")
+    fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where it runs already
     time.sleep(0.05)
     with open("evaluated.txt", "a") as file:
         file.write(f"{job_id}\\n")
@@ -48,6 +52,12 @@ def finished(experiment: ExperimentDir) -> dict[int, float]:
     return values
 
 
+def evaluations(experiment: ExperimentDir) -> Counter[int]:
+    """Return how often each trial reached its end."""
+    path = experiment.root / "evaluated.txt"
+    return Counter(map(int, path.read_text().split())) if path.exists() else Counter()
+
+
 def kill(victim: str, controller: subprocess.Popen[str], experiment: ExperimentDir) -> None:
     targets = [process.pid for process in runners(experiment)] if victim != "controller" else []
     if victim != "runners":
@@ -65,6 +75,7 @@ def test_no_finished_trial_is_lost_by_fifty_kills(make_experiment: MakeExperimen
     experiment = make_experiment(CODE)
     dice = random.Random(2)
     known: dict[int, float] = {}
+    done_at: dict[int, int] = {}
     controller = experiment.start(*OPTIONS)
     for _ in range(KILLS):
         if controller.poll() is not None:
@@ -75,6 +86,8 @@ def test_no_finished_trial_is_lost_by_fifty_kills(make_experiment: MakeExperimen
         kill(dice.choice(["controller", "runners", "both"]), controller, experiment)
         now = finished(experiment)
         assert now.items() >= known.items(), "a finished trial is gone or has another value"
+        for trial_id in now.keys() - known.keys():
+            done_at[trial_id] = evaluations(experiment)[trial_id]
         known = now
     if controller.poll() is None:
         kill("controller", controller, experiment)
@@ -87,6 +100,7 @@ def test_no_finished_trial_is_lost_by_fifty_kills(make_experiment: MakeExperimen
     assert stored.items() >= known.items()
     assert len(stored) == goal
     assert {row["state"] for row in rows} == {"complete"}
+    assert {i: evaluations(experiment)[i] for i in done_at} == done_at, "one ran again"
     assert len(known) > KILLS / 2, "too little ran for the test to mean anything"
     assert not runners(experiment)
 
@@ -100,6 +114,30 @@ def test_a_resumed_search_adopts_what_runs(make_experiment: MakeExperiment) -> N
     done = experiment.run("--max-finished-jobs=1")
     assert done.returncode == 0
     assert (experiment.root / "evaluated.txt").read_text() == "1\n", "it ran more than once"
+
+
+def test_another_spelling_of_the_directory_adopts_too(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment(CODE.replace("0.05", "3.0"))
+    controller = experiment.start("--max-finished-jobs=1")
+    until(lambda: runners(experiment))
+    kill("controller", controller, experiment)
+    controller.stdout.close()
+    link = experiment.root.parent / "link"
+    link.symlink_to(experiment.root)
+    experiment.config = link / ".." / link.name / "config.pb"
+    done = experiment.run("--max-finished-jobs=1")
+    assert done.returncode == 0, done.stderr
+    assert (experiment.root / "evaluated.txt").read_text() == "1\n", "it ran more than once"
+
+
+def test_cleanup_ends_what_a_killed_controller_left(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment(CODE.replace("0.05", "60"))
+    controller = experiment.start("--max-finished-jobs=1")
+    until(lambda: runners(experiment))
+    kill("controller", controller, experiment)
+    controller.stdout.close()
+    assert experiment.command("cleanup").returncode == 0
+    assert not runners(experiment)
 
 
 def test_ctrl_c_once_waits_for_the_running_trial(make_experiment: MakeExperiment) -> None:
@@ -135,7 +173,7 @@ def test_ctrl_c_twice_ends_the_trials_and_the_same_command_resumes(
 
 
 def test_a_second_controller_says_so(make_experiment: MakeExperiment) -> None:
-    experiment = make_experiment(CODE.replace("0.05", "5.0"))
+    experiment = make_experiment(CODE.replace("0.05", "100"))
     controller = experiment.start("--max-finished-jobs=1")
     until(lambda: runners(experiment))
     second = experiment.run()
@@ -145,8 +183,10 @@ def test_a_second_controller_says_so(make_experiment: MakeExperiment) -> None:
     assert f"running as process {controller.pid}" in status.stdout
     cleanup = experiment.command("cleanup")
     assert cleanup.returncode == 2
-    output, _ = controller.communicate(timeout=60)
-    assert controller.returncode == 0, output
+    controller.send_signal(signal.SIGINT)
+    until(lambda: "Stopping" in controller.stdout.readline())
+    controller.send_signal(signal.SIGINT)
+    controller.communicate(timeout=60)
 
 
 def until(happens: object, timeout_s: float = 30) -> None:

@@ -58,10 +58,15 @@ class FakeDriver(Driver):
                 plan.insert(0, "stay")
                 continue
             if isinstance(outcome, float):
-                write_json(self.folders[job].result, {"value": outcome, "seconds": 1.0})
+                self.leave(job, {"value": outcome, "seconds": 1.0})
             elif isinstance(outcome, str):
-                write_json(self.folders[job].result, {"reason": outcome})
+                self.leave(job, {"reason": outcome})
             self.ended.add(job)
+
+    def leave(self, job: Job, result: dict[str, object]) -> None:
+        """Write a result as the runner does."""
+        folder = self.folders[job]
+        write_json(folder.result, {**result, "key": read_json(folder.spec)["key"]})
 
     def cancel(self, jobs: Collection[Job]) -> None:
         self.ended.update(jobs)
@@ -164,7 +169,8 @@ def test_a_result_that_was_not_stored_is_stored_on_resume(make_loop) -> None:
     trial = loop.study.ask()
     folder = loop.layout.folder(trial.id)
     folder.path.mkdir(parents=True)
-    write_json(folder.result, {"value": 0.125, "seconds": 3.0})
+    key = loop.study.key(trial)
+    write_json(folder.result, {"value": 0.125, "seconds": 3.0, "key": key})
     driver = FakeDriver()
     figures = make_loop(driver, finished=1).run()
     assert (figures.complete, figures.best.value) == (1, 0.125)
@@ -188,6 +194,45 @@ def test_a_torn_result_counts_as_none(make_loop) -> None:
     folder.path.mkdir(parents=True)
     folder.result.write_text('{"value": 0.')
     assert make_loop(FakeDriver(), finished=1).run().best.value == 1.0
+
+
+@pytest.mark.parametrize("left", [{"loss": 1}, [1], {"value": 0.5, "key": "another"}, {"value": 1}])
+def test_a_file_that_no_runner_wrote_counts_as_none(make_loop, left: object) -> None:
+    loop = make_loop(FakeDriver())
+    trial = loop.study.ask()
+    folder = loop.layout.folder(trial.id)
+    folder.path.mkdir(parents=True)
+    write_json(folder.result, left)
+    driver = FakeDriver()
+    assert make_loop(driver, finished=1).run().best.value == 1.0
+    assert len(driver.folders) == 1, "it ran"
+
+
+def test_interrupted_trials_start_again_within_the_limits(make_loop) -> None:
+    study = make_loop(FakeDriver()).study
+    asked = [study.ask() for _ in range(4)]
+    driver = FakeDriver()
+    figures = make_loop(driver, finished=2, concurrent=1).run()
+    assert driver.most == 1
+    assert (figures.complete, len(driver.folders)) == (2, 2)
+    assert [trial.id for trial in study.running()] == [trial.id for trial in asked[2:]]
+
+
+def test_a_job_that_we_ended_is_not_a_broken_trial(make_loop) -> None:
+    class SaysGoodbye(FakeDriver):
+        def cancel(self, jobs: Collection[Job]) -> None:
+            for job in set(jobs) - self.ended:
+                self.leave(job, {"reason": "called sys.exit(143)"})
+            super().cancel(jobs)
+
+    loop = make_loop(SaysGoodbye({1: ["stay"]}), finished=1, timeout=0.1)
+    loop.run()
+    assert loop.study.trials()[0].reason == "ran past the time limit of 0.1 s"
+    stopped = make_loop(SaysGoodbye({3: ["stay"]}), finished=2)
+    stopped.driver.wait = lambda jobs, timeout_s: setattr(stopped.stop, "now", True)
+    stopped.run()
+    assert [trial.id for trial in stopped.study.running()] == [3]
+    assert make_loop(FakeDriver(), finished=2).run().complete == 2
 
 
 def test_the_first_broken_trials_end_the_search(make_loop) -> None:
@@ -219,7 +264,7 @@ def test_a_result_just_in_time_counts(make_loop) -> None:
     class LastMoment(FakeDriver):
         def cancel(self, jobs: Collection[Job]) -> None:
             for job in jobs:
-                write_json(self.folders[job].result, {"value": 0.5})
+                self.leave(job, {"value": 0.5})
             super().cancel(jobs)
 
     figures = make_loop(LastMoment({1: ["stay"]}), finished=1, timeout=0.1).run()

@@ -19,7 +19,13 @@ def run_trial(
     (tmp_path / name).write_text(code)
     folder = TrialFolder(tmp_path / "jobs" / "00000007")
     folder.path.mkdir(parents=True, exist_ok=True)
-    spec = {"job_id": 7, "directory": str(tmp_path), "name": "wrapper", "language": language}
+    spec = {
+        "key": "k",
+        "job_id": 7,
+        "directory": str(tmp_path),
+        "name": "wrapper",
+        "language": language,
+    }
     write_json(folder.spec, {**spec, "params": params or {}})
     done = subprocess.run(
         [sys.executable, "-m", "spearmint.runner", str(folder.path)],
@@ -77,6 +83,8 @@ def test_a_torn_report_is_left_out(tmp_path: Path) -> None:
     assert read_reports(tmp_path / "reports.csv") == {1: 0.5, 2: 0.0}
     (tmp_path / "reports.csv").write_text("1,0.5\nnothing\n2,")
     assert read_reports(tmp_path / "reports.csv") == {1: 0.5}
+    (tmp_path / "reports.csv").write_text("99999999999999999999,1.0\n-1,1.0\n3,0.5\n")
+    assert read_reports(tmp_path / "reports.csv") == {3: 0.5}
 
 
 def test_shell_gets_parameters_and_answers_by_file(tmp_path: Path) -> None:
@@ -142,4 +150,44 @@ def test_no_trial_to_run(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert "there is no" in done.stderr
+    assert "there is no trial in" in done.stderr
+
+
+def test_a_trial_may_close_every_descriptor(tmp_path: Path) -> None:
+    result, _ = run_trial(
+        tmp_path, "import os\ndef main(j, p):\n    os.closerange(3, 256)\n    return 1\n"
+    )
+    assert result["value"] == 1.0
+
+
+def test_a_fork_that_returns_too_does_not_count(tmp_path: Path) -> None:
+    code = "import os\ndef main(j, p):\n    return -1 if os.fork() == 0 else (os.wait(), 1)[1]\n"
+    result, _ = run_trial(tmp_path, code)
+    assert result["value"] == 1.0
+
+
+def test_the_trial_dir_is_the_trials_own(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib\n"
+        "def main(j, p):\n"
+        "    own = pathlib.Path(os.environ['SPEARMINT_TRIAL_DIR'])\n"
+        "    (own / 'result.json').write_text('{\"loss\": 1}')\n"
+        "    return len(list(own.iterdir()))\n"
+    )
+    result, _ = run_trial(tmp_path, code)
+    assert result["value"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["random", "numpy", "threading"])
+def test_a_wrapper_may_be_called_like_a_library(tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.py").write_text(
+        "import random, threading\nimport numpy as np\n"
+        "def main(j, p):\n    return float(np.float64(1)) + 0 * random.random()\n"
+    )
+    folder = TrialFolder(tmp_path / "trial")
+    folder.path.mkdir()
+    spec = {"key": "k", "job_id": 1, "directory": str(tmp_path), "name": name, "params": {}}
+    write_json(folder.spec, {**spec, "language": "PYTHON"})
+    argv = [sys.executable, "-P", "-m", "spearmint.runner", str(folder.path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert json.loads(folder.result.read_text()).get("value") == 1.0, done.stderr

@@ -7,6 +7,7 @@ import optuna
 import pytest
 from optuna.samplers import RandomSampler
 
+from spearmint.choosers import make_chooser
 from spearmint.errors import InputError, StorageError, StudyMismatch
 from spearmint.model import Experiment, Kind, Language, Result, TrialState, Variable
 from spearmint.sqlite import is_on_network, sqlite_url
@@ -101,17 +102,39 @@ def test_a_proposal_cut_by_a_kill_is_ended_and_hidden(tmp_path: Path, url: str) 
     half = optuna.load_study(study_name="net", storage=url).ask()
     half.suggest_float("lr", 1e-4, 1, log=True)
     again = opened(tmp_path, url)
-    assert again.abandon_unproposed() == 1
+    again.abandon_unproposed()
     assert [trial.id for trial in again.trials()] == [1]
     assert again.ask().id == 3
 
 
-def test_a_storage_belongs_to_one_directory(tmp_path: Path, url: str) -> None:
+def test_a_seed_point_cut_by_a_kill_is_proposed_again(tmp_path: Path, url: str) -> None:
+    seeds = ({"lr": (0.5,), "units": (1, 2), "act": ("tanh",)},)
+    study = opened(tmp_path, url, seed_points=seeds)
+    study.enqueue_seed_points()
+    half = optuna.load_study(study_name="net", storage=url).ask()
+    half.suggest_float("lr", 1e-4, 1, log=True)
+    again = opened(tmp_path, url, seed_points=seeds)
+    again.abandon_unproposed()
+    again.enqueue_seed_points()
+    assert again.ask().params == seeds[0]
+    assert again.ask().params != seeds[0]
+
+
+def test_a_key_is_of_one_study_number_and_point(tmp_path: Path, url: str) -> None:
+    study, other = opened(tmp_path, url), opened(tmp_path, sqlite_url(tmp_path / "other.db"))
+    trial = study.ask()
+    assert study.key(trial) == opened(tmp_path, url).key(study.running()[0])
+    assert study.key(trial) != other.key(trial)
+    assert study.key(trial) != study.key(dataclasses.replace(trial, id=2))
+    moved = dataclasses.replace(trial, params={**trial.params, "lr": (0.5,)})
+    assert study.key(trial) != study.key(moved)
+
+
+def test_a_sampler_that_cannot_is_named(tmp_path: Path, url: str) -> None:
     study = opened(tmp_path, url)
-    study.claim("here")
-    study.claim("here")
-    with pytest.raises(InputError, match="belongs to another directory"):
-        study.claim("elsewhere")
+    study.use(make_chooser("BruteForceSampler", {}, seed=0))
+    with pytest.raises(InputError, match=r"BruteForceSampler cannot propose for this config\.pb"):
+        study.ask()
 
 
 def test_a_broken_database_is_an_error_in_words(tmp_path: Path) -> None:
@@ -129,11 +152,11 @@ def test_a_storage_that_does_not_exist(tmp_path: Path, bad: str) -> None:
 
 def test_the_best_of_minimum_and_maximum(tmp_path: Path, url: str) -> None:
     study = opened(tmp_path, url)
-    for value in (0.5, 0.25, 0.25, float("inf")):
+    for value in (0.5, 0.25, 0.25, float("inf"), float("-inf")):
         study.complete(study.ask(), Result(value=value))
     trials = study.trials()
-    assert [trial.id for trial in ranking(trials, maximize=False)] == [2, 3, 1, 4]
-    assert best_trial(trials, maximize=True).id == 4
+    assert [trial.id for trial in ranking(trials, maximize=False)] == [2, 3, 1, 4, 5]
+    assert best_trial(trials, maximize=True).id == 1
     assert best_trial([], maximize=True) is None
 
 

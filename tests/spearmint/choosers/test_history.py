@@ -68,7 +68,9 @@ def test_common_space_is_what_finished_trials_share_in_its_latest_form() -> None
     more = SPACE | {"c": IntDistribution(0, 3), "fixed": IntDistribution(2, 2)}
     wider = {"a": FloatDistribution(0.0, 20.0), "fixed": IntDistribution(2, 2)}
     study = study_of(
-        create_trial(params={"a": 1.0, "b": "x", "c": 1, "fixed": 2}, distributions=more, value=1.0),
+        create_trial(
+            params={"a": 1.0, "b": "x", "c": 1, "fixed": 2}, distributions=more, value=1.0
+        ),
         create_trial(params={"a": 1.0, "fixed": 2}, distributions=wider, value=1.0),
     )
     assert common_space(trials_of(study, -1)) == {"a": wider["a"]}

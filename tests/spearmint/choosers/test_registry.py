@@ -63,10 +63,12 @@ def test_the_original_method_args() -> None:
 
 
 def test_args_of_an_optuna_sampler() -> None:
-    args = {"n_startup_trials": "3", "prior_weight": "0.5", "multivariate": "true"}
+    args = {"n_startup_trials": "3", "multivariate": "true"}
     chooser = make_chooser("TPESampler", args, seed=-1)
     assert isinstance(chooser, optuna.samplers.TPESampler)
     assert chooser._n_startup_trials == 3
+    args = {"n_startup_trials": "2", "with_margin": "1"}
+    assert make_chooser("CmaEs", args, seed=2**40)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +31,13 @@ def prepare(root: Path, code: str, trial_id: int = 1) -> JobRequest:
     (root / "wrapper.py").write_text(code)
     folder = TrialFolder(root / f"a 'quoted': trial {trial_id}")
     folder.path.mkdir()
-    spec = {"job_id": trial_id, "directory": str(root), "name": "wrapper", "language": "PYTHON"}
+    spec = {
+        "key": "k",
+        "job_id": trial_id,
+        "directory": str(root),
+        "name": "wrapper",
+        "language": "PYTHON",
+    }
     write_json(folder.spec, {**spec, "params": {}})
     return JobRequest(
         name=f"wrapper-{trial_id:08d}", folder=folder, directory=root, output=root / "out put.txt"
@@ -49,12 +57,19 @@ def pid_in(request: JobRequest) -> int:
     return int(json.loads(path.read_text())["pid"])
 
 
+def child_of(root: Path) -> int:
+    """Return the process that the trial PARENT started."""
+    path = root / "child.pid"
+    until(lambda: path.exists() and path.read_text().endswith("."))
+    return int(path.read_text().rstrip("."))
+
+
 QUICK = "def main(job_id, params):\n    print('hello')\n    return 0.5\n"
 SLOW = "import time\ndef main(job_id, params):\n    time.sleep(60)\n    return 0.5\n"
 PARENT = (
     "import subprocess, time\ndef main(job_id, params):\n"
-    "    child = subprocess.Popen(['sleep', '60'])\n"
-    "    open('child.pid', 'w').write(str(child.pid))\n    time.sleep(60)\n"
+    "    child = subprocess.Popen(['env', '-i', 'sleep', '60'])\n"
+    "    open('child.pid', 'w').write(f'{child.pid}.')\n    time.sleep(60)\n"
 )
 
 
@@ -79,8 +94,7 @@ def test_wait_returns_when_a_job_ends(make_driver, tmp_path: Path) -> None:
 def test_cancel_ends_the_job_and_what_it_started(make_driver, tmp_path: Path) -> None:
     driver, request = make_driver(), prepare(tmp_path, PARENT)
     job = driver.submit(request)
-    until((tmp_path / "child.pid").exists)
-    child = int((tmp_path / "child.pid").read_text() or "0") or pid_in(request)
+    child = child_of(tmp_path)
     driver.cancel([job])
     assert driver.poll([job])[job] is JobState.GONE
     assert identity(child) is None
@@ -110,16 +124,48 @@ def test_nothing_is_adopted_where_nothing_lives(make_driver, tmp_path: Path) -> 
 def test_a_killed_job_is_gone_and_explained(make_driver, tmp_path: Path) -> None:
     driver, request = make_driver(), prepare(tmp_path, PARENT)
     job = driver.submit(request)
-    until((tmp_path / "child.pid").exists)
+    child = child_of(tmp_path)
     os.kill(pid_in(request), signal.SIGKILL)
     until(lambda: driver.poll([job])[job] is JobState.GONE)
     assert "SIGKILL" in driver.explain(job)
     assert driver.adopt(request.folder) is None
-    child = int((tmp_path / "child.pid").read_text())
     assert identity(child) is None, "what the dead trial started must not go on"
     again = driver.submit(request)
     assert driver.poll([again])[again] is JobState.ALIVE
     driver.cancel([again])
+
+
+def test_a_living_process_that_got_the_number_of_a_runner_is_a_stranger(
+    make_driver, tmp_path: Path
+) -> None:
+    driver, request = make_driver(), prepare(tmp_path, QUICK)
+    with subprocess.Popen(["sleep", "60"]) as stranger, request.folder.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as what a dead runner forked would
+        left = {"pid": stranger.pid, "start": time.time() - 3600}
+        write_json(request.folder.runner, left)
+        assert driver.adopt(request.folder) is None
+        assert stranger.poll() is None, "it was ended"
+        stranger.kill()
+
+
+def test_what_a_finished_job_left_is_ended_by_cancel(make_driver, tmp_path: Path) -> None:
+    code = PARENT.replace("time.sleep(60)", "return 0.5")
+    driver, request = make_driver(), prepare(tmp_path, code)
+    job = driver.submit(request)
+    until(lambda: driver.poll([job])[job] is JobState.GONE)
+    child = child_of(tmp_path)
+    driver.cancel([job])
+    assert identity(child) is None
+    assert json.loads(request.folder.result.read_text())["value"] == 0.5
+
+
+def test_a_job_that_does_not_want_to_end_is_killed(make_driver, tmp_path: Path) -> None:
+    deaf = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nopen('deaf', 'w')\n"
+    driver, request = make_driver(), prepare(tmp_path, deaf + SLOW)
+    job = driver.submit(request)
+    until((tmp_path / "deaf").exists)
+    driver.cancel([job])
+    assert driver.poll([job])[job] is JobState.GONE
 
 
 def test_a_folder_runs_once_at_a_time(make_driver, tmp_path: Path) -> None:

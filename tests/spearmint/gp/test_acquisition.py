@@ -42,7 +42,9 @@ def posterior(request):
     pending = np.column_stack((rng.random((request.param, 3)), np.ones(request.param)))
     thetas = np.array([[-0.5, 0.0, 0.3, 0.0, -5.0], [-1.0, 0.4, 0.0, 0.5, -3.0]])
     mask = np.array([False, False, False, True])
-    return condition(points, (y - y.mean()) / y.std(), pending, thetas, mask, n_fantasies=4, rng=rng)
+    return condition(
+        points, (y - y.mean()) / y.std(), pending, thetas, mask, n_fantasies=4, rng=rng
+    )
 
 
 def test_expected_improvement_is_an_average_over_models(posterior) -> None:

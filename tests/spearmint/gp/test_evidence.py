@@ -76,8 +76,7 @@ def test_information_is_the_expected_curvature() -> None:
         density = LogPosterior(sq, 1e3 * factor @ rng.standard_normal(12), prior)
         steps = 1e-4 * np.eye(3)
         rows = [
-            density.with_gradient(theta + s)[1] - density.with_gradient(theta - s)[1]
-            for s in steps
+            density.with_gradient(theta + s)[1] - density.with_gradient(theta - s)[1] for s in steps
         ]
         hessians.append(np.array(rows) / 2e-4)
     expected = density.information(theta)

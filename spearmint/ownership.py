@@ -1,0 +1,152 @@
+"""Which directory a search belongs to, and which storage holds it."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from spearmint.errors import InputError
+from spearmint.layout import Layout, read_json, write_json
+from spearmint.sqlite import sqlite_url
+from spearmint.study import Study
+
+_SECRETS = ("password", "passwd", "pwd", "sslpassword")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ownership:
+    """Content of ``.spearmint/experiment.json``.
+
+    Attributes:
+        name: The experiment.
+        token: Random; a study in a shared storage carries it too.
+        root, host: Where the directory was when this was written.
+        storage: URL without its secrets; None for the SQLite file in the directory.
+        secret: Whether secrets were left out of ``storage``.
+        driver: Who runs its trials.
+    """
+
+    name: str
+    token: str
+    root: str
+    host: str
+    storage: str | None = None
+    secret: bool = False
+    driver: str = "local"
+
+    def mark(self) -> dict[str, str]:
+        """Return what a study in a shared storage carries."""
+        return {"token": self.token, "root": self.root, "host": self.host}
+
+
+def read_ownership(layout: Layout) -> Ownership | None:
+    """Return what is known of the directory; None before its first search."""
+    known = read_json(layout.experiment)
+    try:
+        return Ownership(**known) if known is not None else None
+    except TypeError:
+        return None
+
+
+def storage_url(layout: Layout, given: str | None) -> str:
+    """Return the storage named on the command line, else that of the earlier runs, else SQLite.
+
+    Raises:
+        InputError: Another one than that of the earlier runs, or its password is missing.
+    """
+    known = read_ownership(layout)
+    if known is None:
+        return _absolute(given) if given else sqlite_url(layout.database)
+    stored = known.storage or sqlite_url(layout.database)
+    if given is None:
+        if known.secret:
+            raise InputError(
+                f"the search in {layout.root} is stored at {stored}, whose password is not kept",
+                "Give the URL again: SPEARMINT_STORAGE=URL spearmint ...",
+            )
+        return stored
+    if _without_secrets(_absolute(given))[0] != stored:
+        raise InputError(
+            f"the search in {layout.root} is stored at {stored}, not at the given storage",
+            f"Leave out --storage, or start anew: spearmint cleanup {layout.root}",
+        )
+    return _absolute(given)
+
+
+def take_ownership(layout: Layout, study: Study, *, driver: str) -> None:
+    """Make the directory the owner of ``study``, or see that it is.
+
+    Raises:
+        InputError: The directory holds another experiment, or the study another directory.
+    """
+    name, here = study.experiment.name, str(layout.root)
+    is_default = study.url == sqlite_url(layout.database)
+    storage, secret = (None, False) if is_default else _without_secrets(study.url)
+    known = read_ownership(layout)
+    mine = Ownership(
+        name=name,
+        token=known.token if known else uuid.uuid4().hex,
+        root=here,
+        host=socket.gethostname(),
+        storage=storage,
+        secret=secret,
+        driver=driver,
+    )
+    if known is not None and known.name != name:
+        raise InputError(
+            f"{here} holds the search of experiment {known.name!r}, not {name!r}",
+            "Give each experiment a directory of its own, "
+            f"or delete the old search: spearmint cleanup {here}",
+        )
+    owner = None if is_default else study.owner
+    if owner is not None and known is None and _is_same_place(owner, mine):
+        mine = replace(mine, token=owner["token"])  # somebody deleted .spearmint
+    if owner is not None and owner["token"] != mine.token:
+        raise InputError(
+            f"experiment {name!r} in this storage is run from {owner['root']} on {owner['host']}",
+            "Run it there, or give this one another name in config.pb.",
+        )
+    if owner is not None and owner["root"] != here and Path(owner["root"]).is_dir():
+        raise InputError(
+            f"{here} is a copy of {owner['root']}, which runs {name!r} in the same storage",
+            "Run it there, or give this one another name in config.pb and remove its .spearmint.",
+        )
+    if mine != known:
+        write_json(layout.experiment, asdict(mine), durable=True)
+    if not is_default and owner != mine.mark():
+        study.set_owner(mine.mark())
+
+
+def _is_same_place(owner: dict[str, str], mine: Ownership) -> bool:
+    return (owner["root"], owner["host"]) == (mine.root, mine.host)
+
+
+def _parse(url: str) -> URL:
+    try:
+        return make_url(url)
+    except ArgumentError as error:
+        raise InputError(
+            f"the storage cannot be used: {error}",
+            "Expected a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
+        ) from None
+
+
+def _absolute(url: str) -> str:
+    """Return ``url``; an SQLite file named from the working directory, from the root."""
+    parsed = _parse(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database:
+        return url
+    return sqlite_url(Path(parsed.database).absolute())
+
+
+def _without_secrets(url: str) -> tuple[str, bool]:
+    parsed = _parse(url)
+    kept = {key: value for key, value in parsed.query.items() if key.lower() not in _SECRETS}
+    secret = parsed.password is not None or len(kept) < len(parsed.query)
+    bare = parsed._replace(password=None).set(query=kept)
+    return bare.render_as_string(hide_password=False), secret
