@@ -278,7 +278,13 @@ def _storage(url: str) -> BaseStorage:
             options = {"timeout": _LOCK_WAIT_S, "factory": TrialConnection}
             return get_storage(RDBStorage(url, engine_kwargs={"connect_args": options}))
         return get_storage(url)
-    except (ImportError, ValueError, ArgumentError) as error:
+    except ImportError as error:
+        raise InputError(
+            f"the storage needs a database driver: {error.__cause__ or error}",
+            "Install it, for instance: pip install 'psycopg[binary]' for postgresql://, "
+            "pymysql for mysql+pymysql://.",
+        ) from None
+    except (ValueError, ArgumentError) as error:
         raise InputError(
             f"the storage cannot be used: {error}",
             "Expected a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
