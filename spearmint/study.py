@@ -76,7 +76,7 @@ class Study:
         self._storage = storage
         self._study = study
         self._distributions = distributions(experiment.variables)
-        self._token = str(study.user_attrs[_TOKEN])
+        self._token = str(study.user_attrs.get(_TOKEN, study.study_name))
 
     def use(self, sampler: BaseSampler) -> None:
         """Let ``sampler`` propose from now on."""
