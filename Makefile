@@ -38,6 +38,7 @@ docs: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/trainer_numpy.py
 	$(BIN)/python benchmarks/search_overhead.py
+	$(BIN)/python benchmarks/choosers.py
 
 # Needs protoc 31 (grpcio-tools 1.73); its output is in the repository.
 proto:

@@ -5,7 +5,6 @@ Trials never see the test images; ``final.py`` uses them once, at the end.
 """
 
 import pycuda_nn as nn
-
 from spearmint import report
 
 EPOCHS = 30

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import pycuda_nn as nn
 from digits import images, network
 
+import pycuda_nn as nn
 import spearmint
 
 HERE = Path(__file__).parent

@@ -43,7 +43,7 @@ class GPEIOptChooser(Chooser):
         self,
         *,
         mcmc_iters: int = 10,
-        burnin: int = 4,
+        burnin: int = 6,
         noiseless: bool = False,
         pending_samples: int = 8,
         grid_subset: int = 20,

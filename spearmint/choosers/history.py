@@ -72,8 +72,8 @@ def history(
     """Return what ``trials`` say about ``search_space``; trials outside of it are left out.
 
     A broken trial (FAIL) with all parameters counts as the worst value seen, so that its place is
-    not tried again and again; an infinite value likewise, or as the best one if it is the good
-    infinity. A pruned trial counts with its last intermediate value.
+    not tried again and again; an infinite value of either sign likewise. A pruned trial counts
+    with its last intermediate value.
     """
     sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
     space = Space(tuple(dimension(d) for d in search_space.values()))
@@ -89,7 +89,7 @@ def history(
             pending.append(row)
         elif value is not None:
             rows.append(row)
-            values.append(sign * value if trial.state != TrialState.FAIL else np.inf)
+            values.append(sign * value if np.isfinite(value) else np.inf)
     y = np.array(values)
     finite = y[np.isfinite(y)]
     if not len(finite):

@@ -16,7 +16,6 @@ from spearmint.cli.run import run
 from spearmint.cli.status import status
 from spearmint.errors import SpearmintError, did_you_mean
 
-
 _OS_FIX = "Mend this and run the same command again: finished trials are safe."
 
 

@@ -75,20 +75,20 @@ def cholesky(k: Array) -> Array | None:
     return np.asarray(factor) if info == 0 else None
 
 
-def log_evidence(k: Array, ys: Array) -> Array:
-    """Return the log evidence of ``K`` for each column of ``ys`` (n, m); ``k`` is overwritten."""
+def log_evidence(k: Array, y: Array) -> float:
+    """Return the log evidence of ``K`` for ``y``, less a constant; ``k`` is overwritten."""
     n = len(k)
     factor = cholesky(k)
     if factor is None:
-        return np.full(ys.shape[1], -np.inf)
-    right = np.asfortranarray(np.column_stack((ys, np.ones(n))))
+        return -np.inf
+    right = np.asfortranarray(np.column_stack((y, np.ones(n))))
     solved, _ = lapack.dtrtrs(factor, right, lower=1, overwrite_b=1)
-    white, one = solved[:, :-1], solved[:, -1]
+    white, one = solved[:, 0], solved[:, 1]
     ones = float(one @ one)
-    misfit = np.maximum(np.sum(white * white, axis=0) - (one @ white) ** 2 / ones, 0.0)
+    misfit = max(float(white @ white) - float(one @ white) ** 2 / ones, 0.0)
     log_det = float(np.sum(np.log(np.diag(factor))))
     shape = A0 + 0.5 * (n - 1)
-    return np.asarray(-log_det - 0.5 * np.log(ones) - shape * np.log(B0 + 0.5 * misfit))
+    return float(-log_det - 0.5 * np.log(ones) - shape * np.log(B0 + 0.5 * misfit))
 
 
 class LogPosterior:
@@ -105,11 +105,7 @@ class LogPosterior:
         prior = self.prior.log_density(theta)
         if prior == -np.inf:
             return prior
-        return prior + float(log_evidence(self._covariance(theta), self._y[:, None])[0])
-
-    def evidences(self, theta: Array, ys: Array) -> Array:
-        """Return the log evidence of each column of ``ys`` (n, m) at ``theta``."""
-        return log_evidence(self._covariance(theta), ys)
+        return prior + log_evidence(self._covariance(theta), self._y)
 
     def with_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the log posterior and its gradient, shape ``(D + 1,)``."""
@@ -129,60 +125,10 @@ class LogPosterior:
         gradient -= (theta - prior.mean) / prior.std**2
         return value - 0.5 * float(np.sum(((theta - prior.mean) / prior.std) ** 2)), gradient
 
-    def information(self, theta: Array) -> Array:
-        """Return the expected curvature of minus the log posterior, shape ``(D + 1, D + 1)``.
-
-        Fisher information of a restricted likelihood, the amplitude eliminated; positive definite
-        thanks to the prior. Source: Harville 1977 (JASA 72:320): 1/2 tr(P dK_i P dK_j); the second
-        term is the Schur complement of the amplitude's entry (n - 1) / 2.
-        """
-        n, weights = self._n, np.exp(-2.0 * theta[:-1])
-        noise = float(np.exp(theta[-1]))
-        k, slope = matern52_slope((weights @ self._flat).reshape(n, n))
-        k.flat[:: n + 1] += noise + JITTER
-        curvature = np.diag(1.0 / self.prior.std**2)
-        projection = _projection(k)
-        if projection is None:
-            return curvature
-        size = len(theta)
-        products = np.empty((size, n, n))
-        for d, w in enumerate(weights):
-            products[d] = projection @ (-2.0 * w * slope * self._flat[d].reshape(n, n))
-        products[-1] = noise * projection
-        traces = np.trace(products, axis1=1, axis2=2)
-        turned = products.transpose(0, 2, 1).reshape(size, -1)
-        fisher = 0.5 * products.reshape(size, -1) @ turned.T
-        return np.asarray(curvature + fisher - np.outer(traces, traces) / (2.0 * max(n - 1, 1)))
-
     def _covariance(self, theta: Array) -> Array:
         k = matern52((np.exp(-2.0 * theta[:-1]) @ self._flat).reshape(self._n, self._n))
         k.flat[:: self._n + 1] += np.exp(theta[-1]) + JITTER
         return k
-
-
-def _inverse(k: Array) -> tuple[Array, Array] | None:
-    """Return K^-1 and the diagonal of K's Cholesky factor; ``k`` is overwritten."""
-    factor = cholesky(k)
-    if factor is None:
-        return None
-    diagonal = np.diag(factor).copy()
-    inverse, info = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    if info != 0:
-        return None
-    lower = np.asarray(inverse)
-    full = lower + lower.T
-    full.flat[:: len(full) + 1] *= 0.5
-    return full, diagonal
-
-
-def _projection(k: Array) -> Array | None:
-    """Return P; ``k`` is overwritten."""
-    parts = _inverse(k)
-    if parts is None:
-        return None
-    inverse, _ = parts
-    column = inverse.sum(axis=1)
-    return np.asarray(inverse - np.outer(column, column) / column.sum())
 
 
 def _solve(k: Array, y: Array) -> tuple[float, Array] | None:
@@ -190,10 +136,13 @@ def _solve(k: Array, y: Array) -> tuple[float, Array] | None:
 
     d log evidence = -1/2 tr(P dK) + shape / (2 (b0 + S/2)) (P y)' dK (P y).
     """
-    parts = _inverse(k)
-    if parts is None:
+    factor = cholesky(k)
+    if factor is None:
         return None
-    inverse, diagonal = parts
+    diagonal = np.diag(factor).copy()
+    lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    inverse = lower + lower.T
+    inverse.flat[:: len(inverse) + 1] *= 0.5
     column = inverse.sum(axis=1)
     ones = float(column.sum())
     projection = inverse - np.outer(column, column) / ones

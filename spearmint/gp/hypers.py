@@ -1,8 +1,9 @@
 """Length scales and noise from the data: the mode by L-BFGS-B, then a few slice sampling sweeps.
 
-Nothing is kept between calls. The chain starts at the posterior's mode and moves along the
-principal axes of its curvature there, one standard deviation long: on a nearly normal posterior
-each sweep forgets most of the last one, so a short burn-in is enough.
+Nothing is kept between calls: the chain starts at the posterior's mode, so a short burn-in is
+enough. Its moves are as long as the prior is wide, not as the mode is: with few observations the
+mode is often a narrow spike that holds little of the posterior, and a chain that moved by its
+curvature would stay there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from spearmint.gp.slice_sampling import slice_sample
 
 # Directions a sweep follows at most; more dimensions are updated over several sweeps.
 _PER_SWEEP = 16
+# Length of a direction in prior standard deviations; the sampler's interval is three of them.
+_STEP = 0.5
 
 
 def posterior_mode(density: LogPosterior, start: Array, *, max_evaluations: int = 60) -> Array:
@@ -44,8 +47,7 @@ def sample(
     """Return ``n_samples`` rows of theta, drawn from ``density`` around and from its ``mode``."""
     if not np.isfinite(density(mode)):
         return np.tile(mode, (n_samples, 1))
-    curvature, axes = np.linalg.eigh(density.information(mode))
-    directions = (axes / np.sqrt(np.maximum(curvature, 1e-6))).T
+    directions = np.diag(_STEP * density.prior.std)
     return slice_sample(
         density,
         mode,

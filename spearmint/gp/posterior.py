@@ -14,7 +14,7 @@ eta        ``best``      incumbent: lowest posterior mean at a point tried, shap
 
 A pending trial's outcome is drawn from the posterior (a fantasy) and conditioned upon, as in
 Snoek, Larochelle and Adams 2012 (arXiv:1206.2944), section 3. The posterior is that of Rasmussen
-and Williams 2006, eqs. 2.25, 2.26 and 2.41.
+and Williams 2006, eqs. 2.25 and 2.26, with the mean and the amplitude at their estimates.
 """
 
 from __future__ import annotations

@@ -1,15 +1,19 @@
-"""Outcome warping: Box-Cox of the shifted objective, its power chosen by the GP's evidence.
+"""Outcome warping: Box-Cox of the shifted objective under a few powers, and how likely each is.
 
-A loss often has one tall wall and a flat valley; a stationary GP fits log y better than y there.
-y is shifted and scaled to u = (y - min) / (median - min) >= 0 and becomes
+A loss often has tall walls and a flat valley, and a search fills the valley; a stationary GP fits
+log y better than y there. y is shifted and scaled to u = (y - min) / (median - min) >= 0, then
 
     T(u) = ((1 + u)^lambda - 1) / lambda,  log(1 + u) at lambda = 0
 
-Source: Box and Cox 1964 (JRSS B 26:211), eq. 2 with the shift 1; a monotone warp learned by the
-evidence of a GP: Snelson, Rasmussen and Ghahramani 2004 (NIPS 16:337).
+Source: Box and Cox 1964 (JRSS B 26:211), eq. 2 with the shift 1. A power is judged by the
+likelihood of u under it, the Jacobian included, with normal values (Box and Cox) or with those of
+a GP (Snelson, Rasmussen and Ghahramani 2004, NIPS 16:337): T(u) is standardised, so the first is
+``log_weight`` but for a constant, and the second ``log_weight`` plus the GP's log evidence.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,7 +28,7 @@ _LARGEST = 1e100
 
 
 def standardise(y: Array) -> Array:
-    """Return ``y`` with mean 0 and standard deviation 1; zeros if all values are (nearly) equal."""
+    """Return ``y`` with mean 0 and standard deviation 1; zeros if all values are equal."""
     y = _in_range(y)
     centred = y - y.mean()
     # Again: the mean of large values that are nearly equal is rounded.
@@ -33,28 +37,38 @@ def standardise(y: Array) -> Array:
     return centred / std if std > 0.0 else np.zeros_like(y)
 
 
-def warped(y: Array) -> tuple[Array, Array]:
-    """Return ``y`` under every power, standardised, and what each adds to the log evidence.
+@dataclass(frozen=True)
+class Warped:
+    """The objective under one power, standardised; log Jacobian plus log prior of the power."""
 
-    Only the column of power 1 comes back where a warp has nothing to go by: fewer than four
-    values, or half of them equal to the lowest.
+    values: Array
+    log_weight: float
 
-    Returns:
-        Columns, shape ``(n, m)``, and log Jacobian plus log prior of each, shape ``(m,)``.
+
+def warps(y: Array) -> list[Warped]:
+    """Return ``y`` under each power, or only as it is where there is nothing to go by.
+
+    That is with fewer than four values, or half of them equal to the lowest.
     """
     y = _in_range(y)
     lift = y - y.min()
     spread = float(np.median(lift))
     if len(y) < 4 or spread <= 1e-9 * lift.max():
-        return standardise(y)[:, None], np.zeros(1)
+        return [Warped(standardise(y), 0.0)]
     log_u = np.log1p(np.minimum(lift / spread, _LARGEST))
-    columns, added = [], []
-    for power in POWERS:
-        column = np.expm1(power * log_u) / power if power else log_u
-        columns.append(standardise(column))
-        log_jacobian = (power - 1.0) * log_u.sum() - len(y) * np.log(column.std())
-        added.append(log_jacobian - 0.5 * ((power - 1.0) / _POWER_STD) ** 2)
-    return np.stack(columns, axis=1), np.array(added)
+    return [Warped(standardise(box_cox(log_u, p)), log_weight(log_u, p)) for p in POWERS]
+
+
+def box_cox(log_u: Array, power: float) -> Array:
+    """Return T(u) for ``log_u`` = log(1 + u)."""
+    return np.asarray(np.expm1(power * log_u) / power) if power else log_u
+
+
+def log_weight(log_u: Array, power: float) -> float:
+    """Return the log Jacobian of u -> standardised T(u), plus the log prior of ``power``."""
+    log_jacobian = (power - 1.0) * float(log_u.sum())
+    log_std = float(np.log(box_cox(log_u, power).std()))
+    return log_jacobian - len(log_u) * log_std - 0.5 * ((power - 1.0) / _POWER_STD) ** 2
 
 
 def _in_range(y: Array) -> Array:

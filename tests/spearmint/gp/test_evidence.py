@@ -9,7 +9,6 @@ from scipy.stats import invgamma
 from spearmint.gp.evidence import (
     A0,
     B0,
-    JITTER,
     LogPosterior,
     cholesky,
     default_prior,
@@ -57,31 +56,8 @@ def test_mean_and_amplitude_are_integrated_out() -> None:
         log_det = np.linalg.slogdet(k)[1]
         log_normal = -0.5 * (misfit[:, None] / amplitude + 5.0 * log_amplitude + log_det)
         direct = logsumexp(log_normal + log_prior)
-        constants.append(direct - float(log_evidence(k.copy(), y[:, None])[0]))
+        constants.append(direct - log_evidence(k.copy(), y))
     np.testing.assert_allclose(constants, constants[0], atol=1e-3)
-
-
-def test_information_is_the_expected_curvature() -> None:
-    """Minus the Hessian, averaged over data drawn from the model itself."""
-    sq, _ = some_data(12, 2)
-    prior = default_prior(2, noiseless=False)
-    theta = prior.mean + np.array([0.2, -0.3, 3.0])
-    k = matern52(np.tensordot(np.exp(-2 * theta[:-1]), sq, 1))
-    factor = cholesky(k + (np.exp(theta[-1]) + JITTER) * np.eye(12))
-    assert factor is not None
-    rng = np.random.default_rng(0)
-    hessians = []
-    for _ in range(150):
-        # A large scale makes the prior of the amplitude weightless, as the formula has it.
-        density = LogPosterior(sq, 1e3 * factor @ rng.standard_normal(12), prior)
-        steps = 1e-4 * np.eye(3)
-        rows = [
-            density.with_gradient(theta + s)[1] - density.with_gradient(theta - s)[1] for s in steps
-        ]
-        hessians.append(np.array(rows) / 2e-4)
-    expected = density.information(theta)
-    np.testing.assert_allclose(-np.mean(hessians, axis=0), expected, rtol=0.4, atol=0.2)
-    assert np.linalg.eigvalsh(expected).min() > 0.0
 
 
 def test_outside_of_the_prior_there_is_nothing() -> None:
@@ -93,4 +69,4 @@ def test_outside_of_the_prior_there_is_nothing() -> None:
 def test_a_matrix_without_a_factor_has_no_evidence() -> None:
     bad = np.array([[1.0, 2.0], [2.0, 1.0]])
     assert cholesky(bad.copy()) is None
-    assert np.isneginf(log_evidence(bad, np.ones((2, 3)))).all()
+    assert log_evidence(bad, np.ones(2)) == -np.inf

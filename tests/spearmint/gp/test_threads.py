@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
+import threadpoolctl
 
 from spearmint.gp.threads import one_blas_thread
-
-threadpoolctl = pytest.importorskip("threadpoolctl")
 
 
 def blas_threads() -> list[int]:

@@ -4,56 +4,71 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+from scipy.stats import norm
 
-from spearmint.gp.warp import POWERS, standardise, warped
+from spearmint.gp.warp import POWERS, box_cox, log_weight, standardise, warps
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.lists(finite, min_size=1, max_size=30))
-def test_any_finite_values_become_columns_of_finite_size(values: list[float]) -> None:
-    columns, added = warped(np.array(values))
-    assert np.isfinite(columns).all()
-    assert np.isfinite(added).all()
-    # Zero columns: all values equal. Otherwise mean 0 and standard deviation 1.
-    for column in columns.T:
-        assert not column.any() or column.std() == pytest.approx(1.0)
+def test_any_finite_values_become_standard(values: list[float]) -> None:
+    for view in warps(np.array(values)):
+        # All values (as good as) equal: zeros.
+        assert not view.values.any() or view.values.std() == pytest.approx(1.0)
+        assert np.isfinite(view.values).all()
+        assert np.isfinite(view.log_weight)
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=4, max_size=30, unique=True))
 def test_a_warp_keeps_the_order(values: list[float]) -> None:
     y = np.array(values)
-    for column in warped(y)[0].T:
-        assert (np.diff(column[np.argsort(y)]) >= 0.0).all()
+    for view in warps(y):
+        assert (np.diff(view.values[np.argsort(y)]) >= 0.0).all()
 
 
 @given(st.floats(1e-3, 1e3), st.floats(-100.0, 100.0))
 def test_shift_and_scale_of_the_objective_do_not_matter(scale: float, shift: float) -> None:
     y = np.random.default_rng(0).exponential(size=20)
-    columns, added = warped(y)
-    moved, moved_added = warped(scale * y + shift)
-    np.testing.assert_allclose(moved, columns, atol=1e-6)
-    np.testing.assert_allclose(moved_added, added, atol=1e-4)
+    for moved, plain in zip(warps(scale * y + shift), warps(y), strict=True):
+        np.testing.assert_allclose(moved.values, plain.values, atol=1e-6)
+        assert moved.log_weight == pytest.approx(plain.log_weight, abs=1e-4)
 
 
-def test_log_jacobian_is_that_of_the_whole_transformation() -> None:
-    """Of u -> standardised column, up to the constant that the scale of u adds."""
-    y = np.sort(np.random.default_rng(1).exponential(size=15))
-    _, added = warped(y)
-    u = (y - y.min()) / np.median(y - y.min())
-    for power, got in zip(POWERS, added, strict=True):
-        step = 1e-6
+def test_box_cox_of_known_powers() -> None:
+    u = np.array([0.0, 1.0, 3.0])
+    np.testing.assert_allclose(box_cox(np.log1p(u), 1.0), u)
+    np.testing.assert_allclose(box_cox(np.log1p(u), 0.5), 2.0 * (np.sqrt(1.0 + u) - 1.0))
+    np.testing.assert_allclose(box_cox(np.log1p(u), 0.0), np.log1p(u))
+    np.testing.assert_allclose(box_cox(np.log1p(u), -0.5), 2.0 - 2.0 / np.sqrt(1.0 + u))
 
-        def transform(v, power=power):
-            return np.log1p(v) if power == 0 else ((1 + v) ** power - 1) / power
 
-        slope = (transform(u + step) - transform(u - step)) / (2 * step)
-        expected = np.log(slope).sum() - len(y) * np.log(transform(u).std())
-        assert got == pytest.approx(expected - 2.0 * (power - 1.0) ** 2, abs=1e-4)
+@pytest.mark.parametrize("power", POWERS)
+def test_log_weight_is_the_normal_likelihood_of_the_untransformed_values(power: float) -> None:
+    u = np.random.default_rng(1).exponential(size=15)
+    log_u = np.log1p(u)
+    t = box_cox(log_u, power)
+    slopes = [approx_fprime([v], lambda w: box_cox(np.log1p(w), power)[0])[0] for v in u]
+    density = norm(t.mean(), t.std()).logpdf(t).sum() + np.log(slopes).sum()
+    constant = -0.5 * len(u) * (1.0 + np.log(2.0 * np.pi))
+    expected = density - constant + norm(1.0, 0.5).logpdf(power) - norm(1.0, 0.5).logpdf(1.0)
+    assert log_weight(log_u, power) == pytest.approx(expected, abs=1e-4)
+
+
+def likeliest(y):
+    return max(warps(y), key=lambda view: view.log_weight).values
+
+
+def test_values_with_a_tall_wall_are_warped_and_even_ones_are_not() -> None:
+    even = np.linspace(0.0, 1.0, 30)
+    np.testing.assert_allclose(likeliest(even), standardise(even))
+    steep = np.exp(np.linspace(0.0, 9.0, 30))
+    assert likeliest(steep).max() < 0.6 * standardise(steep).max()
 
 
 def test_too_little_to_warp() -> None:
     for y in ([1.0, 2.0, 5.0], [1.0, 1.0, 1.0, 9.0], [3.0] * 10):
-        columns, added = warped(np.array(y))
-        np.testing.assert_array_equal(columns[:, 0], standardise(np.array(y)))
-        assert added.tolist() == [0.0]
+        (view,) = warps(np.array(y))
+        np.testing.assert_array_equal(view.values, standardise(np.array(y)))
+        assert view.log_weight == 0.0

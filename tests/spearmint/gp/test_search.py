@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from spearmint.gp.encode import Dimension, Space
+from spearmint.gp.maximize import candidates, maximize
+from spearmint.gp.search import MAX_OBSERVATIONS, Settings, first_new, next_point
+
+MIXED = Space(
+    (
+        Dimension(),
+        Dimension(low=0, high=1000, step=1),
+        Dimension(low=0, high=9, step=1),
+        Dimension(n_choices=5),
+    )
+)
+
+
+class Bowl:
+    """A maximum of 0 at ``top``; its category counts as one step."""
+
+    def __init__(self, top) -> None:
+        self.top = np.array(top)
+
+    def __call__(self, points):
+        delta = points - self.top
+        delta[:, 3] = delta[:, 3] != 0.0
+        return -np.sum(delta**2, axis=1)
+
+    def with_gradient(self, points):
+        gradient = -2.0 * (points - self.top)
+        gradient[:, 3] = 0.0
+        return self(points), gradient
+
+
+def test_candidates_are_legal_points() -> None:
+    best = MIXED.from_cube(np.random.default_rng(0).random((5, 4)))
+    points = candidates(MIXED, best, np.random.default_rng(1), n_global=256)
+    np.testing.assert_allclose(MIXED.snap(points), points, atol=1e-12)
+    assert set(points[:, 3]) == {0.0, 1.0, 2.0, 3.0, 4.0}
+    # Some are near the best point, at all scales.
+    near = np.abs(points[:, 0] - best[0, 0])
+    assert ((near > 0.0) & (near < 1e-2)).any()
+
+
+def test_the_maximum_of_a_mixed_space_is_found() -> None:
+    top = MIXED.from_cube(np.array([[0.123456, 0.345, 0.61, 0.7]]))[0]
+    rng = np.random.default_rng(0)
+    # Starts that are far away and of the wrong category and levels.
+    pool = MIXED.from_cube(rng.random((60, 4)) * np.array([1.0, 1.0, 0.6, 0.3]))
+    ranked = maximize(Bowl(top), MIXED, pool, rng, n_starts=5, max_evaluations=60)
+    np.testing.assert_allclose(ranked[0], top, atol=1e-3)
+    values = Bowl(top)(ranked[: -len(pool)])
+    assert all(a >= b for a, b in pairwise(values))
+
+
+def test_first_new_skips_what_was_seen_and_then_looks_everywhere() -> None:
+    space = Space((Dimension(n_choices=2), Dimension(low=0, high=2, step=1)))
+    rng = np.random.default_rng(0)
+    everything = np.array([[c, (i + 0.5) / 3.0] for c in (0.0, 1.0) for i in range(3)])
+    assert first_new(space, everything, everything[:2], rng).tolist() == everything[2].tolist()
+    left = first_new(space, everything[:4], everything[:5], rng)
+    np.testing.assert_allclose(left, everything[5])
+    assert first_new(space, everything, everything, rng) in everything
+
+
+@pytest.mark.parametrize("n", [300, MAX_OBSERVATIONS + 10])
+def test_many_observations_are_thinned(n: int, monkeypatch) -> None:
+    monkeypatch.setattr("spearmint.gp.search.MAX_OBSERVATIONS", 400)
+    space = Space((Dimension(), Dimension()))
+    points = np.random.default_rng(0).random((n, 2))
+    y = np.sum((points - 0.4) ** 2, axis=1)
+    none = np.empty((0, 2))
+    settings = Settings(mcmc_iters=2, burnin=1)
+    found = next_point(space, points, y, none, settings, np.random.default_rng(1))
+    assert found.shape == (2,)
+    assert ((found >= 0.0) & (found <= 1.0)).all()
