@@ -3,7 +3,7 @@
 language: PYTHON
 name:     "digits"
 
-variable { name: "lr"         type: FLOAT  min: 0.0005   max: 0.1   log: true }
+variable { name: "lr"         type: FLOAT  min: 0.001    max: 0.5   log: true }
 variable { name: "l2"         type: FLOAT  min: 0.000001 max: 0.01  log: true }
 variable { name: "momentum"   type: FLOAT  min: 0        max: 0.95 }
 variable { name: "units"      type: INT    min: 16       max: 256   log: true }

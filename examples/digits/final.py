@@ -17,7 +17,7 @@ def main():
     if best is None:
         raise SystemExit("No trial is complete; first: spearmint examples/digits/config.pb")
     train, valid, test = images()
-    result = nn.train(network(best.params), nn.concat(train, valid))
+    result = nn.train(network(best.params, seed=1), nn.concat(train, valid))
     metrics = nn.evaluate(result.model, test)
     print(
         f"Trial {best.id} has the lowest validation loss, {best.value:.4f}. Its network, retrained "
