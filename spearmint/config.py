@@ -11,8 +11,8 @@ from google.protobuf import text_format
 
 from spearmint import experiment_pb2 as pb
 from spearmint.config_source import FieldPath, locate_fields
-from spearmint.errors import ConfigError, InputError
-from spearmint.languages import environment_name
+from spearmint.errors import ConfigError, InputError, did_you_mean
+from spearmint.languages import environment_name, wrappers
 from spearmint.model import Experiment, Kind, Language, Params, Value, Variable
 
 DEFAULT_NAME = "config.pb"
@@ -64,7 +64,9 @@ class _Reader:
                 "Direction": pb.Direction,
                 "Experiment.ParameterSpec.Type": pb.Experiment.ParameterSpec.Type,
             }[value.group(1)]
-            fix = f"Expected one of {', '.join(enum.keys())}."
+            word = what.rpartition(" ")[2].rstrip(".")
+            what = f"unknown value {word}; expected one of {', '.join(enum.keys())}"
+            fix = did_you_mean(word, enum.keys())
         return ConfigError(self.path, what, fix, line=line, column=column)
 
     def _error(self, what: str, fix: str, *at: str | int) -> ConfigError:
@@ -211,6 +213,21 @@ class _Reader:
                 raise self._error(what, f"Expected {describe(variable)}.", *at)
             point[param.name] = tuple(_typed(variable, value) for value in values)
         return point
+
+
+def require_wrapper(experiment: Experiment) -> None:
+    """See that the user's code is there, before any trial is started.
+
+    Raises:
+        InputError: It is not.
+    """
+    files = wrappers(experiment.language, experiment.directory, experiment.name)
+    if not any(path.is_file() for path in files):
+        others = [path.stem for path in experiment.directory.glob(f"*{files[-1].suffix}")]
+        raise InputError(
+            f"there is no {' or '.join(str(path) for path in files)}, which config.pb names",
+            did_you_mean(experiment.name, others) or "Write it, or mend the name in config.pb.",
+        )
 
 
 def fits(variable: Variable, value: Value) -> bool:

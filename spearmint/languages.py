@@ -145,7 +145,7 @@ def environment_name(name: str) -> str:
 
 
 def _command(directory: Path, name: str) -> list[str]:
-    for path in (directory / name, directory / f"{name}.sh"):
+    for path in wrappers("SHELL", directory, name):
         if path.is_file():
             return [str(path)] if os.access(path, os.X_OK) else ["/bin/sh", str(path)]
     raise BadResult(f"there is no {directory / name} or {name}.sh")
@@ -165,6 +165,12 @@ def _read_value(path: Path) -> float:
     if math.isnan(value):
         raise BadResult("wrote NaN to $SPEARMINT_RESULT")
     return value
+
+
+def wrappers(language: str, directory: Path, name: str) -> list[Path]:
+    """Return the files that may hold the user's code; one must be there."""
+    ends = {"PYTHON": (".py",), "SHELL": ("", ".sh")}[language]
+    return [directory / f"{name}{end}" for end in ends]
 
 
 LANGUAGES: dict[str, Callable[[Spec, TrialFolder], float]] = {

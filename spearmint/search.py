@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -59,11 +60,15 @@ class Search:
         config: str | Path,
         *,
         method: str = "GPEIOptChooser",
-        method_args: str = "",
+        method_args: str | Mapping[str, object] = "",
         seed: int = 1,
         storage: str | None = None,
     ) -> None:
-        chooser = make_chooser(method, parse_method_args(method_args), seed=seed)
+        if isinstance(method_args, str):
+            args = parse_method_args(method_args)
+        else:
+            args = {name: str(value) for name, value in method_args.items()}
+        chooser = make_chooser(method, args, seed=seed)
         with ExitStack() as stack:
             session = stack.enter_context(run_session(Path(config), storage))
             self._stack = stack.pop_all()
@@ -84,7 +89,7 @@ class Search:
             reason: Why it broke, in one line.
 
         Raises:
-            InputError: There is no such trial, or it was told already.
+            InputError: There is no such trial, it was told already, or ``value`` is no number.
         """
         trial_id = trial if isinstance(trial, int) else trial.id
         known = {running.id: running for running in self._study.running()}
@@ -93,13 +98,11 @@ class Search:
                 f"trial {trial_id} is not pending; pending are: {sorted(known) or 'none'}",
                 "Tell each trial that ask() returned once.",
             )
-        try:
-            result = Result(value=to_number(value))
-        except BadResult:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
             why = reason or f"told {value!r}"
             self._study.break_(known[trial_id], Result(value=None, reason=why), tail="")
         else:
-            self._study.complete(known[trial_id], result)
+            self._study.complete(known[trial_id], Result(value=_checked(value)))
         self._record()
 
     @property
@@ -145,3 +148,12 @@ class Search:
             complete=states.count(TrialState.COMPLETE),
             broken=states.count(TrialState.BROKEN),
         )
+
+
+def _checked(value: object) -> float:
+    try:
+        return to_number(value)
+    except BadResult:
+        raise InputError(
+            f"told {value!r}, expected one number", "Tell None for a trial that broke."
+        ) from None

@@ -56,7 +56,7 @@ def read_csv(
         body.seek(start)
         y = np.empty(0) if goal is None else _labels(_load(body, [goal], str)[:, 0])
     except ValueError as error:
-        raise _locate(text, len(names), usecols, path, error) from error
+        raise _locate(text, len(names), usecols, goal, path, error) from error
     return Table(x=x, y=y, columns=tuple(names[i] for i in usecols))
 
 
@@ -188,8 +188,14 @@ def _load(body: io.StringIO, usecols: Sequence[int], dtype: type) -> Array:
 
 
 def _labels(cells: Array) -> Array:
-    """Return text labels as whole numbers, else as real numbers, else as text."""
+    """Return text labels as whole numbers, else as real numbers, else as text.
+
+    Raises:
+        ValueError: One is empty.
+    """
     stripped = np.char.strip(cells)
+    if not np.all(np.char.str_len(stripped)):
+        raise ValueError("empty label")
     for kind in (np.int64, np.float64):
         try:
             return stripped.astype(kind)
@@ -199,7 +205,12 @@ def _labels(cells: Array) -> Array:
 
 
 def _locate(
-    text: str, width: int, usecols: Sequence[int], path: Path, error: ValueError
+    text: str,
+    width: int,
+    usecols: Sequence[int],
+    goal: int | None,
+    path: Path,
+    error: ValueError,
 ) -> DataError:
     """Return an error with the line and the cell that a fast reader tripped over."""
     for number, (line, row) in enumerate(_rows(text)):
@@ -213,6 +224,11 @@ def _locate(
             return DataError(
                 f"{path}, line {line}: '{row[bad[0]]}' in column {bad[0] + 1} is not a number",
                 "Features must be numbers; name the label column with --target.",
+            )
+        if goal is not None and not row[goal].strip():
+            return DataError(
+                f"{path}, line {line}: the label in column {goal + 1} is empty",
+                "Drop or fill this row before training.",
             )
     return DataError(f"{path}: not a readable CSV: {error}")
 

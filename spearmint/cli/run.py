@@ -13,6 +13,7 @@ from rich.console import Console
 
 from spearmint.choosers import make_chooser, parse_method_args
 from spearmint.cli.options import storage_option
+from spearmint.config import load_experiment, require_wrapper
 from spearmint.drivers import Driver, make_driver
 from spearmint.duration import Duration
 from spearmint.errors import SearchStopped
@@ -130,6 +131,7 @@ def run(config: Path | None, run_job: Path | None, **options: object) -> None:
     if config is None:
         raise click.UsageError("Missing argument 'CONFIG': a config.pb or its directory.")
     chosen = Options(**options)  # type: ignore[arg-type]
+    require_wrapper(load_experiment(config))
     args = parse_method_args(chosen.method_args)
     chooser = make_chooser(chosen.method, args, seed=chosen.grid_seed)
     driver = make_driver(chosen.driver, max_concurrent=chosen.max_concurrent)

@@ -39,7 +39,8 @@ def plot(digest: Digest, order: Sequence[Element]) -> Plot:
     chosen = set(order[:_MOST_AXES])
     elements = [element for element in digest.elements() if element in chosen]
     lines = chosen_lines(digest.finite)
-    caption = "Each line is a trial, from its variables to its value; the ten best are thick."
+    caption = "Each line is a trial, from its variables to its value; the ten best are thick. "
+    caption += "Choices are spread around their tick."
     if len(elements) < len(order):
         caption += f" The {len(elements)} most important of {len(order)} axes."
     if len(lines) < len(digest.finite):

@@ -256,3 +256,10 @@ def test_a_missing_extra_is_named(
     file.write_text("x")
     with pytest.raises(MissingExtra, match=r"pip install 'starmint\[data\]'"):
         nn.load_data(source if source == "digits" else file)
+
+
+def test_an_empty_label_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("a,b,label\n1,2,x\n3,4,\n5,6,y\n")
+    with pytest.raises(DataError, match=r"labels\.csv, line 3: the label in column 3 is empty"):
+        nn.load_data(str(path))

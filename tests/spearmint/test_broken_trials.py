@@ -101,9 +101,12 @@ def test_a_lost_job_runs_again_and_then_breaks(make_experiment: MakeExperiment) 
 def test_a_missing_wrapper_is_named(make_experiment: MakeExperiment) -> None:
     experiment = make_experiment()
     (experiment.root / "trial.py").unlink()
-    done = experiment.run("--max-broken=1")
-    assert done.returncode == 1
+    (experiment.root / "trail.py").write_text("")
+    done = experiment.run()
+    assert done.returncode == 2
     assert f"there is no {experiment.root / 'trial.py'}" in done.stderr
+    assert "Did you mean 'trail'?" in done.stderr
+    assert not (experiment.root / "spearmint.db").exists()
 
 
 def test_what_a_dead_trial_leaves_behind_is_ended(make_experiment: MakeExperiment) -> None:

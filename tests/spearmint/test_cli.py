@@ -113,6 +113,7 @@ def test_a_directory_holds_one_experiment(searched: ExperimentDir) -> None:
     other = searched.root / "other.pb"
     other.write_text(searched.config.read_text().replace('"trial"', '"other"'))
     searched.config = other
+    shutil.copy(searched.root / "trial.py", searched.root / "other.py")
     done = searched.run()
     assert done.returncode == 2
     assert "holds the search of experiment 'trial', not 'other'" in done.stderr
