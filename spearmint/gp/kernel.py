@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from spearmint.gp.arrays import Array
 
-SQRT5 = float(np.sqrt(5.0))
 # Largest array of differences held at once, in numbers: 32 MiB.
 _CHUNK = 1 << 22
 
