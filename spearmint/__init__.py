@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spearmint._version import __version__
-from spearmint.reporting import report
+from spearmint.reporting import region, report
 
 if TYPE_CHECKING:
     from spearmint.search import Search
 
-__all__ = ["Search", "__version__", "report"]
+__all__ = ["Search", "__version__", "region", "report"]
 
 
 def __getattr__(name: str) -> object:

@@ -14,6 +14,7 @@ from spearmint.config_source import FieldPath, locate_fields
 from spearmint.errors import ConfigError, InputError, did_you_mean
 from spearmint.languages import environment_name, wrappers
 from spearmint.model import Experiment, Kind, Language, Params, Value, Variable
+from spearmint.regions import region_problem
 
 DEFAULT_NAME = "config.pb"
 _LARGEST_INT = 2**53  # a double in config.pb holds every integer up to here
@@ -102,6 +103,10 @@ class _Reader:
             ),
             max_retries=message.max_retries if message.HasField("max_retries") else 1,
             trial_timeout_s=timeout,
+            regions=self._regions(),
+            pruner=message.pruner,
+            pruner_args=message.pruner_args,
+            warm_start=message.warm_start,
         )
 
     def _require(self, present: bool, field: str, example: str) -> None:
@@ -129,6 +134,13 @@ class _Reader:
                 0,
             )
         return name.removesuffix(".py") if self._language() is Language.PYTHON else name
+
+    def _regions(self) -> tuple[str, ...]:
+        regions = tuple(self.message.region)
+        if problem := region_problem(regions):
+            place, what = problem
+            raise self._error(what, 'Expected a line each: region: "us"', "region", place)
+        return regions
 
     def _unique(self, variables: Iterable[Variable]) -> None:
         seen: dict[str, int] = {}

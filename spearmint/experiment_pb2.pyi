@@ -40,7 +40,7 @@ class Parameter(_message.Message):
     def __init__(self, name: _Optional[str] = ..., int_val: _Optional[_Iterable[int]] = ..., str_val: _Optional[_Iterable[str]] = ..., dbl_val: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Experiment(_message.Message):
-    __slots__ = ("language", "name", "variable", "direction", "seed_point", "max_retries", "trial_timeout")
+    __slots__ = ("language", "name", "variable", "direction", "seed_point", "max_retries", "trial_timeout", "region", "pruner", "pruner_args", "warm_start")
     class ParameterSpec(_message.Message):
         __slots__ = ("name", "size", "type", "options", "min", "max", "log")
         class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -78,6 +78,10 @@ class Experiment(_message.Message):
     SEED_POINT_FIELD_NUMBER: _ClassVar[int]
     MAX_RETRIES_FIELD_NUMBER: _ClassVar[int]
     TRIAL_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_NUMBER: _ClassVar[int]
+    PRUNER_FIELD_NUMBER: _ClassVar[int]
+    PRUNER_ARGS_FIELD_NUMBER: _ClassVar[int]
+    WARM_START_FIELD_NUMBER: _ClassVar[int]
     language: Language
     name: str
     variable: _containers.RepeatedCompositeFieldContainer[Experiment.ParameterSpec]
@@ -85,4 +89,8 @@ class Experiment(_message.Message):
     seed_point: _containers.RepeatedCompositeFieldContainer[Experiment.SeedPoint]
     max_retries: int
     trial_timeout: float
-    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., max_retries: _Optional[int] = ..., trial_timeout: _Optional[float] = ...) -> None: ...
+    region: _containers.RepeatedScalarFieldContainer[str]
+    pruner: str
+    pruner_args: str
+    warm_start: int
+    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., max_retries: _Optional[int] = ..., trial_timeout: _Optional[float] = ..., region: _Optional[_Iterable[str]] = ..., pruner: _Optional[str] = ..., pruner_args: _Optional[str] = ..., warm_start: _Optional[int] = ...) -> None: ...

@@ -12,9 +12,24 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Paths of one search; ``root`` is the directory of config.pb."""
+    """Paths of one search; ``root`` is the directory of config.pb.
+
+    The searches of several regions share database, lock and report; each has its trials and its
+    records in ``regions/REGION``.
+    """
 
     root: Path
+    region: str = ""
+
+    @property
+    def base(self) -> Path:
+        """Where this region's trials and records lie."""
+        return self.regions / self.region if self.region else self.root
+
+    @property
+    def regions(self) -> Path:
+        """Holds a folder a region, where there are regions."""
+        return self.root / "regions"
 
     @property
     def database(self) -> Path:
@@ -34,22 +49,22 @@ class Layout:
     @property
     def jobs(self) -> Path:
         """Holds one folder a trial."""
-        return self.root / "jobs"
+        return self.base / "jobs"
 
     @property
     def outputs(self) -> Path:
         """Holds the standard output and error of each trial."""
-        return self.root / "output"
+        return self.base / "output"
 
     @property
     def trace(self) -> Path:
         """Progress of the search, a line a change."""
-        return self.root / "trace.csv"
+        return self.base / "trace.csv"
 
     @property
     def best(self) -> Path:
         """The best trial, in the original's format."""
-        return self.root / "best_job_and_result.txt"
+        return self.base / "best_job_and_result.txt"
 
     @property
     def report(self) -> Path:

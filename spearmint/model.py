@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,11 @@ class Experiment:
         path: The config file; everything of the search lives in its directory.
         seed_points: Points to evaluate first; each may leave variables out.
         trial_timeout_s: Seconds a trial may run; None for no limit.
+        regions: Regions of the config, each with a search of its own; mostly none.
+        region: Which of them this is; empty for the whole, or where there are none.
+        pruner: Name of what ends trials early by their reports; empty for nothing.
+        pruner_args: Its arguments, ``k=v,k=v``.
+        warm_start: Points of finished regions that a region tries first.
     """
 
     path: Path
@@ -76,11 +81,27 @@ class Experiment:
     seed_points: tuple[Params, ...] = ()
     max_retries: int = 1
     trial_timeout_s: float | None = None
+    regions: tuple[str, ...] = ()
+    region: str = ""
+    pruner: str = ""
+    pruner_args: str = ""
+    warm_start: int = 0
 
     @property
     def directory(self) -> Path:
         """The directory of config.pb."""
         return self.path.parent
+
+    @property
+    def study_name(self) -> str:
+        """Name of its Optuna study: ``NAME``, or ``NAME@REGION``."""
+        return f"{self.name}@{self.region}" if self.region else self.name
+
+    def searches(self) -> tuple[Experiment, ...]:
+        """Return one experiment a region; only itself where there are none."""
+        if not self.regions:
+            return (self,)
+        return tuple(replace(self, region=region) for region in self.regions)
 
 
 class TrialState(StrEnum):
@@ -88,6 +109,7 @@ class TrialState(StrEnum):
 
     RUNNING = "running"
     COMPLETE = "complete"
+    PRUNED = "pruned"
     BROKEN = "broken"
 
 
@@ -102,11 +124,14 @@ class Trial:
         tail: Last lines of a broken trial's output.
         seconds: Duration of its last job; None while it runs.
         lost: How many of its jobs vanished without a result.
+        reports: Values reported on the way, by step.
+        region: Region of its search; empty where there are none.
     """
 
     id: int
     state: TrialState
     params: Params
+    region: str = ""
     value: float | None = None
     reason: str = ""
     tail: str = ""
@@ -114,9 +139,16 @@ class Trial:
     lost: int = 0
     reports: Mapping[int, float] = field(default_factory=dict)
 
+    @property
+    def label(self) -> str:
+        """For people: ``trial 7``, or ``us trial 7``."""
+        return f"{self.region} trial {self.id}" if self.region else f"trial {self.id}"
+
     def to_json(self) -> dict[str, Any]:
-        """Return the trial as data for ``--json``."""
+        """Return the trial as data for ``--json``; with its region where there are regions."""
+        region = {"region": self.region} if self.region else {}
         return {
+            **region,
             "id": self.id,
             "state": str(self.state),
             "value": json_number(self.value),

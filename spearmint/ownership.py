@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import uuid
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -29,6 +30,7 @@ class Ownership:
         storage: URL without its secrets; None for the SQLite file in the directory.
         secret: Whether secrets were left out of ``storage``.
         driver: Who runs its trials.
+        regions: Regions that were ever searched here.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Ownership:
     storage: str | None = None
     secret: bool = False
     driver: str = "local"
+    regions: tuple[str, ...] = ()
 
     def mark(self) -> dict[str, str]:
         """Return what a study in a shared storage carries."""
@@ -48,7 +51,9 @@ def read_ownership(layout: Layout) -> Ownership | None:
     """Return what is known of the directory; None before its first search."""
     known = read_json(layout.experiment)
     try:
-        return Ownership(**known) if known is not None else None
+        if known is None:
+            return None
+        return Ownership(**{**known, "regions": tuple(known.get("regions", ()))})
     except TypeError:
         return None
 
@@ -78,16 +83,19 @@ def storage_url(layout: Layout, given: str | None) -> str:
     return _absolute(given)
 
 
-def take_ownership(layout: Layout, study: Study, *, driver: str) -> None:
-    """Make the directory the owner of ``study``, or see that it is.
+def take_ownership(layout: Layout, studies: Sequence[Study], *, driver: str) -> None:
+    """Make the directory the owner of ``studies``, one a region, or see that it is.
 
     Raises:
-        InputError: The directory holds another experiment, or the study another directory.
+        InputError: The directory holds another experiment, or a study another directory.
     """
-    name, here = study.experiment.name, str(layout.root)
-    is_default = study.url == sqlite_url(layout.database)
-    storage, secret = (None, False) if is_default else _without_secrets(study.url)
+    first = studies[0]
+    name, here = first.experiment.name, str(layout.root)
+    is_default = first.url == sqlite_url(layout.database)
+    storage, secret = (None, False) if is_default else _without_secrets(first.url)
     known = read_ownership(layout)
+    regions = [study.experiment.region for study in studies if study.experiment.region]
+    before = known.regions if known else ()
     mine = Ownership(
         name=name,
         token=known.token if known else uuid.uuid4().hex,
@@ -96,16 +104,34 @@ def take_ownership(layout: Layout, study: Study, *, driver: str) -> None:
         storage=storage,
         secret=secret,
         driver=driver,
+        regions=tuple(dict.fromkeys((*before, *regions))),
     )
+    if known is not None and bool(before) != bool(regions):
+        raise InputError(
+            f"the search in {here} was begun {'with' if before else 'without'} regions",
+            f"Go on so, or start anew: spearmint cleanup {here}",
+        )
     if known is not None and known.name != name:
         raise InputError(
             f"{here} holds the search of experiment {known.name!r}, not {name!r}",
             "Give each experiment a directory of its own, "
             f"or delete the old search: spearmint cleanup {here}",
         )
-    owner = None if is_default else study.owner
-    if owner is not None and known is None and _is_same_place(owner, mine):
-        mine = replace(mine, token=owner["token"])  # somebody deleted .spearmint
+    owners = [None if is_default else study.owner for study in studies]
+    for owner in owners:
+        if owner is not None and known is None and _is_same_place(owner, mine):
+            mine = replace(mine, token=owner["token"])  # somebody deleted .spearmint
+        _check_owner(owner, mine)
+    if mine != known:
+        write_json(layout.experiment, asdict(mine), durable=True)
+    for study, owner in zip(studies, owners, strict=True):
+        if not is_default and owner != mine.mark():
+            study.set_owner(mine.mark())
+
+
+def _check_owner(owner: dict[str, str] | None, mine: Ownership) -> None:
+    """Raise InputError when a study belongs to another directory."""
+    name, here = mine.name, mine.root
     if owner is not None and owner["token"] != mine.token:
         raise InputError(
             f"experiment {name!r} in this storage is run from {owner['root']} on {owner['host']}",
@@ -116,10 +142,6 @@ def take_ownership(layout: Layout, study: Study, *, driver: str) -> None:
             f"{here} is a copy of {owner['root']}, which runs {name!r} in the same storage",
             "Run it there, or give this one another name in config.pb and remove its .spearmint.",
         )
-    if mine != known:
-        write_json(layout.experiment, asdict(mine), durable=True)
-    if not is_default and owner != mine.mark():
-        study.set_owner(mine.mark())
 
 
 def _is_same_place(owner: dict[str, str], mine: Ownership) -> bool:

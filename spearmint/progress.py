@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 
 from rich.console import Console
@@ -9,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from spearmint.loop import Progress
 from spearmint.model import Trial, TrialState, format_params, format_value
+from spearmint.study_loop import Progress
 
 _UNLIMITED = 10_000
 
@@ -19,12 +20,37 @@ def trial_line(trial: Trial, progress: Progress) -> str:
     """Return one line on a trial that ended."""
     seconds = f" {trial.seconds:.1f} s" if trial.seconds is not None else ""
     params = format_params(trial.params)
+    if trial.state is TrialState.PRUNED:
+        return f"{trial.label}: pruned{_last_report(trial)}{seconds}  {params}"
     if trial.state is not TrialState.COMPLETE or trial.value is None:
-        return f"trial {trial.id}: broken: {trial.reason}{seconds}  {params}"
+        return f"{trial.label}: broken: {trial.reason}{seconds}  {params}"
     best = progress.best
     is_best = best is not None and best.id == trial.id
     mark = "  <- best" if is_best else ""
-    return f"trial {trial.id}: {format_value(trial.value)}{seconds}  {params}{mark}"
+    return f"{trial.label}: {format_value(trial.value)}{seconds}  {params}{mark}"
+
+
+def _last_report(trial: Trial) -> str:
+    if not trial.reports:
+        return ""
+    step = max(trial.reports)
+    return f" at step {step} with {format_value(float(trial.reports[step]))}"
+
+
+def bar_text(figures: Mapping[str, Progress]) -> str:
+    """Return what stands beside the bar, from the figures of each region."""
+    running = sum(progress.running for progress in figures.values())
+    words = [f"{running} running"]
+    for state in ("pruned", "broken"):
+        count = sum(getattr(progress, state) for progress in figures.values())
+        words += [f"{count} {state}"] if count else []
+    if len(figures) > 1:
+        words.insert(0, f"{len(figures)} regions")
+    else:
+        best = next(iter(figures.values())).best
+        if best is not None and best.value is not None:
+            words.insert(0, f"best {format_value(best.value)} (trial {best.id})")
+    return ", ".join(words)
 
 
 class PlainWatcher:
@@ -70,6 +96,7 @@ class LiveWatcher(PlainWatcher):
             transient=True,
         )
         self._task: TaskID = self._bar.add_task("searching", total=total)
+        self._figures: dict[str, Progress] = {}
 
     def submitted(self, trial: Trial, progress: Progress) -> None:
         """Move the bar."""
@@ -81,15 +108,9 @@ class LiveWatcher(PlainWatcher):
         self._update(progress)
 
     def _update(self, progress: Progress) -> None:
-        best = progress.best
-        value = (
-            f"best {format_value(best.value)} (trial {best.id}), "
-            if best is not None and best.value is not None
-            else ""
-        )
-        broken = f", {progress.broken} broken" if progress.broken else ""
-        text = f"{value}{progress.running} running{broken}"
-        self._bar.update(self._task, completed=progress.complete, description=text)
+        self._figures[progress.region] = progress
+        finished = sum(each.complete + each.pruned for each in self._figures.values())
+        self._bar.update(self._task, completed=finished, description=bar_text(self._figures))
 
     def __enter__(self) -> LiveWatcher:
         self._bar.start()

@@ -11,6 +11,9 @@ TRIAL_DIR = "SPEARMINT_TRIAL_DIR"
 REPORTS_FILE = "SPEARMINT_REPORTS"
 """Environment variable: the file of lines ``step,value``."""
 
+REGION = "SPEARMINT_REGION"
+"""Environment variable: the region of the trial; empty where there are none."""
+
 _LAST_STEP = 2**31 - 1
 
 
@@ -29,6 +32,11 @@ def report(step: int, value: float) -> None:
             file.write(line)
     except OSError:
         return
+
+
+def region() -> str:
+    """Return the region of the running trial; empty outside of one, or without regions."""
+    return os.environ.get(REGION, "")
 
 
 def read_reports(path: Path) -> dict[int, float]:

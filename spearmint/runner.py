@@ -19,7 +19,7 @@ from types import TracebackType
 
 from spearmint.languages import LANGUAGES, BadResult, Spec
 from spearmint.layout import TrialFolder, read_json, write_json
-from spearmint.reporting import REPORTS_FILE, TRIAL_DIR
+from spearmint.reporting import REGION, REPORTS_FILE, TRIAL_DIR
 
 LOCK_FD = "SPEARMINT_LOCK_FD"
 """Environment variable: number of the inherited descriptor that holds the trial's lock."""
@@ -80,6 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder.files.mkdir(exist_ok=True)
     os.environ[TRIAL_DIR] = str(folder.files)
     os.environ[REPORTS_FILE] = str(folder.reports)
+    os.environ[REGION] = spec.get("region", "")
     started = time.time()
     result = _evaluate(spec, folder)
     if os.getpid() != pid:

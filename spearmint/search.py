@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from spearmint.choosers import make_chooser, parse_method_args
+from spearmint.config import load_experiment
 from spearmint.errors import InputError
 from spearmint.languages import BadResult, to_arrays, to_entries, to_number
 from spearmint.model import Result, Trial, TrialState
+from spearmint.ranking import best_trial
 from spearmint.records import Records
-from spearmint.session import run_session
-from spearmint.study import best_trial
+from spearmint.regions import pick_region
+from spearmint.session import Session, run_sessions
 
 _GRID_SIZE = 20000
+
+
+@contextmanager
+def _held(config: Path, storage: str | None, region: str | None) -> Iterator[Session]:
+    """Hold one region of an experiment, or the whole of one without regions."""
+    experiment = load_experiment(config)
+    if region is None and experiment.regions:
+        raise InputError(
+            f"{experiment.path} has regions", f"Name one of: {', '.join(experiment.regions)}."
+        )
+    if region is not None:
+        chosen = pick_region(experiment.regions, region)
+        experiment = dataclasses.replace(experiment, regions=(chosen,))
+    with run_sessions(experiment, storage) as sessions:
+        yield sessions[0]
 
 
 class Proposal:
@@ -63,6 +81,7 @@ class Search:
         method_args: str | Mapping[str, object] = "",
         seed: int = 1,
         storage: str | None = None,
+        region: str | None = None,
     ) -> None:
         if isinstance(method_args, str):
             args = parse_method_args(method_args)
@@ -70,7 +89,7 @@ class Search:
             args = {name: str(value) for name, value in method_args.items()}
         chooser = make_chooser(method, args, seed=seed)
         with ExitStack() as stack:
-            session = stack.enter_context(run_session(Path(config), storage))
+            session = stack.enter_context(_held(Path(config), storage, region))
             self._stack = stack.pop_all()
         self._experiment = session.experiment
         self._study = session.study

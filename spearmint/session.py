@@ -1,7 +1,8 @@
-"""An experiment opened for reading or running: config, directory and study together."""
+"""An experiment opened for reading or running: config, directory and studies together."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,14 +13,16 @@ from spearmint.errors import InputError
 from spearmint.layout import Layout
 from spearmint.lock import ExperimentLock
 from spearmint.model import Experiment
-from spearmint.ownership import storage_url, take_ownership
+from spearmint.ownership import read_ownership, storage_url, take_ownership
+from spearmint.regions import pick_region
 from spearmint.sqlite import file_of
-from spearmint.study import Study, has_study, open_study
+from spearmint.studies import open_studies, study_names
+from spearmint.study import Study
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What every command works on."""
+    """One search: of an experiment, or of one region of it."""
 
     experiment: Experiment
     layout: Layout
@@ -27,37 +30,57 @@ class Session:
 
 
 @contextmanager
-def run_session(config: Path, storage: str | None, *, driver: str = "local") -> Iterator[Session]:
-    """Hold the experiment alone, to run it; its study is created when there is none.
+def run_sessions(
+    experiment: Experiment, storage: str | None, *, driver: str = "local"
+) -> Iterator[list[Session]]:
+    """Hold the experiment alone, to run it: one session a region.
+
+    A study is created where there is none.
 
     Raises:
         AlreadyRunning: Another controller holds it.
         InputError, StorageError: See there.
     """
-    experiment = load_experiment(config)
     layout = Layout(experiment.directory)
     url = storage_url(layout, storage)
     with ExperimentLock(layout):
-        study = open_study(experiment, url)
-        take_ownership(layout, study, driver=driver)
-        study.abandon_unproposed()
-        study.enqueue_seed_points()
-        yield Session(experiment, layout, study)
+        studies = open_studies(experiment.searches(), url)
+        take_ownership(layout, studies, driver=driver)
+        for study in studies:
+            study.abandon_unproposed()
+            study.enqueue_seed_points()
+        yield [_session(layout, study) for study in studies]
 
 
-def read_session(config: Path, storage: str | None) -> Session:
+def read_sessions(config: Path, storage: str | None, region: str | None = None) -> list[Session]:
     """Open an experiment to look at it; a controller may run meanwhile.
 
+    Args:
+        region: Only this one; default: all that were ever searched.
+
     Raises:
-        InputError: It was never run.
+        InputError: It was never run, or has no such region.
     """
     experiment = load_experiment(config)
     layout = Layout(experiment.directory)
+    known = read_ownership(layout)
+    if known is not None:
+        experiment = dataclasses.replace(experiment, regions=known.regions)
+    if region is not None:
+        region = pick_region(experiment.regions, region)
+        experiment = dataclasses.replace(experiment, regions=(region,))
     url = storage_url(layout, storage)
     file = file_of(url)
-    if (file is not None and not file.exists()) or not has_study(experiment.name, url):
+    names = study_names(url) if file is None or file.exists() else set()
+    begun = [search for search in experiment.searches() if search.study_name in names]
+    if not begun:
         raise InputError(
             f"no search of {experiment.name!r} in {layout.root} yet",
             f"Start it: spearmint {experiment.path}",
         )
-    return Session(experiment, layout, open_study(experiment, url))
+    return [_session(layout, study) for study in open_studies(begun, url)]
+
+
+def _session(layout: Layout, study: Study) -> Session:
+    region = study.experiment.region
+    return Session(study.experiment, dataclasses.replace(layout, region=region), study)

@@ -1,72 +1,36 @@
-"""The door to Optuna: one study per experiment holds every trial and its state."""
+"""The door to Optuna: one study per experiment and region holds every trial and its state."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-import logging
 import math
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import ParamSpec, TypeVar
 
 import optuna
+from optuna.pruners import BasePruner, NopPruner
 from optuna.samplers import BaseSampler
-from optuna.storages import BaseStorage, RDBStorage, get_storage
-from optuna.study import StudyDirection
+from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from spearmint.choosers.history import ABANDONED
-from spearmint.config import describe
-from spearmint.errors import InputError, StorageError, StudyMismatch
+from spearmint.errors import InputError
 from spearmint.model import Experiment, Result, Trial, TrialState
 from spearmint.space import distributions, to_flat, to_params
-from spearmint.sqlite import TrialConnection
+from spearmint.storage import door
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_VARIABLES = "spearmint:variables"
-_OWNER = "spearmint:owner"
-_TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
+OWNER = "spearmint:owner"
+TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
 _REASON, _TAIL, _SECONDS, _LOST = "reason", "tail", "seconds", "lost"
 _MOST_REPORTS = 200  # stored for a trial; a longer curve is thinned evenly
-_LOCK_WAIT_S = 60
-_SIGNS_OF_A_FULL_DISK = ("disk is full", "disk I/O error", "No space left", "unable to open")
-
-
-def _door(function: Callable[P, R]) -> Callable[P, R]:
-    """Make every failure of the database a StorageError."""
-
-    @functools.wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _translated():
-            return function(*args, **kwargs)
-
-    return guarded
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (SQLAlchemyError, optuna.exceptions.OptunaError) as error:
-        cause = error.__cause__ or error.__context__ or error
-        text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
-        fix = "Finished trials are safe; mend this and run the same command to go on."
-        if any(sign in text for sign in _SIGNS_OF_A_FULL_DISK):
-            fix = "Free some space, then run the same command: finished trials are safe."
-        raise StorageError(f"the database of trials failed: {text}", fix) from error
+_MOST_LIVE_REPORTS = 1000  # stored of a trial that a pruner watches
 
 
 class Study:
-    """The trials of one experiment, in an Optuna study that any Optuna tool can open."""
+    """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
     def __init__(
         self, experiment: Experiment, url: str, storage: BaseStorage, study: optuna.Study
@@ -76,23 +40,29 @@ class Study:
         self._storage = storage
         self._study = study
         self._distributions = distributions(experiment.variables)
-        self._token = str(study.user_attrs.get(_TOKEN, study.study_name))
+        self._token = str(study.user_attrs.get(TOKEN, study.study_name))
 
-    def use(self, sampler: BaseSampler) -> None:
-        """Let ``sampler`` propose from now on."""
+    def use(self, sampler: BaseSampler, pruner: BasePruner | None = None) -> None:
+        """Let ``sampler`` propose and ``pruner`` end trials early from now on."""
         self._study.sampler = sampler
+        self._study.pruner = pruner or NopPruner()
 
     @property
-    @_door
+    def prunes(self) -> bool:
+        """Whether trials may be ended early."""
+        return not isinstance(self._study.pruner, NopPruner)
+
+    @property
+    @door
     def owner(self) -> dict[str, str] | None:
         """Where the study is run from, as ``set_owner`` stored it."""
-        owner: dict[str, str] | None = self._study.user_attrs.get(_OWNER)
+        owner: dict[str, str] | None = self._study.user_attrs.get(OWNER)
         return owner
 
-    @_door
+    @door
     def set_owner(self, owner: dict[str, str]) -> None:
         """Store where the study is run from."""
-        self._study.set_user_attr(_OWNER, owner)
+        self._study.set_user_attr(OWNER, owner)
 
     def key(self, trial: Trial) -> str:
         """Return a digest that no other trial has: of the study, the number and the parameters.
@@ -102,14 +72,14 @@ class Study:
         content = json.dumps([self._token, trial.id, trial.params], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
-    @_door
+    @door
     def enqueue_seed_points(self) -> None:
         """Queue the seed points of config.pb that were never queued."""
         for point in self.experiment.seed_points:
             flat = to_flat(self.experiment.variables, point)
             self._study.enqueue_trial(flat, skip_if_exists=True)
 
-    @_door
+    @door
     def ask(self) -> Trial:
         """Return a new running trial, proposed by the sampler or a seed point."""
         try:
@@ -120,17 +90,22 @@ class Study:
                 f"{sampler} cannot propose for this config.pb: {error}",
                 "Choose another --method.",
             ) from error
-        params = to_params(self.experiment.variables, asked.params)
-        return Trial(id=asked.number + 1, state=TrialState.RUNNING, params=params)
+        return Trial(
+            id=asked.number + 1,
+            state=TrialState.RUNNING,
+            params=to_params(self.experiment.variables, asked.params),
+            region=self.experiment.region,
+        )
 
-    @_door
+    @door
     def complete(self, trial: Trial, result: Result) -> Trial:
         """Store a finished trial; its ``result`` must have a value."""
         storage_id = self._storage_id(trial)
         if result.seconds is not None:
             self._storage.set_trial_user_attr(storage_id, _SECONDS, result.seconds)
         for step, value in _thinned(sorted(result.reports.items())):
-            self._storage.set_trial_intermediate_value(storage_id, step, value)
+            if trial.reports.get(step) != value:
+                self._storage.set_trial_intermediate_value(storage_id, step, value)
         self._study.tell(trial.id - 1, result.value)
         return replace(
             trial,
@@ -140,7 +115,31 @@ class Study:
             reports=result.reports,
         )
 
-    @_door
+    @door
+    def report(self, trial: Trial, reports: Mapping[int, float]) -> Trial:
+        """Store what a running trial has reported, up to 1000 steps; finite values only."""
+        room = _MOST_LIVE_REPORTS - len(trial.reports)
+        new = {s: v for s, v in sorted(reports.items()) if trial.reports.get(s) != v}
+        storage_id = self._storage_id(trial)
+        stored = [(s, v) for s, v in new.items() if math.isfinite(v)][: max(0, room)]
+        for step, value in stored:
+            self._storage.set_trial_intermediate_value(storage_id, step, value)
+        return replace(trial, reports={**trial.reports, **dict(stored)})
+
+    @door
+    def should_prune(self, trial: Trial) -> bool:
+        """Tell whether the pruner would end ``trial`` after what was reported of it."""
+        frozen = self._storage.get_trial(self._storage_id(trial))
+        return self._study.pruner.prune(self._study, frozen)
+
+    @door
+    def prune(self, trial: Trial, seconds: float) -> Trial:
+        """Store a trial that was ended early."""
+        self._storage.set_trial_user_attr(self._storage_id(trial), _SECONDS, seconds)
+        self._study.tell(trial.id - 1, state=OptunaState.PRUNED)
+        return replace(trial, state=TrialState.PRUNED, seconds=seconds)
+
+    @door
     def break_(self, trial: Trial, result: Result, tail: str) -> Trial:
         """Store a trial that has no value, with the reason and the end of its output."""
         storage_id = self._storage_id(trial)
@@ -156,13 +155,13 @@ class Study:
             seconds=result.seconds,
         )
 
-    @_door
+    @door
     def add_loss(self, trial: Trial) -> Trial:
         """Count one more job of ``trial`` that vanished without a result."""
         self._storage.set_trial_user_attr(self._storage_id(trial), _LOST, trial.lost + 1)
         return replace(trial, lost=trial.lost + 1)
 
-    @_door
+    @door
     def abandon_unproposed(self) -> None:
         """End trials whose proposal a killed controller never finished; queue their seed again."""
         for frozen in self._frozen(OptunaState.RUNNING):
@@ -173,12 +172,12 @@ class Study:
                 self._storage.set_trial_user_attr(frozen._trial_id, ABANDONED, True)
                 self._study.tell(frozen.number, state=OptunaState.FAIL)
 
-    @_door
+    @door
     def trials(self) -> list[Trial]:
         """Return all trials by id."""
         return [self._trial(frozen) for frozen in self._frozen() if self._is_whole(frozen)]
 
-    @_door
+    @door
     def span(self) -> tuple[datetime | None, datetime | None]:
         """Return when the first trial started and the last one ended, in local time."""
         frozen = self._frozen()
@@ -186,7 +185,7 @@ class Study:
         ends = [trial.datetime_complete for trial in frozen if trial.datetime_complete]
         return min(starts, default=None), max(ends, default=None)
 
-    @_door
+    @door
     def running(self) -> list[Trial]:
         """Return the trials without an end, by id."""
         frozen = self._frozen(OptunaState.RUNNING)
@@ -209,11 +208,13 @@ class Study:
         state = {
             OptunaState.COMPLETE: TrialState.COMPLETE,
             OptunaState.FAIL: TrialState.BROKEN,
+            OptunaState.PRUNED: TrialState.PRUNED,
         }.get(frozen.state, TrialState.RUNNING)
         return Trial(
             id=frozen.number + 1,
             state=state,
             params=to_params(self.experiment.variables, frozen.params),
+            region=self.experiment.region,
             value=frozen.value if state is TrialState.COMPLETE else None,
             reason=attrs.get(_REASON, ""),
             tail=attrs.get(_TAIL, ""),
@@ -223,116 +224,7 @@ class Study:
         )
 
 
-def open_study(experiment: Experiment, url: str) -> Study:
-    """Open the study of ``experiment`` at ``url``, or create it.
-
-    Raises:
-        StudyMismatch: It exists with other variables or another direction.
-        StorageError: The database cannot be used.
-    """
-    direction = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
-    with _translated():
-        storage = _storage(url)
-        study = optuna.create_study(
-            storage=storage,
-            study_name=experiment.name,
-            direction=direction,
-            load_if_exists=True,
-        )
-        declared = _declaration(experiment)
-        known = study.user_attrs.get(_VARIABLES)
-        if _TOKEN not in study.user_attrs:
-            study.set_user_attr(_TOKEN, uuid.uuid4().hex)
-        if known is None:
-            study.set_user_attr(_VARIABLES, declared)
-        elif known != declared:
-            raise _mismatch(experiment, known, declared)
-        return Study(experiment, url, storage, study)
-
-
-def has_study(name: str, url: str) -> bool:
-    """Tell whether the storage at ``url`` holds the experiment ``name``."""
-    with _translated():
-        return name in optuna.get_all_study_names(_storage(url))
-
-
-def study_owner(name: str, url: str) -> dict[str, str] | None:
-    """Return where the study ``name`` is run from; None when that was never stored."""
-    with _translated():
-        study = optuna.load_study(study_name=name, storage=_storage(url))
-        owner: dict[str, str] | None = study.user_attrs.get(_OWNER)
-        return owner
-
-
-def delete_study(name: str, url: str) -> None:
-    """Delete the study ``name`` and its trials."""
-    with _translated():
-        optuna.delete_study(study_name=name, storage=_storage(url))
-
-
-def _storage(url: str) -> BaseStorage:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    try:
-        if url.startswith("sqlite"):
-            options = {"timeout": _LOCK_WAIT_S, "factory": TrialConnection}
-            return get_storage(RDBStorage(url, engine_kwargs={"connect_args": options}))
-        return get_storage(url)
-    except ImportError as error:
-        raise InputError(
-            f"the storage needs a database driver: {error.__cause__ or error}",
-            "Install it, for instance: pip install 'psycopg[binary]' for postgresql://, "
-            "pymysql for mysql+pymysql://.",
-        ) from None
-    except (ValueError, ArgumentError) as error:
-        raise InputError(
-            f"the storage cannot be used: {error}",
-            "Expected a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
-        ) from None
-
-
-def _declaration(experiment: Experiment) -> dict[str, str]:
-    """Return what makes two configs the same search."""
-    lines = {variable.name: describe(variable) for variable in experiment.variables}
-    return {**lines, "(direction)": "maximize" if experiment.maximize else "minimize"}
-
-
-def _mismatch(
-    experiment: Experiment, known: dict[str, str], declared: dict[str, str]
-) -> StudyMismatch:
-    names = sorted(known.keys() | declared.keys())
-    rows = [
-        f"  {name}: stored {known.get(name, 'nothing')}; config.pb {declared.get(name, 'nothing')}"
-        for name in names
-        if known.get(name) != declared.get(name)
-    ]
-    return StudyMismatch(
-        f"{experiment.path} differs from the search stored as {experiment.name!r}:\n"
-        + "\n".join(rows),
-        f"Undo the change, give it another name, or start anew: "
-        f"spearmint cleanup {experiment.directory}",
-    )
-
-
 def _thinned(rows: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
     """Return at most _MOST_REPORTS of ``rows``, evenly spread, the last one included."""
     every = -(-len(rows) // _MOST_REPORTS) or 1
     return rows[::-1][::every][::-1]
-
-
-def best_trial(trials: Sequence[Trial], *, maximize: bool) -> Trial | None:
-    """Return the complete trial with the best value, the earliest of equals; None if none is."""
-    ranked = ranking(trials, maximize=maximize)
-    return ranked[0] if ranked else None
-
-
-def ranking(trials: Sequence[Trial], *, maximize: bool) -> list[Trial]:
-    """Return the complete trials, best first; an infinite value of either sign is the worst."""
-    sign = -1.0 if maximize else 1.0
-    done = [(trial.value, trial) for trial in trials if trial.value is not None]
-
-    def rank(pair: tuple[float, Trial]) -> tuple[float, int]:
-        value, trial = pair
-        return sign * value if math.isfinite(value) else math.inf, trial.id
-
-    return [trial for _, trial in sorted(done, key=rank)]

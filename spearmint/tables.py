@@ -12,9 +12,12 @@ from rich.text import Text
 from spearmint.model import TABLE_DIGITS, Trial, TrialState, Variable, format_value
 
 
-def trial_table(trials: Iterable[Trial], variables: Sequence[Variable]) -> Table:
-    """Return a table with one row a trial and one column a variable."""
+def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table:
+    """Return a table with one row a trial and one column a variable; regions where there are."""
     table = Table(box=None, pad_edge=False)
+    has_regions = any(trial.region for trial in trials)
+    if has_regions:
+        table.add_column("region")
     table.add_column("trial", justify="right")
     table.add_column("value", justify="right")
     table.add_column("seconds", justify="right")
@@ -23,6 +26,7 @@ def trial_table(trials: Iterable[Trial], variables: Sequence[Variable]) -> Table
     for trial in trials:
         values = (trial.params[variable.name] for variable in variables)
         table.add_row(
+            *([trial.region] if has_regions else []),
             str(trial.id),
             format_value(trial.value) if trial.value is not None else "-",
             f"{trial.seconds:.1f}" if trial.seconds is not None else "-",
@@ -36,22 +40,33 @@ def broken_lines(trials: Iterable[Trial]) -> list[str]:
     lines: list[str] = []
     for trial in trials:
         if trial.state is TrialState.BROKEN:
-            lines.append(f"trial {trial.id} broke: {trial.reason}")
+            lines.append(f"{trial.label} broke: {trial.reason}")
             lines.extend(f"    {line}" for line in trial.tail.splitlines())
     return lines
 
 
-def trials_csv(trials: Iterable[Trial], variables: Sequence[Variable]) -> str:
+def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
     """Return trials as CSV, one column for each element of each variable."""
+    has_regions = any(trial.region for trial in trials)
     keys = [key for variable in variables for key in variable.elements()]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["trial", "state", "value", "seconds", "reason", *keys])
+    writer.writerow(
+        [
+            *(["region"] if has_regions else []),
+            "trial",
+            "state",
+            "value",
+            "seconds",
+            "reason",
+            *keys,
+        ]
+    )
     for trial in trials:
         values = [value for variable in variables for value in trial.params[variable.name]]
-        writer.writerow(
-            [trial.id, trial.state, _cell(trial.value), _cell(trial.seconds), trial.reason, *values]
-        )
+        region = [trial.region] if has_regions else []
+        facts = [trial.id, trial.state, _cell(trial.value), _cell(trial.seconds), trial.reason]
+        writer.writerow([*region, *facts, *values])
     return out.getvalue()
 
 

@@ -12,7 +12,6 @@ from types import TracebackType
 from rich.console import Console
 
 from spearmint.errors import InputError
-from spearmint.session import Session
 
 _STOP_S = 5.0
 
@@ -20,11 +19,9 @@ _STOP_S = 5.0
 class WebStatus:
     """Serve the dashboard in a process of its own as long as the context lasts."""
 
-    def __init__(
-        self, wanted: bool, host: str, port: int, session: Session, console: Console
-    ) -> None:
+    def __init__(self, wanted: bool, host: str, port: int, url: str, console: Console) -> None:
         self._wanted, self._host, self._port = wanted, host, port
-        self._session, self._console = session, console
+        self._url, self._console = url, console
         self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> WebStatus:
@@ -41,7 +38,7 @@ class WebStatus:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "SPEARMINT_STORAGE": self._session.study.url},
+            env={**os.environ, "SPEARMINT_STORAGE": self._url},
             start_new_session=True,
         )
         self._console.print(f"Dashboard: http://{self._host}:{port}/", markup=False)

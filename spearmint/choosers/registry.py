@@ -62,15 +62,8 @@ def make_chooser(name: str, args: Mapping[str, str], *, seed: int) -> BaseSample
         InputError: No such name or argument, a value of the wrong kind, or a library is missing.
     """
     known, chooser = _find(name)
-    parameters = inspect.signature(chooser).parameters
-    kinds = {k: kind for k, p in parameters.items() if k != "seed" and (kind := _kind(p))}
-    if unknown := [key for key in args if key not in kinds]:
-        allowed = f"It takes: {', '.join(kinds)}." if kinds else "It takes none."
-        raise InputError(f"{known} has no argument {', '.join(unknown)}", allowed)
-    given: dict[str, Any] = {
-        key: _convert(f"{known}: {key}", kinds[key], text) for key, text in args.items()
-    }
-    if "seed" in parameters:
+    given = convert_args(known, chooser, args)
+    if "seed" in inspect.signature(chooser).parameters:
         # Optuna's seeds are numpy's old ones, 32 bits.
         given["seed"] = seed if known in CHOOSERS else seed % (1 << 32)
     try:
@@ -81,6 +74,22 @@ def make_chooser(name: str, args: Mapping[str, str], *, seed: int) -> BaseSample
         raise InputError(f"{known} needs a library: {error}") from error
     except ValueError as error:
         raise InputError(f"{known}: {error}") from error
+
+
+def convert_args(
+    name: str, maker: Callable[..., object], args: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return ``args`` as the types that ``maker``, called ``name``, is declared to take.
+
+    Raises:
+        InputError: An argument that it has not, or a value of the wrong kind.
+    """
+    parameters = inspect.signature(maker).parameters
+    kinds = {k: kind for k, p in parameters.items() if k != "seed" and (kind := _kind(p))}
+    if unknown := [key for key in args if key not in kinds]:
+        allowed = f"It takes: {', '.join(kinds)}." if kinds else "It takes none."
+        raise InputError(f"{name} has no argument {', '.join(unknown)}", allowed)
+    return {key: _convert(f"{name}: {key}", kinds[key], text) for key, text in args.items()}
 
 
 def _find(name: str) -> tuple[str, Callable[..., BaseSampler]]:
@@ -117,10 +126,13 @@ def _needs_nothing(chooser: type[BaseSampler]) -> bool:
 
 def _kind(parameter: inspect.Parameter) -> type | None:
     """Return the simple type of ``parameter``, or None if text cannot say it."""
-    words = [word.strip() for word in str(parameter.annotation).strip("'").split("|")]
+    said = parameter.annotation
+    text = said.__name__ if isinstance(said, type) else str(said).strip("'")
+    named = {word.strip() for word in text.split("|")} - {"None"}
     kinds: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
-    named = [word for word in words if word != "None"]
-    return kinds.get(named[0]) if len(named) == 1 else None
+    if named == {"int", "str"}:
+        return object  # "auto" or a number
+    return kinds.get(named.pop()) if len(named) == 1 else None
 
 
 def _convert(what: str, kind: type, text: str) -> Any:
@@ -129,6 +141,8 @@ def _convert(what: str, kind: type, text: str) -> Any:
         if text.lower() in _TRUE + _FALSE:
             return text.lower() in _TRUE
         raise InputError(f"{what} is {text!r}, must be 0 or 1")
+    if kind is object:
+        return int(text) if text.lstrip("-").isdigit() else text
     try:
         return kind(text)
     except ValueError as error:

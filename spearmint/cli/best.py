@@ -7,35 +7,53 @@ from pathlib import Path
 
 import click
 
-from spearmint.cli.options import config_argument, json_option, storage_option
+from spearmint.cli.options import config_argument, json_option, region_option, storage_option
 from spearmint.errors import SpearmintError
-from spearmint.model import format_value
-from spearmint.session import read_session
-from spearmint.study import best_trial
+from spearmint.model import Trial, Variable, format_value
+from spearmint.progress import make_console
+from spearmint.ranking import best_trial
+from spearmint.session import read_sessions
+from spearmint.tables import trial_table
 
 
 @click.command()
 @config_argument
+@region_option
 @storage_option
 @json_option
-def best(config: Path, storage: str | None, as_json: bool) -> None:
-    """Print the best trial of the search in DIR.
+def best(config: Path, region: str | None, storage: str | None, as_json: bool) -> None:
+    """Print the best trial of the search in DIR, or that of each region.
 
     \b
     Examples:
       spearmint best examples/digits
       spearmint best --json examples/digits
     """
-    session = read_session(config, storage)
-    trial = best_trial(session.study.trials(), maximize=session.experiment.maximize)
-    if trial is None:
+    sessions = read_sessions(config, storage, region)
+    found = [best_trial(s.study.trials(), maximize=s.experiment.maximize) for s in sessions]
+    trials = [trial for trial in found if trial is not None]
+    if not trials:
         raise SpearmintError(
-            f"no trial of {session.experiment.name!r} is complete yet",
-            f"Watch it: spearmint status {session.layout.root}",
+            f"no trial of {sessions[0].experiment.name!r} is complete yet",
+            f"Watch it: spearmint status {sessions[0].layout.root}",
         )
+    if len(sessions) > 1:
+        _print_regions(trials, sessions[0].experiment.variables, as_json)
+    elif as_json:
+        click.echo(json.dumps(trials[0].to_json(), indent=2))
+    else:
+        _print(trials[0])
+
+
+def _print_regions(trials: list[Trial], variables: tuple[Variable, ...], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(trial.to_json(), indent=2))
-        return
-    click.echo(f"value: {trial.value!r}\ntrial: {trial.id}")
+        click.echo(json.dumps([trial.to_json() for trial in trials], indent=2))
+    else:
+        make_console().print(trial_table(trials, variables))
+
+
+def _print(trial: Trial) -> None:
+    region = f"region: {trial.region}\n" if trial.region else ""
+    click.echo(f"{region}value: {trial.value!r}\ntrial: {trial.id}")
     for name, values in trial.params.items():
         click.echo(f"{name}: {', '.join(format_value(value) for value in values)}")

@@ -16,7 +16,7 @@ from spearmint.layout import Layout, TrialFolder
 from spearmint.lock import ExperimentLock
 from spearmint.ownership import Ownership, read_ownership, storage_url
 from spearmint.sqlite import sqlite_url
-from spearmint.study import delete_study, has_study, study_owner
+from spearmint.studies import delete_study, study_names, study_owner
 
 
 @click.command()
@@ -44,7 +44,7 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
         if known is not None:
             _end_trials(layout, known)
             if url != sqlite_url(layout.database):
-                _delete_study(known, url)
+                _delete_studies(known, url)
         _delete_files(layout)
     click.echo(f"Deleted the search in {layout.root}")
 
@@ -52,28 +52,30 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
 def _end_trials(layout: Layout, known: Ownership) -> None:
     """End what an earlier controller left running."""
     driver = make_driver(known.driver, max_concurrent=1)
-    for path in layout.jobs.glob("*"):
+    for path in (*layout.jobs.glob("*"), *layout.regions.glob("*/jobs/*")):
         folder = TrialFolder(path)
         job = driver.adopt(folder) if not folder.result.exists() else None
         if job is not None:
             driver.cancel([job])
 
 
-def _delete_study(known: Ownership, url: str) -> None:
-    if not has_study(known.name, url):
-        return
-    owner = study_owner(known.name, url)
-    if owner is not None and owner["token"] != known.token:
-        raise InputError(
-            f"the search {known.name!r} in this storage is run from {owner['root']} on "
-            f"{owner['host']}",
-            "Nothing was deleted; run cleanup there.",
-        )
-    delete_study(known.name, url)
+def _delete_studies(known: Ownership, url: str) -> None:
+    names = {f"{known.name}@{region}" for region in known.regions} or {known.name}
+    stored = sorted(names & study_names(url))
+    for name in stored:
+        owner = study_owner(name, url)
+        if owner is not None and owner["token"] != known.token:
+            raise InputError(
+                f"the search {name!r} in this storage is run from {owner['root']} on "
+                f"{owner['host']}",
+                "Nothing was deleted; run cleanup there.",
+            )
+    for name in stored:
+        delete_study(name, url)
 
 
 def _delete_files(layout: Layout) -> None:
-    for folder in (layout.jobs, layout.outputs, layout.report):
+    for folder in (layout.jobs, layout.outputs, layout.regions, layout.report):
         shutil.rmtree(folder, ignore_errors=True)
     database, best = layout.database, layout.best
     beside = [database.with_name(f"{database.name}-{end}") for end in ("journal", "wal", "shm")]

@@ -8,8 +8,8 @@ from typing import IO
 
 import click
 
-from spearmint.cli.options import config_argument, storage_option
-from spearmint.session import read_session
+from spearmint.cli.options import config_argument, region_option, storage_option
+from spearmint.session import read_sessions
 from spearmint.tables import trials_csv
 
 
@@ -18,8 +18,11 @@ from spearmint.tables import trials_csv
 @click.option("--csv", "form", flag_value="csv", default="csv", help="Write CSV (default).")
 @click.option("--json", "form", flag_value="json", help="Write JSON.")
 @click.option("-o", "--output", type=click.File("w", atomic=True), default="-", help="A file.")
+@region_option
 @storage_option
-def export(config: Path, form: str, output: IO[str], storage: str | None) -> None:
+def export(
+    config: Path, form: str, output: IO[str], region: str | None, storage: str | None
+) -> None:
     """Write every trial of the search in DIR: parameters, value, state, seconds.
 
     \b
@@ -27,10 +30,10 @@ def export(config: Path, form: str, output: IO[str], storage: str | None) -> Non
       spearmint export --csv -o trials.csv examples/digits
       spearmint export --json examples/digits
     """
-    session = read_session(config, storage)
-    trials = session.study.trials()
+    sessions = read_sessions(config, storage, region)
+    trials = [trial for session in sessions for trial in session.study.trials()]
     if form == "json":
         text = json.dumps([trial.to_json() for trial in trials], indent=2) + "\n"
     else:
-        text = trials_csv(trials, session.experiment.variables)
+        text = trials_csv(trials, sessions[0].experiment.variables)
     output.write(text)

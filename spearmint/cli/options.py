@@ -1,10 +1,12 @@
-"""Arguments that several commands share."""
+"""Arguments and types that several commands share."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import click
+
+from spearmint.duration import parse_duration
 
 config_argument = click.argument(
     "config", metavar="DIR", type=click.Path(path_type=Path), default=Path()
@@ -17,3 +19,19 @@ storage_option = click.option(
     "A URL with a password belongs into $SPEARMINT_STORAGE.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+region_option = click.option("--region", metavar="NAME", help="Only this region; default: all.")
+
+
+class Duration(click.ParamType[float]):
+    """Seconds above 0, or a number with s, m, h or d; converts to seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return ``value`` in seconds."""
+        try:
+            return parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from spearmint.cli.options import config_argument, storage_option
+from spearmint.cli.options import config_argument, region_option, storage_option
 from spearmint.html_report import write_report
-from spearmint.session import read_session
+from spearmint.session import read_sessions
 
 
 @click.command()
@@ -16,8 +16,9 @@ from spearmint.session import read_session
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="The folder; default: DIR/report."
 )
+@region_option
 @storage_option
-def report(config: Path, output: Path | None, storage: str | None) -> None:
+def report(config: Path, output: Path | None, region: str | None, storage: str | None) -> None:
     """Write plots (PNG) and a page (HTML, opens offline) on the search in DIR.
 
     \b
@@ -25,6 +26,6 @@ def report(config: Path, output: Path | None, storage: str | None) -> None:
       spearmint report examples/digits
       spearmint report --output /tmp/digits-report examples/digits
     """
-    session = read_session(config, storage)
-    page = write_report(session, output or session.layout.report)
+    sessions = read_sessions(config, storage, region)
+    page = write_report(sessions, output or sessions[0].layout.report)
     click.echo(f"Report: {page}")

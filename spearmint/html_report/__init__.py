@@ -17,6 +17,7 @@ from spearmint.errors import InputError
 from spearmint.reporting import read_reports
 
 if TYPE_CHECKING:
+    from spearmint.html_report.canvas import Plot
     from spearmint.html_report.digest import Digest
     from spearmint.html_report.page import Picture
     from spearmint.layout import Layout
@@ -28,9 +29,10 @@ __all__ = ["write_report"]
 _LIBRARIES = ("jinja2", "matplotlib")
 
 
-def write_report(session: Session, folder: Path) -> Path:
+def write_report(sessions: Sequence[Session], folder: Path) -> Path:
     """Write ``index.html`` and its plots into ``folder``, made when missing; return the page.
 
+    Of several regions, the page compares them and leads to a folder with a page for each.
     The search is only read, and may be running. Each file is replaced whole, the page last; a
     plot that an earlier report had and this one has not is removed.
 
@@ -39,16 +41,36 @@ def write_report(session: Session, folder: Path) -> Path:
         StorageError: The trials cannot be read.
     """
     _require_libraries()
+    digests = [_read(session) for session in sessions]
+    if len(digests) == 1:
+        return _write_search(digests[0], folder)
+    for digest in digests:
+        _write_search(digest, folder / digest.experiment.region)
+    return _write_regions(digests, folder)
+
+
+def _write_search(digest: Digest, folder: Path) -> Path:
     from spearmint.html_report.page import render
 
-    digest = _read(session)
     pictures = _pictures(digest)
+    return _write(folder, pictures, render(digest, pictures))
+
+
+def _write_regions(digests: Sequence[Digest], folder: Path) -> Path:
+    from spearmint.html_report import regions
+    from spearmint.html_report.page import render_regions
+
+    pictures = _drawn([regions.plot(digests)])
+    return _write(folder, pictures, render_regions(digests, pictures))
+
+
+def _write(folder: Path, pictures: Sequence[Picture], text: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for picture in pictures:
             _put(folder / picture.file, picture.png)
         page = folder / "index.html"
-        _put(page, render(digest, pictures).encode("utf-8", errors="replace"))
+        _put(page, text.encode("utf-8", errors="replace"))
     except OSError as error:
         raise InputError(
             f"the report cannot be written to {folder}: {error.strerror or error}",
@@ -88,8 +110,7 @@ def _with_reports(trial: Trial, layout: Layout) -> Trial:
 
 def _pictures(digest: Digest) -> Sequence[Picture]:
     """Return every plot, drawn; one with nothing to show has no PNG and says why."""
-    from spearmint.html_report import best_value, canvas, curves, importance, parallel, slices
-    from spearmint.html_report.page import Picture
+    from spearmint.html_report import best_value, curves, importance, parallel, slices
 
     weights = importance.evaluate(digest)
     plots = [
@@ -99,6 +120,14 @@ def _pictures(digest: Digest) -> Sequence[Picture]:
         slices.plot(digest, weights.order),
         curves.plot(digest),
     ]
+    return _drawn(plots)
+
+
+def _drawn(plots: Sequence[Plot]) -> list[Picture]:
+    """Return the plots with their PNG files."""
+    from spearmint.html_report import canvas
+    from spearmint.html_report.page import Picture
+
     return [
         Picture(plot=plot, png=canvas.png(plot) if plot.draw is not None else None)
         for plot in plots

@@ -63,10 +63,10 @@ def _draw(ranked: Sequence[Trial], others: Sequence[Trial], maximize: bool, figu
     value_axis(axes, scale, "reported value")
     count_axis(axes, "step", min(step for step, _ in points), max(step for step, _ in points))
     _group(axes, rest, scale, FAINT, "-", "other trials")
-    unfinished = [trial for trial in others if trial.state is TrialState.RUNNING]
-    broken = [trial for trial in others if trial.state is TrialState.BROKEN]
-    _group(axes, broken, scale, SOFT, ":", "broken")
-    _group(axes, unfinished, scale, SOFT, "--", "running")
+    styles = {TrialState.PRUNED: "-.", TrialState.BROKEN: ":", TrialState.RUNNING: "--"}
+    for state, style in styles.items():
+        group = [trial for trial in others if trial.state is state]
+        _group(axes, group, scale, SOFT, style, str(state))
     for rank in reversed(range(len(best))):
         text = f"trial {best[rank].id}: {format_value(number(best[rank]))}"
         _line(axes, best[rank], scale, FIVE[rank], "-", text, width=1.9)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from spearmint.model import Experiment, Trial, TrialState, Value, Variable
-from spearmint.study import ranking
+from spearmint.ranking import ranking
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 
 from spearmint._version import __version__
+from spearmint.duration import format_duration
 from spearmint.html_report.canvas import Plot
 from spearmint.html_report.digest import Digest
 from spearmint.model import TABLE_DIGITS, Trial, TrialState, Value, format_value
@@ -47,7 +48,37 @@ class Picture:
 
 
 def render(digest: Digest, pictures: Sequence[Picture]) -> str:
-    """Return the whole page; it refers to nothing outside of itself."""
+    """Return the whole page of one search; it refers to nothing outside of itself."""
+    return _render("report.html", _context(digest, pictures))
+
+
+def render_regions(digests: Sequence[Digest], pictures: Sequence[Picture]) -> str:
+    """Return the page that compares regions; it refers to the pages of the regions only."""
+    first = digests[0]
+    starts = [digest.started for digest in digests if digest.started]
+    ends = [digest.ended for digest in digests if digest.ended]
+    regions = [
+        {
+            "name": digest.experiment.region,
+            "counts": _counts([digest]),
+            "best": _row(digest.best, digest) if digest.best else {"params": {}},
+        }
+        for digest in digests
+    ]
+    context = {
+        **_about(first),
+        "region": "",
+        "regions": regions,
+        "counts": _counts(digests),
+        "duration": format_duration(sum(digest.seconds for digest in digests)),
+        "started": _moment(min(starts, default=None)),
+        "ended": _moment(max(ends, default=None)),
+        "pictures": pictures,
+    }
+    return _render("regions.html", context)
+
+
+def _render(template: str, context: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("spearmint.html_report"),
         autoescape=True,
@@ -56,28 +87,42 @@ def render(digest: Digest, pictures: Sequence[Picture]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["plain"] = plain
-    return environment.get_template("report.html").render(_context(digest, pictures))
+    return environment.get_template(template).render(context)
 
 
 def _context(digest: Digest, pictures: Sequence[Picture]) -> dict[str, Any]:
     broken = digest.in_state(TrialState.BROKEN)
-    experiment = digest.experiment
     return {
-        "name": experiment.name,
-        "config": str(experiment.path),
-        "goal": "maximise" if experiment.maximize else "minimise",
-        "variables": experiment.variables,
-        "elements": len(digest.elements()),
-        "counts": {str(state): len(digest.in_state(state)) for state in TrialState},
+        **_about(digest),
+        "counts": _counts([digest]),
         "best": _row(digest.best, digest) if digest.best else None,
-        "duration": duration(digest.seconds),
+        "duration": format_duration(digest.seconds),
         "started": _moment(digest.started),
         "ended": _moment(digest.ended),
         "pictures": pictures,
         "rows": [_row(trial, digest) for trial in digest.ranked[:_BEST_ROWS]],
         "broken": broken[::-1][:_BROKEN_ROWS],
+    }
+
+
+def _about(digest: Digest) -> dict[str, Any]:
+    """Return what every page says of an experiment."""
+    experiment = digest.experiment
+    return {
+        "name": experiment.name,
+        "region": experiment.region,
+        "config": str(experiment.path),
+        "goal": "maximise" if experiment.maximize else "minimise",
+        "variables": experiment.variables,
+        "elements": len(digest.elements()),
         "written": _moment(datetime.now()),
         "version": __version__,
+    }
+
+
+def _counts(digests: Sequence[Digest]) -> dict[str, int]:
+    return {
+        str(state): sum(len(digest.in_state(state)) for digest in digests) for state in TrialState
     }
 
 
@@ -101,17 +146,6 @@ def _vector(values: Sequence[Value]) -> str:
 def plain(text: str) -> str:
     """Return the output of a program without colours and control characters."""
     return _CONTROL.sub("\N{MIDDLE DOT}", _ANSI.sub("", text.replace("\r\n", "\n")))
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as people say them: ``4.2 s``, ``3 min 5 s``, ``2 h 15 min``, ``3 d 4 h``."""
-    if seconds < 59.95:  # what rounds to 60.0 is a minute
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    for unit, size, part, part_size in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // part_size} {part}"
-    return f"{whole // 60} min {whole % 60} s"
 
 
 def _moment(time: datetime | None) -> str:

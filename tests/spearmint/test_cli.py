@@ -41,7 +41,7 @@ def test_status_best_and_export_agree(searched: ExperimentDir) -> None:
     assert json.loads(searched.command("best", "--json").stdout) == best
     status = json.loads(searched.command("status", "--json").stdout)
     assert status["best"] == best
-    assert status["trials"] == {"running": 0, "complete": 4, "broken": 0}
+    assert status["trials"] == {"running": 0, "complete": 4, "pruned": 0, "broken": 0}
     assert status["controller"] is None
     assert f"trial: {best['id']}" in searched.command("best").stdout
     table = list(csv.DictReader(io.StringIO(searched.command("export").stdout)))

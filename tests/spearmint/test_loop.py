@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from optuna.pruners import BasePruner
 from optuna.samplers import RandomSampler
 
 from spearmint.drivers import Driver, Job, JobRequest, JobState
 from spearmint.errors import DriverError, SearchFailed
 from spearmint.layout import Layout, TrialFolder, read_json, write_json
-from spearmint.loop import Limits, Loop, Progress
+from spearmint.loop import Limits, Loop
 from spearmint.model import Experiment, Kind, Language, Trial, TrialState, Variable
 from spearmint.records import Records
 from spearmint.sqlite import sqlite_url
-from spearmint.study import open_study
+from spearmint.studies import open_studies
+from spearmint.study_loop import Progress, StudyLimits, StudyLoop
 
 
 class FakeDriver(Driver):
@@ -90,9 +92,34 @@ class Notes:
         self.lines.append(text)
 
 
+class Search:
+    """The loop of one experiment; ``run`` returns the figures of its only or its first study."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self.studies = [study.study for study in loop.studies]
+        self.study, self.layout = self.studies[0], loop.studies[0].layout
+        self.driver, self.watcher, self.stop = loop.driver, loop.watcher, loop.stop
+
+    def run(self) -> Progress:
+        self.figures = self.loop.run()
+        return next(iter(self.figures.values()))
+
+
+_STUDY_LIMITS = {"finished", "broken", "patience", "target"}
+
+
 @pytest.fixture
 def make_loop(tmp_path: Path):
-    def make(driver: Driver, *, maximize: bool = False, timeout: float | None = None, **limits):
+    def make(
+        driver: Driver,
+        *,
+        maximize: bool = False,
+        timeout: float | None = None,
+        regions: tuple[str, ...] = (),
+        pruner: BasePruner | None = None,
+        **limits,
+    ) -> Search:
         experiment = Experiment(
             path=tmp_path / "config.pb",
             name="x",
@@ -100,19 +127,28 @@ def make_loop(tmp_path: Path):
             variables=(Variable(name="x", kind=Kind.FLOAT, low=0, high=1),),
             maximize=maximize,
             trial_timeout_s=timeout,
+            regions=regions,
         )
-        layout = Layout(tmp_path)
-        study = open_study(experiment, sqlite_url(layout.database))
-        study.use(RandomSampler(seed=0))
-        return Loop(
-            experiment=experiment,
-            layout=layout,
-            study=study,
-            driver=driver,
-            limits=Limits(**{"finished": 3, "polling_s": 0.05, **limits}),
-            records=Records(layout, experiment, grid_size=100),
-            watcher=Notes(),
-        )
+        url, watcher = sqlite_url(Layout(tmp_path).database), Notes()
+        all_limits = {"finished": 3, "polling_s": 0.05, **limits}
+        per_study = {k: v for k, v in all_limits.items() if k in _STUDY_LIMITS}
+        studies = open_studies(experiment.searches(), url)
+        for study in studies:
+            study.use(RandomSampler(seed=0), pruner)
+        loops = [
+            StudyLoop(
+                experiment=study.experiment,
+                layout=(layout := Layout(tmp_path, study.experiment.region)),
+                study=study,
+                driver=driver,
+                limits=StudyLimits(**per_study),
+                records=Records(layout, study.experiment, grid_size=100),
+                watcher=watcher,
+            )
+            for study in studies
+        ]
+        whole = {k: v for k, v in all_limits.items() if k not in _STUDY_LIMITS}
+        return Search(Loop(studies=loops, driver=driver, limits=Limits(**whole), watcher=watcher))
 
     return make
 

@@ -10,8 +10,10 @@ from optuna.samplers import RandomSampler
 from spearmint.choosers import make_chooser
 from spearmint.errors import InputError, StorageError, StudyMismatch
 from spearmint.model import Experiment, Kind, Language, Result, TrialState, Variable
+from spearmint.ranking import best_trial, ranking
 from spearmint.sqlite import is_on_network, sqlite_url
-from spearmint.study import Study, best_trial, open_study, ranking
+from spearmint.studies import open_study
+from spearmint.study import Study
 
 LR = Variable(name="lr", kind=Kind.FLOAT, low=1e-4, high=1, log=True)
 UNITS = Variable(name="units", kind=Kind.INT, size=2, low=1, high=64)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from spearmint.duration import format_duration
 from spearmint.html_report import write_report
-from spearmint.html_report.page import duration, plain
+from spearmint.html_report.page import plain
 from spearmint.model import Kind, Variable
 
 HOSTILE = "<script>alert(1)</script>"
@@ -56,7 +57,7 @@ def hostile(make_search: Any, tmp_path: Path) -> Page:
     for i in range(12):
         search.complete(float(i))
     search.broken(f"reason {HOSTILE}", f"tail {HOSTILE}\x00\x1b[31mred\x1b[0m &amp; \ud800")
-    return Page(write_report(search.session(), tmp_path / "out"))
+    return Page(write_report([search.session()], tmp_path / "out"))
 
 
 def test_nothing_is_loaded_from_elsewhere(hostile: Page) -> None:
@@ -85,7 +86,7 @@ def test_figures_best_and_broken_are_told(make_search: Any, tmp_path: Path) -> N
         search.broken(f"cause number {i}.")
     search.running()
 
-    page = Page(write_report(search.session(), tmp_path / "out"))
+    page = Page(write_report([search.session()], tmp_path / "out"))
 
     text = " ".join(page.text.split())
     assert "complete 25 broken 60 running 1 time in trials 38 min 30 s" in text
@@ -104,7 +105,7 @@ def test_an_empty_plot_says_why(make_search: Any, tmp_path: Path) -> None:
     for _ in range(3):
         search.complete(1.0)
 
-    text = Page(write_report(search.session(), tmp_path / "out")).text
+    text = Page(write_report([search.session()], tmp_path / "out")).text
 
     assert "Importance needs at least 10 complete trials; there are 3." in text
     assert "No trial reported values on the way." in text
@@ -122,7 +123,7 @@ def test_an_empty_plot_says_why(make_search: Any, tmp_path: Path) -> None:
     ],
 )
 def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 def test_plain_drops_colours_and_control_characters() -> None:

@@ -19,7 +19,7 @@ from spearmint.html_report import write_report
 from spearmint.layout import Layout
 from spearmint.model import Experiment, Kind, Language, Result, Variable
 from spearmint.session import Session
-from spearmint.study import open_study
+from spearmint.studies import open_study
 
 PLOTS = {"best_value", "parallel_coordinates", "importance", "slices", "loss_curves"}
 VALUES = {"best_value", "parallel_coordinates", "slices"}
@@ -112,7 +112,7 @@ def test_each_shape_of_search_has_a_page_and_its_plots(
     search = make_search(maximize=fill in MAXIMIZED)
     fill(search)
 
-    page = write_report(search.session(), tmp_path / "out")
+    page = write_report([search.session()], tmp_path / "out")
 
     assert page == tmp_path / "out" / "index.html"
     assert plots_in(page.parent) == expected
@@ -137,7 +137,7 @@ def test_spaces_of_every_shape(make_search: Any, tmp_path: Path) -> None:
         search = make_search(variables)
         for i in range(30):
             search.complete(float(i))
-        write_report(search.session(), tmp_path / name)
+        write_report([search.session()], tmp_path / name)
 
     assert plots_in(tmp_path / "single") == VALUES
     assert plots_in(tmp_path / "forty") == plots_in(tmp_path / "odd") == VALUES | {"importance"}
@@ -150,7 +150,7 @@ def test_three_thousand_trials(make_search: Any, tmp_path: Path) -> None:
     for _ in range(3000):
         search.complete(quadratic, {step: 1.0 / (1 + step) for step in range(10)})
 
-    page = write_report(search.session(), tmp_path / "out")
+    page = write_report([search.session()], tmp_path / "out")
 
     assert plots_in(page.parent) == PLOTS
     assert page.stat().st_size < 5_000_000
@@ -167,7 +167,7 @@ def test_a_stored_search_is_only_read(tmp_path: Path, mixed: list[Variable]) -> 
     session = Session(experiment, Layout(tmp_path), study)
     before = study.trials()
 
-    page = write_report(session, tmp_path / "out")
+    page = write_report([session], tmp_path / "out")
 
     assert study.trials() == before
     assert plots_in(page.parent) == VALUES | {"loss_curves"}
@@ -185,7 +185,7 @@ def test_a_running_trial_shows_what_it_reported_so_far(make_search: Any, tmp_pat
     reports.parent.mkdir(parents=True)
     reports.write_text("0,1.5\n1,0.5\n")
 
-    page = write_report(session, tmp_path / "out")
+    page = write_report([session], tmp_path / "out")
 
     assert plots_in(page.parent) == {"loss_curves"}
 
@@ -193,10 +193,10 @@ def test_a_running_trial_shows_what_it_reported_so_far(make_search: Any, tmp_pat
 def test_a_second_report_replaces_the_first(make_search: Any, tmp_path: Path) -> None:
     first = make_search(name="first")
     first.complete(1.0)
-    write_report(first.session(), tmp_path / "out")
+    write_report([first.session()], tmp_path / "out")
     second = make_search(name="second")
 
-    page = write_report(second.session(), tmp_path / "out")
+    page = write_report([second.session()], tmp_path / "out")
 
     assert [path.name for path in page.parent.iterdir()] == ["index.html"]
     assert "<h1>second</h1>" in page.read_text()
@@ -216,7 +216,7 @@ def test_the_page_is_written_last_and_by_rename(
         return real(self, target)
 
     monkeypatch.setattr(Path, "replace", replace)
-    write_report(search.session(), tmp_path / "out")
+    write_report([search.session()], tmp_path / "out")
 
     assert renamed[-1] == "index.html"
     assert {Path(name).stem for name in renamed[:-1]} == VALUES
@@ -229,7 +229,7 @@ def test_a_missing_library_names_the_extra(
     monkeypatch.setitem(sys.modules, library, None)
 
     with pytest.raises(InputError, match=library) as caught:
-        write_report(make_search().session(), tmp_path / "out")
+        write_report([make_search().session()], tmp_path / "out")
 
     assert "pip install 'starmint[report]'" in caught.value.fix
     assert not (tmp_path / "out").exists()
@@ -241,7 +241,7 @@ def test_a_folder_that_cannot_be_written_is_an_input_error(
     (tmp_path / "file").write_text("")
 
     with pytest.raises(InputError, match="cannot be written"):
-        write_report(make_search().session(), tmp_path / "file" / "out")
+        write_report([make_search().session()], tmp_path / "file" / "out")
 
 
 def test_matplotlib_is_left_as_it_was(make_search: Any, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_matplotlib_is_left_as_it_was(make_search: Any, tmp_path: Path) -> None:
     search.complete(1.0)
     before = mpl.rcParams.copy()
 
-    write_report(search.session(), tmp_path / "out")
+    write_report([search.session()], tmp_path / "out")
 
     assert mpl.rcParams.copy() == before
 

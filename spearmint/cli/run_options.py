@@ -1,0 +1,218 @@
+"""The options of ``spearmint run``, as values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spearmint.cli.options import Duration, storage_option
+from spearmint.loop import Limits
+from spearmint.model import Experiment
+from spearmint.regions import read_regions
+from spearmint.study_loop import StudyLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line said; None where config.pb or nothing decides."""
+
+    storage: str | None
+    driver: str
+    method: str
+    method_args: str
+    max_concurrent: int
+    max_finished_jobs: int
+    max_broken: int
+    max_retries: int | None
+    trial_timeout: float | None
+    regions: Path | None
+    warm_start: int | None
+    pruner: str | None
+    pruner_args: str | None
+    patience: int | None
+    target: float | None
+    max_time: float | None
+    max_trial_time: float | None
+    max_cost: float | None
+    cost_per_hour: float | None
+    grid_size: int
+    grid_seed: int
+    polling_time: float
+    web_status: bool
+    host: str
+    port: int
+    verbose: bool
+
+    def override(self, experiment: Experiment) -> Experiment:
+        """Return ``experiment`` with what the command line says instead."""
+        given: dict[str, Any] = {
+            "max_retries": self.max_retries,
+            "trial_timeout_s": self.trial_timeout,
+            "regions": read_regions(self.regions) if self.regions else None,
+            "warm_start": self.warm_start,
+            "pruner": self.pruner,
+            "pruner_args": self.pruner_args,
+        }
+        if self.pruner is not None and self.pruner_args is None:
+            given["pruner_args"] = ""  # those of config.pb are another pruner's
+        changed = {name: value for name, value in given.items() if value is not None}
+        return dataclasses.replace(experiment, **changed)
+
+    def limits(self) -> Limits:
+        """Return the limits of the whole."""
+        return Limits(
+            concurrent=self.max_concurrent,
+            polling_s=self.polling_time,
+            time_s=self.max_time,
+            trial_time_s=self.trial_time(),
+        )
+
+    def trial_time(self) -> float | None:
+        """Return the trial seconds that time and money allow; None for any."""
+        allowed = [] if self.max_trial_time is None else [self.max_trial_time]
+        if self.max_cost is not None:
+            if self.cost_per_hour is None:
+                raise click.UsageError("--max-cost needs --cost-per-hour.")
+            allowed.append(self.max_cost / self.cost_per_hour * 3600.0)
+        return min(allowed, default=None)
+
+    def study_limits(self) -> StudyLimits:
+        """Return the limits of each region."""
+        return StudyLimits(
+            finished=self.max_finished_jobs,
+            broken=self.max_broken,
+            patience=self.patience,
+            target=self.target,
+        )
+
+
+_POSITIVE = click.FloatRange(0.0, min_open=True)
+
+_OPTIONS = [
+    click.option("--driver", default="local", show_default=True, help="Where trials run."),
+    click.option(
+        "--method",
+        default="GPEIOptChooser",
+        show_default=True,
+        help="A chooser of ours, or a sampler of Optuna by name, in any case.",
+    ),
+    click.option("--method-args", default="", metavar="K=V,...", help="Arguments of the chooser."),
+    click.option(
+        "-n",
+        "--max-concurrent",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="Trials that run at once, over all regions.",
+    ),
+    click.option(
+        "--max-finished-jobs",
+        type=click.IntRange(1),
+        default=10000,
+        show_default=True,
+        help="Stop after so many complete or pruned trials, of each region, earlier runs included.",
+    ),
+    click.option(
+        "--patience",
+        type=click.IntRange(1),
+        metavar="K",
+        help="Stop a region after K such trials in a row without a better value.",
+    ),
+    click.option("--target", type=float, help="Stop a region when its best value is this good."),
+    click.option("--max-time", type=Duration(), help="Start no trial after 90, 15m, 2h or 1d."),
+    click.option(
+        "--max-trial-time",
+        type=Duration(),
+        help="Start no trial after so much time in trials, summed over all, earlier runs included.",
+    ),
+    click.option(
+        "--max-cost",
+        type=_POSITIVE,
+        metavar="MONEY",
+        help="The same, in money: trial time at --cost-per-hour.",
+    ),
+    click.option(
+        "--cost-per-hour",
+        type=_POSITIVE,
+        metavar="MONEY",
+        help="What an hour of a trial costs; the cost so far is shown at the end.",
+    ),
+    click.option(
+        "--pruner",
+        metavar="NAME",
+        help="End trials early by the values they report: median, halving, hyperband, ...; "
+        "default: config.pb's pruner, or none.",
+    ),
+    click.option("--pruner-args", metavar="K=V,...", help="Arguments of the pruner."),
+    click.option(
+        "--regions",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A search for each region named in FILE, one a line; default: config.pb's regions.",
+    ),
+    click.option(
+        "--warm-start",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Let a region that starts first try N points that were best in finished regions; "
+        "then as many regions run at once as trials; default: config.pb's warm_start, or 0.",
+    ),
+    click.option(
+        "--max-broken",
+        type=click.IntRange(1),
+        default=5,
+        show_default=True,
+        help="Give up when the first N trials all break, or 10 N in a row later.",
+    ),
+    click.option(
+        "--max-retries",
+        type=click.IntRange(0),
+        help="Run a trial again whose job vanished or crashed; default: config.pb's max_retries, "
+        "or 1.",
+    ),
+    click.option(
+        "--trial-timeout",
+        type=Duration(),
+        help="End a trial after 90, 15m or 2h; it is broken then.",
+    ),
+    click.option(
+        "--grid-size",
+        type=click.IntRange(1),
+        default=20000,
+        show_default=True,
+        help="Candidates counted in trace.csv; kept for the original's scripts.",
+    ),
+    click.option(
+        "--grid-seed",
+        type=click.IntRange(0),
+        default=1,
+        show_default=True,
+        help="Seed of the chooser.",
+    ),
+    click.option(
+        "--polling-time",
+        type=Duration(),
+        default="3",
+        show_default=True,
+        help="Seconds between polls of the driver; the local driver notices ends at once.",
+    ),
+    storage_option,
+    click.option("-w", "--web-status", is_flag=True, help="Serve optuna-dashboard meanwhile."),
+    click.option("--host", default="127.0.0.1", show_default=True, help="Address for -w."),
+    click.option("--port", default=0, show_default=True, help="Port for -w; 0 is a free one."),
+    click.option(
+        "-v", "--verbose", is_flag=True, help="Show the output of broken trials at the end."
+    ),
+]
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give ``command`` every option of :class:`RunOptions`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

@@ -1,0 +1,88 @@
+"""What ``spearmint run`` says before and after a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+
+from spearmint.cli.run_options import RunOptions
+from spearmint.duration import format_duration
+from spearmint.model import Experiment, Trial
+from spearmint.ranking import ranking
+from spearmint.session import Session
+from spearmint.study_loop import Progress
+from spearmint.tables import broken_lines, trial_table
+
+_SHOWN = 5
+
+
+def greet(console: Console, sessions: Sequence[Session], options: RunOptions) -> None:
+    """Say what is searched, and how."""
+    experiment = sessions[0].experiment
+    regions = f"{len(sessions)} regions, " if experiment.region else ""
+    dimensions = sum(variable.size for variable in experiment.variables)
+    pruner = f", pruner {experiment.pruner}" if experiment.pruner else ""
+    console.print(
+        f"{experiment.name}: {regions}{dimensions} dimensions, {options.method} proposes, "
+        f"driver {options.driver} runs {options.max_concurrent} at once{pruner}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def summarise(
+    console: Console,
+    sessions: Sequence[Session],
+    options: RunOptions,
+    figures: Mapping[str, Progress],
+) -> None:
+    """Show the best trials and what the search has cost."""
+    experiment = sessions[0].experiment
+    by_search = [session.study.trials() for session in sessions]
+    trials = [trial for part in by_search for trial in part]
+    best = _best(by_search, experiment)
+    if best:
+        console.print(f"\n{_headline(figures)}")
+        console.print(trial_table(best, experiment.variables))
+    seconds = sum(progress.seconds for progress in figures.values())
+    if options.cost_per_hour is not None:
+        cost = seconds / 3600.0 * options.cost_per_hour
+        console.print(f"{format_duration(seconds)} of trial time cost {cost:.2f}", markup=False)
+    if experiment.pruner and trials and not any(trial.reports for trial in trials):
+        console.print(
+            f"No trial reported a value, so the pruner {experiment.pruner} had nothing to judge: "
+            "call spearmint.report(step, value), or write lines step,value to $SPEARMINT_REPORTS.",
+            markup=False,
+            soft_wrap=True,
+        )
+    if options.verbose:
+        for line in broken_lines(trials):
+            console.print(line, markup=False, soft_wrap=True)
+    elif any(progress.broken for progress in figures.values()):
+        console.print(
+            f"Why trials broke: spearmint status {sessions[0].layout.root}",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _best(by_search: Sequence[Sequence[Trial]], experiment: Experiment) -> list[Trial]:
+    """Return the best few trials of one search, or the best one of each region."""
+    shown = _SHOWN if len(by_search) == 1 else 1
+    return [
+        trial
+        for trials in by_search
+        for trial in ranking(trials, maximize=experiment.maximize)[:shown]
+    ]
+
+
+def _headline(figures: Mapping[str, Progress]) -> str:
+    def total(state: str) -> int:
+        return sum(getattr(progress, state) for progress in figures.values())
+
+    regions = f" of {len(figures)} regions" if len(figures) > 1 else ""
+    pruned = f"{total('pruned')} pruned, " if total("pruned") else ""
+    return (
+        f"Best of {total('complete')} complete trials{regions} ({pruned}{total('broken')} broken)"
+    )

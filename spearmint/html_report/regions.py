@@ -1,0 +1,73 @@
+"""The plot of the best value so far in each region, a small panel each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from spearmint.html_report.best_value import running_best
+from spearmint.html_report.canvas import BLUE, FAINT, INK, SOFT, Plot
+from spearmint.html_report.digest import Digest, number
+from spearmint.html_report.scale import shorten, value_scale
+from spearmint.model import format_value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLUMNS = 6
+_PANEL_IN = (1.6, 1.15)
+_NAME_LETTERS = 18
+
+
+def plot(digests: Sequence[Digest]) -> Plot:
+    """Return the plot, or why there is none."""
+    title = "Best value so far"
+    shown = [digest for digest in digests if digest.finite]
+    if not shown:
+        return Plot(name="regions", title=title, caption="No trial has a finite value yet.")
+    rows = math.ceil(len(shown) / _COLUMNS)
+    return Plot(
+        name="regions",
+        title=title,
+        caption="By trial, in each region on a scale of its own, with the best value reached.",
+        draw=partial(_draw, shown, rows),
+        size_in=(_COLUMNS * _PANEL_IN[0], max(2, rows) * _PANEL_IN[1]),
+    )
+
+
+def _draw(digests: Sequence[Digest], rows: int, figure: Figure) -> None:
+    panels = figure.subplots(max(2, rows), _COLUMNS, squeeze=False).flat
+    for axes in panels:
+        axes.set_axis_off()
+    for axes, digest in zip(panels, digests, strict=False):
+        _draw_region(axes, digest)
+
+
+def _draw_region(axes: Axes, digest: Digest) -> None:
+    done = sorted(digest.finite, key=lambda trial: trial.id)
+    scale = value_scale([number(trial) for trial in done], maximize=digest.experiment.maximize)
+    places = scale.position([number(trial) for trial in done])
+    inside = (places >= 0.0) & (places <= 1.0)
+    ids = [trial.id for trial in done]
+    axes.plot(
+        [at for at, shown in zip(ids, inside, strict=True) if shown],
+        places[inside],
+        "o",
+        color=BLUE,
+        alpha=0.35,
+        markersize=2.5,
+        markeredgewidth=0,
+    )
+    steps = running_best(digest)
+    x = [at for at, _ in steps] + [max(ids)]
+    y = scale.position([value for _, value in steps] + [steps[-1][1]])
+    axes.plot(x, y, color=INK, linewidth=1.2, drawstyle="steps-post")
+    axes.axhline(-0.12, color=FAINT, linewidth=0.8)
+    axes.set_ylim(-0.12, 1.1)
+    region = shorten(digest.experiment.region, _NAME_LETTERS)
+    axes.set_title(region, loc="left", fontsize=8, color=SOFT, pad=2)
+    best = format_value(number(digest.finite[0]), 4)
+    axes.set_title(best, loc="right", fontsize=8, color=INK, fontweight="bold", pad=2)

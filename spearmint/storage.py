@@ -1,0 +1,69 @@
+"""Storages of Optuna by URL, and their failures as StorageError."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+import optuna
+from optuna.storages import BaseStorage, RDBStorage, get_storage
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from spearmint.errors import InputError, StorageError
+from spearmint.sqlite import TrialConnection
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_LOCK_WAIT_S = 60
+_SIGNS_OF_A_FULL_DISK = ("disk is full", "disk I/O error", "No space left", "unable to open")
+
+
+def door(function: Callable[P, R]) -> Callable[P, R]:
+    """Make every failure of the database a StorageError."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        with translated():
+            return function(*args, **kwargs)
+
+    return guarded
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Make failures of the database inside a StorageError."""
+    try:
+        yield
+    except (SQLAlchemyError, optuna.exceptions.OptunaError) as error:
+        cause = error.__cause__ or error.__context__ or error
+        text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
+        fix = "Finished trials are safe; mend this and run the same command to go on."
+        if any(sign in text for sign in _SIGNS_OF_A_FULL_DISK):
+            fix = "Free some space, then run the same command: finished trials are safe."
+        raise StorageError(f"the database of trials failed: {text}", fix) from error
+
+
+def open_storage(url: str) -> BaseStorage:
+    """Return the storage at ``url``. Raises InputError for a URL that makes no sense."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    try:
+        if url.startswith("sqlite"):
+            options = {"timeout": _LOCK_WAIT_S, "factory": TrialConnection}
+            return get_storage(RDBStorage(url, engine_kwargs={"connect_args": options}))
+        return get_storage(url)
+    except ImportError as error:
+        raise InputError(
+            f"the storage needs a database driver: {error.__cause__ or error}",
+            "Install it, for instance: pip install 'psycopg[binary]' for postgresql://, "
+            "pymysql for mysql+pymysql://.",
+        ) from None
+    except (ValueError, ArgumentError) as error:
+        raise InputError(
+            f"the storage cannot be used: {error}",
+            "Expected a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
+        ) from None

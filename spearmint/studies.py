@@ -1,0 +1,99 @@
+"""Studies of a storage: opened, listed, deleted."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+import optuna
+from optuna.pruners import NopPruner
+from optuna.storages import BaseStorage
+from optuna.study import StudyDirection
+
+from spearmint.config import describe
+from spearmint.errors import StudyMismatch
+from spearmint.model import Experiment
+from spearmint.storage import open_storage, translated
+from spearmint.study import OWNER, TOKEN, Study
+
+_VARIABLES = "spearmint:variables"
+
+
+def open_study(experiment: Experiment, url: str) -> Study:
+    """Open the study of ``experiment`` at ``url`` as :func:`open_studies` does."""
+    return open_studies([experiment], url)[0]
+
+
+def open_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
+    """Open the study of each of ``experiments`` at ``url``, or create it.
+
+    Raises:
+        StudyMismatch: One exists with other variables or another direction.
+        StorageError: The database cannot be used.
+    """
+    with translated():
+        storage = open_storage(url)
+        return [_open(experiment, url, storage) for experiment in experiments]
+
+
+def _open(experiment: Experiment, url: str, storage: BaseStorage) -> Study:
+    direction = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
+    study = optuna.create_study(
+        storage=storage,
+        study_name=experiment.study_name,
+        direction=direction,
+        pruner=NopPruner(),
+        load_if_exists=True,
+    )
+    declared = _declaration(experiment)
+    known = study.user_attrs.get(_VARIABLES)
+    if TOKEN not in study.user_attrs:
+        study.set_user_attr(TOKEN, uuid.uuid4().hex)
+    if known is None:
+        study.set_user_attr(_VARIABLES, declared)
+    elif known != declared:
+        raise _mismatch(experiment, known, declared)
+    return Study(experiment, url, storage, study)
+
+
+def study_names(url: str) -> set[str]:
+    """Return the names of all studies in the storage at ``url``."""
+    with translated():
+        return set(optuna.get_all_study_names(open_storage(url)))
+
+
+def study_owner(name: str, url: str) -> dict[str, str] | None:
+    """Return where the study ``name`` is run from; None when that was never stored."""
+    with translated():
+        study = optuna.load_study(study_name=name, storage=open_storage(url))
+        owner: dict[str, str] | None = study.user_attrs.get(OWNER)
+        return owner
+
+
+def delete_study(name: str, url: str) -> None:
+    """Delete the study ``name`` and its trials."""
+    with translated():
+        optuna.delete_study(study_name=name, storage=open_storage(url))
+
+
+def _declaration(experiment: Experiment) -> dict[str, str]:
+    """Return what makes two configs the same search."""
+    lines = {variable.name: describe(variable) for variable in experiment.variables}
+    return {**lines, "(direction)": "maximize" if experiment.maximize else "minimize"}
+
+
+def _mismatch(
+    experiment: Experiment, known: dict[str, str], declared: dict[str, str]
+) -> StudyMismatch:
+    names = sorted(known.keys() | declared.keys())
+    rows = [
+        f"  {name}: stored {known.get(name, 'nothing')}; config.pb {declared.get(name, 'nothing')}"
+        for name in names
+        if known.get(name) != declared.get(name)
+    ]
+    return StudyMismatch(
+        f"{experiment.path} differs from the search stored as {experiment.study_name!r}:\n"
+        + "\n".join(rows),
+        f"Undo the change, give it another name, or start anew: "
+        f"spearmint cleanup {experiment.directory}",
+    )

@@ -1,0 +1,396 @@
+"""The trials of one study: started, collected, retried, ended early."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from spearmint.drivers import Driver, Job, JobRequest, JobState
+from spearmint.errors import SearchFailed
+from spearmint.languages import to_entries
+from spearmint.layout import Layout, TrialFolder, read_json, write_json
+from spearmint.model import Experiment, Result, Trial, TrialState
+from spearmint.ranking import best_trial, is_better
+from spearmint.records import Records
+from spearmint.reporting import read_reports
+from spearmint.results import read_result
+from spearmint.study import Study
+
+_EXIT_GRACE_S = 30.0  # a job may live on this long after its result stands
+_TAIL_LINES, _TAIL_BYTES = 20, 8192
+_LATER_FACTOR = 10  # broken trials in a row that end a search which had successes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyLimits:
+    """When a study has enough trials.
+
+    Attributes:
+        finished: Complete and pruned trials, earlier runs included.
+        broken: The study fails when the first ``broken`` trials all break, or ten times as many
+            in a row later.
+        patience: Complete or pruned trials in a row without a better value; None for any.
+        target: A value that is good enough; None for none.
+    """
+
+    finished: int = 10000
+    broken: int = 5
+    patience: int | None = None
+    target: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Figures of one study at one moment; ``seconds`` of all trials that have ended."""
+
+    region: str = ""
+    complete: int = 0
+    pruned: int = 0
+    broken: int = 0
+    running: int = 0
+    seconds: float = 0.0
+    best: Trial | None = None
+
+    @property
+    def finished(self) -> int:
+        """Trials that gave a value or were pruned."""
+        return self.complete + self.pruned
+
+
+class Watcher(Protocol):
+    """Is told what happens; shows it."""
+
+    def submitted(self, trial: Trial, progress: Progress) -> None:
+        """A job of ``trial`` was started or found running."""
+
+    def ended(self, trial: Trial, progress: Progress) -> None:
+        """A trial is complete, pruned or broken."""
+
+    def note(self, text: str) -> None:
+        """Something else that people should know."""
+
+
+@dataclass(slots=True)
+class _Active:
+    """A trial with a living job.
+
+    Attributes:
+        reports_size: Bytes of its reports that were read.
+        ended_by: Why the job was ended by us: "timeout", "pruned", or "" when it was not.
+    """
+
+    trial: Trial
+    folder: TrialFolder
+    job: Job
+    started: float
+    result_since: float | None = None
+    reports_size: int = 0
+    ended_by: str = ""
+
+
+@dataclass(slots=True)
+class StudyLoop:
+    """Runs the trials of one study; every step may be the last before a kill.
+
+    The order makes it safe: a trial is stored before its folder is written, its folder before
+    its job starts, its result stands in a file before it is stored, and is stored again after
+    a kill in between.
+    """
+
+    experiment: Experiment
+    layout: Layout
+    study: Study
+    driver: Driver
+    limits: StudyLimits
+    records: Records
+    watcher: Watcher
+    _active: dict[int, _Active] = field(default_factory=dict)
+    _waiting: deque[Trial] = field(default_factory=deque)
+    _complete: int = 0
+    _pruned: int = 0
+    _broken: int = 0
+    _broken_in_a_row: int = 0
+    _since_best: int = 0
+    _seconds: float = 0.0
+    _last_broken: Trial | None = None
+    _best: Trial | None = None
+
+    def progress(self) -> Progress:
+        """Return the figures of this moment."""
+        return Progress(
+            region=self.experiment.region,
+            complete=self._complete,
+            pruned=self._pruned,
+            broken=self._broken,
+            running=len(self._active),
+            seconds=self._seconds,
+            best=self._best,
+        )
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Jobs that run or may have ended."""
+        return [active.job for active in self._active.values()]
+
+    @property
+    def labels(self) -> list[str]:
+        """Their trials, for people: ``7``, or ``us 7``."""
+        region = self.experiment.region
+        return [f"{region} {trial_id}" if region else str(trial_id) for trial_id in self._active]
+
+    @property
+    def n_finished(self) -> int:
+        """Trials that gave a value or were pruned."""
+        return self._complete + self._pruned
+
+    def seconds(self) -> float:
+        """Return the seconds of all trials so far, those that run included."""
+        now = time.time()
+        return self._seconds + sum(now - active.started for active in self._active.values())
+
+    def resume(self) -> None:
+        """Count what is stored; collect, adopt or start again what was running."""
+        self.layout.jobs.mkdir(parents=True, exist_ok=True)
+        self.layout.outputs.mkdir(exist_ok=True)
+        trials = self.study.trials()
+        for trial in trials:
+            if trial.state is not TrialState.RUNNING:
+                self._count(trial)
+        self._broken_in_a_row, self._last_broken = 0, None  # this run gets its own tries
+        for trial in trials:
+            if trial.state is not TrialState.RUNNING:
+                continue
+            folder = self.layout.folder(trial.id)
+            job = self.driver.adopt(folder)
+            if job is not None:
+                self._activate(trial, folder, job)
+            elif not self._store_result(trial, folder):
+                self._waiting.append(trial)
+
+    def wants_trial(self) -> bool:
+        """Tell whether one more trial should start when there is room."""
+        return self.n_finished + len(self._active) < self.limits.finished and not (
+            self.is_failing() or self.stop_reason()
+        )
+
+    def stop_reason(self) -> str:
+        """Return which rule has ended the study before its last trial; empty while none has."""
+        best, target, patience = self._best, self.limits.target, self.limits.patience
+        maximize = self.experiment.maximize
+        if (
+            target is not None
+            and best is not None
+            and best.value is not None
+            and not is_better(target, best.value, maximize=maximize)
+        ):
+            return f"the target {target:g} is reached"
+        if patience is not None and self._since_best >= patience:
+            return f"no better value in the last {self._since_best} trials"
+        return ""
+
+    def is_failing(self) -> bool:
+        """Tell whether so many trials broke in a row that no more should start."""
+        factor = 1 if self.n_finished == 0 else _LATER_FACTOR
+        return self._broken_in_a_row >= self.limits.broken * factor
+
+    def failure(self) -> SearchFailed | None:
+        """Return what is wrong when :meth:`is_failing`."""
+        if not self.is_failing() or self._last_broken is None:
+            return None
+        trial = self._last_broken
+        output = self.layout.output(trial.id)
+        which = "first" if self.n_finished == 0 else "last"
+        where = f"{self.experiment.region}: " if self.experiment.region else ""
+        return SearchFailed(
+            f"{where}the {which} {self._broken_in_a_row} trials all broke; "
+            f"the last one, trial {trial.id}: {trial.reason}\n{_indent(trial.tail)}".rstrip(),
+            f"Its whole output: {output}\nMend it, then run the same command again.",
+        )
+
+    def start_trial(self) -> None:
+        """Start what waits for another job, or else a new trial."""
+        self._submit(self._waiting.popleft() if self._waiting else self.study.ask())
+
+    def _submit(self, trial: Trial) -> None:
+        """Write the folder of ``trial`` and start a job for it."""
+        folder = self.layout.folder(trial.id)
+        folder.path.mkdir(exist_ok=True)
+        for left in (folder.reports, folder.result):
+            left.unlink(missing_ok=True)
+        spec = {
+            "key": self.study.key(trial),
+            "job_id": trial.id,
+            "directory": str(self.layout.root),
+            "name": self.experiment.name,
+            "region": self.experiment.region,
+            "language": self.experiment.language,
+            "params": to_entries(self.experiment.variables, trial.params),
+        }
+        write_json(folder.spec, spec)
+        request = JobRequest(
+            name=f"{self.experiment.study_name}-{trial.id:08d}",
+            folder=folder,
+            directory=self.layout.root,
+            output=self.layout.output(trial.id),
+        )
+        self._activate(trial, folder, self.driver.submit(request))
+
+    def _activate(self, trial: Trial, folder: TrialFolder, job: Job) -> None:
+        runner = read_json(folder.runner)
+        started = float(runner["start"]) if runner is not None else time.time()
+        self._active[trial.id] = _Active(trial, folder, job, started)
+        self._record()
+        self.watcher.submitted(trial, self.progress())
+
+    def collect(self, states: Mapping[Job, JobState]) -> None:
+        """Store what has ended; start lost jobs again; end what overstays."""
+        for active in list(self._active.values()):
+            if states[active.job] is JobState.GONE:
+                self._settle(active)
+            else:
+                self._end_overdue(active)
+
+    def prune(self) -> bool:
+        """Read new reports; end the jobs of trials that will not be good. True when it did."""
+        ended = False
+        if not self.study.prunes:
+            return ended
+        for active in self._active.values():
+            if not active.ended_by and self._has_bad_reports(active):
+                active.ended_by = "pruned"
+                self.driver.cancel([active.job])
+                ended = True
+        return ended
+
+    def _has_bad_reports(self, active: _Active) -> bool:
+        """Store the new reports of a trial, ask the pruner."""
+        size = _size(active.folder.reports)
+        if size == active.reports_size or active.folder.result.exists():
+            return False
+        active.reports_size = size
+        reports = read_reports(active.folder.reports)
+        if reports and not math.isfinite(reports[max(reports)]):
+            return True
+        active.trial = self.study.report(active.trial, reports)
+        return self.study.should_prune(active.trial)
+
+    def _settle(self, active: _Active) -> None:
+        """Store the trial of a job that is over, or start it again."""
+        del self._active[active.trial.id]
+        self.driver.cancel([active.job])  # ends what the runner left behind
+        if self._store_result(active.trial, active.folder, values_only=bool(active.ended_by)):
+            return
+        seconds = time.time() - active.started
+        if active.ended_by == "pruned":
+            self._ended(self.study.prune(active.trial, seconds))
+            return
+        if active.ended_by == "timeout":
+            limit = self.experiment.trial_timeout_s
+            self._break(active, f"ran past the time limit of {limit:g} s", seconds)
+            return
+        how = self.driver.explain(active.job)
+        trial = self.study.add_loss(active.trial)
+        if trial.lost > self.experiment.max_retries:
+            times = f", {trial.lost} times" if trial.lost > 1 else ""
+            self._break(replace(active, trial=trial), how + times, seconds)
+            return
+        self.watcher.note(f"{trial.label} was lost ({how}) and runs again")
+        self._waiting.append(trial)
+
+    def _end_overdue(self, active: _Active) -> None:
+        now, limit = time.time(), self.experiment.trial_timeout_s
+        if active.folder.result.exists():
+            active.result_since = active.result_since or now
+            if now - active.result_since > _EXIT_GRACE_S:
+                self.driver.cancel([active.job])
+        elif limit is not None and now - active.started > limit:
+            active.ended_by = active.ended_by or "timeout"
+            self.driver.cancel([active.job])
+
+    def _store_result(
+        self, trial: Trial, folder: TrialFolder, *, values_only: bool = False
+    ) -> bool:
+        """Store what stands in the folder's result file; False when there is none of this trial.
+
+        Args:
+            values_only: The job was ended by us: a reason there is only how it took that.
+        """
+        result = read_result(folder, self.study.key(trial))
+        if result is None or (values_only and result.value is None):
+            return False
+        if result.value is None:
+            self._ended(self.study.break_(trial, result, self._tail(trial)))
+        else:
+            self._ended(self.study.complete(trial, result))
+        return True
+
+    def _break(self, active: _Active, reason: str, seconds: float) -> None:
+        result = Result(value=None, reason=reason, seconds=seconds)
+        self._ended(self.study.break_(active.trial, result, self._tail(active.trial)))
+
+    def _ended(self, trial: Trial) -> None:
+        self._count(trial)
+        self._record()
+        self.watcher.ended(trial, self.progress())
+
+    def _count(self, trial: Trial) -> None:
+        """Add an ended trial to the figures."""
+        self._seconds += trial.seconds or 0.0
+        if trial.state is TrialState.BROKEN:
+            self._broken += 1
+            self._broken_in_a_row += 1
+            self._last_broken = trial
+            return
+        self._broken_in_a_row = 0
+        self._since_best += 1
+        if trial.state is TrialState.PRUNED:
+            self._pruned += 1
+            return
+        self._complete += 1
+        rivals = [trial] if self._best is None else [self._best, trial]
+        best = best_trial(rivals, maximize=self.experiment.maximize)
+        if best is trial:
+            self._best, self._since_best = trial, 0
+
+    def _record(self) -> None:
+        self.records.update(
+            self._best,
+            pending=len(self._active),
+            complete=self._complete,
+            broken=self._broken + self._pruned,
+        )
+
+    def end_active(self) -> None:
+        """End the running trials; they stay in the study as running and start again later."""
+        self.driver.cancel(self.jobs)
+        for active in list(self._active.values()):
+            del self._active[active.trial.id]
+            if not self._store_result(active.trial, active.folder, values_only=True):
+                active.folder.result.unlink(missing_ok=True)
+
+    def _tail(self, trial: Trial) -> str:
+        """Return the last lines of the trial's output."""
+        path = self.layout.output(trial.id)
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            lines = file.read().decode("utf-8", errors="replace").splitlines()
+            return "\n".join(lines[-_TAIL_LINES:])
+        return ""
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
