@@ -275,9 +275,9 @@ class StudyLoop:
             return False
         active.reports_size = size
         reports = read_reports(active.folder.reports)
+        active.trial = self.study.report(active.trial, reports)
         if reports and not math.isfinite(reports[max(reports)]):
             return True
-        active.trial = self.study.report(active.trial, reports)
         return self.study.should_prune(active.trial)
 
     def _settle(self, active: _Active) -> None:

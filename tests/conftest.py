@@ -14,6 +14,7 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 _NEEDS = {
+    "browser": lambda: all(shutil.which(name) for name in ("chromium", "chromedriver")),
     "sge": lambda: shutil.which("qsub") is not None,
     "testbed": lambda: os.geteuid() == 0 and shutil.which("ip") is not None,
     "gpu": lambda: shutil.which("nvidia-smi") is not None,

@@ -8,6 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from optuna.pruners import BasePruner
+from optuna.samplers import RandomSampler
+
+from spearmint.drivers import Driver
+from spearmint.layout import Layout
+from spearmint.loop import Limits, Loop
+from spearmint.model import Experiment, Kind, Language, Variable
+from spearmint.records import Records
+from spearmint.sqlite import sqlite_url
+from spearmint.studies import open_studies
+from spearmint.study_loop import StudyLimits, StudyLoop
+
+from .fakes import Notes, Search
 
 ONE_FLOAT = 'language: PYTHON\nname: "trial"\nvariable { name: "x" type: FLOAT min: 0 max: 1 }\n'
 
@@ -53,6 +66,8 @@ class ExperimentDir:
         )
 
 
+_STUDY_LIMITS = {"finished", "broken", "patience", "target"}
+
 MakeExperiment = Callable[..., ExperimentDir]
 
 
@@ -66,5 +81,49 @@ def make_experiment(tmp_path: Path) -> MakeExperiment:
         root: Path = tmp_path / 'it\'s a: dir, ünd "more"? 5%41 #1',
     ) -> ExperimentDir:
         return ExperimentDir(root, code, config)
+
+    return make
+
+
+@pytest.fixture
+def make_loop(tmp_path: Path):
+    def make(
+        driver: Driver,
+        *,
+        maximize: bool = False,
+        timeout: float | None = None,
+        regions: tuple[str, ...] = (),
+        pruner: BasePruner | None = None,
+        **limits,
+    ) -> Search:
+        experiment = Experiment(
+            path=tmp_path / "config.pb",
+            name="x",
+            language=Language.PYTHON,
+            variables=(Variable(name="x", kind=Kind.FLOAT, low=0, high=1),),
+            maximize=maximize,
+            trial_timeout_s=timeout,
+            regions=regions,
+        )
+        url, watcher = sqlite_url(Layout(tmp_path).database), Notes()
+        all_limits = {"finished": 3, "polling_s": 0.05, **limits}
+        per_study = {k: v for k, v in all_limits.items() if k in _STUDY_LIMITS}
+        studies = open_studies(experiment.searches(), url)
+        for study in studies:
+            study.use(RandomSampler(seed=0), pruner)
+        loops = [
+            StudyLoop(
+                experiment=study.experiment,
+                layout=(layout := Layout(tmp_path, study.experiment.region)),
+                study=study,
+                driver=driver,
+                limits=StudyLimits(**per_study),
+                records=Records(layout, study.experiment, grid_size=100),
+                watcher=watcher,
+            )
+            for study in studies
+        ]
+        whole = {k: v for k, v in all_limits.items() if k not in _STUDY_LIMITS}
+        return Search(Loop(studies=loops, driver=driver, limits=Limits(**whole), watcher=watcher))
 
     return make

@@ -1,0 +1,82 @@
+"""``-w`` as people see it: a real Chromium shows the running search and follows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from .conftest import ONE_FLOAT, MakeExperiment
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+# Trial 1 is done at once, trial 2 when the test says so, trial 3 never.
+CODE = """
+import os, time, spearmint
+VALUES = {"us": {1: 0.7125, 2: 0.2875}, "de": {1: 0.9375, 2: 0.3125}}
+def main(job_id, params):
+    while job_id > 1 and not os.path.exists("go") or job_id > 2:
+        time.sleep(0.05)
+    return VALUES[spearmint.region()][job_id]
+"""
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--window-size=1280,1100",
+)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+    options = Options()
+    options.binary_location = "/usr/bin/chromium"
+    for flag in (*_FLAGS, f"--user-data-dir={tmp_path / 'chromium'}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    yield driver
+    driver.quit()
+
+
+def shows(*texts: str) -> Callable[[webdriver.Chrome], bool]:
+    """Return a condition: the page shows every one of ``texts``."""
+
+    def condition(browser: webdriver.Chrome) -> bool:
+        page = browser.find_element(By.TAG_NAME, "body").text
+        return all(text in page for text in texts)
+
+    return condition
+
+
+def test_the_page_opens_shows_the_best_value_and_follows(
+    make_experiment: MakeExperiment, browser: webdriver.Chrome
+) -> None:
+    experiment = make_experiment(CODE, ONE_FLOAT + 'region: "us"\nregion: "de"\n')
+    controller = experiment.start("-w", "-n", "2", "--max-finished-jobs=3")
+    try:
+        assert controller.stdout is not None
+        address = None
+        while address is None:
+            address = re.search(r"http://127\.0\.0\.1:\d+/", controller.stdout.readline())
+        wait = WebDriverWait(browser, 90, ignored_exceptions=[Exception])
+        wait.until(lambda b: b.get(f"{address.group()}dashboard") is None)
+        wait.until(shows("trial@us", "trial@de"))
+        browser.get(f"{address.group()}dashboard/studies/1")
+        wait.until(shows("trial@us", "Best Trial (number=0)", "0.7125"))
+        (experiment.root / "go").touch()
+        wait.until(shows("Best Trial (number=1)", "0.2875"))  # the same page, not loaded again
+    finally:
+        controller.kill()
+        controller.communicate()
+        assert experiment.command("cleanup").returncode == 0

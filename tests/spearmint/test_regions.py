@@ -1,0 +1,45 @@
+"""Regions: one search each, side by side, results apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spearmint.drivers import Job
+from spearmint.errors import SearchFailed
+from spearmint.layout import read_json
+
+from .fakes import FakeDriver
+
+
+def test_regions_share_the_room_fairly(make_loop) -> None:
+    driver = FakeDriver()
+    search = make_loop(driver, finished=2, concurrent=4, regions=("us", "de", "jp"))
+    search.run()
+    assert driver.most == 4
+    assert [figures.complete for figures in search.figures.values()] == [2, 2, 2]
+    first = [job.id.split("-")[0] for job in list(driver.folders)[:3]]
+    assert first == ["x@us", "x@de", "x@jp"], "one each before a second one"
+
+
+def test_regions_keep_their_results_apart(make_loop, tmp_path: Path) -> None:
+    search = make_loop(FakeDriver(), finished=2, regions=("us", "de"))
+    search.run()
+    for study, region in zip(search.studies, ("us", "de"), strict=True):
+        assert [(t.region, t.id) for t in study.trials()] == [(region, 1), (region, 2)]
+        folder = tmp_path / "regions" / region
+        assert sorted(path.name for path in (folder / "jobs").iterdir()) == ["00000001", "00000002"]
+        assert (folder / "best_job_and_result.txt").exists()
+        assert read_json(folder / "jobs" / "00000001" / "trial.json")["region"] == region
+
+
+def test_a_region_that_fails_does_not_end_the_others(make_loop) -> None:
+    class FailsInDe(FakeDriver):
+        def leave(self, job: Job, result: dict[str, object]) -> None:
+            super().leave(job, {"reason": "typo"} if "@de" in job.id else result)
+
+    search = make_loop(FailsInDe(), finished=4, broken=2, regions=("us", "de"))
+    with pytest.raises(SearchFailed, match="de: the first 2 trials all broke"):
+        search.run()
+    assert [len(study.trials()) for study in search.studies] == [4, 2]

@@ -1,0 +1,52 @@
+"""What ends a search before its last trial."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+
+from spearmint.drivers import Job
+
+from .fakes import FakeDriver
+
+
+def test_a_target_ends_it(make_loop) -> None:
+    outcomes = {i: [1.0 / i] for i in range(1, 9)}
+    search = make_loop(FakeDriver(outcomes), finished=9, target=0.25)
+    assert search.run().complete == 4
+    assert "No new trials: the target 0.25 is reached." in search.watcher.lines
+    assert make_loop(FakeDriver(), finished=9, target=0.25).run().complete == 4, "and stays"
+
+
+def test_a_target_when_more_is_better(make_loop) -> None:
+    assert make_loop(FakeDriver(), finished=9, target=3.0, maximize=True).run().complete == 3
+
+
+def test_no_better_value_for_long_ends_it(make_loop) -> None:
+    outcomes = {1: [5.0], 2: [4.0], 3: [4.5], 4: [3.0], 5: [3.0], 6: [9.0], 7: [9.0]}
+    search = make_loop(FakeDriver(outcomes), finished=99, patience=3)
+    assert search.run().complete == 7
+    assert make_loop(FakeDriver(), finished=99, patience=3).run().complete == 7, "and stays"
+    assert make_loop(FakeDriver(), finished=99, patience=4).run().complete == 8, "8.0 is no better"
+
+
+def test_trial_time_ends_it_over_all_regions_and_runs(make_loop) -> None:
+    search = make_loop(FakeDriver(), finished=99, trial_time_s=5.5, regions=("us", "de"))
+    search.run()
+    assert sum(figures.complete for figures in search.figures.values()) == 6, "a second each"
+    again = make_loop(FakeDriver(), finished=99, trial_time_s=5.5, regions=("us", "de"))
+    again.run()
+    assert sum(figures.complete for figures in again.figures.values()) == 6
+    assert "No new trials: 5.5 s of trial time are used up." in again.watcher.lines
+
+
+def test_wall_time_ends_it_and_running_trials_finish(make_loop) -> None:
+    class Slow(FakeDriver):
+        def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
+            time.sleep(0.06)
+            super().wait(jobs, timeout_s)
+
+    search = make_loop(Slow(), finished=99, time_s=0.1)
+    figures = search.run()
+    assert 1 <= figures.complete <= 3
+    assert figures.running == 0
