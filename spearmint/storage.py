@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 import optuna
-from optuna.storages import BaseStorage, RDBStorage, get_storage
+from optuna.storages import BaseStorage, get_storage
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from spearmint.bulk_reads import BulkReadStorage
 from spearmint.errors import InputError, StorageError
 from spearmint.sqlite import TrialConnection
 
@@ -54,7 +55,7 @@ def open_storage(url: str) -> BaseStorage:
     try:
         if url.startswith("sqlite"):
             options = {"timeout": _LOCK_WAIT_S, "factory": TrialConnection}
-            return get_storage(RDBStorage(url, engine_kwargs={"connect_args": options}))
+            return get_storage(BulkReadStorage(url, engine_kwargs={"connect_args": options}))
         return get_storage(url)
     except ImportError as error:
         raise InputError(

@@ -148,7 +148,7 @@ def test_ctrl_c_once_waits_for_the_running_trial(make_experiment: MakeExperiment
     output, _ = controller.communicate(timeout=60)
     assert controller.returncode == 1
     assert "Stopping: no new trials. Still running: 1. Ctrl-C again ends them" in output
-    assert "stopped with 1 of 5 trials complete" in output
+    assert "stopped with 1 of 5 trials finished" in output
     assert "Traceback" not in output
     assert experiment.run("--max-finished-jobs=2").returncode == 0
 
@@ -164,7 +164,7 @@ def test_ctrl_c_twice_ends_the_trials_and_the_same_command_resumes(
     controller.send_signal(signal.SIGINT)
     output, _ = controller.communicate(timeout=60)
     assert controller.returncode == 1
-    assert "stopped with 0 of 5 trials complete" in output
+    assert "stopped with 0 of 5 trials finished" in output
     assert not runners(experiment)
     (experiment.root / "trial.py").write_text(CODE)
     assert experiment.run("--max-finished-jobs=2").returncode == 0
