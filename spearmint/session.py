@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spearmint.config import load_experiment
-from spearmint.errors import InputError
+from spearmint.errors import NoSearch
 from spearmint.layout import Layout
 from spearmint.lock import ExperimentLock
 from spearmint.model import Experiment
@@ -49,14 +49,14 @@ def read_session(config: Path, storage: str | None) -> Session:
     """Open an experiment to look at it; a controller may run meanwhile.
 
     Raises:
-        InputError: It was never run.
+        NoSearch: It was never run.
     """
     experiment = load_experiment(config)
     layout = Layout(experiment.directory)
     url = storage_url(layout, storage)
     file = file_of(url)
     if (file is not None and not file.exists()) or not has_study(experiment.name, url):
-        raise InputError(
+        raise NoSearch(
             f"no search of {experiment.name!r} in {layout.root} yet",
             f"Start it: spearmint {experiment.path}",
         )

@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import optuna
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, RDBStorage, get_storage
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from spearmint.choosers.history import ABANDONED
 from spearmint.config import describe
 from spearmint.errors import InputError, StorageError, StudyMismatch
-from spearmint.model import Experiment, Result, Trial, TrialState
+from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.space import distributions, to_flat, to_params
 from spearmint.sqlite import TrialConnection
 
@@ -36,6 +36,7 @@ _VARIABLES = "spearmint:variables"
 _OWNER = "spearmint:owner"
 _TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
 _REASON, _TAIL, _SECONDS, _LOST = "reason", "tail", "seconds", "lost"
+_IMPORTED = "imported"
 _MOST_REPORTS = 200  # stored for a trial; a longer curve is thinned evenly
 _LOCK_WAIT_S = 60
 _SIGNS_OF_A_FULL_DISK = ("disk is full", "disk I/O error", "No space left", "unable to open")
@@ -138,6 +139,23 @@ class Study:
             value=result.value,
             seconds=result.seconds,
             reports=result.reports,
+        )
+
+    @_door
+    def add_complete(
+        self, params: Params, value: float, *, source: str, seconds: float | None = None
+    ) -> None:
+        """Store a trial that was evaluated elsewhere; ``source`` says where."""
+        attrs: dict[str, Any] = {_IMPORTED: source}
+        if seconds is not None:
+            attrs[_SECONDS] = seconds
+        self._study.add_trial(
+            create_trial(
+                params=to_flat(self.experiment.variables, params),
+                distributions=self._distributions,
+                value=value,
+                user_attrs=attrs,
+            )
         )
 
     @_door
@@ -252,8 +270,20 @@ def open_study(experiment: Experiment, url: str) -> Study:
 
 def has_study(name: str, url: str) -> bool:
     """Tell whether the storage at ``url`` holds the experiment ``name``."""
+    return name in study_names(url)
+
+
+def study_names(url: str) -> list[str]:
+    """Return the names of all studies in the storage at ``url``."""
     with _translated():
-        return name in optuna.get_all_study_names(_storage(url))
+        return optuna.get_all_study_names(_storage(url))
+
+
+def stored_trials(name: str, url: str) -> tuple[list[StudyDirection], list[FrozenTrial]]:
+    """Return the directions and all trials of the study ``name``, whoever made it."""
+    with _translated():
+        study = optuna.load_study(study_name=name, storage=_storage(url))
+        return study.directions, study.get_trials(deepcopy=False)
 
 
 def study_owner(name: str, url: str) -> dict[str, str] | None:
