@@ -1,7 +1,9 @@
 # make demo    search a network for handwritten digits with the real command (about two minutes)
 # make test    all tests
 # make check   what CI runs: lint, types, tests, docs
-# make bench   time the trainer and the search's overhead on this machine
+# make bench   time the trainer and the search's overhead, and search two functions, on this machine
+# make bench-search  our choosers beside Optuna and BoTorch on all functions: hours; can be stopped
+#                    and continued
 # make docs    HTML in docs/_build/html
 # Each sets up .venv itself; a second run is quick.
 
@@ -12,7 +14,7 @@ PYTEST_FLAGS ?=
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
 
-.PHONY: demo test check lint types docs bench proto clean
+.PHONY: demo test check lint types docs bench bench-search proto clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
@@ -38,11 +40,17 @@ docs: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/trainer_numpy.py
 	$(BIN)/python benchmarks/search_overhead.py
-	$(BIN)/python benchmarks/choosers.py
+	$(BIN)/python benchmarks/search.py --results build/search_benchmark \
+	  --methods GPEIOptChooser SequentialChooser TPESampler random --problems branin hartmann6
+
+bench-search: $(VENV)/bench.stamp
+	$(BIN)/python benchmarks/search.py --results build/search_benchmark
+	$(BIN)/python benchmarks/search.py --results build/search_benchmark --timing
 
 # Needs protoc 31 (grpcio-tools 1.73); its output is in the repository.
 proto:
-	protoc -I. --python_out=. --pyi_out=. spearmint/experiment.proto
+	protoc -I. --python_out=. --pyi_out=. \
+	  spearmint/experiment.proto spearmint/importing/original_job.proto
 
 clean:
 	rm -rf $(VENV) docs/_build docs/_generated build *.egg-info
@@ -62,3 +70,8 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing into $(VENV), with all that tests need ..."
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/demo.stamp
+
+$(VENV)/bench.stamp: pyproject.toml $(VENV)/dev.stamp
+	@echo "Installing into $(VENV), PyTorch and BoTorch ..."
+	@$(PIP) --editable '.[bench]'
+	@touch $@

@@ -3,6 +3,7 @@
 SpearmintError                  exit code 1
 ├── InputError                  exit code 2: the user can mend it
 │   ├── ConfigError             config.pb: file, line and column
+│   ├── NoSearch                the experiment was never run
 │   ├── StudyMismatch           the stored search has other variables
 │   └── AlreadyRunning          another controller holds the experiment
 ├── SearchFailed                trials broke one after the other
@@ -48,6 +49,10 @@ class ConfigError(InputError):
         place = f"{path}:{line}:{column}" if line else f"{path}"
         super().__init__(f"{place}: {what}", fix)
         self.path, self.line, self.column = path, line, column
+
+
+class NoSearch(InputError):
+    """The experiment was never run; there is nothing to look at."""
 
 
 class StudyMismatch(InputError):

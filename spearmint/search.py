@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,25 +16,9 @@ from spearmint.languages import BadResult, to_arrays, to_entries, to_number
 from spearmint.model import Result, Trial, TrialState
 from spearmint.ranking import best_trial
 from spearmint.records import Records
-from spearmint.regions import pick_region
-from spearmint.session import Session, run_sessions
+from spearmint.session import in_region, run_sessions
 
 _GRID_SIZE = 20000
-
-
-@contextmanager
-def _held(config: Path, storage: str | None, region: str | None) -> Iterator[Session]:
-    """Hold one region of an experiment, or the whole of one without regions."""
-    experiment = load_experiment(config)
-    if region is None and experiment.regions:
-        raise InputError(
-            f"{experiment.path} has regions", f"Name one of: {', '.join(experiment.regions)}."
-        )
-    if region is not None:
-        chosen = pick_region(experiment.regions, region)
-        experiment = dataclasses.replace(experiment, regions=(chosen,))
-    with run_sessions(experiment, storage) as sessions:
-        yield sessions[0]
 
 
 class Proposal:
@@ -89,7 +72,8 @@ class Search:
             args = {name: str(value) for name, value in method_args.items()}
         chooser = make_chooser(method, args, seed=seed)
         with ExitStack() as stack:
-            session = stack.enter_context(_held(Path(config), storage, region))
+            experiment = in_region(load_experiment(Path(config)), region)
+            (session,) = stack.enter_context(run_sessions(experiment, storage))
             self._stack = stack.pop_all()
         self._experiment = session.experiment
         self._study = session.study

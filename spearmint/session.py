@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spearmint.config import load_experiment
-from spearmint.errors import InputError
+from spearmint.errors import InputError, NoSearch
 from spearmint.layout import Layout
 from spearmint.lock import ExperimentLock
 from spearmint.model import Experiment
@@ -27,6 +27,22 @@ class Session:
     experiment: Experiment
     layout: Layout
     study: Study
+
+
+def in_region(experiment: Experiment, region: str | None) -> Experiment:
+    """Return ``experiment`` with ``region`` as its only one.
+
+    Raises:
+        InputError: It has no such region, or has regions and none is named.
+    """
+    if region is None and not experiment.regions:
+        return experiment
+    if region is None:
+        raise InputError(
+            f"{experiment.path} has regions", f"Name one of: {', '.join(experiment.regions)}."
+        )
+    chosen = pick_region(experiment.regions, region)
+    return dataclasses.replace(experiment, regions=(chosen,), region=chosen)
 
 
 @contextmanager
@@ -59,7 +75,8 @@ def read_sessions(config: Path, storage: str | None, region: str | None = None) 
         region: Only this one; default: all that were ever searched.
 
     Raises:
-        InputError: It was never run, or has no such region.
+        NoSearch: It was never run.
+        InputError: It has no such region.
     """
     experiment = load_experiment(config)
     layout = Layout(experiment.directory)
@@ -71,10 +88,10 @@ def read_sessions(config: Path, storage: str | None, region: str | None = None) 
         experiment = dataclasses.replace(experiment, regions=(region,))
     url = storage_url(layout, storage)
     file = file_of(url)
-    names = study_names(url) if file is None or file.exists() else set()
+    names = set(study_names(url)) if file is None or file.exists() else set()
     begun = [search for search in experiment.searches() if search.study_name in names]
     if not begun:
-        raise InputError(
+        raise NoSearch(
             f"no search of {experiment.name!r} in {layout.root} yet",
             f"Start it: spearmint {experiment.path}",
         )

@@ -9,6 +9,7 @@ import optuna
 from optuna.pruners import NopPruner
 from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
 
 from spearmint.config import describe
 from spearmint.errors import StudyMismatch
@@ -56,10 +57,17 @@ def _open(experiment: Experiment, url: str, storage: BaseStorage) -> Study:
     return Study(experiment, url, storage, study)
 
 
-def study_names(url: str) -> set[str]:
+def study_names(url: str) -> list[str]:
     """Return the names of all studies in the storage at ``url``."""
     with translated():
-        return set(optuna.get_all_study_names(open_storage(url)))
+        return optuna.get_all_study_names(open_storage(url))
+
+
+def stored_trials(name: str, url: str) -> tuple[list[StudyDirection], list[FrozenTrial]]:
+    """Return the directions and all trials of the study ``name``, whoever made it."""
+    with translated():
+        study = optuna.load_study(study_name=name, storage=open_storage(url))
+        return study.directions, study.get_trials(deepcopy=False)
 
 
 def study_owner(name: str, url: str) -> dict[str, str] | None:

@@ -8,23 +8,25 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner, NopPruner
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.history import ABANDONED
 from spearmint.errors import InputError
-from spearmint.model import Experiment, Result, Trial, TrialState
+from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.space import distributions, to_flat, to_params
 from spearmint.storage import door
 
 OWNER = "spearmint:owner"
 TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
 _REASON, _TAIL, _SECONDS, _LOST = "reason", "tail", "seconds", "lost"
+_IMPORTED = "imported"
 _MOST_REPORTS = 200  # stored for a trial; a longer curve is thinned evenly
 _MOST_LIVE_REPORTS = 1000  # stored of a trial that a pruner watches
 
@@ -153,6 +155,23 @@ class Study:
             reason=result.reason,
             tail=tail,
             seconds=result.seconds,
+        )
+
+    @door
+    def add_complete(
+        self, params: Params, value: float, *, source: str, seconds: float | None = None
+    ) -> None:
+        """Store a trial that was evaluated elsewhere; ``source`` says where."""
+        attrs: dict[str, Any] = {_IMPORTED: source}
+        if seconds is not None:
+            attrs[_SECONDS] = seconds
+        self._study.add_trial(
+            create_trial(
+                params=to_flat(self.experiment.variables, params),
+                distributions=self._distributions,
+                value=value,
+                user_attrs=attrs,
+            )
         )
 
     @door

@@ -61,7 +61,7 @@ def _end_trials(layout: Layout, known: Ownership) -> None:
 
 def _delete_studies(known: Ownership, url: str) -> None:
     names = {f"{known.name}@{region}" for region in known.regions} or {known.name}
-    stored = sorted(names & study_names(url))
+    stored = sorted(names.intersection(study_names(url)))
     for name in stored:
         owner = study_owner(name, url)
         if owner is not None and owner["token"] != known.token:

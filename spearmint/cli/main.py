@@ -11,6 +11,7 @@ from spearmint import __version__
 from spearmint.cli.best import best
 from spearmint.cli.cleanup import cleanup
 from spearmint.cli.export import export
+from spearmint.cli.import_ import import_
 from spearmint.cli.report import report
 from spearmint.cli.run import run
 from spearmint.cli.status import status
@@ -57,7 +58,7 @@ def cli() -> None:
     """
 
 
-for command in (run, status, best, export, report, cleanup):
+for command in (run, status, best, export, import_, report, cleanup):
     cli.add_command(command)
 
 

@@ -37,7 +37,7 @@ def test_every_driver_and_chooser_is_documented(page: str, names: list[str]) -> 
 
 
 def test_every_command_is_shown_in_the_page_on_running() -> None:
-    assert {"run", "status", "best", "export", "report", "cleanup"} == set(cli.commands)
+    assert {"run", "status", "best", "export", "import", "report", "cleanup"} == set(cli.commands)
     for name in set(cli.commands) - {"run"}:
         assert f"spearmint {name} " in documented("running.rst"), name
 

@@ -1,0 +1,138 @@
+"""``spearmint import``: earlier results into a search."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from spearmint.cli.options import storage_option
+from spearmint.config import load_experiment
+from spearmint.errors import InputError, NoSearch
+from spearmint.importing.rows import Checked, Point, Table, check
+from spearmint.importing.source import read_source
+from spearmint.layout import Layout
+from spearmint.model import Experiment, Params, Trial
+from spearmint.ownership import read_ownership
+from spearmint.session import in_region, read_sessions, run_sessions
+
+_MOST_PROBLEMS = 50  # shown
+
+
+@click.command("import")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("source")
+@click.option("--study", metavar="NAME", help="Study to read, where a storage has several.")
+@click.option(
+    "--value-column",
+    metavar="NAME",
+    help="Column of the values in a CSV file; default: value.",
+)
+@click.option("--skip-bad", is_flag=True, help="Import the other rows where some are wrong.")
+@click.option("-n", "--dry-run", is_flag=True, help="Check and say what would be; store nothing.")
+@click.option("--region", metavar="NAME", help="Region to import into, where there are regions.")
+@storage_option
+def import_(
+    config: Path,
+    source: str,
+    study: str | None,
+    value_column: str | None,
+    skip_bad: bool,
+    dry_run: bool,
+    region: str | None,
+    storage: str | None,
+) -> None:
+    """Take results from SOURCE into the search of CONFIG, as complete trials.
+
+    SOURCE is a CSV file with the columns of `spearmint export`, the directory of another search,
+    the URL of an Optuna storage, or a directory with jobs/*.pb of the original Spearmint. What
+    was imported before is not imported twice.
+
+    \b
+    Examples:
+      spearmint import examples/branin/config.pb earlier.csv
+      spearmint import --study=branin config.pb sqlite:////data/optuna.db
+    """
+    experiment = in_region(load_experiment(config), region)
+    table = read_source(source, experiment, study=study, value_column=value_column)
+    checked = check(table, experiment.variables)
+    if checked.problems and not skip_bad:
+        raise InputError(
+            f"{source}: {_count(checked.bad, 'row')} cannot be imported:\n{_listed(checked)}",
+            "Mend them, or leave them out with --skip-bad; nothing was imported.",
+        )
+    if dry_run:
+        new = _new(checked.points, _stored(experiment, storage))
+    else:
+        new = _import(experiment, storage, checked.points)
+    name = experiment.study_name
+    click.echo(_summary(table, checked, new=len(new), name=name, dry_run=dry_run))
+
+
+def _import(experiment: Experiment, storage: str | None, points: Sequence[Point]) -> list[Point]:
+    """Store what is not there yet, and return it."""
+    known = read_ownership(Layout(experiment.directory))
+    driver = known.driver if known is not None else "local"
+    with run_sessions(experiment, storage, driver=driver) as (session,):
+        new = _new(points, session.study.trials())
+        for point in new:
+            session.study.add_complete(
+                point.params, point.value, source=point.source, seconds=point.seconds
+            )
+    return new
+
+
+def _stored(experiment: Experiment, storage: str | None) -> list[Trial]:
+    """Return the trials of the search, none where it never ran."""
+    try:
+        (session,) = read_sessions(experiment.path, storage, experiment.region or None)
+        return session.study.trials()
+    except NoSearch:
+        return []
+
+
+def _new(points: Sequence[Point], trials: Sequence[Trial]) -> list[Point]:
+    """Return the points beyond those of the same parameters and value among ``trials``.
+
+    A point that comes twice was evaluated twice: each trial stands for one of them.
+    """
+    stored = Counter(_key(trial.params, trial.value) for trial in trials)
+    new = []
+    for point in points:
+        key = _key(point.params, point.value)
+        if stored[key]:
+            stored[key] -= 1
+        else:
+            new.append(point)
+    return new
+
+
+def _key(params: Params, value: float | None) -> tuple[object, ...]:
+    return (value, *sorted(params.items()))
+
+
+def _summary(table: Table, checked: Checked, *, new: int, name: str, dry_run: bool) -> str:
+    """Return what happened to each row, in lines."""
+    verb = "Would import" if dry_run else "Imported"
+    lines = [f"{verb} {_count(new, 'trial')} from {table.source} into {name!r}"]
+    if there := len(checked.points) - new:
+        lines.append(f"Already there: {_count(there, 'trial')}")
+    if checked.valueless:
+        lines.append(f"Skipped {_count(checked.valueless, 'row')} without a finite value")
+    if checked.bad:
+        lines.append(f"Skipped {_count(checked.bad, 'bad row')}:\n{_listed(checked)}")
+    if table.unused:
+        lines.append(f"Not used: {', '.join(table.unused)}")
+    return "\n".join(lines)
+
+
+def _listed(checked: Checked) -> str:
+    shown = [f"  {problem}" for problem in checked.problems[:_MOST_PROBLEMS]]
+    more = len(checked.problems) - len(shown)
+    return "\n".join([*shown, f"  and {more} more"] if more else shown)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -1,0 +1,73 @@
+"""Results in a CSV file: a column for each element of each variable, and one of values."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from spearmint.errors import InputError, did_you_mean
+from spearmint.importing.rows import Row, Table
+from spearmint.model import Variable
+
+DEFAULT_VALUE_COLUMN = "value"
+_SECONDS = "seconds"
+
+
+def read_csv(path: Path, variables: Sequence[Variable], *, value_column: str) -> Table:
+    """Return the rows of ``path``, whose columns are named as ``spearmint export`` names them.
+
+    A column ``seconds`` is the duration.
+
+    Raises:
+        InputError: It cannot be read, or columns are missing or doubled.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    reader = csv.reader(io.StringIO(text, newline=""))
+    lines: list[tuple[int, list[str]]] = []
+    start = 1
+    try:
+        for cells in reader:
+            if cells:
+                lines.append((start, cells))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{path}:{start}: no CSV: {error}") from None
+    header = [name.strip() for name in lines[0][1]] if lines else []
+    wanted = [key for variable in variables for key in variable.elements()]
+    _check_header(path, header, [*wanted, value_column])
+    rows = [_row(path, header, line, cells, value_column) for line, cells in lines[1:]]
+    used = {*wanted, value_column, _SECONDS}
+    unused = [name for name in header if name not in used]
+    return Table(source=path.name, rows=rows, unused=unused)
+
+
+def _check_header(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
+    missing = [name for name in wanted if name not in header]
+    if missing:
+        hints = [did_you_mean(name, header) for name in missing]
+        fix = " ".join(dict.fromkeys(filter(None, hints)))
+        there = f"There are: {', '.join(header)}." if header else "It is empty."
+        raise InputError(
+            f"{path}: no column {', '.join(repr(name) for name in missing)}",
+            f"{there} {fix}".rstrip(),
+        )
+    doubled = [name for name in dict.fromkeys(wanted) if header.count(name) > 1]
+    doubled += [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
+    if doubled:
+        raise InputError(
+            f"{path}: column {doubled[0]!r} has two meanings",
+            "Rename one in the file; --value-column names the one of values.",
+        )
+
+
+def _row(path: Path, header: Sequence[str], line: int, cells: list[str], value_column: str) -> Row:
+    if len(cells) != len(header):
+        raise InputError(f"{path}:{line}: {len(cells)} cells, the header has {len(header)}")
+    by_name = dict(zip(header, cells, strict=True))
+    value, seconds = by_name[value_column].strip(), by_name.get(_SECONDS)
+    return Row(place=f"line {line}", cells=by_name, value=value, seconds=seconds)

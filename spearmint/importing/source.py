@@ -1,0 +1,69 @@
+"""Which kind of source a word on the command line names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spearmint.errors import InputError
+from spearmint.importing.csv_source import DEFAULT_VALUE_COLUMN, read_csv
+from spearmint.importing.original_source import original_files, read_original
+from spearmint.importing.rows import Table
+from spearmint.importing.study_source import is_search, read_folder, read_storage
+from spearmint.model import Experiment
+
+_SQLITE_START = b"SQLite format 3\0"
+
+
+def read_source(
+    source: str, experiment: Experiment, *, study: str | None, value_column: str | None
+) -> Table:
+    """Return the results in ``source``.
+
+    Args:
+        source: A storage's URL, a CSV file, the directory of another search, or one with the job
+            files of the original Spearmint. In the directory of ``experiment`` itself only those
+            count.
+        study: Name of a study, where the source is a storage.
+        value_column: Column of the values, where it is a CSV file.
+
+    Raises:
+        InputError: It is none of these, it cannot be read, or an argument does not suit it.
+    """
+    path = Path(source)
+    is_csv = "://" not in source and path.is_file()
+    if value_column is not None and not is_csv:
+        raise InputError(f"--value-column is for CSV files; {source} is none")
+    if "://" in source:
+        return read_storage(source, experiment, name=study)
+    if not path.exists():
+        raise InputError(
+            f"no such file or directory: {source}",
+            "Name a CSV file, the directory of another search, or the URL of a storage.",
+        )
+    if is_csv:
+        _refuse_database(path)
+        if study is not None:
+            raise InputError(f"--study is for storages; {source} is a file")
+        name = value_column or DEFAULT_VALUE_COLUMN
+        return read_csv(path, experiment.variables, value_column=name)
+    if study is not None or (is_search(path) and path.resolve() != experiment.directory):
+        return read_folder(path, experiment, name=study)
+    files = original_files(path)
+    if not files:
+        raise InputError(
+            f"no results in {source}",
+            "Expected a search of its own there, or jobs/*.pb of the original Spearmint.",
+        )
+    return read_original(files)
+
+
+def _refuse_database(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_SQLITE_START))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    if start == _SQLITE_START:
+        raise InputError(
+            f"{path} is a database, not CSV", f"Give its URL: sqlite:///{path.absolute()}"
+        )

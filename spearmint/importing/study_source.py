@@ -1,0 +1,82 @@
+"""Results of another study: of an experiment's directory, or of any storage of Optuna."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from spearmint.errors import InputError, did_you_mean
+from spearmint.importing.rows import Row, Table
+from spearmint.layout import Layout
+from spearmint.model import Experiment
+from spearmint.ownership import read_ownership, storage_url
+from spearmint.sqlite import file_of
+from spearmint.studies import stored_trials, study_names
+
+_SECONDS = "seconds"  # as our studies have it
+
+
+def is_search(folder: Path) -> bool:
+    """Tell whether searches of ours were run in ``folder``."""
+    layout = Layout(folder)
+    return read_ownership(layout) is not None or layout.database.exists()
+
+
+def read_folder(folder: Path, experiment: Experiment, *, name: str | None) -> Table:
+    """Return the trials of the search in ``folder``, or those of its study ``name``."""
+    layout = Layout(folder.resolve())
+    known = read_ownership(layout)
+    return read_storage(
+        storage_url(layout, None), experiment, name=name or (known.name if known else None)
+    )
+
+
+def read_storage(url: str, experiment: Experiment, *, name: str | None) -> Table:
+    """Return the trials of the study ``name``; None: of the only one in the storage.
+
+    Raises:
+        InputError: There is no such study, or it seeks something else than ``experiment``.
+    """
+    file = file_of(url)
+    if file is not None and not file.exists():
+        raise InputError(f"no such file: {file}")
+    try:
+        names = study_names(url)
+    except RuntimeError as error:  # how Optuna refuses a storage of another version
+        raise InputError(f"the storage cannot be read: {error}") from None
+    if name is None and len(names) == 1:
+        name = names[0]
+    if name is None or name not in names:
+        what = f"no study {name!r} in the storage" if name else "the storage has several studies"
+        hint = did_you_mean(name, names) if name else "Choose one with --study."
+        there = f"There are: {', '.join(names)}." if names else "It is empty."
+        raise InputError(what if names else "no study in the storage", f"{there} {hint}".rstrip())
+    directions, trials = stored_trials(name, url)
+    wanted = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
+    if directions != [wanted]:
+        seeks = " and ".join(direction.name.lower() for direction in directions)
+        raise InputError(
+            f"study {name!r} is there to {seeks}, {experiment.path} to {wanted.name.lower()}",
+            "The values cannot be compared; export them to CSV and mend them there.",
+        )
+    return _table(name, trials, experiment)
+
+
+def _table(name: str, trials: Sequence[FrozenTrial], experiment: Experiment) -> Table:
+    keys = {key for variable in experiment.variables for key in variable.elements()}
+    found = dict.fromkeys(key for trial in trials for key in trial.params)
+    rows = [
+        Row(
+            place=f"trial {trial.number + 1}",
+            cells=trial.params,
+            value=trial.value if trial.state is TrialState.COMPLETE else None,
+            seconds=trial.user_attrs.get(_SECONDS),
+        )
+        for trial in trials
+    ]
+    return Table(
+        source=f"study {name}", rows=rows, unused=[key for key in found if key not in keys]
+    )

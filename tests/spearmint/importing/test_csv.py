@@ -1,0 +1,187 @@
+"""Rows of a CSV file become trials, once, or are named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spearmint import Search
+from spearmint.choosers.history import common_space, history, trials_of
+
+from ..conftest import ExperimentDir, MakeExperiment
+from .conftest import CODE, CONFIG, ROWS, Import, exported, optuna_study, search
+
+
+def test_rows_become_complete_trials_with_their_origin(
+    imported: Import, experiment: ExperimentDir, rows: Path
+) -> None:
+    output = imported(experiment, rows)
+    assert "Imported 2 trials from earlier results.csv into 'trial'" in output
+    assert "Not used: note" in output
+    first, second = exported(experiment)
+    assert first["params"] == {"X": [0.1, 0.2], "n": [3], "act": ["relu"]}
+    assert (first["value"], first["seconds"], first["state"]) == (1.5, 2.25, "complete")
+    assert (second["value"], second["seconds"]) == (0.5, None)
+    status = json.loads(experiment.command("status", "--json").stdout)
+    assert status["trials"] == {"running": 0, "complete": 2, "broken": 0}
+    assert status["best"]["id"] == 2
+    trials = optuna_study(experiment).trials
+    assert [trial.user_attrs["imported"] for trial in trials] == [
+        "earlier results.csv, line 2",
+        "earlier results.csv, line 3",
+    ]
+
+
+def test_the_search_goes_on_from_imported_trials(
+    imported: Import, experiment: ExperimentDir, rows: Path
+) -> None:
+    imported(experiment, rows)
+    done = experiment.run("--max-finished-jobs=2")
+    assert done.returncode == 0, done.stderr
+    assert "Best of 2 complete trials" in done.stdout  # both are imported, nothing ran
+    study = optuna_study(experiment)
+    past = history(study, trials_of(study, -1), common_space(study.trials))
+    assert sorted(past.y) == [0.5, 1.5]
+    with Search(experiment.config) as search:
+        assert search.ask().id == 3
+    assert experiment.command("report").returncode == 0
+
+
+def test_the_command_itself(experiment: ExperimentDir, rows: Path) -> None:
+    argv = [sys.executable, "-m", "spearmint", "import", str(experiment.config), str(rows)]
+    for bad, code in (("", 0), ("2,2,2,relu,2,,\n", 2)):
+        rows.write_text(ROWS + bad)
+        assert subprocess.run(argv, capture_output=True, check=False).returncode == code
+
+
+def test_a_source_is_imported_once(imported: Import, experiment: ExperimentDir, rows: Path) -> None:
+    imported(experiment, rows)
+    rows.write_text(ROWS + "0.5,0.6,7,relu,2.5,,c\n")
+    output = imported(experiment, rows)
+    assert "Imported 1 trial from" in output
+    assert "Already there: 2 trials" in output
+    assert len(exported(experiment)) == 3
+    assert "Imported 0 trials" in imported(experiment, rows)
+    assert len(exported(experiment)) == 3
+
+
+def test_an_evaluation_repeated_in_the_source_stays_repeated(
+    imported: Import, experiment: ExperimentDir, rows: Path
+) -> None:
+    imported(experiment, rows)
+    rows.write_text(ROWS + ROWS.splitlines()[1] + "\n")
+    for _ in range(2):
+        imported(experiment, rows)
+        assert sorted(float(str(row["value"])) for row in exported(experiment)) == [0.5, 1.5, 1.5]
+
+
+def test_an_export_comes_back(
+    imported: Import, experiment: ExperimentDir, make_experiment: MakeExperiment, tmp_path: Path
+) -> None:
+    source = make_experiment(CODE, CONFIG, tmp_path / "source")
+    search(source, 0.1, None, 1 / 3, float("inf"), -1e-300)
+    source.command("export", "-o", str(tmp_path / "out.csv"))
+    assert "without a finite value" in imported(experiment, tmp_path / "out.csv")
+    there = [(row["params"], row["value"]) for row in exported(source) if row["id"] in (1, 3, 5)]
+    assert [(row["params"], row["value"]) for row in exported(experiment)] == there
+    assert "Already there: 3 trials" in imported(source, tmp_path / "out.csv")
+
+
+def test_dry_run_stores_nothing(imported: Import, experiment: ExperimentDir, rows: Path) -> None:
+    before = sorted(experiment.root.iterdir())
+    assert "Would import 2 trials" in imported(experiment, rows, "--dry-run")
+    assert sorted(experiment.root.iterdir()) == before
+    imported(experiment, rows)
+    rows.write_text(ROWS + "0.5,0.6,7,relu,2.5,,c\n")
+    output = imported(experiment, rows, "-n")
+    assert "Would import 1 trial from" in output
+    assert "Already there: 2 trials" in output
+    assert len(exported(experiment)) == 2
+
+
+BAD = {
+    "0.1,1.2,3,relu,1": "line 4, X[1]: 1.2 is outside of 0 to 1",
+    "0.1,nan,3,relu,1": "line 4, X[1]: nan is outside of 0 to 1",
+    "0.1,,3,relu,1": "line 4, X[1]: missing",
+    "0.1,0.2,2.5,relu,1": "line 4, n: 2.5 is no whole number",
+    "0.1,0.2,10,relu,1": "line 4, n: 10 is outside of 1 to 9",
+    "0.1,0.2,few,relu,1": "line 4, n: 'few' is no number",
+    "0.1,0.2,3,rleu,1": "line 4, act: 'rleu' is none of relu, tanh",
+    "0.1,0.2,3,relu,good": "line 4, value: 'good' is no number",
+}
+
+
+@pytest.mark.parametrize("row", BAD)
+def test_a_bad_row_is_named_and_nothing_is_imported(
+    refused: Import, experiment: ExperimentDir, rows: Path, row: str
+) -> None:
+    rows.write_text(ROWS + row + ",,\n")
+    assert BAD[row] in refused(experiment, rows)
+    assert not (experiment.root / "spearmint.db").exists()
+
+
+def test_all_problems_are_listed_at_once_or_skipped(
+    refused: Import, imported: Import, experiment: ExperimentDir, rows: Path
+) -> None:
+    rows.write_text(ROWS + "".join(f"{row},,\n" for row in BAD) + "2,3,3,relu,1,,\n")
+    error = refused(experiment, rows)
+    assert "9 rows cannot be imported" in error
+    assert "line 5, X[1]: nan" in error
+    assert "line 12, X[0]: 2 is outside of 0 to 1\n  line 12, X[1]: 3 is outside" in error
+    output = imported(experiment, rows, "--skip-bad")
+    assert "Imported 2 trials" in output
+    assert "Skipped 9 bad rows:" in output
+    assert "line 11, value: 'good' is no number" in output
+
+
+@pytest.mark.parametrize("value", ["", " ", "nan", "inf", "-Infinity"])
+def test_a_row_without_a_finite_value_is_skipped(
+    imported: Import, experiment: ExperimentDir, rows: Path, value: str
+) -> None:
+    rows.write_text(f"{ROWS}0.1,0.2,3,relu,{value},,\n")
+    output = imported(experiment, rows)
+    assert "Imported 2 trials" in output
+    assert "Skipped 1 row without a finite value" in output
+
+
+def test_csv_as_spreadsheets_write_it(
+    refused: Import, imported: Import, experiment: ExperimentDir, tmp_path: Path
+) -> None:
+    path = tmp_path / "sheet.csv"
+    text = '\ufeff"loss","X[1]","X[0]",n,act,value\r\n0.5,0.2,1e-1,3.0, relu,"two\nlines"\r\n\r\n'
+    path.write_text(text + "0.7,0.2,2,3,relu,\r\n", newline="")
+    assert "line 5, X[0]: 2 is" in refused(experiment, path, "--value-column=loss")
+    assert "Not used: value" in imported(experiment, path, "--value-column=loss", "--skip-bad")
+    [trial] = exported(experiment)
+    assert trial["params"] == {"X": [0.1, 0.2], "n": [3], "act": ["relu"]}
+    assert trial["value"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "It is empty."),
+        (ROWS.replace("act", "Act"), "no column 'act'"),
+        (ROWS.replace("act", "Act"), "Did you mean 'Act'?"),
+        (ROWS.replace("note", "value"), "column 'value' has two meanings"),
+        (ROWS + "1,2\n", "csv:4: 2 cells, the header has 7"),
+        (ROWS.replace(",", ";"), "no column 'X[0]', 'X[1]', 'n', 'act', 'value'"),
+    ],
+)
+def test_a_file_of_another_shape_is_refused(
+    refused: Import, experiment: ExperimentDir, rows: Path, text: str, words: str
+) -> None:
+    rows.write_text(text)
+    assert words in refused(experiment, rows, "--skip-bad")
+
+
+def test_a_running_search_is_left_alone(
+    refused: Import, imported: Import, experiment: ExperimentDir, rows: Path
+) -> None:
+    with Search(experiment.config):
+        assert "is already being run" in refused(experiment, rows)
+    assert "Imported 2 trials" in imported(experiment, rows)

@@ -1,0 +1,106 @@
+"""Another study as the source, and sources that are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from spearmint.sqlite import sqlite_url
+
+from ..conftest import ExperimentDir, MakeExperiment
+from .conftest import CODE, CONFIG, Import, exported, search
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> str:
+    """A storage with two studies that spearmint did not make."""
+    url = sqlite_url(tmp_path / "foreign.db")
+    space = {
+        "X[0]": FloatDistribution(-5, 5),
+        "X[1]": FloatDistribution(-5, 5),
+        "n": IntDistribution(0, 100),
+        "act": CategoricalDistribution(["tanh", "relu", "elu"]),
+        "lr": FloatDistribution(0, 1),
+    }
+    for name in ("mine", "other"):
+        study = optuna.create_study(study_name=name, storage=url)
+        study.enqueue_trial({"X[0]": 0.25, "X[1]": 0.5, "n": 4, "act": "relu", "lr": 0.5})
+        study.tell(study.ask(space), 0.75)
+        study.tell(study.ask(space), state=optuna.trial.TrialState.FAIL)
+        study.ask(space)
+    return url
+
+
+def test_a_study_of_any_optuna_storage(
+    refused: Import, imported: Import, experiment: ExperimentDir, foreign: str
+) -> None:
+    assert "There are: mine, other. Choose one with --study." in refused(experiment, foreign)
+    error = refused(experiment, foreign, "--study=mien")
+    assert "no study 'mien'" in error
+    assert "Did you mean 'mine'?" in error
+    output = imported(experiment, foreign, "--study=mine")
+    assert "Imported 1 trial from study mine into 'trial'" in output
+    assert "Skipped 2 rows without a finite value" in output
+    assert "Not used: lr" in output
+    [trial] = exported(experiment)
+    assert trial["params"] == {"X": [0.25, 0.5], "n": [4], "act": ["relu"]}
+
+
+def test_the_directory_of_another_search(
+    refused: Import,
+    imported: Import,
+    experiment: ExperimentDir,
+    make_experiment: MakeExperiment,
+    tmp_path: Path,
+) -> None:
+    source = make_experiment(CODE, CONFIG, tmp_path / "source")
+    url = sqlite_url(tmp_path / "elsewhere.db")
+    search(source, 1.0, 2.0, 3.0, storage=url)
+    assert "Imported 3 trials from study trial" in imported(experiment, source.root)
+    taken = exported(experiment)
+    assert [(row["value"], row["seconds"]) for row in taken] == [
+        (row["value"], row["seconds"]) for row in exported(source)
+    ]
+    maximizing = make_experiment(CODE, CONFIG + "direction: MAXIMIZE", tmp_path / "maximizing")
+    assert "to minimize" in refused(maximizing, source.root)
+
+
+def test_import_leaves_the_driver_of_the_search(
+    imported: Import, experiment: ExperimentDir, rows: Path
+) -> None:
+    search(experiment, 1.0)
+    known = experiment.root / ".spearmint" / "experiment.json"
+    known.write_text(known.read_text().replace('"local"', '"SGE"'))
+    imported(experiment, rows)
+    assert json.loads(known.read_text())["driver"] == "SGE"
+
+
+@pytest.mark.parametrize(
+    ("source", "option", "words"),
+    [
+        ("absent.csv", "--skip-bad", "no such file or directory: absent.csv"),
+        ("sqlite:////absent/x.db", "--skip-bad", "no such file: /absent/x.db"),
+        ("nonsense://x", "--skip-bad", "storage cannot be"),
+        (".", "--value-column=x", "--value-column is for CSV files"),
+        ("CSV", "--study=x", "--study is for storages"),
+        ("DIR", "--skip-bad", "no results in"),
+        ("DATABASE", "--skip-bad", "is a database, not CSV"),
+    ],
+)
+def test_other_sources_are_refused(
+    refused: Import,
+    experiment: ExperimentDir,
+    rows: Path,
+    tmp_path: Path,
+    source: str,
+    option: str,
+    words: str,
+) -> None:
+    optuna.create_study(storage=sqlite_url(tmp_path / "some.db"))
+    (tmp_path / "empty").mkdir()
+    names = {"CSV": rows, "DIR": tmp_path / "empty", "DATABASE": tmp_path / "some.db"}
+    assert words in refused(experiment, names.get(source, source), option)
