@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spearmint.config import fits
 from spearmint.model import Kind, Params, Value, Variable
+
+_REGION = "region"  # as `spearmint export` names the column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,12 @@ class Table:
     source: str
     rows: Sequence[Row]
     unused: Sequence[str] = ()
+
+
+def only_region(table: Table, region: str) -> Table:
+    """Return ``table`` without the rows whose cell ``region`` names another one."""
+    rows = [row for row in table.rows if row.cells.get(_REGION, region) == region]
+    return replace(table, rows=rows, unused=[name for name in table.unused if name != _REGION])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from spearmint.errors import InputError
 from spearmint.importing.csv_source import DEFAULT_VALUE_COLUMN, read_csv
 from spearmint.importing.original_source import original_files, read_original
-from spearmint.importing.rows import Table
+from spearmint.importing.rows import Table, only_region
 from spearmint.importing.study_source import is_search, read_folder, read_storage
 from spearmint.model import Experiment
 
@@ -45,7 +45,8 @@ def read_source(
         if study is not None:
             raise InputError(f"--study is for storages; {source} is a file")
         name = value_column or DEFAULT_VALUE_COLUMN
-        return read_csv(path, experiment.variables, value_column=name)
+        table = read_csv(path, experiment.variables, value_column=name)
+        return only_region(table, experiment.region) if experiment.region else table
     if study is not None or (is_search(path) and path.resolve() != experiment.directory):
         return read_folder(path, experiment, name=study)
     files = original_files(path)

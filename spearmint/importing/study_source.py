@@ -26,12 +26,16 @@ def is_search(folder: Path) -> bool:
 
 
 def read_folder(folder: Path, experiment: Experiment, *, name: str | None) -> Table:
-    """Return the trials of the search in ``folder``, or those of its study ``name``."""
+    """Return the trials of the search in ``folder``, or those of its study ``name``.
+
+    Where the other search has the region of ``experiment``, that one is read.
+    """
     layout = Layout(folder.resolve())
     known = read_ownership(layout)
-    return read_storage(
-        storage_url(layout, None), experiment, name=name or (known.name if known else None)
-    )
+    if name is None and known is not None:
+        region = experiment.region if experiment.region in known.regions else ""
+        name = f"{known.name}@{region}" if region else known.name
+    return read_storage(storage_url(layout, None), experiment, name=name)
 
 
 def read_storage(url: str, experiment: Experiment, *, name: str | None) -> Table:

@@ -12,7 +12,7 @@ import pytest
 
 from spearmint import Search
 from spearmint.cli.main import main
-from spearmint.session import read_session
+from spearmint.session import read_sessions
 from spearmint.sqlite import sqlite_url
 
 from ..conftest import ExperimentDir, MakeExperiment
@@ -90,7 +90,8 @@ def search(experiment: ExperimentDir, *values: float | None, storage: str | None
 
 
 def exported(experiment: ExperimentDir) -> list[dict[str, object]]:
-    return [trial.to_json() for trial in read_session(experiment.config, None).study.trials()]
+    sessions = read_sessions(experiment.config, None)
+    return [trial.to_json() for session in sessions for trial in session.study.trials()]
 
 
 def optuna_study(experiment: ExperimentDir) -> optuna.Study:
