@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
+from spearmint.gp import packed
 from spearmint.gp.arrays import Array
 from spearmint.gp.kernel import matern52, matern52_slope
 
@@ -46,9 +47,10 @@ class Prior:
 
     def log_density(self, theta: Array) -> float:
         """Return the log density of ``theta``, without its constant."""
-        if np.any(theta < self.lower) or np.any(theta > self.upper):
+        if not ((theta >= self.lower) & (theta <= self.upper)).all():
             return -np.inf
-        return float(-0.5 * np.sum(((theta - self.mean) / self.std) ** 2))
+        z = (theta - self.mean) / self.std
+        return -0.5 * float(z @ z)
 
 
 def default_prior(n_dimensions: int, *, noiseless: bool) -> Prior:
@@ -75,29 +77,31 @@ def cholesky(k: Array) -> Array | None:
     return np.asarray(factor) if info == 0 else None
 
 
-def log_evidence(k: Array, y: Array) -> float:
-    """Return the log evidence of ``K`` for ``y``, less a constant; ``k`` is overwritten."""
-    n = len(k)
-    factor = cholesky(k)
+def log_evidence(k: Array, y: Array) -> Array:
+    """Return the log evidence of packed ``K`` for each column of ``y`` (n, m), less a constant.
+
+    ``k`` is overwritten.
+    """
+    n = len(y)
+    factor = packed.cholesky(k, n)
     if factor is None:
-        return -np.inf
-    right = np.asfortranarray(np.column_stack((y, np.ones(n))))
-    solved, _ = lapack.dtrtrs(factor, right, lower=1, overwrite_b=1)
-    white, one = solved[:, 0], solved[:, 1]
-    ones = float(one @ one)
-    misfit = max(float(white @ white) - float(one @ white) ** 2 / ones, 0.0)
-    log_det = float(np.sum(np.log(np.diag(factor))))
+        return np.full(y.shape[1], -np.inf)
+    solved = packed.forward(factor, np.hstack((y, np.ones((n, 1)))))
+    white, one = solved[:, :-1], solved[:, -1]
+    ones = one @ one
+    misfit = np.maximum(np.sum(white * white, axis=0) - (one @ white) ** 2 / ones, 0.0)
+    log_det = np.log(factor[packed.layout(n).diagonal]).sum()
     shape = A0 + 0.5 * (n - 1)
-    return float(-log_det - 0.5 * np.log(ones) - shape * np.log(B0 + 0.5 * misfit))
+    return np.asarray(-log_det - 0.5 * np.log(ones) - shape * np.log(B0 + 0.5 * misfit))
 
 
 class LogPosterior:
-    """Log posterior of theta given differences ``sq`` (D, n, n) and ``y``, both held."""
+    """Log posterior of theta given packed differences ``sq`` (D, n (n + 1) / 2) and ``y``."""
 
     def __init__(self, sq: Array, y: Array, prior: Prior) -> None:
-        self._flat = np.ascontiguousarray(sq.reshape(len(sq), -1))
-        self._n = len(y)
-        self._y = y
+        self._sq = sq
+        self._y = y[:, None]
+        self._diagonal = packed.layout(len(y)).diagonal
         self.prior = prior
 
     def __call__(self, theta: Array) -> float:
@@ -105,49 +109,51 @@ class LogPosterior:
         prior = self.prior.log_density(theta)
         if prior == -np.inf:
             return prior
-        return prior + log_evidence(self._covariance(theta), self._y)
+        return prior + float(self.evidence_of(theta, self._y)[0])
+
+    def evidence_of(self, theta: Array, y: Array) -> Array:
+        """Return the log evidence of ``theta`` for each column of another ``y`` (n, m)."""
+        k = matern52(np.exp(-2.0 * theta[:-1]) @ self._sq)
+        k[self._diagonal] += np.exp(theta[-1]) + JITTER
+        return log_evidence(k, y)
 
     def with_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the log posterior and its gradient, shape ``(D + 1,)``."""
-        n, weights = self._n, np.exp(-2.0 * theta[:-1])
-        noise = float(np.exp(theta[-1]))
-        k, slope = matern52_slope((weights @ self._flat).reshape(n, n))
-        k.flat[:: n + 1] += noise + JITTER
-        parts = _solve(k, self._y)
+        weights, noise = np.exp(-2.0 * theta[:-1]), float(np.exp(theta[-1]))
+        k, slope = matern52_slope(weights @ self._sq)
+        k[self._diagonal] += noise + JITTER
+        parts = _solve(k, self._y[:, 0])
         if parts is None:
             return -np.inf, np.zeros_like(theta)
         value, by_k = parts
-        # K depends on theta_d through r^2 only: dr^2/dtheta_d = -2 w_d delta_d^2.
+        # K depends on theta_d through r^2 only: dr^2/dtheta_d = -2 w_d delta_d^2. Twice: packed,
+        # a pair of points comes once; the diagonal, where delta is 0, adds nothing.
         gradient = np.empty_like(theta)
-        gradient[:-1] = -2.0 * weights * (self._flat @ (by_k * slope).ravel())
-        gradient[-1] = noise * float(np.trace(by_k))
+        gradient[:-1] = -4.0 * weights * (self._sq @ (by_k * slope))
+        gradient[-1] = noise * float(by_k[self._diagonal].sum())
         prior = self.prior
         gradient -= (theta - prior.mean) / prior.std**2
         return value - 0.5 * float(np.sum(((theta - prior.mean) / prior.std) ** 2)), gradient
 
-    def _covariance(self, theta: Array) -> Array:
-        k = matern52((np.exp(-2.0 * theta[:-1]) @ self._flat).reshape(self._n, self._n))
-        k.flat[:: self._n + 1] += np.exp(theta[-1]) + JITTER
-        return k
-
 
 def _solve(k: Array, y: Array) -> tuple[float, Array] | None:
-    """Return the log evidence and its derivative by K (n, n); ``k`` is overwritten.
+    """Return the log evidence and its derivative by K, packed; packed ``k`` is overwritten.
 
     d log evidence = -1/2 tr(P dK) + shape / (2 (b0 + S/2)) (P y)' dK (P y).
     """
-    factor = cholesky(k)
+    n = len(y)
+    order, factor = packed.layout(n), packed.cholesky(k, n)
     if factor is None:
         return None
-    diagonal = np.diag(factor).copy()
-    lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    inverse = lower + lower.T
-    inverse.flat[:: len(inverse) + 1] *= 0.5
-    column = inverse.sum(axis=1)
-    ones = float(column.sum())
-    projection = inverse - np.outer(column, column) / ones
-    solved = projection @ y
-    shape = A0 + 0.5 * (len(y) - 1)
+    log_det = np.log(factor[order.diagonal]).sum()
+    left, column = packed.solve(factor, np.column_stack((y, np.ones(n)))).T
+    ones = column.sum()
+    solved = left - column * (column @ y / ones)
+    shape = A0 + 0.5 * (n - 1)
     scale = B0 + 0.5 * max(float(y @ solved), 0.0)
-    value = -np.sum(np.log(diagonal)) - 0.5 * np.log(ones) - shape * np.log(scale)
-    return float(value), -0.5 * projection + (0.5 * shape / scale) * np.outer(solved, solved)
+    value = -log_det - 0.5 * np.log(ones) - shape * np.log(scale)
+    by_k = packed.inverse(factor, n)
+    by_k *= -0.5
+    by_k += (column * (0.5 / ones))[order.rows] * column[order.columns]
+    by_k += (solved * (0.5 * shape / scale))[order.rows] * solved[order.columns]
+    return float(value), by_k

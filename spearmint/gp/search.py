@@ -14,6 +14,7 @@ from spearmint.gp.evidence import LogPosterior, default_prior
 from spearmint.gp.hypers import posterior_mode, sample
 from spearmint.gp.kernel import sq_differences
 from spearmint.gp.maximize import SAME, candidates, maximize
+from spearmint.gp.packed import pack
 from spearmint.gp.posterior import Posterior, condition
 from spearmint.gp.threads import one_blas_thread
 from spearmint.gp.warp import Warped, standardise, warps
@@ -122,7 +123,7 @@ def _fit(
     n, n_dimensions = points.shape
     most = int(np.clip(np.sqrt(2e6 / n_dimensions), 64, _HYPER_OBSERVATIONS))
     kept = _subset(y, most, rng) if n > most else np.arange(n)
-    sq = sq_differences(points[kept], points[kept], space.is_category)
+    sq = pack(sq_differences(points[kept], points[kept], space.is_category))
     prior = default_prior(n_dimensions, noiseless=settings.noiseless)
 
     def density(view: Warped) -> LogPosterior:
@@ -132,8 +133,9 @@ def _fit(
     chosen = max(views, key=lambda view: view.log_weight)
     mode = posterior_mode(density(chosen), prior.mean)
     if rng.random() < _BY_EVIDENCE:
-        share = n / len(kept)
-        chosen = max(views, key=lambda view: share * density(view)(mode) + view.log_weight)
+        evidence = density(chosen).evidence_of(mode, np.stack([v.values[kept] for v in views], 1))
+        weights = np.array([view.log_weight for view in views])
+        chosen = views[int(np.argmax(n / len(kept) * evidence + weights))]
         mode = posterior_mode(density(chosen), mode)
     n_samples = min(settings.mcmc_iters, max(3, 100 * settings.mcmc_iters // n))
     return condition(
