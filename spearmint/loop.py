@@ -10,6 +10,7 @@ from spearmint.drivers import Driver
 from spearmint.duration import format_duration
 from spearmint.errors import SearchFailed
 from spearmint.study_loop import Progress, StudyLoop, Watcher
+from spearmint.warm_start import warm_points
 
 _SLICE_S = 0.2  # how soon Ctrl-C and a report are noticed
 
@@ -22,12 +23,15 @@ class Limits:
         polling_s: Seconds between two polls of the driver at most.
         time_s: Seconds after which no more trials start.
         trial_time_s: Sum of the seconds of all trials after which no more start.
+        warm_start: Points of finished studies that one tries first; above 0, no more studies are
+            open at once than trials.
     """
 
     concurrent: int = 1
     polling_s: float = 3.0
     time_s: float | None = None
     trial_time_s: float | None = None
+    warm_start: int = 0
 
 
 @dataclass(slots=True)
@@ -93,10 +97,35 @@ class Loop:
             if reason := self._stop_reason():
                 self._note_once(f"No new trials: {reason}.")
                 return
-            ready = [study for study in self.studies if self._wants_trial(study)]
+            ready = [study for study in self._admitted() if self._wants_trial(study)]
             if not ready:
                 return
-            min(ready, key=lambda study: (len(study.jobs), study.n_finished)).start_trial()
+            chosen = min(ready, key=lambda study: (len(study.jobs), study.n_finished))
+            if self.limits.warm_start and not chosen.has_begun:
+                self._warm(chosen)
+            chosen.start_trial()
+
+    def _admitted(self) -> Sequence[StudyLoop]:
+        """Return the studies that may have trials: with a warm start, later ones wait."""
+        if not self.limits.warm_start:
+            return self.studies
+        room = self.limits.concurrent - sum(study.is_open for study in self.studies)
+        closed = [study for study in self.studies if not study.has_begun]
+        waiting = set(map(id, closed[max(0, room) :]))
+        return [study for study in self.studies if id(study) not in waiting]
+
+    def _warm(self, study: StudyLoop) -> None:
+        """Queue what was best in finished studies."""
+        finished = [other for other in self.studies if other.has_begun and not other.is_open]
+        trials = [other.study.trials() for other in finished]
+        points = warm_points(study.experiment, trials, self.limits.warm_start)
+        for point in points:
+            study.study.enqueue(point)
+        if points:
+            self.watcher.note(
+                f"{study.experiment.region}: starts from {len(points)} points that were best in "
+                f"{len(finished)} finished regions."
+            )
 
     def _wants_trial(self, study: StudyLoop) -> bool:
         if reason := study.stop_reason():

@@ -78,8 +78,12 @@ class Study:
     def enqueue_seed_points(self) -> None:
         """Queue the seed points of config.pb that were never queued."""
         for point in self.experiment.seed_points:
-            flat = to_flat(self.experiment.variables, point)
-            self._study.enqueue_trial(flat, skip_if_exists=True)
+            self.enqueue(to_flat(self.experiment.variables, point))
+
+    @door
+    def enqueue(self, point: Mapping[str, Any]) -> None:
+        """Queue a point, by element name, unless it was queued or tried before."""
+        self._study.enqueue_trial(dict(point), skip_if_exists=True)
 
     @door
     def ask(self) -> Trial:

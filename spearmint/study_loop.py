@@ -145,6 +145,16 @@ class StudyLoop:
         return [f"{region} {trial_id}" if region else str(trial_id) for trial_id in self._active]
 
     @property
+    def has_begun(self) -> bool:
+        """Whether any trial was ever started."""
+        return bool(self.n_finished or self._broken or self._active or self._waiting)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun and is not finished."""
+        return self.has_begun and bool(self._active or self.wants_trial())
+
+    @property
     def n_finished(self) -> int:
         """Trials that gave a value or were pruned."""
         return self._complete + self._pruned

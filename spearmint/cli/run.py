@@ -77,7 +77,10 @@ def _tools(experiment: Experiment, options: RunOptions) -> tuple[BaseSampler, Ba
 
 def _search(sessions: Sequence[Session], driver: Driver, options: RunOptions) -> None:
     console = make_console()
-    limits, total = options.limits(), options.max_finished_jobs * len(sessions)
+    limits, total = (
+        options.limits(sessions[0].experiment),
+        options.max_finished_jobs * len(sessions),
+    )
     greet(console, sessions, options)
     url = sessions[0].study.url
     with (

@@ -63,13 +63,14 @@ class RunOptions:
         changed = {name: value for name, value in given.items() if value is not None}
         return dataclasses.replace(experiment, **changed)
 
-    def limits(self) -> Limits:
+    def limits(self, experiment: Experiment) -> Limits:
         """Return the limits of the whole."""
         return Limits(
             concurrent=self.max_concurrent,
             polling_s=self.polling_time,
             time_s=self.max_time,
             trial_time_s=self.trial_time(),
+            warm_start=experiment.warm_start,
         )
 
     def trial_time(self) -> float | None:

@@ -43,3 +43,38 @@ def test_a_region_that_fails_does_not_end_the_others(make_loop) -> None:
     with pytest.raises(SearchFailed, match="de: the first 2 trials all broke"):
         search.run()
     assert [len(study.trials()) for study in search.studies] == [4, 2]
+
+
+def test_a_warm_start_lets_a_region_try_first_what_was_best_elsewhere(make_loop) -> None:
+    names = ("us", "de", "jp")
+    search = make_loop(FakeDriver(), finished=6, concurrent=2, regions=names, warm_start=2)
+    search.run()
+    us, de, jp = (study.trials() for study in search.studies)
+    best = {
+        trial.params["x"]
+        for trials in (us, de)
+        for trial in sorted(trials, key=lambda trial: trial.value)[:3]
+    }
+    assert {trial.params["x"] for trial in jp[:2]} <= best
+    assert "jp: starts from 2 points that were best in" in " ".join(search.watcher.lines)
+    order = [line for line in search.watcher.lines if line.startswith("submitted")]
+    assert len(order) == 18
+
+
+def test_with_a_warm_start_no_more_regions_are_open_than_trials_run(make_loop) -> None:
+    driver = FakeDriver()
+    names = ("us", "de", "jp")
+    make_loop(driver, finished=6, concurrent=1, regions=names, warm_start=1).run()
+    regions = [job.id.partition("@")[2].partition("-")[0] for job in driver.folders]
+    assert regions == ["us"] * 6 + ["de"] * 6 + ["jp"] * 6
+
+
+def test_a_warm_start_goes_on_after_a_kill(make_loop) -> None:
+    names = ("us", "de")
+    make_loop(FakeDriver(), finished=6, regions=names[:1]).run()
+    search = make_loop(FakeDriver(), finished=6, regions=names, warm_start=3)
+    search.run()
+    again = make_loop(FakeDriver(), finished=8, regions=names, warm_start=3)
+    again.run()
+    assert [len(study.trials()) for study in again.studies] == [8, 8]
+    assert not [line for line in again.watcher.lines if "starts from" in line]

@@ -1,0 +1,48 @@
+"""What a Gaussian process expects at other points: one fit at the mode of its hyperparameters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spearmint.gp.arrays import Array
+from spearmint.gp.encode import Space
+from spearmint.gp.evidence import LogPosterior, default_prior
+from spearmint.gp.hypers import posterior_mode
+from spearmint.gp.kernel import sq_differences
+from spearmint.gp.packed import pack
+from spearmint.gp.posterior import condition
+from spearmint.gp.threads import one_blas_thread
+from spearmint.gp.warp import standardise
+
+# Beyond this many observations the others say little about the best region.
+_MOST = 500
+
+
+def predict(space: Space, points: Array, y: Array, at: Array) -> Array:
+    """Return the expected value at each of ``at``, in standard deviations of ``y`` around its mean.
+
+    Args:
+        space: The D dimensions.
+        points: Observed points, shape ``(n, D)``, n >= 2; the best 500 are used.
+        y: Finite observations, shape ``(n,)``, to be minimised.
+        at: Points to predict at, shape ``(m, D)``.
+
+    Source: Rasmussen and Williams 2006, eq. 2.25.
+    """
+    kept = np.argsort(y, kind="stable")[:_MOST]
+    points, values = points[kept], standardise(y)[kept]
+    with one_blas_thread():
+        prior = default_prior(len(space), noiseless=False)
+        sq = pack(sq_differences(points, points, space.is_category))
+        mode = posterior_mode(LogPosterior(sq, values, prior), prior.mean)
+        posterior = condition(
+            points,
+            values,
+            points[:0],
+            mode[None],
+            space.is_category,
+            n_fantasies=1,
+            rng=np.random.default_rng(0),
+        )
+        mean, _ = posterior.predict(at)
+    return np.asarray(mean[0, :, 0])
