@@ -60,7 +60,7 @@ def import_(
     checked = check(table, experiment.variables)
     if checked.problems and not skip_bad:
         raise InputError(
-            f"{source}: {_count(checked.bad, 'row')} cannot be imported:\n{_listed(checked)}",
+            f"{table.source}: {_count(checked.bad, 'row')} cannot be imported:\n{_listed(checked)}",
             "Mend them, or leave them out with --skip-bad; nothing was imported.",
         )
     if dry_run:

@@ -32,7 +32,7 @@ def read_source(
     path = Path(source)
     is_csv = "://" not in source and path.is_file()
     if value_column is not None and not is_csv:
-        raise InputError(f"--value-column is for CSV files; {source} is none")
+        raise InputError("--value-column is for CSV files; the source is none")
     if "://" in source:
         return read_storage(source, experiment, name=study)
     if not path.exists():

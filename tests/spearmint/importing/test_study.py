@@ -50,6 +50,15 @@ def test_a_study_of_any_optuna_storage(
     assert trial["params"] == {"X": [0.25, 0.5], "n": [4], "act": ["relu"]}
 
 
+def test_a_url_is_not_printed_since_it_may_hold_a_password(
+    refused: Import, experiment: ExperimentDir, foreign: str
+) -> None:
+    wrong = experiment.config.read_text().replace("min: 0 max: 1", "min: 0.3 max: 1")
+    experiment.config.write_text(wrong)
+    for option in ("--study=mine", "--value-column=x"):
+        assert foreign not in refused(experiment, foreign, option)
+
+
 def test_the_directory_of_another_search(
     refused: Import,
     imported: Import,
