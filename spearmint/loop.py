@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from spearmint.drivers import Driver
 from spearmint.duration import format_duration
 from spearmint.errors import SearchFailed
-from spearmint.study_loop import Progress, StudyLoop, Watcher
+from spearmint.study_loop import StudyLoop
 from spearmint.warm_start import warm_points
+from spearmint.watcher import Progress, Watcher
 
 _SLICE_S = 0.2  # how soon Ctrl-C and a report are noticed
 

@@ -11,7 +11,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from spearmint.model import Trial, TrialState, format_params, format_value
-from spearmint.study_loop import Progress
+from spearmint.watcher import Progress
 
 _UNLIMITED = 10_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
-from spearmint.choosers.history import ABANDONED
+from spearmint.choosers.history import ABANDONED, DISREGARDED
 from spearmint.errors import InputError
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.space import distributions, to_flat, to_params
@@ -183,6 +183,13 @@ class Study:
         """Count one more job of ``trial`` that vanished without a result."""
         self._storage.set_trial_user_attr(self._storage_id(trial), _LOST, trial.lost + 1)
         return replace(trial, lost=trial.lost + 1)
+
+    @door
+    def disregard(self, trials: Iterable[Trial]) -> None:
+        """Let choosers forget ``trials``; people still see them."""
+        numbers = {trial.id - 1 for trial in trials}
+        known = self._study.user_attrs.get(DISREGARDED, [])
+        self._study.set_user_attr(DISREGARDED, sorted(numbers.union(known)))
 
     @door
     def abandon_unproposed(self) -> None:

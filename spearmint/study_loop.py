@@ -9,11 +9,10 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from spearmint.drivers import Driver, Job, JobRequest, JobState
 from spearmint.errors import SearchFailed
-from spearmint.languages import to_entries
+from spearmint.languages import to_entries, wrappers
 from spearmint.layout import Layout, TrialFolder, read_json, write_json
 from spearmint.model import Experiment, Result, Trial, TrialState
 from spearmint.ranking import best_trial, is_better
@@ -21,6 +20,7 @@ from spearmint.records import Records
 from spearmint.reporting import read_reports
 from spearmint.results import read_result
 from spearmint.study import Study
+from spearmint.watcher import Progress, Watcher
 
 _EXIT_GRACE_S = 30.0  # a job may live on this long after its result stands
 _TAIL_LINES, _TAIL_BYTES = 20, 8192
@@ -43,37 +43,6 @@ class StudyLimits:
     broken: int = 5
     patience: int | None = None
     target: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Figures of one study at one moment; ``seconds`` of all trials that have ended."""
-
-    region: str = ""
-    complete: int = 0
-    pruned: int = 0
-    broken: int = 0
-    running: int = 0
-    seconds: float = 0.0
-    best: Trial | None = None
-
-    @property
-    def finished(self) -> int:
-        """Trials that gave a value or were pruned."""
-        return self.complete + self.pruned
-
-
-class Watcher(Protocol):
-    """Is told what happens; shows it."""
-
-    def submitted(self, trial: Trial, progress: Progress) -> None:
-        """A job of ``trial`` was started or found running."""
-
-    def ended(self, trial: Trial, progress: Progress) -> None:
-        """A trial is complete, pruned or broken."""
-
-    def note(self, text: str) -> None:
-        """Something else that people should know."""
 
 
 @dataclass(slots=True)
@@ -173,6 +142,8 @@ class StudyLoop:
             if trial.state is not TrialState.RUNNING:
                 self._count(trial)
         self._broken_in_a_row, self._last_broken = 0, None  # this run gets its own tries
+        if self._broken and not self.n_finished and self._is_mended():
+            self.study.disregard(trial for trial in trials if trial.state is TrialState.BROKEN)
         for trial in trials:
             if trial.state is not TrialState.RUNNING:
                 continue
@@ -182,6 +153,17 @@ class StudyLoop:
                 self._activate(trial, folder, job)
             elif not self._store_result(trial, folder):
                 self._waiting.append(trial)
+
+    def _is_mended(self) -> bool:
+        """Tell whether the user's code was changed after the last trial broke.
+
+        Then trials that all broke did so by a mistake in it, not by their parameters.
+        """
+        _, ended = self.study.span()
+        root, experiment = self.layout.root, self.experiment
+        files = {*root.glob("*.py"), *wrappers(experiment.language, root, experiment.name)}
+        changed = max((path.stat().st_mtime for path in files if path.is_file()), default=0.0)
+        return ended is not None and changed > ended.timestamp()
 
     def wants_trial(self) -> bool:
         """Tell whether one more trial should start when there is room."""

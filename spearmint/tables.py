@@ -36,12 +36,18 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
 
 
 def broken_lines(trials: Iterable[Trial]) -> list[str]:
-    """Return the reason of each broken trial, the last lines of its output indented below."""
+    """Return the reason of each broken trial, the last lines of its output indented below.
+
+    Output that says the same as that of the trial before is not shown again.
+    """
     lines: list[str] = []
+    shown = None
     for trial in trials:
         if trial.state is TrialState.BROKEN:
             lines.append(f"{trial.label} broke: {trial.reason}")
-            lines.extend(f"    {line}" for line in trial.tail.splitlines())
+            if (trial.reason, trial.tail) != shown:
+                lines.extend(f"    {line}" for line in trial.tail.splitlines())
+            shown = trial.reason, trial.tail
     return lines
 
 

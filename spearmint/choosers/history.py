@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from spearmint.gp.arrays import Array
 
 ABANDONED = "abandoned"
+"""Attribute of a trial that never had all parameters."""
+
+DISREGARDED = "spearmint:disregarded"
+"""Attribute of a study: numbers of trials that say nothing about their parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +46,8 @@ class History:
 def trials_of(study: Study, number: int) -> list[FrozenTrial]:
     """Return the trials of ``study`` with parameters, in order, without trial ``number``."""
     trials = study.get_trials(deepcopy=False)
-    used = [t for t in trials if t.distributions and t.number != number]
+    left_out = {number, *study.user_attrs.get(DISREGARDED, ())}
+    used = [t for t in trials if t.distributions and t.number not in left_out]
     return [t for t in used if not t.user_attrs.get(ABANDONED)]
 
 

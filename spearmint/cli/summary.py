@@ -11,8 +11,8 @@ from spearmint.duration import format_duration
 from spearmint.model import Experiment, Trial
 from spearmint.ranking import ranking
 from spearmint.session import Session
-from spearmint.study_loop import Progress
 from spearmint.tables import broken_lines, trial_table
+from spearmint.watcher import Progress
 
 _SHOWN = 5
 

@@ -10,7 +10,7 @@ from spearmint.errors import DriverError
 from spearmint.layout import TrialFolder, read_json, write_json
 from spearmint.loop import Loop
 from spearmint.model import Trial
-from spearmint.study_loop import Progress
+from spearmint.watcher import Progress
 
 
 class FakeDriver(Driver):

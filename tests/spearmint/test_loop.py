@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spearmint.choosers.history import trials_of
 from spearmint.drivers import Job
 from spearmint.errors import DriverError, SearchFailed
 from spearmint.layout import read_json, write_json
@@ -174,3 +175,20 @@ def test_trace_and_best_follow(make_loop, tmp_path: Path) -> None:
     last = (tmp_path / "trace.csv").read_text().splitlines()[-1]
     assert last.split(",")[1:] == ["1.000000", "1", "98", "0", "2"]
     assert (tmp_path / "best_job_and_result.txt").read_text().startswith("Best result: 1.000000\n")
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_mistake_that_is_mended_does_not_count_against_points(
+    make_loop, tmp_path: Path, mended: bool
+) -> None:
+    (tmp_path / "x.py").touch()
+    with pytest.raises(SearchFailed):
+        make_loop(FakeDriver({i: ["typo"] for i in range(1, 9)}), broken=3).run()
+    if mended:
+        (tmp_path / "x.py").write_text("mended")
+    search = make_loop(FakeDriver({5: ["out of memory"]}), finished=2)
+    search.run()
+    seen = trials_of(search.study._study, number=99)
+    ids = [trial.number + 1 for trial in seen]
+    assert ids == ([4, 5, 6] if mended else [1, 2, 3, 4, 5, 6]), "later broken trials count"
+    assert len(search.study.trials()) == 6, "people see all"
