@@ -29,7 +29,9 @@ _WATCH_S = 2.0
 @config_argument
 @click.option("--top", default=5, show_default=True, help="How many of the best trials to show.")
 @click.option("--broken", "show_broken", default=3, show_default=True, help="How many broken ones.")
-@click.option("--watch", is_flag=True, help="Show it again every 2 s while the search runs.")
+@click.option(
+    "--watch", is_flag=True, help="On a terminal: keep it up to date while the search runs."
+)
 @region_option
 @storage_option
 @json_option
