@@ -4,7 +4,7 @@
 symbol    name in code            meaning
 ========  ======================  =================================================
 mu, s     ``mean``, ``std``       posterior of one sample and one fantasy
-eta       ``_target``             incumbent, less the margin
+eta       ``best``                incumbent
 u         ``u``                   (eta - mu) / s
 h(u)      ``h``                   phi(u) + u Phi(u); EI = s h(u)
 S, F, m   shapes                  samples, fantasies, points
@@ -18,7 +18,7 @@ its gradient are 0.0 over most of the space: Ament et al. 2023 (arXiv:2310.20708
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import erfcx, logsumexp, ndtr
+from scipy.special import erfcx, ndtr
 
 from spearmint.gp.arrays import Array
 from spearmint.gp.kernel import matern52_slope, sq_distances
@@ -47,23 +47,18 @@ def log_h(u: Array) -> tuple[Array, Array, Array]:
 
 
 class LogEI:
-    """Log expected improvement below ``posterior.best - margin``.
+    """Log expected improvement below ``posterior.best``."""
 
-    ``margin`` asks for an improvement of at least this much, in the units of the posterior: the
-    larger, the wider the search (xi of Brochu, Cora and de Freitas 2010, arXiv:1012.2599).
-    """
-
-    def __init__(self, posterior: Posterior, *, margin: float = 0.0) -> None:
+    def __init__(self, posterior: Posterior) -> None:
         self._posterior = posterior
-        self._target = (posterior.best - margin)[:, None, :]
+        self._target = posterior.best[:, None, :]
 
     def __call__(self, points: Array) -> Array:
         """Return log EI at ``points``, shape ``(m,)``."""
         mean, variance = self._posterior.predict(points)
         std = np.sqrt(variance)[:, :, None]
         each = np.log(std) + log_h((self._target - mean) / std)[0]
-        n_terms = each.shape[0] * each.shape[2]
-        return np.asarray(logsumexp(each, axis=(0, 2)) - np.log(n_terms))
+        return _log_mean(each)[0]
 
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
         """Return log EI, shape ``(m,)``, and its gradient by the coordinates, ``(m, D)``.
@@ -78,17 +73,16 @@ class LogEI:
         std = np.sqrt(gp.scale[:, None] * left)[:, :, None]
         log_each, cdf_ratio, pdf_ratio = log_h((self._target - mean) / std)
         log_each += np.log(std)
-        value = logsumexp(log_each, axis=(0, 2))
-        share = np.exp(log_each - value[None, :, None])
+        value, share = _log_mean(log_each)
         # d log(s h(u)) = -(Phi/h) / s dmu + (phi/h) / s ds, and ds = scale / (2 s) d(left).
         by_mean = -share * cdf_ratio / std
         by_left = np.sum(share * pdf_ratio / std**2, axis=2) * (0.5 * gp.scale[:, None])
         by_left *= left > VARIANCE_FLOOR
         by_k = by_mean @ gp.alpha.transpose(0, 2, 1)
         by_k -= 2.0 * by_left[:, :, None] * (half @ gp.inverse_factor)
-        gradient = self._chain(points, by_k * slope)
-        n_terms = log_each.shape[0] * log_each.shape[2]
-        return value - np.log(n_terms), gradient
+        by_k *= slope
+        gradient = self._chain(points, by_k)
+        return value, gradient
 
     def _chain(self, points: Array, by_r2: Array) -> Array:
         """Return the gradient by ``points`` from that by r^2 (S, m, N).
@@ -100,3 +94,12 @@ class LogEI:
         gradient = 2.0 * np.sum(gp.weights[:, None, :] * pulled, axis=0)
         gradient[:, gp.is_category] = 0.0
         return np.asarray(gradient)
+
+
+def _log_mean(log_each: Array) -> tuple[Array, Array]:
+    """Return the log of the mean of exp(``log_each``) (S, m, F) at each point, and the shares."""
+    top = log_each.max(axis=(0, 2))
+    share = np.exp(log_each - top[:, None])
+    total = share.sum(axis=(0, 2))
+    share /= total[:, None]
+    return top + np.log(total / (log_each.shape[0] * log_each.shape[2])), share

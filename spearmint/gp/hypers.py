@@ -17,9 +17,7 @@ from spearmint.gp.slice_sampling import slice_sample
 
 # Directions a sweep follows at most; more dimensions are updated over several sweeps.
 _PER_SWEEP = 16
-# Length of a direction in prior standard deviations; the sampler's interval is eight of them. On
-# Hartmann's, Branin's and Levy's functions this takes 0.7 of the evaluations for an independent
-# sample that an interval of three did that was widened as needed.
+# Length of a direction in prior standard deviations; the sampler's interval is three of them.
 _STEP = 0.5
 
 

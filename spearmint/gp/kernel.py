@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from spearmint.gp.arrays import Array
 
-# Largest array of differences held at once, in numbers: 32 MiB.
-_CHUNK = 1 << 22
-
 
 def matern52(r2: Array) -> Array:
     """Return the correlation at squared scaled distances ``r2``.
@@ -68,11 +65,20 @@ def sq_differences(points: Array, others: Array, is_category: NDArray[np.bool_])
 def sq_distances(
     points: Array, others: Array, weights: Array, is_category: NDArray[np.bool_]
 ) -> Array:
-    """Return r^2 of every pair under each row of ``weights`` (S, D), shape ``(S, m, k)``."""
-    out = np.empty((len(weights), len(points), len(others)))
-    rows = max(1, _CHUNK // max(1, others.size))
-    for start in range(0, len(points), rows):
-        chunk = sq_differences(points[start : start + rows], others, is_category)
-        flat = weights @ chunk.reshape(len(chunk), -1)
-        out[:, start : start + rows] = flat.reshape(len(weights), *chunk.shape[1:])
-    return out
+    """Return r^2 of every pair under each row of ``weights`` (S, D), shape ``(S, m, k)``.
+
+    Rounded to about 1e-16 of the weights, as numbers go through |x|^2 + |x'|^2 - 2 x' x: one
+    matrix product.
+    """
+    number, root = ~is_category, np.sqrt(weights[:, None, ~is_category])
+    # Centred: the less there is to cancel, the less is rounded.
+    left, right = (points[:, number] - 0.5) * root, (others[:, number] - 0.5) * root
+    left_sq, right_sq = np.sum(left * left, axis=2), np.sum(right * right, axis=2)
+    out = (-2.0 * left) @ right.transpose(0, 2, 1)
+    out += left_sq[:, :, None]
+    out += right_sq[:, None, :]
+    np.maximum(out, 0.0, out=out)
+    for d in np.flatnonzero(is_category):
+        differs = points[:, None, d] != others[None, :, d]
+        out += weights[:, d, None, None] * differs
+    return np.asarray(out)

@@ -9,6 +9,7 @@ the joint run is that of BoTorch, Balandat et al. 2020 (arXiv:1910.06403).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,11 @@ _APART = 0.05
 # Points nearer than this in every coordinate are one and the same.
 SAME = 1e-7
 _LOCAL = 320
+# Candidates that get a second look.
+_LEADERS = 256
+# Starts that climb to the end, after all have climbed for a quarter of the evaluations: 6 ended
+# where 20 did in each of 40 searches on four functions.
+_FINALISTS = 6
 # Points that step between levels, steps of each, and neighbours tried before a step.
 _STEPPING = 4
 _MAX_STEPS = 3
@@ -75,15 +81,22 @@ def maximize(
     *,
     n_starts: int,
     max_evaluations: int,
+    rough: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """Return legal points, best first: the climbed starts, then the whole ``pool`` as it ranks."""
-    values = acquisition(pool)
-    order = np.argsort(-values, kind="stable")
-    pool = pool[order]
+    """Return legal points, best first: the climbed starts, then the whole ``pool`` as it ranks.
+
+    ``rough`` is a cheaper acquisition: it ranks the pool, then ``acquisition`` the leaders again.
+    """
+    pool = pool[np.argsort(-(rough or acquisition)(pool), kind="stable")]
+    if rough is not None:
+        leaders = np.argsort(-acquisition(pool[:_LEADERS]), kind="stable")
+        pool[:_LEADERS] = pool[leaders]
     starts = pool[_spread(pool, n_starts)]
-    climbed = space.snap(_climb(acquisition, space, starts, max_evaluations))
+    climbed = _climb(acquisition, space, starts, max_evaluations // 4)
+    leading = np.argsort(-acquisition(climbed), kind="stable")[:_FINALISTS]
+    finished = _climb(acquisition, space, climbed[leading], max_evaluations - max_evaluations // 4)
     # Snapping and line searches may lose: the starts compete with where they led.
-    top = np.concatenate((climbed, starts))
+    top = np.concatenate((space.snap(finished), space.snap(climbed), starts))
     if len(space.fixed):
         best = np.argsort(-acquisition(top), kind="stable")[:_STEPPING]
         stepped = _step(acquisition, space, top[best], rng)

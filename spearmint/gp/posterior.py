@@ -19,7 +19,7 @@ and Williams 2006, eqs. 2.25 and 2.26, with the mean and the amplitude at their 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,6 +51,12 @@ class Posterior:
     mean: Array
     scale: Array
     best: Array
+
+    def thinned(self, n_samples: int) -> Posterior:
+        """Return at most ``n_samples`` of the samples, far apart in their chain."""
+        kept = np.unique(np.linspace(0, len(self.mean) - 1, n_samples).round().astype(int))
+        fields = ("weights", "inverse_factor", "alpha", "mean", "scale", "best")
+        return replace(self, **{name: getattr(self, name)[kept] for name in fields})
 
     def predict(self, points: Array) -> tuple[Array, Array]:
         """Return the noise-free mean ``(S, m, F)`` and variance ``(S, m)`` at ``points``."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from spearmint.gp.arrays import Array
 
-# Length of the interval in units of a direction's. Long enough to hold nearly every slice, so it
-# is never widened (Neal's m = 1): a look at both ends costs more than to shrink once or twice.
-WIDTH = 8.0
+# Interval in units of a direction's length, and how often it may be widened (Neal's w and m).
+WIDTH = 3.0
+MAX_STEPS_OUT = 4
 # The interval shrinks by about half each time; 60 halvings leave nothing between two floats.
 _MAX_SHRINKS = 60
 
@@ -57,10 +57,19 @@ def _update(
     direction: Array,
     rng: np.random.Generator,
 ) -> tuple[Array, float]:
-    """Return the next state along ``direction`` and its log density (Neal, figure 5)."""
+    """Return the next state along ``direction`` and its log density (Neal, figures 3 and 5)."""
     level = height - rng.exponential()
     left = -WIDTH * rng.random()
     right = left + WIDTH
+    to_left = int(rng.integers(MAX_STEPS_OUT + 1))
+    for _ in range(to_left):
+        if log_density(state + left * direction) <= level:
+            break
+        left -= WIDTH
+    for _ in range(MAX_STEPS_OUT - to_left):
+        if log_density(state + right * direction) <= level:
+            break
+        right += WIDTH
     for _ in range(_MAX_SHRINKS):
         step = left + (right - left) * rng.random()
         proposal = state + step * direction

@@ -24,7 +24,7 @@ def test_slope_is_the_derivative_by_the_squared_distance() -> None:
     assert kernel.matern52_slope(np.zeros(1))[1] == -5.0 / 6.0
 
 
-def test_distances_scale_numbers_and_compare_categories(monkeypatch) -> None:
+def test_distances_scale_numbers_and_compare_categories() -> None:
     rng = np.random.default_rng(0)
     points = np.column_stack((rng.random((9, 2)), rng.integers(3, size=9)))
     others = np.column_stack((rng.random((7, 2)), rng.integers(3, size=7)))
@@ -37,6 +37,12 @@ def test_distances_scale_numbers_and_compare_categories(monkeypatch) -> None:
                 delta = np.append((a - b)[:2] ** 2, float(a[2] != b[2]))
                 expected[s, i, j] = w @ delta
     np.testing.assert_allclose(kernel.sq_distances(points, others, weights, mask), expected)
-    # The same in chunks of one row.
-    monkeypatch.setattr(kernel, "_CHUNK", 1)
-    np.testing.assert_allclose(kernel.sq_distances(points, others, weights, mask), expected)
+
+
+def test_distances_of_near_points_keep_their_digits() -> None:
+    points = np.full((2, 3), 0.9) + np.array([[0.0], [1e-5]])
+    weights = np.array([[1e4, 1.0, 30.0]])
+    none = np.zeros(3, dtype=bool)
+    found = kernel.sq_distances(points, points, weights, none)[0]
+    np.testing.assert_allclose(found[0, 1], weights.sum() * 1e-10, rtol=1e-5)
+    assert (found >= 0.0).all()

@@ -73,3 +73,16 @@ def test_points_that_coincide_need_more_jitter_not_luck(data) -> None:
     mean, variance = gp.predict(some_points(5, 4))
     assert np.isfinite(mean).all()
     assert (variance > 0.0).all()
+
+
+def test_thinned_keeps_whole_samples_from_both_ends() -> None:
+    rng = np.random.default_rng(0)
+    points, mask = rng.random((6, 2)), np.zeros(2, dtype=bool)
+    thetas = np.column_stack((rng.normal(-0.5, 0.3, (5, 2)), np.full(5, -6.0)))
+    y = points[:, 0] - points[:, 1]
+    full = condition(points, y, points[:1] + 0.1, thetas, mask, n_fantasies=2, rng=rng)
+    for count, kept in ((2, [0, 4]), (3, [0, 2, 4]), (9, [0, 1, 2, 3, 4])):
+        mean, variance = full.thinned(count).predict(points + 0.05)
+        np.testing.assert_allclose(mean, full.predict(points + 0.05)[0][kept])
+        np.testing.assert_allclose(variance, full.predict(points + 0.05)[1][kept])
+        np.testing.assert_array_equal(full.thinned(count).best, full.best[kept])

@@ -51,7 +51,9 @@ def test_the_maximum_of_a_mixed_space_is_found() -> None:
     rng = np.random.default_rng(0)
     # Starts that are far away and of the wrong category and levels.
     pool = MIXED.from_cube(rng.random((60, 4)) * np.array([1.0, 1.0, 0.6, 0.3]))
-    ranked = maximize(Bowl(top), MIXED, pool, rng, n_starts=5, max_evaluations=60)
+    ranked = maximize(
+        Bowl(top), MIXED, pool, rng, n_starts=5, max_evaluations=60, rough=Bowl(top + 0.1)
+    )
     np.testing.assert_allclose(ranked[0], top, atol=1e-3)
     values = Bowl(top)(ranked[: -len(pool)])
     assert all(a >= b for a, b in pairwise(values))
