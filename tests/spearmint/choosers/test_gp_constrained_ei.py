@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.trial import TrialState, create_trial
+
+from spearmint.choosers import GPConstrainedEIChooser, GPEIOptChooser
+from spearmint.choosers.history import history, trials_of
+
+X: dict[str, BaseDistribution] = {
+    "x0": FloatDistribution(0.0, 1.0),
+    "x1": FloatDistribution(0.0, 1.0),
+}
+
+
+def at(x0: float, **given) -> optuna.trial.FrozenTrial:
+    return create_trial(params={"x0": x0, "x1": 0.5}, distributions=X, **given)
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_what_counts_as_infeasible(direction: str) -> None:
+    study = optuna.create_study(direction=direction)
+    over = {"constraints": (-1.0, 0.5)}
+    study.add_trials(
+        [
+            at(0.1, value=2.0),
+            at(0.2, value=math.inf),
+            at(0.3, value=-math.inf),
+            at(0.4, state=TrialState.FAIL),
+            at(0.5, value=-9.0, user_attrs={"infeasible": True}),
+            at(0.6, value=3.0, user_attrs={"infeasible": False}),
+            at(0.7, value=-9.0, system_attrs=over),
+            at(0.8, value=4.0, system_attrs={"constraints": (-1.0, 0.0)}),
+            at(0.9, state=TrialState.PRUNED, intermediate_values={3: 5.0}),
+            at(1.0, state=TrialState.FAIL, user_attrs={"abandoned": True}),
+        ]
+    )
+    past = history(study, trials_of(study, -1), X, constrained=True)
+    np.testing.assert_allclose(past.points[:, 0], [0.1, 0.6, 0.8, 0.9])
+    sign = 1.0 if direction == "minimize" else -1.0
+    np.testing.assert_allclose(sign * past.y, [2.0, 3.0, 4.0, 5.0])
+    np.testing.assert_allclose(past.infeasible[:, 0], [0.2, 0.3, 0.4, 0.5, 0.7])
+    assert len(past.tried) == 9
+    everything = history(study, trials_of(study, -1), X)
+    assert (len(everything.points), len(everything.infeasible)) == (9, 0)
+
+
+def branin_in_a_disk(x0: float, x1: float) -> float:
+    """Minimum 0.3979; two of Branin's three minima are outside of the disk."""
+    a, b = 15.0 * x0 - 5.0, 15.0 * x1
+    bowl = (b - 5.1 / (4.0 * math.pi**2) * a * a + 5.0 / math.pi * a - 6.0) ** 2
+    value = bowl + 10.0 * (1.0 - 1.0 / (8.0 * math.pi)) * math.cos(a) + 10.0
+    return value if (a - 2.5) ** 2 + (b - 7.5) ** 2 <= 50.0 else math.inf
+
+
+def regret(chooser: type[GPEIOptChooser], seed: int) -> float:
+    study, best = optuna.create_study(sampler=chooser(seed=seed)), math.inf
+    for _ in range(25):
+        asked = study.ask(X)
+        value = branin_in_a_disk(**asked.params)
+        study.tell(asked, value)
+        best = min(best, value)
+    return best - 0.397887
+
+
+@pytest.mark.slow
+def test_a_constraint_is_learned() -> None:
+    of_plain, of_constrained = (
+        statistics.median(regret(chooser, seed) for seed in range(5))
+        for chooser in (GPEIOptChooser, GPConstrainedEIChooser)
+    )
+    assert of_constrained < 0.5 * of_plain
+
+
+def test_without_a_constraint_it_is_expected_improvement() -> None:
+    def proposal(chooser: type[GPEIOptChooser]) -> dict[str, float]:
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+        study.optimize(lambda t: sum(t.suggest_float(k, 0.0, 1.0) ** 2 for k in X), n_trials=8)
+        study.sampler = chooser(seed=4)
+        return study.ask(X).params
+
+    assert proposal(GPConstrainedEIChooser) == proposal(GPEIOptChooser)
+
+
+def test_a_small_feasible_region_is_found() -> None:
+    """2 % of the square; nothing feasible among the first points."""
+    study = optuna.create_study(sampler=GPConstrainedEIChooser(seed=0))
+    study.add_trials([at(x, value=math.inf) for x in (0.1, 0.3, 0.5, 0.7)])
+    found = []
+    for _ in range(60):
+        asked = study.ask(X)
+        x = np.array(list(asked.params.values()))
+        inside = np.sum((x - [0.8, 0.2]) ** 2) < 0.02 / math.pi
+        study.tell(asked, float(x.sum()) if inside else math.inf)
+        found.append(bool(inside))
+    assert any(found)
+    # Once found it is used.
+    assert np.mean(found[found.index(True) + 1 :]) > 0.3
+
+
+def test_infeasible_points_are_not_tried_again() -> None:
+    space: dict[str, BaseDistribution] = {"a": CategoricalDistribution(list(range(12)))}
+    study = optuna.create_study(sampler=GPConstrainedEIChooser(seed=0))
+    for _ in range(12):
+        asked = study.ask(space)
+        study.tell(asked, math.inf if asked.params["a"] % 3 else float(asked.params["a"]))
+    assert len({t.params["a"] for t in study.trials}) == 12
