@@ -41,6 +41,11 @@ def branin_disk(x):
     return branin(x) if (a - 2.5) ** 2 + (b - 7.5) ** 2 <= 50.0 else math.inf
 
 
+def slope(x):
+    """Return a plane within a quarter disk; minimum 1, on its edge."""
+    return float(2.0 - x[0] - x[1]) if float(x @ x) <= 0.5 else math.inf
+
+
 def hartmann_ball(x):
     """Return Hartmann's function within the unit ball, 8 % of the cube (Letham et al. 2019)."""
     return hartmann6(x) if float(x @ x) <= 1.0 else math.inf
@@ -58,6 +63,7 @@ COST = {
     "Hartmann6, 1 to 30 s": (hartmann6, lambda x: 30.0 ** x[5], 6, 80, HARTMANN_MINIMUM, 0.1),
 }
 CONSTRAINT = {
+    "Slope, quarter disk": (slope, 2, 20, 1.0),
     "Gramacy": (gramacy, 2, 30, 0.599788),
     "Branin, disk": (branin_disk, 2, 30, BRANIN_MINIMUM),
     "Hartmann6, ball": (hartmann_ball, 6, 50, HARTMANN_MINIMUM),

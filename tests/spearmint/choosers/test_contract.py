@@ -282,8 +282,10 @@ def test_few_finite_values(name: str, finite: int) -> None:
 
 def test_not_a_number(name: str) -> None:
     study = study_with(name, FLOATS, finished=5)
-    for _ in range(3):
-        study.tell(study.ask(FLOATS), math.nan, state=TrialState.FAIL)
+    study.optimize(
+        lambda trial: math.nan * sum(trial.suggest_float(k, -2.0, 2.0) for k in FLOATS), n_trials=3
+    )
+    assert [t.state for t in study.trials[5:]] == [TrialState.FAIL] * 3
     assert_legal(proposals(study, FLOATS)[0], FLOATS)
 
 
