@@ -6,15 +6,25 @@ the same proposal, in another process too.
 
 from __future__ import annotations
 
+from spearmint.choosers.cma import CMAChooser
+from spearmint.choosers.gp_constrained_ei import GPConstrainedEIChooser
+from spearmint.choosers.gp_ei import GPEIChooser
 from spearmint.choosers.gp_ei_opt import GPEIOptChooser
+from spearmint.choosers.gp_ei_per_sec import GPEIperSecChooser
 from spearmint.choosers.random_chooser import RandomChooser
+from spearmint.choosers.random_forest import RandomForestEIChooser
 from spearmint.choosers.registry import CHOOSERS, chooser_names, make_chooser, parse_method_args
 from spearmint.choosers.sequential import SequentialChooser
 
 __all__ = [
     "CHOOSERS",
+    "CMAChooser",
+    "GPConstrainedEIChooser",
+    "GPEIChooser",
     "GPEIOptChooser",
+    "GPEIperSecChooser",
     "RandomChooser",
+    "RandomForestEIChooser",
     "SequentialChooser",
     "chooser_names",
     "make_chooser",

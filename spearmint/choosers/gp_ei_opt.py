@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from optuna.distributions import BaseDistribution
-
-from spearmint.choosers.base import Chooser
-from spearmint.choosers.history import History, common_space, history, trials_of
-from spearmint.choosers.sobol import sobol_point
-from spearmint.choosers.space import from_float
+from spearmint.choosers.model_chooser import ModelChooser
 from spearmint.errors import InputError
 
 if TYPE_CHECKING:
-    from optuna.study import Study
-    from optuna.trial import FrozenTrial
+    import numpy as np
 
+    from spearmint.choosers.history import History
     from spearmint.gp.arrays import Array
-
-# Sobol points before the first model: one more than dimensions, within these limits.
-_MIN_INITIAL, _MAX_INITIAL = 3, 32
-# Sobol points looked at for one that a small space has not seen yet.
-_SOBOL_TRIES = 64
+    from spearmint.gp.maximize import Acquisition
+    from spearmint.gp.search import Settings
 
 
-class GPEIOptChooser(Chooser):
+class GPEIOptChooser(ModelChooser):
     """Choose where a Gaussian process expects most improvement, running trials considered.
 
     Args:
@@ -67,48 +57,20 @@ class GPEIOptChooser(Chooser):
         self.grid_subset = grid_subset
         self.warp = warp
 
-    def infer_relative_search_space(
-        self, study: Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """Return the parameters that all finished trials share."""
-        super().infer_relative_search_space(study, trial)
-        return common_space(trials_of(study, trial.number))
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Return the point of the largest expected improvement, at first a Sobol point."""
-        space = dict(search_space)
-        if not space:
-            return {}
-        past = history(study, trials_of(study, trial.number), space)
-        rng = np.random.default_rng([self.seed, trial.number])
-        n, n_pending = len(past.y), len(past.pending)
-        initial = min(max(_MIN_INITIAL, len(space) + 1), _MAX_INITIAL)
-        if n < 2 or n + n_pending < initial:
-            # Where no point comes twice by chance, sample_independent does the same for less.
-            if np.isinf(past.space.n_points):
-                return {}
-            point = self._initial_point(past, trial.number, rng)
-        else:
-            point = self._best_point(past, rng)
-        values = past.space.values(point)
-        return {k: from_float(d, v) for (k, d), v in zip(space.items(), values, strict=True)}
-
-    def _initial_point(self, past: History, number: int, rng: np.random.Generator) -> Array:
-        """Return the first Sobol point from ``number`` on that was not tried."""
-        from spearmint.gp.search import first_new
-
-        indices = range(number, number + _SOBOL_TRIES)
-        cube = np.array([sobol_point(self.seed, i, len(past.space)) for i in indices])
-        seen = np.concatenate((past.points, past.pending))
-        return first_new(past.space, past.space.from_cube(cube), seen, rng)
-
     def _best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point of the largest expected improvement."""
-        from spearmint.gp.search import Settings, next_point
+        from spearmint.gp.search import next_point
 
-        settings = Settings(
+        settings = self._settings()
+        points, y = self._objective(past, settings, rng)
+        factor = self._factor(past, settings, rng)
+        return next_point(past.space, points, y, past.pending, settings, rng, factor=factor)
+
+    def _settings(self) -> Settings:
+        """Return the settings of the search for the next point."""
+        from spearmint.gp.search import Settings
+
+        return Settings(
             mcmc_iters=self.mcmc_iters,
             burnin=self.burnin,
             noiseless=self.noiseless,
@@ -116,4 +78,15 @@ class GPEIOptChooser(Chooser):
             grid_subset=self.grid_subset,
             warp=self.warp,
         )
-        return next_point(past.space, past.points, past.y, past.pending, settings, rng)
+
+    def _objective(
+        self, past: History, settings: Settings, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Return the points and values that the model of the objective is fitted to."""
+        return past.points, past.y
+
+    def _factor(
+        self, past: History, settings: Settings, rng: np.random.Generator
+    ) -> Acquisition | None:
+        """Return the log of what expected improvement is multiplied with, None for 1."""
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ ABANDONED = "abandoned"
 
 DISREGARDED = "spearmint:disregarded"
 """Attribute of a study: numbers of trials that say nothing about their parameters."""
+INFEASIBLE = "infeasible"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +36,21 @@ class History:
         points: Coordinates of the observed points, shape ``(n, D)``.
         y: Finite values, negated if the study maximises, shape ``(n,)``.
         pending: Coordinates of the running trials, shape ``(p, D)``.
+        infeasible: Coordinates of the trials that broke a constraint, if they were asked for.
+        trials: The observed ones, in the order of ``points``.
     """
 
     space: Space
     points: Array
     y: Array
     pending: Array
+    infeasible: Array
+    trials: tuple[FrozenTrial, ...]
+
+    @property
+    def tried(self) -> Array:
+        """Coordinates of all finished trials, those that broke a constraint last."""
+        return np.concatenate((self.points, self.infeasible))
 
 
 def trials_of(study: Study, number: int) -> list[FrozenTrial]:
@@ -72,19 +82,24 @@ def common_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
 
 
 def history(
-    study: Study, trials: Sequence[FrozenTrial], search_space: dict[str, BaseDistribution]
+    study: Study,
+    trials: Sequence[FrozenTrial],
+    search_space: dict[str, BaseDistribution],
+    *,
+    constrained: bool = False,
 ) -> History:
     """Return what ``trials`` say about ``search_space``; trials outside of it are left out.
 
     A broken trial (FAIL) with all parameters counts as the worst value seen, so that its place is
     not tried again and again; an infinite value of either sign likewise. A pruned trial counts
-    with its last intermediate value.
+    with its last intermediate value. With ``constrained``, broken and infinite ones and all that
+    were declared infeasible have no value and are ``infeasible``.
     """
     sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
     space = Space(tuple(dimension(d) for d in search_space.values()))
-    rows: list[list[float]] = []
-    values: list[float] = []
     pending: list[list[float]] = []
+    infeasible: list[list[float]] = []
+    observed: list[tuple[list[float], float, FrozenTrial]] = []
     for trial in trials:
         row = _row(trial, search_space)
         value = _value(trial)
@@ -92,21 +107,36 @@ def history(
             continue
         if trial.state == TrialState.RUNNING:
             pending.append(row)
-        elif value is not None:
-            rows.append(row)
-            values.append(sign * value if np.isfinite(value) else np.inf)
-    y = np.array(values)
+        elif value is None:
+            continue
+        elif constrained and (not np.isfinite(value) or _declared_infeasible(trial)):
+            infeasible.append(row)
+        else:
+            observed.append((row, sign * value if np.isfinite(value) else np.inf, trial))
+    y = np.array([value for _, value, _ in observed])
     finite = y[np.isfinite(y)]
     if not len(finite):
-        rows, y = [], finite
+        observed, y = [], finite
     else:
         y = np.clip(y, finite.min(), finite.max())
+
+    def coordinates(rows: Iterable[list[float]]) -> Array:
+        return space.coordinates(np.array(list(rows)).reshape(-1, len(space)))
+
     return History(
         space=space,
-        points=space.coordinates(np.array(rows).reshape(-1, len(space))),
+        points=coordinates(row for row, _, _ in observed),
         y=y,
-        pending=space.coordinates(np.array(pending).reshape(-1, len(space))),
+        pending=coordinates(pending),
+        infeasible=coordinates(infeasible),
+        trials=tuple(trial for _, _, trial in observed),
     )
+
+
+def _declared_infeasible(trial: FrozenTrial) -> bool:
+    """Tell whether ``trial`` says that it broke a constraint: of ours, or above 0 of Optuna's."""
+    kept = all(value <= 0.0 for value in trial.constraints.values())
+    return bool(trial.user_attrs.get(INFEASIBLE)) or not kept
 
 
 def _row(trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> list[float] | None:

@@ -13,13 +13,23 @@ import optuna
 from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler
 
+from spearmint.choosers.cma import CMAChooser
+from spearmint.choosers.gp_constrained_ei import GPConstrainedEIChooser
+from spearmint.choosers.gp_ei import GPEIChooser
 from spearmint.choosers.gp_ei_opt import GPEIOptChooser
+from spearmint.choosers.gp_ei_per_sec import GPEIperSecChooser
 from spearmint.choosers.random_chooser import RandomChooser
+from spearmint.choosers.random_forest import RandomForestEIChooser
 from spearmint.choosers.sequential import SequentialChooser
 from spearmint.errors import InputError, did_you_mean
 
 CHOOSERS: dict[str, type[BaseSampler]] = {
     "GPEIOptChooser": GPEIOptChooser,
+    "GPEIChooser": GPEIChooser,
+    "GPEIperSecChooser": GPEIperSecChooser,
+    "GPConstrainedEIChooser": GPConstrainedEIChooser,
+    "RandomForestEIChooser": RandomForestEIChooser,
+    "CMAChooser": CMAChooser,
     "RandomChooser": RandomChooser,
     "SequentialChooser": SequentialChooser,
 }
@@ -100,9 +110,15 @@ def _find(name: str) -> tuple[str, Callable[..., BaseSampler]]:
     found = whole.get(name.lower()) or short.get(name.lower())
     if found:
         return found, known[found]
-    hint = did_you_mean(name, known)
+    hint = _longer(name) or did_you_mean(name, known)
     names = f"There are: {', '.join(chooser_names())}."
     raise InputError(f"no chooser {name!r}", f"{hint}\n{names}" if hint else names)
+
+
+def _longer(name: str) -> str:
+    """Return a question naming our choosers that begin with ``name``, or an empty string."""
+    begun = [repr(k) for k in CHOOSERS if name and k.lower().startswith(name.lower())]
+    return f"Did you mean {' or '.join(begun)}?" if begun else ""
 
 
 @cache

@@ -11,9 +11,11 @@ from spearmint.gp.acquisition import LogEI
 from spearmint.gp.arrays import Array
 from spearmint.gp.encode import Space, distance, levels
 from spearmint.gp.evidence import LogPosterior, default_prior
+from spearmint.gp.factors import Sum
+from spearmint.gp.grid import rank_grid
 from spearmint.gp.hypers import posterior_mode, sample
 from spearmint.gp.kernel import sq_differences
-from spearmint.gp.maximize import SAME, candidates, maximize
+from spearmint.gp.maximize import SAME, Acquisition, candidates, maximize
 from spearmint.gp.packed import pack
 from spearmint.gp.posterior import Posterior, condition
 from spearmint.gp.threads import one_blas_thread
@@ -43,6 +45,7 @@ class Settings:
     noiseless: bool = False
     pending_samples: int = 8
     grid_subset: int = 20
+    grid_size: int = 0
     warp: bool = True
 
 
@@ -53,24 +56,32 @@ def next_point(
     pending: Array,
     settings: Settings,
     rng: np.random.Generator,
+    *,
+    factor: Acquisition | None = None,
 ) -> Array:
     """Return the legal point to evaluate next, shape ``(D,)``.
 
     Args:
         space: The D dimensions.
-        points: Observed points, shape ``(n, D)``, n >= 2.
+        points: Observed points, shape ``(n, D)``, n >= 1.
         y: Finite observations, shape ``(n,)``, to be minimised.
         pending: Points without a result yet, shape ``(p, D)``.
         settings: Effort and switches.
         rng: Source of all randomness: the same state gives the same point.
+        factor: Logarithm of what the expected improvement is multiplied with.
     """
     seen = np.concatenate((points, pending))
     if len(y) > MAX_OBSERVATIONS:
         kept = _subset(y, MAX_OBSERVATIONS, rng)
         points, y = points[kept], y[kept]
     with one_blas_thread():
-        posterior = _fit(space, points, y, pending, settings, rng)
-        ranked = _ranked(space, points[np.argsort(y, kind="stable")[:5]], posterior, settings, rng)
+        posterior = fit(space, points, y, pending, settings, rng)
+        acquisition: Acquisition = LogEI(posterior)
+        rough: Acquisition = LogEI(posterior.thinned(_ROUGH_SAMPLES))
+        if factor is not None:
+            acquisition, rough = Sum(acquisition, factor), Sum(rough, factor)
+        best, n = points[np.argsort(y, kind="stable")[:5]], len(posterior.points)
+        ranked = rank(space, best, acquisition, n, settings, rng, rough=rough)
     return first_new(space, ranked, seen, rng)
 
 
@@ -90,26 +101,36 @@ def _all_points(space: Space, rng: np.random.Generator) -> Array:
     return rng.permutation(np.array(list(product(*(levels(d) for d in space.dimensions)))))
 
 
-def _ranked(
-    space: Space, best: Array, posterior: Posterior, settings: Settings, rng: np.random.Generator
+def rank(
+    space: Space,
+    best: Array,
+    acquisition: Acquisition,
+    n: int,
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    rough: Acquisition | None = None,
 ) -> Array:
-    """Return legal points by expected improvement, the largest first."""
-    n = len(posterior.points)
+    """Return legal points by an acquisition that knows ``n`` points, the largest first.
+
+    Some of those looked at are near the rows of ``best``; ``rough`` is cheaper and ranks first.
+    """
+    if settings.grid_size:
+        return rank_grid(acquisition, space, rng, n_points=settings.grid_size)
     # About 150 000 kernel entries per sample, whatever n.
     n_global = 1 << int(np.clip(np.round(np.log2(150_000 / n)), 8, 11))
-    pool = candidates(space, best, rng, n_global=n_global)
     return maximize(
-        LogEI(posterior),
+        acquisition,
         space,
-        pool,
+        candidates(space, best, rng, n_global=n_global),
         rng,
         n_starts=settings.grid_subset,
         max_evaluations=60 if n < 300 else 25,
-        rough=LogEI(posterior.thinned(_ROUGH_SAMPLES)),
+        rough=rough,
     )
 
 
-def _fit(
+def fit(
     space: Space,
     points: Array,
     y: Array,

@@ -23,8 +23,11 @@ from optuna.distributions import (
 )
 from optuna.trial import TrialState, create_trial
 
-from spearmint.choosers import CHOOSERS, GPEIOptChooser, make_chooser
+from spearmint.choosers import CHOOSERS, CMAChooser, GPEIOptChooser, make_chooser
+from spearmint.choosers.model_chooser import ModelChooser
 from spearmint.errors import InputError
+from spearmint.model import Kind, Variable
+from spearmint.space import distributions
 
 Distributions = dict[str, BaseDistribution]
 
@@ -39,6 +42,14 @@ MIXED: Distributions = {
     "only": IntDistribution(3, 3),
 }
 FLOATS: Distributions = {f"x{i}": FloatDistribution(-2.0, 2.0) for i in range(3)}
+
+
+# CMA-ES moves numbers only.
+MODELS_OF_ALL = [
+    name
+    for name, kind in CHOOSERS.items()
+    if issubclass(kind, ModelChooser) and kind is not CMAChooser
+]
 
 
 def value_of(params: dict[str, Any]) -> float:
@@ -63,6 +74,8 @@ def study_with(
     study = optuna.create_study(sampler=sampler, direction=direction, storage=storage)
     for _ in range(finished):
         trial = study.ask(space)
+        # The clock's duration would differ from run to run.
+        trial.set_user_attr("seconds", 2.0 + math.cos(value_of(trial.params)))
         study.tell(trial, value(trial.params))
     for _ in range(pending):
         study.ask(space)
@@ -215,9 +228,10 @@ def test_proposals_are_legal_in_any_space(name: str, space: Distributions) -> No
         assert_legal(params, space)
 
 
-def test_a_small_space_is_searched_whole_before_anything_comes_twice() -> None:
+@pytest.mark.parametrize("name", MODELS_OF_ALL)
+def test_a_small_space_is_searched_whole_before_anything_comes_twice(name: str) -> None:
     space: Distributions = {"a": IntDistribution(1, 4), "b": CategoricalDistribution("xyz")}
-    study = optuna.create_study(sampler=GPEIOptChooser(seed=0))
+    study = optuna.create_study(sampler=make_chooser(name, {}, seed=0))
     seen = set()
     for _ in range(12):
         trial = study.ask(space)
@@ -253,6 +267,36 @@ def test_values_of_any_size(name: str, value, direction: str) -> None:
     study = study_with(name, FLOATS, finished=20, pending=1, value=value, direction=direction)
     for params in proposals(study, FLOATS, 2):
         assert_legal(params, FLOATS)
+
+
+@pytest.mark.parametrize("finite", [0, 1, 2])
+def test_few_finite_values(name: str, finite: int) -> None:
+    study = study_with(name, FLOATS, finished=0, pending=1)
+    for i in range(8):
+        at = dict.fromkeys(FLOATS, -1.5 + 0.4 * i)
+        value = float(i) if i < finite else math.inf
+        study.add_trial(create_trial(params=at, distributions=FLOATS, value=value))
+    for params in proposals(study, FLOATS, 2):
+        assert_legal(params, FLOATS)
+
+
+def test_not_a_number(name: str) -> None:
+    study = study_with(name, FLOATS, finished=5)
+    study.optimize(
+        lambda trial: math.nan * sum(trial.suggest_float(k, -2.0, 2.0) for k in FLOATS), n_trials=3
+    )
+    assert [t.state for t in study.trials[5:]] == [TrialState.FAIL] * 3
+    assert_legal(proposals(study, FLOATS)[0], FLOATS)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.inf, math.nan, 1e-300, 1e300, None, "long"])
+def test_durations_of_any_size(name: str, seconds: float | str | None) -> None:
+    study = study_with(name, FLOATS, finished=6)
+    for _ in range(3):
+        trial = study.ask(FLOATS)
+        trial.set_user_attr("seconds", seconds)
+        study.tell(trial, value_of(trial.params))
+    assert_legal(proposals(study, FLOATS)[0], FLOATS)
 
 
 @pytest.mark.parametrize("count", [1, 2, 10])
@@ -336,7 +380,44 @@ def test_nothing_to_choose(name: str) -> None:
     assert study.ask().params == {}
 
 
+def test_one_variable(name: str) -> None:
+    for one in MIXED.values():
+        study = study_with(name, {"v": one}, finished=6)
+        for params in proposals(study, {"v": one}, 2):
+            assert_legal(params, {"v": one})
+
+
+def test_variables_of_several_elements(name: str) -> None:
+    variables = [
+        Variable(name="X", kind=Kind.FLOAT, size=2, low=0.0, high=1.0),
+        Variable(name="L", kind=Kind.FLOAT, size=2, low=1e-3, high=1.0, log=True),
+        Variable(name="units", kind=Kind.INT, size=2, low=1.0, high=64.0, log=True),
+        Variable(name="depth", kind=Kind.INT, low=1.0, high=9.0),
+        Variable(name="act", kind=Kind.ENUM, size=2, options=("relu", "tanh")),
+        Variable(name="only", kind=Kind.ENUM, options=("one",)),
+        Variable(name="still", kind=Kind.FLOAT, low=2.0, high=2.0),
+    ]
+    space = distributions(variables)
+    study = study_with(name, space, finished=10)
+    asked = proposals(study, space, 4)
+    for params in asked:
+        assert_legal(params, space)
+    assert len({repr(params) for params in asked}) == 4
+
+
 # Use from Optuna
+
+
+def test_a_chooser_alone(name: str) -> None:
+    study = optuna.create_study(sampler=CHOOSERS[name](seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0) ** 2, n_trials=6)
+    assert len({trial.params["x"] for trial in study.trials}) == 6
+
+
+def test_the_default_chooser_with_arguments() -> None:
+    study = optuna.create_study(sampler=GPEIOptChooser(seed=0, noiseless=True))
+    study.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0) ** 2, n_trials=12)
+    assert study.best_value < 1e-4
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

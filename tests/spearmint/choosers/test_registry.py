@@ -8,8 +8,13 @@ import pytest
 
 from spearmint.choosers import (
     CHOOSERS,
+    CMAChooser,
+    GPConstrainedEIChooser,
+    GPEIChooser,
     GPEIOptChooser,
+    GPEIperSecChooser,
     RandomChooser,
+    RandomForestEIChooser,
     SequentialChooser,
     chooser_names,
     make_chooser,
@@ -24,6 +29,12 @@ from spearmint.errors import InputError
         ("GPEIOptChooser", GPEIOptChooser),
         ("gpeioptchooser", GPEIOptChooser),
         ("GPEIOPT", GPEIOptChooser),
+        ("gpei", GPEIChooser),
+        ("gpeipersec", GPEIperSecChooser),
+        ("GPEIPERSECCHOOSER", GPEIperSecChooser),
+        ("gpconstrainedei", GPConstrainedEIChooser),
+        ("randomforestei", RandomForestEIChooser),
+        ("cma", CMAChooser),
         ("random", RandomChooser),
         ("RandomChooser", RandomChooser),
         ("sequential", SequentialChooser),
@@ -54,6 +65,22 @@ def test_unknown_name_lists_all_and_guesses() -> None:
         assert name in caught.value.fix
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        (
+            "gpe",
+            "Did you mean 'GPEIOptChooser' or 'GPEIChooser' or 'GPEIperSecChooser'?",
+        ),
+        ("GPEIO", "Did you mean 'GPEIOptChooser'?"),
+    ],
+)
+def test_the_beginning_of_names_lists_them(name: str, hint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        make_chooser(name, {}, seed=0)
+    assert caught.value.fix.splitlines()[0] == hint
+
+
 def test_the_original_method_args() -> None:
     text = "mcmc_iters=12, burnin=3,noiseless=1,pending_samples=5,grid_subset=7"
     chooser = make_chooser("GPEIOptChooser", parse_method_args(text), seed=4)
@@ -79,6 +106,10 @@ def test_args_of_an_optuna_sampler() -> None:
         ("GPEIOptChooser", {"mcmc_iters": "many"}, ["mcmc_iters", "'many'", "whole number"]),
         ("GPEIOptChooser", {"mcmc_iters": "0"}, ["mcmc_iters is 0", "at least 1"]),
         ("GPEIOptChooser", {"noiseless": "perhaps"}, ["noiseless", "'perhaps'", "0 or 1"]),
+        ("GPEIChooser", {"grid_subset": "3"}, ["no argument grid_subset", "grid_size"]),
+        ("GPEIChooser", {"grid_size": "0"}, ["grid_size is 0", "at least 1"]),
+        ("GPEIperSec", {"burnin": "-1"}, ["burnin is -1", "at least 0"]),
+        ("CMA", {"sigma0": "0"}, ["sigma0 is 0.0"]),
         ("RandomChooser", {"x": "1"}, ["no argument x", "takes none"]),
         ("TPESampler", {"gamma": "1"}, ["no argument gamma", "n_startup_trials"]),
         ("QMCSampler", {"qmc_type": "dice"}, ["QMCSampler", "dice"]),

@@ -1,0 +1,146 @@
+"""CMAChooser: covariance matrix adaptation, its state replayed from the trials; needs cmaes."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+
+from spearmint.choosers.model_chooser import ModelChooser
+from spearmint.errors import InputError
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+    from spearmint.choosers.history import History
+    from spearmint.gp.arrays import Array
+
+# Draws looked at for one that was not tried, where all parameters are whole numbers or have steps:
+# these repeat when the spread is small.
+_DRAWS = 64
+# A draw outside of the bounds is drawn again, so often at most; in many dimensions all are outside.
+_REDRAWS, _FEW_REDRAWS, _MANY_DIMENSIONS = 100, 2, 30
+
+
+class CMAChooser(ModelChooser):
+    """Follow CMA-ES: draw from a normal distribution that each generation of trials moves.
+
+    Nothing is kept: the distribution is computed anew from the finished trials, taken in
+    generations in the order of their numbers. So trials of any origin count, also imported ones.
+    When a run has converged, the next one starts elsewhere with twice the generation. Categories
+    are chosen by the Sobol sequence.
+
+    Args:
+        sigma0: First standard deviation, as a share of each parameter's range.
+        population_size: Trials of a generation, 0: 4 + 3 ln D, D the number of parameters.
+        seed: Any whole number; default: a random one.
+
+    Raises:
+        InputError: The library cmaes is not installed.
+
+    Source: Hansen 2016 (arXiv:1604.00772); restarts: Auger and Hansen 2005 (IPOP-CMA-ES, IEEE CEC
+    2005); points that CMA-ES did not draw itself: Hansen 2011 (arXiv:1110.4181).
+    """
+
+    def __init__(
+        self, *, sigma0: float = 0.25, population_size: int = 0, seed: int | None = None
+    ) -> None:
+        super().__init__(seed=seed)
+        if not find_spec("cmaes"):
+            raise InputError("CMAChooser needs cmaes", "Install it: pip install 'starmint[cma]'")
+        if not 0.0 < sigma0 <= 10.0:
+            raise InputError(f"sigma0 is {sigma0}, must be above 0 and at most 10")
+        if population_size != 0 and population_size < 3:
+            raise InputError(f"population_size is {population_size}, must be 0, or at least 3")
+        self.sigma0 = sigma0
+        self.population_size = population_size
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return the numbers that all finished trials share."""
+        space = super().infer_relative_search_space(study, trial)
+        return {k: d for k, d in space.items() if not _is_category(d)}
+
+    def _n_initial(self, n_dimensions: int) -> int:
+        """Return 0: the first distribution needs no trials."""
+        return 0
+
+    def _best_point(self, past: History, rng: np.random.Generator) -> Array:
+        """Return a draw from the distribution that the finished trials lead to."""
+        from spearmint.gp.search import first_new
+        from spearmint.gp.threads import one_blas_thread
+
+        with one_blas_thread():
+            optimizer = self._replay(past)
+            optimizer.reseed_rng(int(rng.integers(1 << 32)))
+            n_draws = 1 if np.isinf(past.space.n_points) else _DRAWS
+            draws = np.array([optimizer.ask() for _ in range(n_draws)])
+        seen = np.concatenate((past.points, past.pending))
+        if _has_categories(past.trials[-1]):
+            # The same numbers with another category are another point.
+            seen = seen[:0]
+        return first_new(past.space, past.space.snap(draws), seen, rng)
+
+    def _replay(self, past: History) -> Any:
+        """Return a ``cmaes.CMA`` that was told all whole generations of finished trials."""
+        from scipy.stats import rankdata
+
+        # CMA-ES sees the order of the values only; ranks are finite and never too close.
+        ranks = rankdata(past.y)
+        optimizer = self._start(len(past.space), run=0, population_size=self.population_size)
+        run = at = 0
+        while at + optimizer.population_size <= len(ranks):
+            end = at + optimizer.population_size
+            told = zip(_clipped(past.points[at:end], optimizer), ranks[at:end], strict=True)
+            optimizer.tell([(point, float(rank)) for point, rank in told])
+            at = end
+            if optimizer.should_stop():
+                run += 1
+                optimizer = self._start(len(past.space), run, 2 * optimizer.population_size)
+        return optimizer
+
+    def _start(self, n_dimensions: int, run: int, population_size: int) -> Any:
+        """Return a new ``cmaes.CMA``: the first in the middle, later ones at a random point."""
+        from cmaes import CMA
+
+        middle = np.full(n_dimensions, 0.5)
+        random = np.random.default_rng([self.seed, run]).random(n_dimensions)
+        return CMA(
+            mean=random if run else middle,
+            sigma=self.sigma0,
+            bounds=np.tile([0.0, 1.0], (n_dimensions, 1)),
+            population_size=population_size or None,
+            n_max_resampling=_REDRAWS if n_dimensions < _MANY_DIMENSIONS else _FEW_REDRAWS,
+            seed=0,
+        )
+
+
+def _is_category(distribution: BaseDistribution) -> bool:
+    return isinstance(distribution, CategoricalDistribution)
+
+
+def _has_categories(trial: FrozenTrial) -> bool:
+    return any(_is_category(d) and not d.single() for d in trial.distributions.values())
+
+
+def _clipped(points: Array, optimizer: Any) -> Array:
+    """Return ``points`` moved towards the mean, to where a draw could have been.
+
+    With y = (x - mean) / sigma, |C^-1/2 y| is at most sqrt(D) + 2 D / (D + 2), so that points from
+    elsewhere do not blow up the step size. Source: Hansen 2011 (arXiv:1110.4181), the clipping
+    of injected points with its default bound.
+    """
+    axes, lengths = optimizer._eigen_decomposition()
+    away = points - optimizer.mean
+    # Overflow of a collapsed axis means infinitely far.
+    with np.errstate(over="ignore", divide="ignore"):
+        far = np.linalg.norm(away @ axes / lengths, axis=1) / optimizer._sigma
+    n = points.shape[1]
+    most = np.sqrt(n) + 2.0 * n / (n + 2.0)
+    return np.asarray(
+        optimizer.mean + away * np.minimum(1.0, most / np.maximum(far, most))[:, None]
+    )

@@ -1,0 +1,108 @@
+"""GPConstrainedEIChooser: expected improvement times the probability of feasibility."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+
+from spearmint.choosers.gp_ei_opt import GPEIOptChooser
+from spearmint.choosers.history import History, history
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+    from spearmint.gp.arrays import Array
+    from spearmint.gp.maximize import Acquisition
+    from spearmint.gp.search import Settings
+
+# Trials whose label the model of the constraint sees at most, half of either kind.
+_MOST_LABELS = 1000
+
+
+class GPConstrainedEIChooser(GPEIOptChooser):
+    """Choose where improvement is expected and a constraint, learned from trials, likely holds.
+
+    A trial broke the constraint if its value is infinite, if it is broken, if its user attribute
+    ``infeasible`` is true, or if one of its Optuna constraints is above 0. Its value is not used.
+    The arguments are those of :class:`spearmint.choosers.GPEIOptChooser`.
+    """
+
+    def _history(
+        self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
+    ) -> History:
+        """Return the feasible trials with their values, the others without."""
+        return history(study, trials, space, constrained=True)
+
+    def _best_point(self, past: History, rng: np.random.Generator) -> Array:
+        """Return the best point; while nothing was feasible, one far from all that was tried."""
+        if not len(past.points):
+            return self._explore(past, rng)
+        return super()._best_point(past, rng)
+
+    def _factor(
+        self, past: History, settings: Settings, rng: np.random.Generator
+    ) -> Acquisition | None:
+        """Return the log probability of feasibility, None while nothing was infeasible."""
+        from spearmint.gp.factors import LogFeasibility
+        from spearmint.gp.search import fit
+        from spearmint.gp.threads import one_blas_thread
+
+        if not len(past.infeasible):
+            return None
+        kinds = [_some(kind, _MOST_LABELS // 2, rng) for kind in (past.points, past.infeasible)]
+        points, none = np.concatenate(kinds), past.pending[:0]
+        labels = np.repeat([1.0, -1.0], [len(kind) for kind in kinds])
+        settings = replace(settings, noiseless=False, warp=False)
+        with one_blas_thread():
+            posterior = fit(past.space, points, labels, none, settings, rng)
+        return LogFeasibility(posterior, zero=-float(labels.mean() / labels.std()))
+
+    def _objective(
+        self, past: History, settings: Settings, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Return points and values, of the infeasible points predicted mean plus deviation.
+
+        So the objective's model expects no improvement there, and is hardly bent where it would
+        have been low. The values stay within those observed. Source: Forrester, Sobester and Keane
+        2006 (Proc. R. Soc. A 462:935).
+        """
+        from spearmint.gp.search import fit
+        from spearmint.gp.threads import one_blas_thread
+        from spearmint.gp.warp import standardise
+
+        points, y, none = past.points, past.y, past.pending[:0]
+        if not len(past.infeasible):
+            return points, y
+        with one_blas_thread():
+            posterior = fit(past.space, points, y, none, replace(settings, warp=False), rng)
+            mean, variance = posterior.predict(past.infeasible)
+        guess = (mean[:, :, 0] + np.sqrt(variance)).mean(axis=0)
+        z = standardise(y)
+        # Not y.mean() + y.std() * guess, which may overflow.
+        share = np.clip((guess - z.min()) / max(float(np.ptp(z)), 1e-300), 0.0, 1.0)
+        guess = y.min() * (1.0 - share) + y.max() * share
+        return np.concatenate((points, past.infeasible)), np.concatenate((y, guess))
+
+    def _explore(self, past: History, rng: np.random.Generator) -> Array:
+        """Return a point far from all others: one label alone says no more of feasibility."""
+        from spearmint.gp.factors import LogNovelty
+        from spearmint.gp.search import first_new, rank
+        from spearmint.gp.threads import one_blas_thread
+
+        seen = np.concatenate((past.infeasible, past.pending))
+        with one_blas_thread():
+            novelty = LogNovelty.of(seen, past.space.is_category, rng)
+            ranked = rank(past.space, seen[-5:], novelty, len(seen), self._settings(), rng)
+        return first_new(past.space, ranked, seen, rng)
+
+
+def _some(points: Array, most: int, rng: np.random.Generator) -> Array:
+    """Return at most ``most`` rows of ``points``, chosen at random, in their order."""
+    if len(points) <= most:
+        return points
+    return points[np.sort(rng.choice(len(points), most, replace=False))]

@@ -1,0 +1,61 @@
+"""GPEIperSecChooser: expected improvement per second."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from optuna.trial import TrialState
+
+from spearmint.choosers.gp_ei_opt import GPEIOptChooser
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+    from spearmint.choosers.history import History
+    from spearmint.gp.maximize import Acquisition
+    from spearmint.gp.search import Settings
+
+SECONDS = "seconds"
+# Shorter trials count as this long: below it a duration is the overhead of running anything.
+_SHORTEST_S = 1e-3
+
+
+class GPEIperSecChooser(GPEIOptChooser):
+    """Choose where a Gaussian process expects most improvement per second of a trial.
+
+    A second Gaussian process models the logarithm of the duration of the complete trials. The
+    arguments are those of :class:`spearmint.choosers.GPEIOptChooser`.
+    """
+
+    def _factor(
+        self, past: History, settings: Settings, rng: np.random.Generator
+    ) -> Acquisition | None:
+        """Return the log of the expected inverse duration, None while nothing tells durations."""
+        from spearmint.gp.factors import LogInverseCost
+        from spearmint.gp.search import fit
+        from spearmint.gp.threads import one_blas_thread
+
+        durations = [duration_s(trial) for trial in past.trials]
+        known = [i for i, seconds in enumerate(durations) if seconds is not None]
+        log_s = np.log([max(durations[i] or 0.0, _SHORTEST_S) for i in known])
+        if len(known) < 2 or not log_s.std() > 0.0:
+            return None
+        settings = replace(settings, noiseless=False, warp=False)
+        with one_blas_thread():
+            posterior = fit(past.space, past.points[known], log_s, past.points[:0], settings, rng)
+        return LogInverseCost(posterior, unit=float(log_s.std()))
+
+
+def duration_s(trial: FrozenTrial) -> float | None:
+    """Return the seconds of a complete trial, as it says itself or else by the clock."""
+    if trial.state != TrialState.COMPLETE:
+        return None
+    seconds = trial.user_attrs.get(SECONDS)
+    if seconds is None and trial.duration is not None:
+        seconds = trial.duration.total_seconds()
+    if not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0.0:
+        return None
+    return float(seconds)

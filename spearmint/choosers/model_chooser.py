@@ -1,0 +1,80 @@
+"""What the choosers that follow a model share: the parameters they see and the first points."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+
+from spearmint.choosers.base import Chooser
+from spearmint.choosers.history import History, common_space, history, trials_of
+from spearmint.choosers.sobol import sobol_point
+from spearmint.choosers.space import from_float
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+    from spearmint.gp.arrays import Array
+
+# Sobol points before the first model: one more than dimensions, within these limits.
+_MIN_INITIAL, _MAX_INITIAL = 3, 32
+# Sobol points looked at for one that a small space has not seen yet.
+_SOBOL_TRIES = 64
+
+
+class ModelChooser(Chooser):
+    """A chooser that fits a model to the finished trials, after a few Sobol points."""
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return the parameters that all finished trials share."""
+        super().infer_relative_search_space(study, trial)
+        return common_space(trials_of(study, trial.number))
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return the point that the model proposes, at first a Sobol point."""
+        space = dict(search_space)
+        if not space:
+            return {}
+        past = self._history(study, trials_of(study, trial.number), space)
+        rng = np.random.default_rng([self.seed, trial.number])
+        n, n_pending = len(past.tried), len(past.pending)
+        if n < 2 or n + n_pending < self._n_initial(len(space)):
+            # Where no point comes twice by chance, sample_independent does the same for less.
+            if np.isinf(past.space.n_points):
+                return {}
+            point = self._initial_point(past, trial.number, rng)
+        else:
+            point = self._best_point(past, rng)
+        values = past.space.values(point)
+        return {k: from_float(d, v) for (k, d), v in zip(space.items(), values, strict=True)}
+
+    def _history(
+        self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
+    ) -> History:
+        """Return what the model is to know."""
+        return history(study, trials, space)
+
+    def _n_initial(self, n_dimensions: int) -> int:
+        """Return the number of trials before the first model."""
+        return min(max(_MIN_INITIAL, n_dimensions + 1), _MAX_INITIAL)
+
+    def _initial_point(self, past: History, number: int, rng: np.random.Generator) -> Array:
+        """Return the first Sobol point from ``number`` on that was not tried."""
+        from spearmint.gp.search import first_new
+
+        indices = range(number, number + _SOBOL_TRIES)
+        cube = np.array([sobol_point(self.seed, i, len(past.space)) for i in indices])
+        seen = np.concatenate((past.tried, past.pending))
+        return first_new(past.space, past.space.from_cube(cube), seen, rng)
+
+    @abstractmethod
+    def _best_point(self, past: History, rng: np.random.Generator) -> Array:
+        """Return the point that the model proposes; two trials at least were tried."""
