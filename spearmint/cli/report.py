@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -27,5 +28,6 @@ def report(config: Path, output: Path | None, region: str | None, storage: str |
       spearmint report --output /tmp/digits-report examples/digits
     """
     sessions = read_sessions(config, storage, region)
-    page = write_report(sessions, output or sessions[0].layout.report)
+    folder = output or sessions[0].layout.report
+    page = write_report(sessions, folder, tell=partial(click.echo, err=True))
     click.echo(f"Report: {page}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,12 +29,19 @@ __all__ = ["write_report"]
 _LIBRARIES = ("jinja2", "matplotlib")
 
 
-def write_report(sessions: Sequence[Session], folder: Path) -> Path:
+def write_report(
+    sessions: Sequence[Session], folder: Path, *, tell: Callable[[str], object] = str
+) -> Path:
     """Write ``index.html`` and its plots into ``folder``, made when missing; return the page.
 
     Of several regions, the page compares them and leads to a folder with a page for each.
     The search is only read, and may be running. Each file is replaced whole, the page last; a
     plot that an earlier report had and this one has not is removed.
+
+    Args:
+        sessions: One search, or one of each region.
+        folder: Where to write.
+        tell: Is given a line before each region.
 
     Raises:
         InputError: The extra ``report`` is not installed, or ``folder`` cannot be written.
@@ -44,7 +51,8 @@ def write_report(sessions: Sequence[Session], folder: Path) -> Path:
     digests = [_read(session) for session in sessions]
     if len(digests) == 1:
         return _write_search(digests[0], folder)
-    for digest in digests:
+    for i, digest in enumerate(digests, 1):
+        tell(f"region {i} of {len(digests)}: {digest.experiment.region}")
         _write_search(digest, folder / digest.experiment.region)
     return _write_regions(digests, folder)
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLUMNS = 6
-_PANEL_IN = (1.6, 1.15)
+_MOST_COLUMNS = 6
+_WIDTH_IN = 9.6
 _NAME_LETTERS = 18
 
 
@@ -28,18 +28,22 @@ def plot(digests: Sequence[Digest]) -> Plot:
     shown = [digest for digest in digests if digest.finite]
     if not shown:
         return Plot(name="regions", title=title, caption="No trial has a finite value yet.")
-    rows = math.ceil(len(shown) / _COLUMNS)
+    columns = min(_MOST_COLUMNS, len(shown))
+    rows = math.ceil(len(shown) / columns)
     return Plot(
         name="regions",
         title=title,
         caption="By trial, in each region on a scale of its own, with the best value reached.",
-        draw=partial(_draw, shown, rows),
-        size_in=(_COLUMNS * _PANEL_IN[0], max(2, rows) * _PANEL_IN[1]),
+        draw=partial(_draw, shown, rows, columns),
+        size_in=(_WIDTH_IN, rows * min(2.4, 0.72 * _WIDTH_IN / columns)),
     )
 
 
-def _draw(digests: Sequence[Digest], rows: int, figure: Figure) -> None:
-    panels = figure.subplots(max(2, rows), _COLUMNS, squeeze=False).flat
+def _draw(digests: Sequence[Digest], rows: int, columns: int, figure: Figure) -> None:
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.set(w_pad=0.12, h_pad=0.1)  # type: ignore[call-arg]
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in panels:
         axes.set_axis_off()
     for axes, digest in zip(panels, digests, strict=False):
