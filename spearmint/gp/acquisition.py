@@ -4,7 +4,7 @@
 symbol    name in code            meaning
 ========  ======================  =================================================
 mu, s     ``mean``, ``std``       posterior of one sample and one fantasy
-eta       ``best``                incumbent
+eta       ``_target``             incumbent, less the margin
 u         ``u``                   (eta - mu) / s
 h(u)      ``h``                   phi(u) + u Phi(u); EI = s h(u)
 S, F, m   shapes                  samples, fantasies, points
@@ -47,11 +47,15 @@ def log_h(u: Array) -> tuple[Array, Array, Array]:
 
 
 class LogEI:
-    """Log expected improvement below ``posterior.best``."""
+    """Log expected improvement below ``posterior.best - margin``.
 
-    def __init__(self, posterior: Posterior) -> None:
+    ``margin`` asks for an improvement of at least this much, in the units of the posterior: the
+    larger, the wider the search (xi of Brochu, Cora and de Freitas 2010, arXiv:1012.2599).
+    """
+
+    def __init__(self, posterior: Posterior, *, margin: float = 0.0) -> None:
         self._posterior = posterior
-        self._target = posterior.best[:, None, :]
+        self._target = (posterior.best - margin)[:, None, :]
 
     def __call__(self, points: Array) -> Array:
         """Return log EI at ``points``, shape ``(m,)``."""

@@ -28,6 +28,11 @@ MAX_OBSERVATIONS = 2000
 _HYPER_OBSERVATIONS = 250
 # A space of no more points than this is listed whole to find one that was not tried.
 _FEW_POINTS = 4096
+# Under noise a better point near the best one cannot be told from it, so trials spent there gain
+# nothing. This share of the proposals asks for this much more, in standard deviations of the
+# (warped) objective, and so goes where the model is unsure. Without noise it only delays.
+_WIDE_SHARE = 0.2
+_WIDE_MARGIN = 0.2
 # Samples of the hyperparameters that rank the candidates first.
 _ROUGH_SAMPLES = 3
 # Share of the proposals whose warp the evidence of the GP chooses, the others' the likelihood of
@@ -76,8 +81,10 @@ def next_point(
         points, y = points[kept], y[kept]
     with one_blas_thread():
         posterior = fit(space, points, y, pending, settings, rng)
-        acquisition: Acquisition = LogEI(posterior)
-        rough: Acquisition = LogEI(posterior.thinned(_ROUGH_SAMPLES))
+        wide = not settings.noiseless and rng.random() < _WIDE_SHARE
+        margin = _WIDE_MARGIN if wide else 0.0
+        acquisition: Acquisition = LogEI(posterior, margin=margin)
+        rough: Acquisition = LogEI(posterior.thinned(_ROUGH_SAMPLES), margin=margin)
         if factor is not None:
             acquisition, rough = Sum(acquisition, factor), Sum(rough, factor)
         best, n = points[np.argsort(y, kind="stable")[:5]], len(posterior.points)
