@@ -84,7 +84,7 @@ def next_point(
         if factor is not None:
             acquisition = Sum(acquisition, factor)
         best = points[np.argsort(y, kind="stable")[:5]]
-        ranked = rank(space, best, acquisition, len(posterior.points), settings, rng)
+        ranked = _ranked(space, best, acquisition, len(posterior.points), settings, rng)
     return first_new(space, ranked, seen, rng)
 
 
@@ -104,7 +104,7 @@ def _all_points(space: Space, rng: np.random.Generator) -> Array:
     return rng.permutation(np.array(list(product(*(levels(d) for d in space.dimensions)))))
 
 
-def rank(
+def _ranked(
     space: Space,
     best: Array,
     acquisition: Acquisition,
