@@ -29,6 +29,8 @@ class GPConstrainedEIChooser(GPEIOptChooser):
 
     A trial broke the constraint if its value is infinite, if it is broken, if its user attribute
     ``infeasible`` is true, or if one of its Optuna constraints is above 0. Its value is not used.
+    Until a trial is feasible the points are those of a Sobol sequence: they find a small region
+    sooner than the points farthest from all others, which crowd at the bounds.
     The arguments are those of :class:`spearmint.choosers.GPEIOptChooser`.
     """
 
@@ -37,12 +39,6 @@ class GPConstrainedEIChooser(GPEIOptChooser):
     ) -> History:
         """Return the feasible trials with their values, the others without."""
         return history(study, trials, space, constrained=True)
-
-    def _best_point(self, past: History, rng: np.random.Generator) -> Array:
-        """Return the best point; while nothing was feasible, one far from all that was tried."""
-        if not len(past.points):
-            return self._explore(past, rng)
-        return super()._best_point(past, rng)
 
     def _factor(
         self, past: History, settings: Settings, rng: np.random.Generator
@@ -87,18 +83,6 @@ class GPConstrainedEIChooser(GPEIOptChooser):
         share = np.clip((guess - z.min()) / max(float(np.ptp(z)), 1e-300), 0.0, 1.0)
         guess = y.min() * (1.0 - share) + y.max() * share
         return np.concatenate((points, past.infeasible)), np.concatenate((y, guess))
-
-    def _explore(self, past: History, rng: np.random.Generator) -> Array:
-        """Return a point far from all others: one label alone says no more of feasibility."""
-        from spearmint.gp.factors import LogNovelty
-        from spearmint.gp.search import first_new, rank
-        from spearmint.gp.threads import one_blas_thread
-
-        seen = np.concatenate((past.infeasible, past.pending))
-        with one_blas_thread():
-            novelty = LogNovelty.of(seen, past.space.is_category, rng)
-            ranked = rank(past.space, seen[-5:], novelty, len(seen), self._settings(), rng)
-        return first_new(past.space, ranked, seen, rng)
 
 
 def _some(points: Array, most: int, rng: np.random.Generator) -> Array:

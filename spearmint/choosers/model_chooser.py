@@ -46,7 +46,8 @@ class ModelChooser(Chooser):
         past = self._history(study, trials_of(study, trial.number), space)
         rng = np.random.default_rng([self.seed, trial.number])
         n, n_pending = len(past.tried), len(past.pending)
-        if n < 2 or n + n_pending < self._n_initial(len(space)):
+        few = n < 2 or n + n_pending < self._n_initial(len(space))
+        if few or not len(past.y):
             # Where no point comes twice by chance, sample_independent does the same for less.
             if np.isinf(past.space.n_points):
                 return {}
@@ -77,4 +78,4 @@ class ModelChooser(Chooser):
 
     @abstractmethod
     def _best_point(self, past: History, rng: np.random.Generator) -> Array:
-        """Return the point that the model proposes; two trials at least were tried."""
+        """Return the point that the model proposes; a value is known and two points were tried."""

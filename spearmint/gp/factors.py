@@ -16,21 +16,16 @@ the product of their expectations, and its logarithm a sum.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from spearmint.gp.arrays import Array
-from spearmint.gp.evidence import default_prior
 from spearmint.gp.kernel import matern52_slope, pull, sq_distances
 from spearmint.gp.maximize import Acquisition
-from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior, condition
+from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
 
 _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Sum:
@@ -111,33 +106,6 @@ class LogFeasibility:
         by_z = np.exp(-0.5 * z * z - _LOG_SQRT_2PI - value)
         gradient = by_points(by_z / std, -0.5 * by_z * z / left)
         return value - np.log(len(each)), gradient
-
-
-class LogNovelty:
-    """Log standard deviation of a Gaussian process: least at what it was conditioned on."""
-
-    def __init__(self, posterior: Posterior) -> None:
-        """Take a posterior of one sample."""
-        self._posterior = posterior
-
-    @classmethod
-    def of(
-        cls, points: Array, is_category: NDArray[np.bool_], rng: np.random.Generator
-    ) -> LogNovelty:
-        """Return the novelty beside ``points`` (n, D), under the prior mean of theta."""
-        theta = default_prior(points.shape[1], noiseless=True).mean[None]
-        y, none = np.zeros(len(points)), points[:0]
-        return cls(condition(points, y, none, theta, is_category, n_fantasies=1, rng=rng))
-
-    def __call__(self, points: Array) -> Array:
-        """Return the logarithms at ``points``, shape ``(m,)``."""
-        return np.asarray(0.5 * np.log(self._posterior.predict(points)[1][0]))
-
-    def with_gradient(self, points: Array) -> tuple[Array, Array]:
-        """Return the logarithms and their gradients, shape ``(m, D)``; 0 by a category."""
-        _, left, by_points = _prediction(self._posterior, points)
-        value = 0.5 * np.log(self._posterior.scale[:, None] * left)[0]
-        return value, by_points(np.zeros_like(left), 0.5 / left)
 
 
 def _prediction(

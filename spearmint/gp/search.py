@@ -88,7 +88,7 @@ def next_point(
         if factor is not None:
             acquisition, rough = Sum(acquisition, factor), Sum(rough, factor)
         best, n = points[np.argsort(y, kind="stable")[:5]], len(posterior.points)
-        ranked = rank(space, best, acquisition, n, settings, rng, rough=rough)
+        ranked = _ranked(space, best, acquisition, n, settings, rng, rough=rough)
     return first_new(space, ranked, seen, rng)
 
 
@@ -108,7 +108,7 @@ def _all_points(space: Space, rng: np.random.Generator) -> Array:
     return rng.permutation(np.array(list(product(*(levels(d) for d in space.dimensions)))))
 
 
-def rank(
+def _ranked(
     space: Space,
     best: Array,
     acquisition: Acquisition,

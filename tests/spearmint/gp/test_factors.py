@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from spearmint.gp.acquisition import LogEI
 from spearmint.gp.encode import Dimension, Space
-from spearmint.gp.factors import LogFeasibility, LogInverseCost, LogNovelty, Sum
+from spearmint.gp.factors import LogFeasibility, LogInverseCost, Sum
 from spearmint.gp.grid import rank_grid
 from spearmint.gp.posterior import condition
 
@@ -29,14 +29,12 @@ def posterior():
     return condition(points, y, np.empty((0, 4)), thetas, MASK, n_fantasies=1, rng=rng)
 
 
-@pytest.fixture(params=["inverse cost", "feasibility", "novelty", "product"])
+@pytest.fixture(params=["inverse cost", "feasibility", "product"])
 def acquisition(request, posterior):
     inverse_cost = LogInverseCost(posterior, unit=1.7)
-    novelty = LogNovelty.of(some_points(9, 5), MASK, np.random.default_rng(0))
     return {
         "inverse cost": inverse_cost,
         "feasibility": LogFeasibility(posterior, zero=0.2),
-        "novelty": novelty,
         "product": Sum(LogEI(posterior), inverse_cost),
     }[request.param]
 
@@ -89,12 +87,6 @@ def test_a_product_is_a_sum_of_logarithms(posterior) -> None:
     new = some_points(5, 3)
     ei, speed = LogEI(posterior), LogInverseCost(posterior, unit=0.3)
     np.testing.assert_allclose(Sum(ei, speed)(new), ei(new) + speed(new))
-
-
-def test_novelty_is_least_at_what_was_tried() -> None:
-    tried = some_points(9, 5)
-    novelty = LogNovelty.of(tried, MASK, np.random.default_rng(0))
-    assert novelty(tried).max() < novelty(some_points(50, 6)).min()
 
 
 def test_the_grid_is_ranked_and_legal() -> None:
