@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from spearmint.gp.acquisition import LogEI
 from spearmint.gp.encode import Dimension, Space
 from spearmint.gp.maximize import candidates, maximize
 from spearmint.gp.search import MAX_OBSERVATIONS, Settings, first_new, next_point
@@ -80,3 +81,24 @@ def test_many_observations_are_thinned(n: int, monkeypatch) -> None:
     found = next_point(space, points, y, none, settings, np.random.default_rng(1))
     assert found.shape == (2,)
     assert ((found >= 0.0) & (found <= 1.0)).all()
+
+
+@pytest.mark.parametrize("noiseless", [False, True])
+def test_a_margin_now_and_then_but_never_without_noise(noiseless: bool, monkeypatch) -> None:
+    margins = []
+
+    class Recorded(LogEI):
+        def __init__(self, posterior, *, margin: float) -> None:
+            margins.append(margin)
+            super().__init__(posterior, margin=margin)
+
+    monkeypatch.setattr("spearmint.gp.search.LogEI", Recorded)
+    space = Space((Dimension(),))
+    points = np.array([[0.1], [0.5], [0.9]])
+    settings = Settings(mcmc_iters=1, burnin=0, grid_subset=1, noiseless=noiseless)
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        next_point(space, points, np.array([1.0, 0.2, 0.7]), np.empty((0, 1)), settings, rng)
+    # The candidates are ranked by the same margin as the rest.
+    assert margins[::2] == margins[1::2]
+    assert set(margins) == ({0.0} if noiseless else {0.0, 0.2})
