@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from spearmint.gp.arrays import Array
-from spearmint.gp.kernel import matern52_slope, pull, sq_distances
+from spearmint.gp.kernel import matern52_slope, sq_distances
 from spearmint.gp.maximize import Acquisition
 from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
 
@@ -121,6 +121,11 @@ def _prediction(
         """Return the gradient by the coordinates, ``(m, D)``, from those by mean and share."""
         by_k = by_mean[:, :, None] * gp.alpha[:, None, :, 0]
         by_k -= 2.0 * (by_left * (left > VARIANCE_FLOOR))[:, :, None] * (half @ gp.inverse_factor)
-        return pull(points, gp.points, gp.weights, gp.is_category, by_k * slope)
+        by_r2 = by_k * slope
+        # dr^2 / dx_d = 2 w_d (x_d - x'_d).
+        pulled = points[None] * by_r2.sum(axis=2)[:, :, None] - by_r2 @ gp.points
+        gradient = 2.0 * np.sum(gp.weights[:, None, :] * pulled, axis=0)
+        gradient[:, gp.is_category] = 0.0
+        return np.asarray(gradient)
 
     return mean, left, by_points

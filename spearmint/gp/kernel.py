@@ -64,17 +64,3 @@ def sq_distances(
         flat = weights @ chunk.reshape(len(chunk), -1)
         out[:, start : start + rows] = flat.reshape(len(weights), *chunk.shape[1:])
     return out
-
-
-def pull(
-    points: Array, others: Array, weights: Array, is_category: NDArray[np.bool_], by_r2: Array
-) -> Array:
-    """Return the gradient by ``points`` (m, D) from that by r^2, ``by_r2`` (S, m, k).
-
-    dr^2 / dx_d = 2 w_d (x_d - x'_d): two matrix products, no S x m x k x D array. The gradient by
-    the coordinate of a category has no meaning and is 0.
-    """
-    pulled = points[None] * by_r2.sum(axis=2)[:, :, None] - by_r2 @ others
-    gradient = 2.0 * np.sum(weights[:, None, :] * pulled, axis=0)
-    gradient[:, is_category] = 0.0
-    return np.asarray(gradient)
