@@ -41,6 +41,11 @@ def branin_disk(x):
     return branin(x) if (a - 2.5) ** 2 + (b - 7.5) ** 2 <= 50.0 else math.inf
 
 
+def bowl(x):
+    """Return a bowl whose bottom is infeasible; minimum 0.125, on the edge."""
+    return float((x[0] - 0.8) ** 2 + (x[1] - 0.7) ** 2) if x[0] + x[1] <= 1.0 else math.inf
+
+
 def slope(x):
     """Return a plane within a quarter disk; minimum 1, on its edge."""
     return float(2.0 - x[0] - x[1]) if float(x @ x) <= 0.5 else math.inf
@@ -63,6 +68,7 @@ COST = {
     "Hartmann6, 1 to 30 s": (hartmann6, lambda x: 30.0 ** x[5], 6, 80, HARTMANN_MINIMUM, 0.1),
 }
 CONSTRAINT = {
+    "Bowl, half plane": (bowl, 2, 20, 0.125),
     "Slope, quarter disk": (slope, 2, 20, 1.0),
     "Gramacy": (gramacy, 2, 30, 0.599788),
     "Branin, disk": (branin_disk, 2, 30, BRANIN_MINIMUM),
@@ -70,7 +76,6 @@ CONSTRAINT = {
 }
 PLAIN = {
     "Branin": (branin, 2, 40, BRANIN_MINIMUM),
-    "Hartmann6": (hartmann6, 6, 60, HARTMANN_MINIMUM),
     "Stairs, 4 dimensions": (stairs, 4, 60, 0.0),
 }
 

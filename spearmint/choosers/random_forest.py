@@ -24,9 +24,6 @@ _VARIANCE_FLOOR = 1e-6
 class RandomForestEIChooser(ModelChooser):
     """Choose where a random forest expects most improvement.
 
-    For objectives with jumps and for many categories; where the objective is smooth a Gaussian
-    process is better.
-
     Args:
         n_trees: Trees of the forest.
         min_samples_leaf: Trials in a leaf at least.

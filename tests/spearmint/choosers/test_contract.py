@@ -6,7 +6,6 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +15,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from optuna.distributions import (
-    BaseDistribution,
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
 )
-from optuna.trial import TrialState, create_trial
+from optuna.trial import TrialState
 
 from spearmint.choosers import CHOOSERS, CMAChooser, GPEIOptChooser, make_chooser
 from spearmint.choosers.model_chooser import ModelChooser
+from spearmint.choosers.testing import (
+    FLOATS,
+    MIXED,
+    Distributions,
+    assert_legal,
+    proposals,
+    study_with,
+    value_of,
+)
 from spearmint.errors import InputError
-from spearmint.model import Kind, Variable
-from spearmint.space import distributions
-
-Distributions = dict[str, BaseDistribution]
-
-MIXED: Distributions = {
-    "lr": FloatDistribution(1e-5, 1.0, log=True),
-    "dropout": FloatDistribution(0.0, 0.9),
-    "ratio": FloatDistribution(0.1, 0.9, step=0.2),
-    "depth": IntDistribution(1, 8),
-    "width": IntDistribution(16, 1024, log=True),
-    "batch": IntDistribution(32, 512, step=32),
-    "act": CategoricalDistribution(["relu", "tanh", None]),
-    "only": IntDistribution(3, 3),
-}
-FLOATS: Distributions = {f"x{i}": FloatDistribution(-2.0, 2.0) for i in range(3)}
-
 
 # CMA-ES moves numbers only.
 MODELS_OF_ALL = [
@@ -50,51 +40,6 @@ MODELS_OF_ALL = [
     for name, kind in CHOOSERS.items()
     if issubclass(kind, ModelChooser) and kind is not CMAChooser
 ]
-
-
-def value_of(params: dict[str, Any]) -> float:
-    """A value that any parameters have: smooth in the numbers, an offset for the rest."""
-    numbers = [float(v) for v in params.values() if isinstance(v, int | float)]
-    return math.fsum(math.sin(v) + 0.01 * abs(v) for v in numbers) + len(str(params.get("act")))
-
-
-def study_with(
-    name: str,
-    space: Distributions,
-    *,
-    finished: int = 12,
-    pending: int = 0,
-    seed: int = 0,
-    direction: str = "minimize",
-    value: Callable[[dict[str, Any]], float] = value_of,
-    storage: str | None = None,
-) -> optuna.Study:
-    """Return a study whose first trials were chosen at random."""
-    sampler = optuna.samplers.RandomSampler(seed=17)
-    study = optuna.create_study(sampler=sampler, direction=direction, storage=storage)
-    for _ in range(finished):
-        trial = study.ask(space)
-        # The clock's duration would differ from run to run.
-        trial.set_user_attr("seconds", 2.0 + math.cos(value_of(trial.params)))
-        study.tell(trial, value(trial.params))
-    for _ in range(pending):
-        study.ask(space)
-    study.sampler = make_chooser(name, {}, seed=seed)
-    return study
-
-
-def proposals(study: optuna.Study, space: Distributions, count: int = 1) -> list[dict[str, Any]]:
-    return [study.ask(space).params for _ in range(count)]
-
-
-def assert_legal(params: dict[str, Any], space: Distributions) -> None:
-    assert params.keys() == space.keys()
-    for key, distribution in space.items():
-        value = params[key]
-        assert distribution._contains(distribution.to_internal_repr(value)), (key, value)
-        kinds = {IntDistribution: int, FloatDistribution: float}
-        if kind := kinds.get(type(distribution)):
-            assert type(value) is kind, (key, value)
 
 
 @pytest.fixture(params=list(CHOOSERS))
@@ -162,9 +107,7 @@ def test_without_a_seed_two_choosers_differ(name: str) -> None:
 @pytest.mark.parametrize("pending", [0, 2])
 def test_maximising_is_minimising_the_negative(name: str, pending: int) -> None:
     low = study_with(name, MIXED, pending=pending)
-    high = study_with(
-        name, MIXED, pending=pending, direction="maximize", value=lambda p: -value_of(p)
-    )
+    high = study_with(name, MIXED, pending=pending, maximize=True, value=lambda p: -value_of(p))
     assert proposals(low, MIXED, 2) == proposals(high, MIXED, 2)
 
 
@@ -239,170 +182,6 @@ def test_a_small_space_is_searched_whole_before_anything_comes_twice(name: str) 
         study.tell(trial, value_of(trial.params))
     assert len(seen) == 12
     assert_legal(study.ask(space).params, space)
-
-
-# Histories that break things
-
-
-def infinite_at_times(params: dict[str, Any]) -> float:
-    return (math.inf, -math.inf, 1.0, 2.0)[int(params["x0"] > 0) + 2 * int(params["x1"] > 0)]
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        lambda p: 3.0,
-        lambda p: 0.0,
-        lambda p: p["x0"] * 1e300,
-        lambda p: math.copysign(1.7e308, p["x0"]),
-        lambda p: math.exp(300.0 * p["x0"]),
-        lambda p: p["x0"] * 1e-310,
-        lambda p: math.inf,
-        infinite_at_times,
-    ],
-    ids=["equal", "zero", "1e300", "huge", "exponential", "tiny", "infinite", "some infinite"],
-)
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_values_of_any_size(name: str, value, direction: str) -> None:
-    study = study_with(name, FLOATS, finished=20, pending=1, value=value, direction=direction)
-    for params in proposals(study, FLOATS, 2):
-        assert_legal(params, FLOATS)
-
-
-@pytest.mark.parametrize("finite", [0, 1, 2])
-def test_few_finite_values(name: str, finite: int) -> None:
-    study = study_with(name, FLOATS, finished=0, pending=1)
-    for i in range(8):
-        at = dict.fromkeys(FLOATS, -1.5 + 0.4 * i)
-        value = float(i) if i < finite else math.inf
-        study.add_trial(create_trial(params=at, distributions=FLOATS, value=value))
-    for params in proposals(study, FLOATS, 2):
-        assert_legal(params, FLOATS)
-
-
-def test_not_a_number(name: str) -> None:
-    study = study_with(name, FLOATS, finished=5)
-    study.optimize(
-        lambda trial: math.nan * sum(trial.suggest_float(k, -2.0, 2.0) for k in FLOATS), n_trials=3
-    )
-    assert [t.state for t in study.trials[5:]] == [TrialState.FAIL] * 3
-    assert_legal(proposals(study, FLOATS)[0], FLOATS)
-
-
-@pytest.mark.parametrize("seconds", [0.0, -1.0, math.inf, math.nan, 1e-300, 1e300, None, "long"])
-def test_durations_of_any_size(name: str, seconds: float | str | None) -> None:
-    study = study_with(name, FLOATS, finished=6)
-    for _ in range(3):
-        trial = study.ask(FLOATS)
-        trial.set_user_attr("seconds", seconds)
-        study.tell(trial, value_of(trial.params))
-    assert_legal(proposals(study, FLOATS)[0], FLOATS)
-
-
-@pytest.mark.parametrize("count", [1, 2, 10])
-def test_duplicate_observations(name: str, count: int) -> None:
-    study = study_with(name, FLOATS, finished=0)
-    for i in range(count):
-        at = {"x0": 0.5, "x1": 0.5, "x2": 0.5}
-        study.add_trial(create_trial(params=at, distributions=FLOATS, value=float(i % 2)))
-    params = proposals(study, FLOATS)[0]
-    assert_legal(params, FLOATS)
-    assert list(params.values()) != [0.5, 0.5, 0.5]
-
-
-def test_two_hundred_dimensions(name: str) -> None:
-    space: Distributions = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(150)}
-    space |= {f"c{i}": CategoricalDistribution("ab") for i in range(25)}
-    space |= {f"i{i}": IntDistribution(0, 9) for i in range(25)}
-    study = study_with(name, space, finished=40)
-    first, second = proposals(study, space, 2)
-    assert_legal(first, space)
-    assert_legal(second, space)
-    assert first != second
-
-
-def test_ranges_that_changed(name: str) -> None:
-    study = study_with(name, FLOATS, finished=10)
-    for low, high in [(-1.0, 1.0), (5.0, 9.0), (-100.0, 100.0)]:
-        moved: Distributions = {key: FloatDistribution(low, high) for key in FLOATS}
-        for _ in range(3):
-            trial = study.ask(moved)
-            assert_legal(trial.params, moved)
-            study.tell(trial, value_of(trial.params))
-
-
-def test_parameters_that_came_and_went(name: str) -> None:
-    study = study_with(name, FLOATS, finished=10)
-    more = FLOATS | {"new": FloatDistribution(0.0, 1.0)}
-    less = {"x0": FLOATS["x0"], "other": IntDistribution(0, 3)}
-    for space in (more, less, FLOATS):
-        for _ in range(3):
-            trial = study.ask(space)
-            assert_legal(trial.params, space)
-            study.tell(trial, value_of(trial.params))
-
-
-def test_every_state_of_a_trial(name: str) -> None:
-    study = study_with(name, FLOATS, finished=6)
-    study.tell(study.ask(FLOATS), state=TrialState.FAIL)
-    study.tell(study.ask(), state=TrialState.FAIL)
-    half = study.ask()
-    half.suggest_float("x0", -2.0, 2.0)
-    study.tell(half, state=TrialState.FAIL)
-    pruned = study.ask(FLOATS)
-    pruned.report(4.0, step=1)
-    pruned.report(3.0, step=7)
-    study.tell(pruned, state=TrialState.PRUNED)
-    study.tell(study.ask(FLOATS), state=TrialState.PRUNED)
-    study.ask()
-    study.ask().suggest_float("x0", -2.0, 2.0)
-    study.enqueue_trial({"x0": 0.25})
-    seed_point, params = proposals(study, FLOATS, 2)
-    assert seed_point["x0"] == 0.25
-    assert_legal(seed_point, FLOATS)
-    assert_legal(params, FLOATS)
-
-
-def test_nothing_but_broken_trials(name: str) -> None:
-    study = study_with(name, FLOATS, finished=0)
-    asked = []
-    for _ in range(8):
-        trial = study.ask(FLOATS)
-        asked.append(tuple(trial.params.values()))
-        study.tell(trial, state=TrialState.FAIL)
-    assert len(set(asked)) == 8
-
-
-def test_nothing_to_choose(name: str) -> None:
-    space: Distributions = {"a": IntDistribution(3, 3), "b": CategoricalDistribution(["x"])}
-    study = study_with(name, space, finished=5)
-    assert study.ask(space).params == {"a": 3, "b": "x"}
-    assert study.ask().params == {}
-
-
-def test_one_variable(name: str) -> None:
-    for one in MIXED.values():
-        study = study_with(name, {"v": one}, finished=6)
-        for params in proposals(study, {"v": one}, 2):
-            assert_legal(params, {"v": one})
-
-
-def test_variables_of_several_elements(name: str) -> None:
-    variables = [
-        Variable(name="X", kind=Kind.FLOAT, size=2, low=0.0, high=1.0),
-        Variable(name="L", kind=Kind.FLOAT, size=2, low=1e-3, high=1.0, log=True),
-        Variable(name="units", kind=Kind.INT, size=2, low=1.0, high=64.0, log=True),
-        Variable(name="depth", kind=Kind.INT, low=1.0, high=9.0),
-        Variable(name="act", kind=Kind.ENUM, size=2, options=("relu", "tanh")),
-        Variable(name="only", kind=Kind.ENUM, options=("one",)),
-        Variable(name="still", kind=Kind.FLOAT, low=2.0, high=2.0),
-    ]
-    space = distributions(variables)
-    study = study_with(name, space, finished=10)
-    asked = proposals(study, space, 4)
-    for params in asked:
-        assert_legal(params, space)
-    assert len({repr(params) for params in asked}) == 4
 
 
 # Use from Optuna
