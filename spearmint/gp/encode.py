@@ -75,7 +75,9 @@ class Dimension:
             return v
         low, high = self._ends()
         v = np.log(v) if self.log else v
-        return np.clip((0.5 * v - 0.5 * low) / (0.5 * high - 0.5 * low), 0.0, 1.0)
+        width = 0.5 * high - 0.5 * low
+        # The logarithms of two neighbouring floats may be equal.
+        return np.clip((0.5 * v - 0.5 * low) / width, 0.0, 1.0) if width > 0.0 else 0.0 * v
 
     def _ends(self) -> tuple[float, float]:
         """Return the values (their logarithms) at coordinates 0 and 1: half a step outside."""

@@ -72,3 +72,8 @@ def test_space_knows_what_moves_and_how_many_points_there_are() -> None:
     assert mixed.movable.tolist() == [2, 3]
     assert mixed.fixed.tolist() == [0, 1]
     assert mixed.is_category.tolist() == [True, False, False, False]
+
+
+def test_neighbouring_floats_on_a_log_scale_have_one_coordinate() -> None:
+    dimension = Dimension(low=9.0, high=float(np.nextafter(9.0, 10.0)), log=True)
+    assert dimension.coordinate(np.array([dimension.low, dimension.high])).tolist() == [0.0, 0.0]
