@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from pathlib import Path
@@ -75,7 +76,11 @@ def _delete_studies(known: Ownership, url: str) -> None:
 
 
 def _delete_files(layout: Layout) -> None:
-    for folder in (layout.jobs, layout.outputs, layout.regions, layout.report):
+    for trial in layout.jobs.glob("*/"):
+        shutil.rmtree(trial, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        layout.jobs.rmdir()  # not with job files of the original Spearmint in it
+    for folder in (layout.outputs, layout.regions, layout.report):
         shutil.rmtree(folder, ignore_errors=True)
     database, best = layout.database, layout.best
     beside = [database.with_name(f"{database.name}-{end}") for end in ("journal", "wal", "shm")]

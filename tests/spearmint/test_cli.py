@@ -59,6 +59,12 @@ def test_cleanup_leaves_config_and_code(searched: ExperimentDir) -> None:
         "trial.py",
     ]
     assert searched.command("status").returncode == 2
+
+
+def test_cleanup_leaves_job_files_of_the_original(searched: ExperimentDir) -> None:
+    (searched.root / "jobs" / "00000001.pb").touch()
+    assert searched.command("cleanup").returncode == 0
+    assert [path.name for path in (searched.root / "jobs").iterdir()] == ["00000001.pb"]
     assert searched.run("--max-finished-jobs=1").returncode == 0
 
 
