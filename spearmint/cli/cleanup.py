@@ -53,7 +53,7 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
 def _end_trials(layout: Layout, known: Ownership) -> None:
     """End what an earlier controller left running."""
     driver = make_driver(known.driver, max_concurrent=1)
-    for path in (*layout.jobs.glob("*"), *layout.regions.glob("*/jobs/*")):
+    for path in (*layout.jobs.glob("*/"), *layout.regions.glob("*/jobs/*/")):
         folder = TrialFolder(path)
         job = driver.adopt(folder) if not folder.result.exists() else None
         if job is not None:
