@@ -12,7 +12,7 @@ project = "starmint"
 author = "the starmint contributors"
 release = version = __version__
 extensions: list[str] = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "_generated"]
+exclude_patterns = ["_build", "_generated", "_tables"]
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Networks on GPUs, hyperparameters across a Grid Engine cluster",
