@@ -30,11 +30,12 @@ class Session:
 
 
 def in_region(experiment: Experiment, region: str | None) -> Experiment:
-    """Return ``experiment`` with ``region`` as its only one.
+    """Return ``experiment`` with ``region`` as its only one, of config.pb or of an earlier run.
 
     Raises:
         InputError: It has no such region, or has regions and none is named.
     """
+    experiment = _with_known_regions(experiment)
     if region is None and not experiment.regions:
         return experiment
     if region is None:
@@ -43,6 +44,18 @@ def in_region(experiment: Experiment, region: str | None) -> Experiment:
         )
     chosen = pick_region(experiment.regions, region)
     return dataclasses.replace(experiment, regions=(chosen,), region=chosen)
+
+
+def _with_known_regions(experiment: Experiment) -> Experiment:
+    """Return ``experiment`` with the regions of earlier runs, ``--regions FILE``, before its own.
+
+    A search that was begun without regions has none.
+    """
+    known = read_ownership(Layout(experiment.directory))
+    if known is None:
+        return experiment
+    regions = dict.fromkeys((*known.regions, *experiment.regions)) if known.regions else ()
+    return dataclasses.replace(experiment, regions=tuple(regions))
 
 
 @contextmanager
@@ -80,9 +93,7 @@ def read_sessions(config: Path, storage: str | None, region: str | None = None) 
     """
     experiment = load_experiment(config)
     layout = Layout(experiment.directory)
-    known = read_ownership(layout)
-    if known is not None:
-        experiment = dataclasses.replace(experiment, regions=known.regions)
+    experiment = _with_known_regions(experiment)
     if region is not None:
         region = pick_region(experiment.regions, region)
         experiment = dataclasses.replace(experiment, regions=(region,))

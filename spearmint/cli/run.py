@@ -50,7 +50,8 @@ def run(config: Path | None, run_job: Path | None, **options: object) -> None:
     chosen = RunOptions(**options)  # type: ignore[arg-type]
     experiment = chosen.override(load_experiment(config))
     require_wrapper(experiment)
-    _tools(experiment, chosen)  # a typo shows before anything is created
+    chosen.limits(experiment)  # what is wrong shows before anything is created
+    _tools(experiment, chosen)
     driver = make_driver(chosen.driver, max_concurrent=chosen.max_concurrent)
     with run_sessions(experiment, chosen.storage, driver=driver.name) as sessions:
         for session in sessions:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from spearmint.drivers import Job
 
+from .conftest import MakeExperiment
 from .fakes import FakeDriver
 
 
@@ -50,3 +51,18 @@ def test_wall_time_ends_it_and_running_trials_finish(make_loop) -> None:
     figures = search.run()
     assert 1 <= figures.complete <= 3
     assert figures.running == 0
+
+
+def test_money_needs_a_price_and_nothing_is_begun(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment()
+    done = experiment.run("--max-cost=5")
+    assert done.returncode == 2
+    assert "--max-cost needs --cost-per-hour" in done.stderr
+    assert not (experiment.root / "spearmint.db").exists()
+
+
+def test_money_ends_it(make_experiment: MakeExperiment) -> None:
+    done = make_experiment().run("--max-cost=0.0000001", "--cost-per-hour=3600")
+    assert done.returncode == 0, done.stderr
+    assert "of trial time are used up" in done.stdout
+    assert "of trial time cost" in done.stdout

@@ -38,3 +38,16 @@ def test_another_search_gives_the_same_region(
     second = with_regions(make_experiment, tmp_path / "b")
     imported(second, first.root, "--region=de")
     assert [(trial["region"], trial["value"]) for trial in exported(second)] == [("de", 2.0)]
+
+
+def test_a_region_of_a_file_and_one_that_was_never_run(
+    make_experiment: MakeExperiment, tmp_path: Path, imported: Import
+) -> None:
+    experiment = make_experiment(CODE, CONFIG + 'region: "us"\n', tmp_path / "a")
+    names = tmp_path / "regions.txt"
+    names.write_text("fr\n")
+    assert experiment.run(f"--regions={names}", "--max-finished-jobs=1").returncode == 0
+    rows = tmp_path / "rows.csv"
+    rows.write_text(ROWS)
+    assert "Would import 1 trial" in imported(experiment, rows, "--region=us", "--dry-run")
+    assert "Imported 0 trials" in imported(experiment, rows, "--region=fr")
