@@ -1,1 +1,4 @@
-"""Grid Engine job scripts and GPU assignment; standard library only (not built yet)."""
+"""Grid Engine: jobs as values, the queue behind one door, a GPU of its own for every job.
+
+Standard library only: parts of it run on every node, before each job.
+"""

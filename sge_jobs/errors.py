@@ -1,0 +1,42 @@
+"""Errors of the sge_jobs package.
+
+SgeJobsError            exit code 1
+├── InputError          exit code 2: the user can mend it
+├── SubmitError         Grid Engine refused a job, in its own words
+├── QueueUnreachable    no answer from the master: it says nothing about any job
+└── CellError           a change to the cell was refused
+"""
+
+from __future__ import annotations
+
+
+class SgeJobsError(Exception):
+    """What happened and what to do next, for people; base of all errors here."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.what}\n{self.fix}" if self.fix else self.what
+
+
+class InputError(SgeJobsError):
+    """The command line or a call is wrong; nothing was sent to Grid Engine."""
+
+    exit_code = 2
+
+
+class SubmitError(SgeJobsError):
+    """Grid Engine refused a job."""
+
+
+class QueueUnreachable(SgeJobsError):
+    """Grid Engine did not answer; nothing is known of any job."""
+
+
+class CellError(SgeJobsError):
+    """Grid Engine refused a change of its configuration."""
