@@ -32,7 +32,7 @@ def test_a_cell_runs_jobs_of_an_ordinary_user_on_every_host_and_leaves_no_trace(
     with Cell(setup=False) as cell:
         assert cell.hosts_up() == 3
         where = cell.home / "where"
-        script = f"#!/bin/bash\necho $(hostname) $(id -un) >> {where}\nsleep 1\n"
+        script = f"#!/bin/bash\necho $(hostname) $(id -un) >> {where}\nsleep 5\n"
         cell.submit(script, "-t", "1-12")
         cell.wait_idle()
         lines = where.read_text().split("\n")[:-1]
