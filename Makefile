@@ -1,5 +1,6 @@
 # make demo    search a network for handwritten digits with the real command (about two minutes)
 # make test    all tests
+# make cell    a shell on a real Grid Engine cell of three hosts, on this machine; needs root
 # make check   what CI runs: lint, types, tests, docs
 # make bench   time the trainer and the search's overhead, and search two functions, on this machine
 # make bench-search  our choosers beside Optuna and BoTorch on all functions: hours; can be stopped
@@ -14,7 +15,7 @@ PYTEST_FLAGS ?=
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
 
-.PHONY: demo test check lint types docs bench bench-search proto clean
+.PHONY: demo test cell check lint types docs bench bench-search proto clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
@@ -22,7 +23,10 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint report $(DEMO)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_FLAGS)
+
+cell: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.testbed.cell
 
 check: lint types test docs
 

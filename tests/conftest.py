@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from .testbed.cell import Cell
 
 # The same examples in every run of CI: a commit must not fail for an example it did not bring.
 settings.register_profile("ci", derandomize=True)
@@ -15,8 +18,7 @@ if os.environ.get("CI"):
 
 _NEEDS = {
     "browser": lambda: all(shutil.which(name) for name in ("chromium", "chromedriver")),
-    "sge": lambda: shutil.which("qsub") is not None,
-    "testbed": lambda: os.geteuid() == 0 and shutil.which("ip") is not None,
+    "sge": lambda: os.geteuid() == 0 and all(map(shutil.which, ("apt-get", "ip", "setpriv"))),
     "gpu": lambda: shutil.which("nvidia-smi") is not None,
     "mount": lambda: os.geteuid() == 0 and shutil.which("mount") is not None,
 }
@@ -38,6 +40,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             needed = item.get_closest_marker(name) is not None
             if needed and name not in config.getoption("--require") and not is_there():
                 item.add_marker(pytest.mark.skip(reason=f"this machine has no {name}"))
+        if item.get_closest_marker("sge"):  # one worker makes the module's cell
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +50,10 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.delenv("SPEARMINT_STORAGE", raising=False)
+
+
+@pytest.fixture(scope="module")
+def cell() -> Iterator[Cell]:
+    """A real Grid Engine cell: 3 hosts with 2 declared GPUs each, set up by sge-jobs."""
+    with Cell() as made:
+        yield made

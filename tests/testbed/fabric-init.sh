@@ -1,0 +1,11 @@
+#!/bin/bash
+# First process of a test bed: WORK ADDRESS. Mounts and network live as long as it does.
+set -eu
+work=$1 address=$2
+mount -t tmpfs -o mode=755 testbed "$work"
+ip link set lo up
+ip link add br0 type bridge
+ip addr add "$address" dev br0
+ip link set br0 up
+echo ready
+while :; do sleep 3600 & wait $!; done # bash reaps what is left to it

@@ -1,0 +1,253 @@
+"""Hosts as namespaces: a private network, and nodes on it that can be killed and booted again.
+
+Everything lives in the namespaces of one process, which dies with the one that started it: no
+mount, network or process is left behind, not even by ``kill -9``. Needs root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from .image import layer
+
+_SCRIPTS = Path(__file__).parent
+_NET = "10.77.0"
+_BOOT_S = 20.0
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Fabric:
+    """A network and its nodes; a context manager."""
+
+    def __init__(self, *, binds: Iterable[Path] = ()) -> None:
+        """Prepare; ``binds`` are directories that every node sees as this machine does."""
+        self.binds = tuple(path.resolve() for path in binds)
+        self.work = Path(tempfile.mkdtemp(prefix="testbed-"))
+        self.nodes: dict[str, Node] = {}
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Fabric:
+        """Bring up the network."""
+        packages = layer()
+        argv = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--net", "--pid", "--fork"]
+        argv += ["--kill-child=KILL", "--mount-proc", "--propagation", "private"]
+        argv += ["bash", str(_SCRIPTS / "fabric-init.sh"), str(self.work), f"{_NET}.1/24"]
+        self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != "ready\n":
+            raise RuntimeError("the test bed's network did not come up; is this root?")
+        self.pid = _init_of(self._process.pid, depth=2)
+        # A copy: overlayfs refuses a lower directory that lies in another one.
+        self.layer = self.work / "packages"
+        self.run("cp", "--archive", str(packages), str(self.layer))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all nodes and remove every trace."""
+        assert self._process is not None
+        self._process.kill()  # and with it the first process of the namespaces
+        self._process.wait(30)
+        for node in self.nodes.values():
+            node.gone()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def run(self, *argv: str) -> None:
+        """Run a command in the network's namespaces, as root of this machine."""
+        subprocess.run(self.enter(argv), check=True, timeout=60)
+
+    def enter(self, argv: Sequence[str]) -> list[str]:
+        """Return the command line that runs ``argv`` there."""
+        return ["nsenter", "-t", str(self.pid), "-m", "-n", "-p", "--", *argv]
+
+    def add(self, *names: str) -> list[Node]:
+        """Boot a node for each of ``names``; all know each other by name."""
+        made = [
+            Node(self, name, f"{_NET}.{len(self.nodes) + 10 + offset}")
+            for offset, name in enumerate(names)
+        ]
+        self.nodes |= {node.name: node for node in made}
+        for node in self.nodes.values():
+            node.write("/etc/hosts", self._hosts())
+        for node in made:
+            node.boot()
+        return made
+
+    def _hosts(self) -> str:
+        lines = [f"{node.ip} {node.name}" for node in self.nodes.values()]
+        return "\n".join(["127.0.0.1 localhost", *lines, ""])
+
+
+class Node:
+    """One host: a file system of its own over this machine's, its own network, processes, name."""
+
+    def __init__(self, fabric: Fabric, name: str, ip: str) -> None:
+        self.fabric, self.name, self.ip = fabric, name, ip
+        self.pid = 0
+        self._boots = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._base = fabric.work / name
+        lower = f"lowerdir={fabric.layer}:/"
+        upper, work, root = self._base / "upper", self._base / "work", self._base / "root"
+        fabric.run("mkdir", "-p", str(upper), str(work), str(root))
+        options = f"{lower},upperdir={upper},workdir={work}"
+        fabric.run("mount", "-t", "overlay", "node", "-o", options, str(root))
+        self.write("/etc/hostname", f"{name}\n")
+        for path in fabric.binds:
+            for parent in path.parents[:-1]:  # an ordinary user of the node can reach it
+                self.inside(parent).mkdir(exist_ok=True)
+                self.inside(parent).chmod(self.inside(parent).stat().st_mode | 0o055)
+            self.inside(path).mkdir(exist_ok=True)
+
+    def inside(self, path: Path | str) -> Path:
+        """Return where this machine sees ``path`` of the node's own file system."""
+        return Path(f"/proc/{self.fabric.pid}/root{self._base}/root{path}")
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> None:
+        """Put a file into the node's own file system; it survives a reboot."""
+        target = self.inside(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        target.chmod(mode)
+
+    def boot(self) -> None:
+        """Start the node; what it wrote before is still there, processes and /run are not."""
+        argv = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork"]
+        argv += ["--kill-child=KILL", "bash", str(_SCRIPTS / "node-init.sh")]
+        argv += [str(self._base / "root"), self.name, *map(str, self.fabric.binds)]
+        console = self.inside("/../console.log")
+        with console.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.fabric.enter(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self.pid = _init_of(self._process.pid, depth=3)
+        self._boots += 1  # the link of a lost host lives on for a moment
+        link, inner = f"{self.name}.{self._boots}", _pid_in_fabric(self.pid)
+        inner_script = f"ip link set lo up; ip addr add {self.ip}/24 dev eth0; ip link set eth0 up"
+        script = (
+            f"ip link add {link} type veth peer name eth0 netns {inner} && "
+            f"ip link set {link} master br0 up && "
+            f"nsenter -t {inner} -n sh -c '{inner_script}'"
+        )
+        self.fabric.run("sh", "-c", script)
+        until(lambda: self.run("test", "-e", "/run/up").returncode == 0)
+
+    def kill(self) -> None:
+        """Lose the host: every process on it dies at once."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.gone()
+
+    def gone(self) -> None:
+        """Return when nothing of it runs any more."""
+        if self._process is not None:
+            self._process.wait(30)
+            until(lambda: not Path(f"/proc/{self.pid}").exists())
+        self._process, self.pid = None, 0
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it was booted and not killed."""
+        return bool(self.pid)
+
+    def enter(
+        self, argv: Sequence[str], *, uid: int = 0, env: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """Return the command line that runs ``argv`` on the node, with a clean environment."""
+        drop = [f"--reuid={uid}", f"--regid={uid}", "--init-groups"] if uid else []
+        variables = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", **(env or {})}
+        command = ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", "--"]
+        command += ["env", "-i", *(f"{name}={value}" for name, value in variables.items())]
+        return [*command, *(["setpriv", *drop] if drop else []), *argv]
+
+    def run(
+        self, *argv: str, uid: int = 0, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command there; return what it printed and its status."""
+        return subprocess.run(
+            self.enter(argv, uid=uid, env=env),
+            check=False,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def processes(self, part: str) -> list[int]:
+        """Return this machine's numbers of the node's processes whose command line has ``part``."""
+        return [pid for pid in self._pids() if part in _command_line(pid)]
+
+    def _pids(self) -> list[int]:
+        mine = str(Path(f"/proc/{self.pid}/ns/pid").readlink())
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and str((entry / "ns/pid").readlink()) == mine:
+                    found.append(int(entry.name))
+        return sorted(found)
+
+    def remount(self, path: Path, how: str) -> None:
+        """Make a shared directory ``ro`` or ``rw`` on this node."""
+        done = self.run("mount", "-o", f"remount,bind,{how}", str(path))
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+
+
+def until(happens: Callable[[], object], timeout_s: float = _BOOT_S, step_s: float = 0.02) -> None:
+    """Return when ``happens()`` is true."""
+    deadline = time.monotonic() + timeout_s
+    while not happens():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not happen within {timeout_s:g} s")
+        time.sleep(step_s)
+
+
+def _init_of(pid: int, *, depth: int) -> int:
+    """Return the process below ``pid`` that is number 1 of the namespace at ``depth``."""
+    deadline = time.monotonic() + _BOOT_S
+    while time.monotonic() < deadline:
+        for below in _descendants(pid):
+            numbers = _namespace_pids(below)
+            if len(numbers) >= depth and numbers[-1] == 1:
+                return below
+        time.sleep(0.005)
+    raise RuntimeError("a node of the test bed did not start")
+
+
+def _descendants(pid: int) -> list[int]:
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{one}/task/{one}/children").read_text()
+            found += map(int, text.split())
+    return found
+
+
+def _namespace_pids(pid: int) -> list[int]:
+    """Return the numbers of ``pid`` in its namespaces, the outermost first."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return [int(number) for number in line.split()[1:]]
+    return []
+
+
+def _pid_in_fabric(pid: int) -> int:
+    """Return the number that a node's first process has in the network's namespace."""
+    return _namespace_pids(pid)[-2]
+
+
+def _command_line(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return (
+            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        )
+    return ""

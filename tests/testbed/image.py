@@ -1,0 +1,93 @@
+"""The nodes' file system: this machine's own, with Grid Engine's packages laid over it.
+
+The packages are installed by apt-get into a layer of their own; this machine's /etc, daemons and
+package database stay as they are. The layer is kept for the next run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+CACHE = Path("/var/cache/starmint-testbed")
+
+# A mail server is a dependency of Grid Engine; nullmailer is the smallest, and it is never started.
+PACKAGES = ("nullmailer", "gridengine-master", "gridengine-exec", "gridengine-client")
+_KEEP_DAYS = 7
+
+# In a mount namespace of its own: nothing stays mounted, however it ends.
+_BUILD = r"""
+set -eu
+layer=$1; shift
+mkdir -p "$layer/upper" "$layer/work" "$layer/root"
+mount -t overlay layer -o "lowerdir=/,upperdir=$layer/upper,workdir=$layer/work" "$layer/root"
+mount -t proc proc "$layer/root/proc"
+printf '#!/bin/sh\nexit 101\n' > "$layer/root/usr/sbin/policy-rc.d"  # start no daemon
+chmod 755 "$layer/root/usr/sbin/policy-rc.d"
+for part in common client exec master; do
+  echo "gridengine-$part shared/gridengineconfig boolean false"
+done | chroot "$layer/root" debconf-set-selections
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+chroot "$layer/root" apt-get install -q -y --no-install-recommends "$@" \
+  || { chroot "$layer/root" apt-get update -q
+       chroot "$layer/root" apt-get install -q -y --no-install-recommends "$@"; }
+chroot "$layer/root" apt-get clean
+rm -rf "$layer/upper/var/lib/apt" "$layer/upper/var/cache" "$layer/upper/usr/share/man"
+"""
+
+
+def layer() -> Path:
+    """Return the layer that lies over ``/`` in every node; made when there is none.
+
+    Raises:
+        RuntimeError: apt-get failed; its last lines are in the message.
+    """
+    status = Path("/var/lib/dpkg/status").read_bytes()
+    key = hashlib.sha256(" ".join((*PACKAGES, _BUILD)).encode() + status).hexdigest()[:16]
+    done = CACHE / key / "upper"
+    with _locked():
+        if not (CACHE / key / "done").exists():
+            _forget_old()
+            _build(CACHE / key)
+        os.utime(CACHE / key)
+    return done
+
+
+def _build(target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    argv = ["unshare", "--mount", "bash", "-c", _BUILD, "bash", str(target), *PACKAGES]
+    done = subprocess.run(
+        argv,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    if done.returncode:
+        tail = "\n".join(done.stdout.splitlines()[-20:])
+        raise RuntimeError(f"the nodes' packages could not be installed:\n{tail}")
+    (target / "done").touch()
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[None]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _forget_old() -> None:
+    for path in CACHE.iterdir():
+        if path.is_dir() and time.time() - path.stat().st_mtime > _KEEP_DAYS * 86400:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,21 @@
+#!/bin/bash
+# First process of a node: ROOT NAME BIND... Makes ROOT its file system, then waits and reaps.
+set -eu
+root=$1 name=$2
+shift 2
+mount --make-rprivate /
+mount --rbind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mkdir -m 1777 "$root/run/lock"
+for path in "$@"; do mount --bind "$path" "$root$path"; done
+hostname "$name"
+cd "$root"
+mkdir -p .old
+pivot_root . .old
+umount -l .old
+touch /run/up
+while :; do sleep 3600 & wait $!; done
