@@ -186,13 +186,13 @@ def _name_of(pid: int) -> str:
         return ""
 
 
-def counts_per_slot() -> bool:
-    """Whether the cell counts ``gpu`` for each slot; no where it cannot be asked."""
+def consumable_kind() -> str:
+    """Return how the cell counts ``gpu``: YES, JOB, NO; empty where it cannot be asked."""
     try:
         text = request.ask([request.find("qconf", os.environ), "-sc"], os.environ, 10.0)
     except request.QueryFailed:
-        return False
-    return request.consumable_kind(text) == "YES"
+        return ""
+    return request.consumable_kind(text)
 
 
 def _smi(*arguments: str) -> str:

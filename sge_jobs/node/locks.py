@@ -10,6 +10,7 @@ and a claim of several GPUs gets all of them or none.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -109,6 +110,30 @@ class Locks:
     def close(self) -> None:
         """Close the directory; locks stay as they are."""
         os.close(self._directory)
+
+    def own(self) -> None:
+        """Take the directory and its files over for root, so that no user can remove a lock."""
+        if os.getuid() != 0:
+            return
+        os.fchown(self._directory, 0, 0)
+        os.fchmod(self._directory, 0o1777)
+        for name in os.listdir(self._directory):
+            with contextlib.suppress(OSError):
+                self._own_file(name)
+
+    def _own_file(self, name: str) -> None:
+        status = os.stat(name, dir_fd=self._directory, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            return
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            os.unlink(name, dir_fd=self._directory)
+            return
+        descriptor = os.open(name, _OPEN, dir_fd=self._directory)
+        try:
+            os.fchown(descriptor, 0, 0)
+            os.fchmod(descriptor, 0o666)
+        finally:
+            os.close(descriptor)
 
     def mutex(self, until: float) -> int:
         """Return the descriptor of the lock on all claims; -1 when not free by ``until``."""

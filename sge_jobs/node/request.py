@@ -95,7 +95,7 @@ def ask(argv: list[str], environment: Mapping[str, str], timeout_s: float = _TIM
     finally:
         os.close(writing)
     try:
-        data = _read_all(reading, time.monotonic() + timeout_s)
+        data = read_all(reading, time.monotonic() + timeout_s)
     finally:
         os.close(reading)
     if data is None:
@@ -109,7 +109,8 @@ def ask(argv: list[str], environment: Mapping[str, str], timeout_s: float = _TIM
     return text
 
 
-def _read_all(descriptor: int, until: float) -> bytes | None:
+def read_all(descriptor: int, until: float) -> bytes | None:
+    """Return all that comes out of ``descriptor``; None when it is still open at ``until``."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     chunks: list[bytes] = []

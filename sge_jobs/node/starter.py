@@ -137,7 +137,7 @@ def _inventory(host: Host) -> inventory.Inventory:
         known = inventory.Inventory(
             source=found.source,
             gpus=found.gpus,
-            per_slot=gpus.counts_per_slot() if per_slot is None else per_slot,
+            per_slot=gpus.consumable_kind() == "YES" if per_slot is None else per_slot,
         )
     if not known.gpus:
         what = "no GPU is found on this host: see nvidia-smi, and sge-jobs check"
