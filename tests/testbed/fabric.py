@@ -92,6 +92,7 @@ class Node:
     def __init__(self, fabric: Fabric, name: str, ip: str) -> None:
         self.fabric, self.name, self.ip = fabric, name, ip
         self.pid = 0
+        self._boots = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._base = fabric.work / name
         lower = f"lowerdir={fabric.layer}:/"
@@ -128,7 +129,8 @@ class Node:
                 self.fabric.enter(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         self.pid = _init_of(self._process.pid, depth=3)
-        link, inner = f"v{self.ip.rpartition('.')[2]}", _pid_in_fabric(self.pid)
+        self._boots += 1  # the link of a lost host lives on for a moment
+        link, inner = f"{self.name}.{self._boots}", _pid_in_fabric(self.pid)
         inner_script = f"ip link set lo up; ip addr add {self.ip}/24 dev eth0; ip link set eth0 up"
         script = (
             f"ip link add {link} type veth peer name eth0 netns {inner} && "
