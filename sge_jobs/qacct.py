@@ -57,7 +57,8 @@ def _size(text: str) -> float:
 def _seconds(stamp: str) -> float | None:
     for form in _STAMPS:
         try:
-            return datetime.strptime(stamp, form).replace(tzinfo=UTC).timestamp()
+            when = datetime.strptime(stamp, form).replace(tzinfo=UTC).timestamp()
         except ValueError:
             continue
+        return when or None  # 1970 where a job was moved before it ran
     return None

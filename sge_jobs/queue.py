@@ -22,7 +22,7 @@ _Rows = TypeVar("_Rows")
 _ID = re.compile(r"\d+(\.\d+)?")
 _SUBMITTED = re.compile(r"^(\d+)(?:\.\S+)?$", re.MULTILINE)
 _GONE = re.compile(
-    r"denied: job \S+ does not exist|invalid queue or job|following jobs do not exist",
+    r"job \S+ (of user.* )?does not exist|invalid queue or job|following jobs do not exist",
     re.IGNORECASE,
 )
 _DONE = re.compile(r" has (registered|deleted) | registered the job|cleared error state", re.I)
