@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from spearmint.drivers import Driver, JobRequest, JobState
+from spearmint.drivers import Driver, DriverSettings, JobRequest, JobState
 from spearmint.drivers.local import LocalDriver
 from spearmint.drivers.processes import identity
 from spearmint.errors import DriverError
 from spearmint.layout import TrialFolder, write_json
 
-DRIVERS: dict[str, Callable[[], Driver]] = {"local": lambda: LocalDriver(max_concurrent=2)}
+SETTINGS = DriverSettings(directory=Path(), max_concurrent=2)
+DRIVERS: dict[str, Callable[[], Driver]] = {"local": lambda: LocalDriver(SETTINGS)}
 
 
 @pytest.fixture(params=sorted(DRIVERS))
@@ -127,7 +128,7 @@ def test_a_killed_job_is_gone_and_explained(make_driver, tmp_path: Path) -> None
     child = child_of(tmp_path)
     os.kill(pid_in(request), signal.SIGKILL)
     until(lambda: driver.poll([job])[job] is JobState.GONE)
-    assert "SIGKILL" in driver.explain(job)
+    assert "SIGKILL" in driver.explain(job).text
     assert driver.adopt(request.folder) is None
     assert identity(child) is None, "what the dead trial started must not go on"
     again = driver.submit(request)
