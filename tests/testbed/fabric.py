@@ -55,7 +55,8 @@ class Fabric:
         assert self._process is not None
         self._process.kill()  # and with it the first process of the namespaces
         self._process.wait(30)
-        until(lambda: not Path(f"/proc/{self.pid}/root/tmp").exists())
+        for node in self.nodes.values():
+            node.gone()
         assert self._process.stdout is not None
         self._process.stdout.close()
         shutil.rmtree(self.work, ignore_errors=True)
@@ -142,10 +143,15 @@ class Node:
 
     def kill(self) -> None:
         """Lose the host: every process on it dies at once."""
-        assert self._process is not None
         os.kill(self.pid, signal.SIGKILL)
-        self._process.wait(30)
-        self.pid = 0
+        self.gone()
+
+    def gone(self) -> None:
+        """Return when nothing of it runs any more."""
+        if self._process is not None:
+            self._process.wait(30)
+            until(lambda: not Path(f"/proc/{self.pid}").exists())
+        self._process, self.pid = None, 0
 
     @property
     def is_up(self) -> bool:
