@@ -160,7 +160,9 @@ def _parallel_environment(cell: CellConfig, wanted: Wanted, left: list[str]) -> 
         lines = ("pe_name smp", "allocation_rule $pe_slots")
         yield Change(arguments=("-Ap", "FILE"), text=text, lines=lines)
     elif (rule := found.get("allocation_rule")) != "$pe_slots":
-        left.append(f"parallel environment smp: allocation_rule {rule} (here it would be: $pe_slots)")
+        left.append(
+            f"parallel environment smp: allocation_rule {rule} (here it would be: $pe_slots)"
+        )
     if "smp" not in _words(cell.queues[wanted.queue].get("pe_list", "")):
         yield Change(arguments=("-aattr", "queue", "pe_list", "smp", wanted.queue))
 
@@ -174,7 +176,7 @@ def _queue(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Change
     elif starter != ours:
         left.append(
             f"queue {wanted.queue}: starter_method {starter}; its jobs get no GPU of their own"
-            f" unless it ends in: exec {ours} \"$@\""
+            f' unless it ends in: exec {ours} "$@"'
         )
     for name, (default, value) in QUEUE.items():
         found = queue.get(name, "")
@@ -208,9 +210,7 @@ def _configuration(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterato
             left.append(f"configuration: {name} {parameter}={given[parameter]}")
     sensors = [item.strip() for item in found.get("load_sensor", "none").split(",")]
     others = [
-        item
-        for item in sensors
-        if item.lower() != "none" and not _is_older(item, wanted.sensor)
+        item for item in sensors if item.lower() != "none" and not _is_older(item, wanted.sensor)
     ]
     if str(wanted.sensor) not in others:
         new["load_sensor"] = ",".join([*others, str(wanted.sensor)])
@@ -220,9 +220,7 @@ def _configuration(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterato
             left.append(f"configuration of host {host}: its own load_sensor {own} hides ours")
     if new:
         text = format_attributes({**found, **new})
-        yield Change(
-            arguments=("-Mconf", "FILE"), text=text, file_name="global", lines=_lines(new)
-        )
+        yield Change(arguments=("-Mconf", "FILE"), text=text, file_name="global", lines=_lines(new))
 
 
 def _defaults_replaced(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sge_jobs.cell import Attributes, CellConfig, parse_attributes
-from sge_jobs.commands import Commands
+from sge_jobs.commands import Answer, Commands
 from sge_jobs.errors import CellError, InputError
 from sge_jobs.plan import Change
 
@@ -50,15 +50,21 @@ class Qconf:
 
     def apply(self, change: Change) -> None:
         """Make one change; CellError in qconf's words."""
-        with tempfile.TemporaryDirectory(prefix="sge-jobs-") as folder:
-            file = Path(folder) / change.file_name
-            file.write_text(change.text)
-            arguments = [str(file) if each == "FILE" else each for each in change.arguments]
-            answer = self._commands.run("qconf", *arguments)
+        answer = self._call(change, change.text)
+        if answer.status and "qsort_args" in answer.words:  # a version that has no such attribute
+            kept = [line for line in change.text.splitlines(True) if "qsort_args" not in line]
+            answer = self._call(change, "".join(kept))
         if answer.status:
             fix = "Run it as a manager of the cell (qconf -sm), on its master."
             refused = _NOT_MANAGER.search(answer.words)
             raise CellError(f"{change}\nwas refused: {answer.words}", fix if refused else "")
+
+    def _call(self, change: Change, text: str) -> Answer:
+        with tempfile.TemporaryDirectory(prefix="sge-jobs-") as folder:
+            file = Path(folder) / change.file_name
+            file.write_text(text)
+            arguments = [str(file) if each == "FILE" else each for each in change.arguments]
+            return self._commands.run("qconf", *arguments)
 
     def _show(self, *arguments: str) -> str:
         answer = self._commands.run("qconf", *arguments)
