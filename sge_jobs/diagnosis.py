@@ -49,7 +49,7 @@ def name_problems(machine: Machine) -> Iterator[Problem]:
     for address in machine.addresses:
         if ipaddress.ip_address(address).is_loopback:
             yield Problem(
-                what=f"this machine's name {machine.name} is {address}, which no other host reaches",
+                what=f"this machine's name {machine.name} is {address}, out of reach for others",
                 fix=f"In /etc/hosts, take {machine.name} from the line of {address} and add a line"
                 f" with its real address: ADDRESS {machine.name}",
             )

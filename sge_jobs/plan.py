@@ -45,7 +45,7 @@ CONFIGURATION = {
     "max_unheard": ("00:05:00", "00:00:20"),
     "reschedule_unknown": ("00:00:00", "00:00:05"),
 }
-# A job that ends is in qacct at once; a job's processes end with it, also those that left its group.
+# A job that ends is in qacct at once, and with it end the processes that left its group.
 PARAMETERS = {
     "reporting_params": ("accounting_flush_time", "00:00:00"),
     "execd_params": ("ENABLE_ADDGRP_KILL", "true"),
@@ -131,7 +131,7 @@ def _complexes(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Ch
         if name not in rows:
             new.append(line)
         elif (found := " ".join(rows[name])) != line:
-            left.append(f"complex {name}: {found} (here it would be: {line})")
+            left.append(f"complex {name}: {found} (here: {line})")
     if new:
         text = "\n".join([cell.complexes.rstrip("\n"), *new, ""])
         yield Change(arguments=("-Mc", "FILE"), text=text, lines=tuple(new))
@@ -160,9 +160,7 @@ def _parallel_environment(cell: CellConfig, wanted: Wanted, left: list[str]) -> 
         lines = ("pe_name smp", "allocation_rule $pe_slots")
         yield Change(arguments=("-Ap", "FILE"), text=text, lines=lines)
     elif (rule := found.get("allocation_rule")) != "$pe_slots":
-        left.append(
-            f"parallel environment smp: allocation_rule {rule} (here it would be: $pe_slots)"
-        )
+        left.append(f"parallel environment smp: allocation_rule {rule} (here: $pe_slots)")
     if "smp" not in _words(cell.queues[wanted.queue].get("pe_list", "")):
         yield Change(arguments=("-aattr", "queue", "pe_list", "smp", wanted.queue))
 
@@ -183,7 +181,7 @@ def _queue(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Change
         if found == default:
             yield Change(arguments=("-rattr", "queue", name, value, wanted.queue))
         elif found != value:
-            left.append(f"queue {wanted.queue}: {name} {found} (here it would be: {value})")
+            left.append(f"queue {wanted.queue}: {name} {found} (here: {value})")
 
 
 def _is_older(found: str, ours: PurePosixPath) -> bool:
@@ -231,7 +229,7 @@ def _defaults_replaced(
         if _seconds(given) == _seconds(default):
             yield name, value
         elif _seconds(given) != _seconds(value):
-            left.append(f"{where}: {name} {given} (here it would be: {value})")
+            left.append(f"{where}: {name} {given} (here: {value})")
 
 
 def _seconds(text: str) -> int | str:
@@ -239,7 +237,10 @@ def _seconds(text: str) -> int | str:
         parts = [int(part) for part in text.split(":")]
     except ValueError:
         return text
-    return sum(part * 60**power for power, part in enumerate(reversed(parts)))
+    seconds = 0
+    for part in parts:
+        seconds = seconds * 60 + part
+    return seconds
 
 
 def _words(value: str) -> list[str]:
