@@ -1,0 +1,199 @@
+"""Find the GPUs of this host: declared in a file, else by NVML, else by ``nvidia-smi``."""
+
+from __future__ import annotations
+
+import csv
+import os
+import socket
+from typing import Any
+
+from sge_jobs.node import request
+from sge_jobs.node.inventory import DECLARED, Gpu, Inventory, read_text, valid_uuid
+
+_SMI_TIMEOUT_S = 30.0
+_MAX_MIG = 16
+
+
+class GpuProcess:
+    """A process that computes on a GPU."""
+
+    __slots__ = ("name", "pid", "uuid")
+
+    def __init__(self, *, uuid: str, pid: int, name: str) -> None:
+        self.uuid = uuid
+        self.pid = pid
+        self.name = name
+
+
+def detect(declared: str = DECLARED) -> Inventory:
+    """Return the GPUs of this host; ``source`` is ``none`` where there are none."""
+    try:
+        return Inventory(source="declared", gpus=parse_declared(read_text(declared), _host()))
+    except OSError:
+        pass
+    for source, find in (("nvml", _by_nvml), ("nvidia-smi", _by_smi)):
+        gpus = find()
+        if gpus:
+            return Inventory(source=source, gpus=gpus)
+    return Inventory(source="none", gpus=())
+
+
+def parse_declared(text: str, host: str) -> list[Gpu]:
+    """Return the GPUs that a file declares: one UUID a line, or ``count = N`` for made-up ones.
+
+    Raises:
+        ValueError: A line is neither.
+    """
+    uuids: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].strip()
+        key, mark, value = (part.strip() for part in words.partition("="))
+        if not words:
+            continue
+        if mark and key == "count" and value.isdigit():
+            uuids += [f"GPU-{host}-{place}" for place in range(int(value))]
+        elif valid_uuid(words):
+            uuids.append(words)
+        else:
+            raise ValueError(f"{DECLARED}, line {number}: '{line}' is no UUID and no 'count = N'")
+    return [Gpu(index=place, uuid=uuid) for place, uuid in enumerate(dict.fromkeys(uuids))]
+
+
+def _host() -> str:
+    name = socket.gethostname().partition(".")[0]
+    return "".join(char if char.isalnum() and char.isascii() else "-" for char in name)
+
+
+def _nvml() -> Any:
+    """Return pynvml with NVML begun, or None."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    return pynvml
+
+
+def _by_nvml() -> list[Gpu]:
+    nvml = _nvml()
+    if nvml is None:
+        return []
+    try:
+        gpus: list[Gpu] = []
+        for index in range(nvml.nvmlDeviceGetCount()):
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            name = _text(nvml.nvmlDeviceGetName(handle))
+            slices = _mig_uuids(nvml, handle)
+            for uuid in slices or [_text(nvml.nvmlDeviceGetUUID(handle))]:
+                gpus.append(Gpu(index=len(gpus), uuid=uuid, name=name))
+        return gpus
+    except nvml.NVMLError:
+        return []
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _mig_uuids(nvml: Any, handle: Any) -> list[str]:
+    try:
+        enabled, _ = nvml.nvmlDeviceGetMigMode(handle)
+        count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if enabled else 0
+    except nvml.NVMLError:
+        return []
+    found = []
+    for place in range(min(count, _MAX_MIG)):
+        try:
+            part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
+        except nvml.NVMLError:
+            continue
+        found.append(_text(nvml.nvmlDeviceGetUUID(part)))
+    return found
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _by_smi() -> list[Gpu]:
+    try:
+        return parse_smi_list(_smi("-L"))
+    except request.QueryFailed:
+        return []
+
+
+def parse_smi_list(text: str) -> list[Gpu]:
+    """Return the GPUs in the text of ``nvidia-smi -L``; MIG slices in place of their GPU."""
+    groups: list[tuple[str, str, list[str]]] = []
+    for line in text.splitlines():
+        title, mark, rest = line.rpartition("(UUID: ")
+        uuid = rest.rstrip(") ")
+        if not mark or not valid_uuid(uuid):
+            continue
+        if title.lstrip().startswith("GPU "):
+            groups.append((title.partition(":")[2].strip(), uuid, []))
+        elif title.lstrip().startswith("MIG ") and groups:
+            groups[-1][2].append(uuid)
+    rows = [(name, uuid) for name, parent, slices in groups for uuid in slices or [parent]]
+    return [Gpu(index=place, uuid=uuid, name=name) for place, (name, uuid) in enumerate(rows)]
+
+
+def processes() -> list[GpuProcess]:
+    """Return the processes that compute on a GPU now; empty where nobody can tell."""
+    found = _processes_by_nvml()
+    if found is not None:
+        return found
+    try:
+        text = _smi("--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
+    except request.QueryFailed:
+        return []
+    return parse_smi_processes(text)
+
+
+def parse_smi_processes(text: str) -> list[GpuProcess]:
+    """Return the rows ``uuid, pid, name`` of ``nvidia-smi --query-compute-apps``."""
+    found = []
+    for row in csv.reader(text.splitlines(), skipinitialspace=True):
+        if len(row) >= 3 and valid_uuid(row[0].strip()) and row[1].strip().isdigit():
+            name = os.path.basename(",".join(row[2:]).strip())
+            found.append(GpuProcess(uuid=row[0].strip(), pid=int(row[1]), name=name))
+    return found
+
+
+def _processes_by_nvml() -> list[GpuProcess] | None:
+    nvml = _nvml()
+    if nvml is None:
+        return None
+    found = []
+    try:
+        for index in range(nvml.nvmlDeviceGetCount()):
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            uuid = _text(nvml.nvmlDeviceGetUUID(handle))
+            for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle):
+                found.append(GpuProcess(uuid=uuid, pid=process.pid, name=_name_of(process.pid)))
+    except nvml.NVMLError:
+        return None
+    finally:
+        nvml.nvmlShutdown()
+    return found
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return read_text(f"/proc/{pid}/comm").strip()
+    except OSError:
+        return ""
+
+
+def consumable_kind() -> str:
+    """Return how the cell counts ``gpu``: YES, JOB, NO; empty where it cannot be asked."""
+    try:
+        text = request.ask([request.find("qconf", os.environ), "-sc"], os.environ, 10.0)
+    except request.QueryFailed:
+        return ""
+    return request.consumable_kind(text)
+
+
+def _smi(*arguments: str) -> str:
+    return request.ask(["nvidia-smi", *arguments], os.environ, _SMI_TIMEOUT_S)

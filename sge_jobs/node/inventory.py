@@ -1,0 +1,136 @@
+"""The GPUs of this host as a small text file that the sensor writes and each job reads."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RUN_DIRECTORY = "/run/sge_jobs"
+CACHE = RUN_DIRECTORY + "/gpus"
+DECLARED = "/etc/sge-gpus"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+_TITLE = "sge_jobs gpus 1"
+_LIMIT = 65536
+_UUID_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+class Gpu:
+    """One GPU, or one MIG slice of one."""
+
+    __slots__ = ("index", "name", "uuid")
+
+    def __init__(self, *, index: int, uuid: str, name: str = "") -> None:
+        self.index = index
+        self.uuid = uuid
+        self.name = name
+
+
+class Inventory:
+    """The GPUs of this host.
+
+    Attributes:
+        source: declared, nvml, nvidia-smi or none.
+        per_slot: Whether the cell counts ``gpu`` for each slot and not for each job.
+        blocked: GPUs, by UUID, that a process outside Grid Engine uses.
+    """
+
+    __slots__ = ("blocked", "gpus", "per_slot", "source")
+
+    def __init__(
+        self,
+        *,
+        source: str,
+        gpus: Sequence[Gpu],
+        per_slot: bool = False,
+        blocked: Sequence[str] = (),
+    ) -> None:
+        self.source = source
+        self.gpus = tuple(gpus)
+        self.per_slot = per_slot
+        self.blocked = tuple(blocked)
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        """UUIDs in the order of the indices."""
+        return tuple(gpu.uuid for gpu in self.gpus)
+
+
+def valid_uuid(text: str) -> bool:
+    """Whether ``text`` may name a GPU and a lock file: letters, digits, ``.``, ``_``, ``-``."""
+    return 0 < len(text) <= 100 and text[0] not in ".-_" and _UUID_LETTERS.issuperset(text)
+
+
+def boot_id(path: str = BOOT_ID) -> str:
+    """Return what identifies this run of the kernel; empty where it cannot be read."""
+    try:
+        return read_text(path).strip()
+    except OSError:
+        return ""
+
+
+def read_text(path: str, limit: int = _LIMIT) -> str:
+    """Return the first ``limit`` bytes of ``path``. Raises OSError."""
+    with open(path, "rb") as file:
+        return file.read(limit).decode("utf-8", "replace")
+
+
+def write_whole(path: str, text: str, mode: int = 0o644) -> None:
+    """Write ``path`` beside and rename it. Raises OSError."""
+    beside = f"{path}.{os.getpid()}"
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(text)
+    os.replace(beside, path)
+
+
+def encode(inventory: Inventory, boot: str) -> str:
+    """Return the text of the cache."""
+    lines = [
+        _TITLE,
+        f"boot {boot}",
+        f"source {inventory.source}",
+        f"per_slot {int(inventory.per_slot)}",
+        *(f"gpu {gpu.index} {gpu.uuid} {gpu.name}".rstrip() for gpu in inventory.gpus),
+        *(f"blocked {uuid}" for uuid in inventory.blocked),
+        "end",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def decode(text: str, boot: str) -> Inventory | None:
+    """Return what :func:`encode` wrote since boot ``boot``; None for any other text."""
+    lines = text.split("\n")
+    if lines[0] != _TITLE or lines[-2:] != ["end", ""] or f"boot {boot}" not in lines:
+        return None
+    gpus: list[Gpu] = []
+    blocked: list[str] = []
+    fields = {"source": "", "per_slot": "0"}
+    for line in lines[1:-2]:
+        key, _, value = line.partition(" ")
+        if key == "gpu":
+            index, _, rest = value.partition(" ")
+            uuid, _, name = rest.partition(" ")
+            if not index.isdigit() or not valid_uuid(uuid):
+                return None
+            gpus.append(Gpu(index=int(index), uuid=uuid, name=name))
+        elif key == "blocked":
+            blocked.append(value)
+        else:
+            fields[key] = value
+    return Inventory(
+        source=fields["source"], gpus=gpus, per_slot=fields["per_slot"] == "1", blocked=blocked
+    )
+
+
+def read_cache(path: str = CACHE, boot: str | None = None) -> Inventory | None:
+    """Return what the sensor wrote since this host booted; None where there is nothing of use."""
+    try:
+        text = read_text(path)
+    except OSError:
+        return None
+    return decode(text, boot_id() if boot is None else boot)

@@ -1,0 +1,222 @@
+"""Load sensor of the execution daemon: keep the list of GPUs fresh, report who has each.
+
+Asked by a line on standard input, it answers with values of the host: ``gpu``, how many a job may
+be sent for, and ``gpu_state``, see :mod:`sge_jobs.gpu_state`. ``quit`` or the end of input ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from sge_jobs import gpu_state
+from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder
+from sge_jobs.node import gpus as finder
+from sge_jobs.node import inventory, request
+from sge_jobs.node.locks import Locks, State, default_directory
+from sge_jobs.node.processes import Process, all_processes, job_of_shepherd, shepherd_of
+
+_FIND_AGAIN_S = 300.0
+_QUERY_S = 30.0
+_MUTEX_S = 5.0
+_TOLERATED = ("nvidia-cuda-mps",)
+
+
+class Sensor:
+    """What stays between two reports.
+
+    Args:
+        host: Name under which the execution daemon expects the values.
+        cache: File that the jobs read.
+        directory: Lock files; empty for the default.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "",
+        cache: str = inventory.CACHE,
+        declared: str = inventory.DECLARED,
+        directory: str = "",
+    ) -> None:
+        self.host = host or os.environ.get("HOST", "") or socket.gethostname()
+        self._cache, self._declared, self._directory = cache, declared, directory
+        self._boot = inventory.boot_id()
+        self._found: inventory.Inventory | None = None
+        self._find_at = 0.0
+        self._kind = ""
+
+    def report(self) -> list[str]:
+        """Return the lines between ``begin`` and ``end``; bring the cache and locks up to date."""
+        known = self._inventory()
+        if not known.gpus:
+            self._write(known, ())
+            return []
+        states = self._survey(known)
+        foreign = self._foreign(known, states)
+        uses = [
+            use_of(gpu, state, foreign.get(gpu.uuid, ()))
+            for gpu, state in zip(known.gpus, states)  # noqa: B905 (Python 3.9 has no strict)
+        ]
+        blocked = [use.uuid for use in uses if any(one.foreign for one in use.intruders)]
+        self._write(known, blocked)
+        lines = [f"{self.host}:gpu_state:{gpu_state.encode(uses)}"]
+        if self._kind in ("", "YES", "JOB"):
+            lines.insert(0, f"{self.host}:gpu:{for_scheduler(uses)}")
+        return lines
+
+    def _inventory(self) -> inventory.Inventory:
+        if self._found is None or time.monotonic() >= self._find_at or not self._found.gpus:
+            found = in_child(lambda: inventory.encode(finder.detect(self._declared), self._boot))
+            fresh = inventory.decode(found, self._boot) if found is not None else None
+            self._kind = finder.consumable_kind() or self._kind
+            if fresh is not None:
+                self._found = fresh
+            elif self._found is None:
+                self._found = inventory.Inventory(source="none", gpus=())
+            self._find_at = time.monotonic() + _FIND_AGAIN_S
+        return self._found
+
+    def _write(self, known: inventory.Inventory, blocked: Sequence[str]) -> None:
+        fresh = inventory.Inventory(
+            source=known.source, gpus=known.gpus, per_slot=self._kind == "YES", blocked=blocked
+        )
+        text = inventory.encode(fresh, self._boot)
+        with contextlib.suppress(OSError):
+            if inventory.read_text(self._cache) == text:
+                return
+        os.makedirs(os.path.dirname(self._cache), mode=0o755, exist_ok=True)
+        inventory.write_whole(self._cache, text)
+
+    def _survey(self, known: inventory.Inventory) -> list[State]:
+        locks = Locks(self._directory or default_directory(), self._boot)
+        try:
+            locks.own()
+            mutex = locks.mutex(time.monotonic() + _MUTEX_S)
+            try:
+                return locks.survey(known.uuids, tidy=mutex >= 0)
+            finally:
+                if mutex >= 0:
+                    os.close(mutex)
+        finally:
+            locks.close()
+
+    def _foreign(
+        self, known: inventory.Inventory, states: Sequence[State]
+    ) -> dict[str, tuple[Intruder, ...]]:
+        if known.source == "declared":
+            return {}
+        text = in_child(lambda: "\n".join(f"{p.uuid},{p.pid},{p.name}" for p in finder.processes()))
+        if not text:
+            return {}
+        running = all_processes()
+        by_uuid = {state.uuid: state for state in states}
+        found: dict[str, tuple[Intruder, ...]] = {}
+        for one in finder.parse_smi_processes(text):
+            state = by_uuid.get(one.uuid)
+            if state is not None and is_foreign(one, state, running):
+                intruder = Intruder(pid=one.pid, command=one.name, foreign=True)
+                found[one.uuid] = (*found.get(one.uuid, ()), intruder)
+        return found
+
+
+def is_foreign(one: finder.GpuProcess, state: State, running: dict[int, Process]) -> bool:
+    """Whether process ``one`` is neither of the job that has the GPU nor of its last one."""
+    if one.name.startswith(_TOLERATED) or one.pid not in running:
+        return False
+    process = running[one.pid]
+    if state.record is None:
+        return True
+    if state.record.group and state.record.group in process.groups:
+        return False
+    shepherd = shepherd_of(process, running)
+    return shepherd is None or job_of_shepherd(shepherd) != state.record.job
+
+
+def use_of(gpu: inventory.Gpu, state: State, foreign: Sequence[Intruder]) -> GpuUse:
+    """Return what the sensor says of one GPU."""
+    record = state.record
+    if state.outlived:
+        status = GpuStatus.OUTLIVED
+    elif state.problem:
+        status = GpuStatus.BLOCKED
+    elif not state.free:
+        status = GpuStatus.HELD
+    else:
+        status, record = (GpuStatus.BLOCKED if foreign else GpuStatus.FREE), None
+    left = [Intruder(pid=p.pid, command=p.name) for p in state.processes if state.outlived]
+    return GpuUse(
+        index=gpu.index,
+        uuid=gpu.uuid,
+        status=status,
+        job=record.job if record is not None and record.job.isdigit() else "",
+        task=record.task if record is not None else "",
+        user=record.user if record is not None else "",
+        since=record.since if record is not None else 0,
+        intruders=(*left, *foreign),
+    )
+
+
+def for_scheduler(uses: Sequence[GpuUse]) -> int:
+    """Return the load value ``gpu``: all GPUs, or those free now while others cannot be given.
+
+    Grid Engine takes the smaller of this value and what it has not given to jobs.
+    """
+    if any(use.status in (GpuStatus.OUTLIVED, GpuStatus.BLOCKED) for use in uses):
+        return sum(use.status is GpuStatus.FREE for use in uses)
+    return len(uses)
+
+
+def in_child(produce: Callable[[], str], timeout_s: float = _QUERY_S) -> str | None:
+    """Return what ``produce()`` returns in a process of its own; None when it fails or hangs.
+
+    A driver in trouble hangs or ends the process that asks it; the sensor must do neither.
+    """
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+                pipe.write(produce())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
+    try:
+        data = request.read_all(reading, time.monotonic() + timeout_s)
+    finally:
+        os.close(reading)
+    if data is None:
+        os.kill(pid, signal.SIGKILL)
+        return None  # not waited for: a process in the driver's hands may never end
+    _, status = os.waitpid(pid, 0)
+    return data.decode("utf-8", "replace") if status == 0 else None
+
+
+def serve(sensor: Sensor, requests: TextIO, answers: TextIO, errors: TextIO) -> None:
+    """Answer each line of ``requests`` until ``quit`` or its end."""
+    for line in iter(requests.readline, ""):
+        if line.strip() == "quit":
+            return
+        try:
+            lines = sensor.report()
+        except Exception as error:  # noqa: BLE001 (a sensor that ends tells nothing more)
+            errors.write(f"sge-jobs sensor: {type(error).__name__}: {error}\n")
+            errors.flush()
+            lines = []
+        answers.write("\n".join(["begin", *lines, "end"]) + "\n")
+        answers.flush()
+
+
+def main() -> int:
+    """Serve the execution daemon that started this program."""
+    with contextlib.suppress(BrokenPipeError):
+        serve(Sensor(), sys.stdin, sys.stdout, sys.stderr)
+    return 0
