@@ -222,7 +222,7 @@ class Locks:
         shepherd = processes.get(record.shepherd)
         alive = shepherd is not None and _is_of(record, shepherd) if record.shepherd else held
         if shared and not alive:  # the first task of a parallel job may end before the others
-            alive = any(job_of_shepherd(p, self._proc) == record.job for p in processes.values())
+            alive = any(of_same_job(record, p, self._proc) for p in processes.values())
         left = survivors(record, processes)
         return State(uuid=uuid, held=held, record=record, job_alive=alive, processes=left)
 
@@ -321,6 +321,11 @@ def survivors(record: Record, processes: dict[int, Process]) -> list[Process]:
         for process in found
         if process.pid not in others and (newer is None or process.started < newer)
     ]
+
+
+def of_same_job(record: Record, shepherd: Process, proc: str = "/proc") -> bool:
+    """Whether ``shepherd`` watches the job of ``record``, or one of its parallel tasks."""
+    return job_of_shepherd(shepherd, proc) == (record.job, record.task or "1")
 
 
 def _is_of(record: Record, shepherd: Process) -> bool:

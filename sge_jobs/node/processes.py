@@ -84,15 +84,19 @@ def shepherd_of(
     return None
 
 
-def job_of_shepherd(process: Process, proc: str = "/proc") -> str:
-    """Return the number of the job that shepherd ``process`` watches; empty for another process."""
+def job_of_shepherd(process: Process, proc: str = "/proc") -> tuple[str, str]:
+    """Return job and task of shepherd ``process``; the task is 1 for a job that is no array.
+
+    Only root can see it; both are empty for others, and for another process.
+    """
     if not process.name.startswith(SHEPHERD):
-        return ""
+        return "", ""
     try:
-        title = _read(f"{proc}/{process.pid}/cmdline").split(b"\0")[0].decode("ascii", "replace")
+        directory = os.readlink(f"{proc}/{process.pid}/cwd")
     except OSError:
-        return ""
-    return title.partition("-")[2]
+        return "", ""
+    job, _, task = directory.partition("/active_jobs/")[2].partition("/")[0].partition(".")
+    return job, task
 
 
 def _read(path: str) -> bytes:

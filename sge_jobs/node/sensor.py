@@ -19,8 +19,8 @@ from sge_jobs import gpu_state
 from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder
 from sge_jobs.node import gpus as finder
 from sge_jobs.node import inventory, request
-from sge_jobs.node.locks import Locks, State, default_directory
-from sge_jobs.node.processes import Process, all_processes, job_of_shepherd, shepherd_of
+from sge_jobs.node.locks import Locks, State, default_directory, of_same_job
+from sge_jobs.node.processes import Process, all_processes, shepherd_of
 
 _FIND_AGAIN_S = 300.0
 _QUERY_S = 30.0
@@ -136,7 +136,7 @@ def is_foreign(one: finder.GpuProcess, state: State, running: dict[int, Process]
     if state.record.group and state.record.group in process.groups:
         return False
     shepherd = shepherd_of(process, running)
-    return shepherd is None or job_of_shepherd(shepherd) != state.record.job
+    return shepherd is None or not of_same_job(state.record, shepherd)
 
 
 def use_of(gpu: inventory.Gpu, state: State, foreign: Sequence[Intruder]) -> GpuUse:

@@ -264,7 +264,7 @@ def become(job: command.Command, environment: Mapping[str, str]) -> NoReturn:
     except OSError as error:
         if error.errno != 8:  # ENOEXEC: a script without its first line
             _end(f"cannot run {job.program}: {error.strerror}", JOB_ERROR)
-    argv = ["sh", job.program, *job.argv[1:]]
+    argv = ["/bin/sh", job.program, *job.argv[1:]]
     os.execve("/bin/sh", argv, environment)  # noqa: S606
 
 
