@@ -72,6 +72,7 @@ class SgeDriver(Driver):
             self._asked = float("-inf")
             if (found := self.adopt(request.folder)) is not None:
                 return found
+        self._refuse_second(token, request.folder)
         request.folder.runner.unlink(missing_ok=True)
         self._bells.set_up(token)
         try:
@@ -85,6 +86,11 @@ class SgeDriver(Driver):
             raise DriverError(error.what, error.fix) from error
         self._submitted[job_id] = time.monotonic()
         return self._know(job_id, request.folder)
+
+    def _refuse_second(self, token: str, folder: TrialFolder) -> None:
+        for job_id, other in self._tokens.items():
+            if other == token and self._state(Job(self.name, job_id)) is not JobState.GONE:
+                raise DriverError(f"{folder.path} is being run by job {job_id} already")
 
     def _know(self, job_id: str, folder: TrialFolder) -> Job:
         token = _token(folder)
