@@ -132,6 +132,20 @@ class AccountingRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueInstance:
+    """A queue on one host.
+
+    Attributes:
+        state: Grid Engine's letters: ``a`` alarm, ``d`` disabled, ``E`` error, ``u`` no answer.
+    """
+
+    name: str
+    slots: int = 0
+    slots_used: int = 0
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """One execution host, from qhost.
 
@@ -151,3 +165,4 @@ class Host:
     gpus: int | None = None
     gpus_used: int = 0
     gpu_state: str = ""
+    queues: tuple[QueueInstance, ...] = ()

@@ -10,6 +10,7 @@ from pathlib import Path
 from google.protobuf import text_format
 
 from spearmint import experiment_pb2 as pb
+from spearmint.config_resources import read_resources
 from spearmint.config_source import FieldPath, locate_fields
 from spearmint.errors import ConfigError, InputError, did_you_mean
 from spearmint.languages import environment_name, wrappers
@@ -107,6 +108,7 @@ class _Reader:
             pruner=message.pruner,
             pruner_args=message.pruner_args,
             warm_start=message.warm_start,
+            resources=read_resources(message.resources, self.path.parent, self._error),
         )
 
     def _require(self, present: bool, field: str, example: str) -> None:

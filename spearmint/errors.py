@@ -10,6 +10,7 @@ SpearmintError                  exit code 1
 ├── SearchStopped               ended by Ctrl-C before it was done
 ├── StorageError                the database cannot be read or written
 └── DriverError                 a job could not be submitted
+    └── DriverUnreachable       the queue does not answer: it says nothing about any job
 """
 
 from __future__ import annotations
@@ -77,6 +78,10 @@ class StorageError(SpearmintError):
 
 class DriverError(SpearmintError):
     """A job could not be submitted, or its queue did not answer."""
+
+
+class DriverUnreachable(DriverError):
+    """The queue does not answer for now; nothing is known of any job."""
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

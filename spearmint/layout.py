@@ -47,6 +47,16 @@ class Layout:
         return self.root / ".spearmint" / "experiment.json"
 
     @property
+    def bells(self) -> Path:
+        """Where trials on other hosts tell that they have ended."""
+        return self.root / ".spearmint" / "ended"
+
+    @property
+    def submitting(self) -> Path:
+        """Held while a job is being submitted."""
+        return self.root / ".spearmint" / "submit.lock"
+
+    @property
     def jobs(self) -> Path:
         """Holds one folder a trial."""
         return self.base / "jobs"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spearmint.drivers import Driver
 from spearmint.duration import format_duration
-from spearmint.errors import SearchFailed
+from spearmint.errors import DriverUnreachable, SearchFailed
 from spearmint.study_loop import StudyLoop
 from spearmint.warm_start import warm_points
 from spearmint.watcher import Progress, Watcher
@@ -21,6 +21,8 @@ class Limits:
     """When to stop, and how much to run at once, over all regions.
 
     Attributes:
+        concurrent: Trials that run.
+        queue_ahead: Trials that wait in the queue beside them, so that no GPU waits for a proposal.
         polling_s: Seconds between two polls of the driver at most.
         time_s: Seconds after which no more trials start.
         trial_time_s: Sum of the seconds of all trials after which no more start.
@@ -29,6 +31,7 @@ class Limits:
     """
 
     concurrent: int = 1
+    queue_ahead: int = 0
     polling_s: float = 3.0
     time_s: float | None = None
     trial_time_s: float | None = None
@@ -59,49 +62,82 @@ class Loop:
     _began: float = field(default_factory=time.monotonic)
     _told: set[str] = field(default_factory=set)
     _told_stop: bool = False
+    _was_reached: bool = False
+    _is_silent: bool = False
 
     def run(self) -> Mapping[str, Progress]:
         """Search until a limit or a stop; return the last figures by region.
 
+        A queue that does not answer is asked again until it does.
+
         Raises:
             SearchFailed: Trials break one after the other.
+            DriverUnreachable: The queue did not answer the first time.
             StorageError, DriverError: See there; what runs goes on and is found again.
         """
         self._began = time.monotonic()
         for study in self.studies:
             study.resume()
-        while not self.stop.now:
-            self._collect()
-            self._fill()
-            if not self._n_running():
+        while not self._must_leave():
+            self._ask_queue(self._collect)
+            if not self._is_silent:
+                self._ask_queue(self._fill)
+            if not self._is_silent and not any(study.is_busy for study in self.studies):
                 break
             self._tell_stop()
             self._wait()
-        if self.stop.now:
-            for study in self.studies:
-                study.end_active()
+        if self.stop.asking and self.driver.detaches:
+            self._tell_left()
+        elif self.stop.now:
+            self.cancel()
         self._check_failures()
         return {study.experiment.region: study.progress() for study in self.studies}
 
+    def _must_leave(self) -> bool:
+        return self.stop.now or (self.stop.asking and self.driver.detaches)
+
+    def cancel(self) -> None:
+        """End all jobs; their trials start again in the next run."""
+        for study in self.studies:
+            study.end_active()
+
+    def _ask_queue(self, ask: Callable[[], None]) -> None:
+        """Do what needs the queue's answer; say when it falls silent, and when it is back."""
+        try:
+            ask()
+        except DriverUnreachable as error:
+            if not self._was_reached:
+                raise
+            if not self._is_silent:
+                self.watcher.note(f"{error.what}\nAsking again; trials go on meanwhile.")
+            self._is_silent = True
+            return
+        if self._is_silent:
+            self.watcher.note("The queue answers again.")
+        self._was_reached, self._is_silent = True, False
+
     def _n_running(self) -> int:
-        return sum(len(study.jobs) for study in self.studies)
+        return sum(study.n_active for study in self.studies)
 
     def _collect(self) -> None:
         """Poll the driver once for all studies."""
         states = self.driver.poll([job for study in self.studies for job in study.jobs])
+        for text in self.driver.notices():
+            self.watcher.note(text)
         for study in self.studies:
             study.collect(states)
 
     def _fill(self) -> None:
         """Start trials as far as the limits allow."""
-        while self._n_running() < self.limits.concurrent and not self.stop.asking:
+        most = self.limits.concurrent + self.limits.queue_ahead
+        while self._n_running() < most and not self.stop.asking:
             if reason := self._stop_reason():
                 self._note_once(f"No new trials: {reason}.")
                 return
             ready = [study for study in self._admitted() if self._wants_trial(study)]
             if not ready:
                 return
-            chosen = min(ready, key=lambda study: (len(study.jobs), study.n_finished))
+            chosen = min(ready, key=lambda study: (study.n_active, study.n_finished))
             if self.limits.warm_start and not chosen.has_begun:
                 self._warm(chosen)
             chosen.start_trial()
@@ -162,11 +198,12 @@ class Loop:
 
     def _wait(self) -> None:
         """Sleep until a job may have ended, a stop, or the polling time is over."""
-        deadline = time.monotonic() + self.limits.polling_s
+        polling_s = self.limits.polling_s if self._n_running() else _SLICE_S
+        deadline = time.monotonic() + polling_s
         asking = self.stop.asking
         jobs = [job for study in self.studies for job in study.jobs]
         while not self.stop.now and self.stop.asking == asking:
-            if any(study.prune() for study in self.studies):
+            if self._prune():
                 return
             left = deadline - time.monotonic()
             if left <= 0:
@@ -176,6 +213,28 @@ class Loop:
             self.driver.wait(jobs, step)
             if time.monotonic() - before < step * 0.9:
                 return
+
+    def _prune(self) -> bool:
+        """Let every study end trials that will not be good; True when one did."""
+        ended = False
+        if self._is_silent:
+            return ended
+
+        def prune() -> None:
+            nonlocal ended
+            ended = any(study.prune() for study in self.studies)
+
+        self._ask_queue(prune)
+        return ended
+
+    def _tell_left(self) -> None:
+        """Say what goes on without this process."""
+        running = [text for study in self.studies for text in study.labels]
+        if running:
+            self.watcher.note(
+                f"Stopped; {len(running)} trials go on in the queue: {', '.join(running)}. "
+                "The same command finds them again; with --cancel it ends them."
+            )
 
     def _tell_stop(self) -> None:
         """Say once that the search is stopping, and what still runs."""

@@ -9,6 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from spearmint.resources import Resources
+
 TABLE_DIGITS = 4
 """Of a parameter in a table; ``best`` and ``export`` have more."""
 
@@ -71,6 +73,7 @@ class Experiment:
         pruner: Name of what ends trials early by their reports; empty for nothing.
         pruner_args: Its arguments, ``k=v,k=v``.
         warm_start: Points of finished regions that a region tries first.
+        resources: What each trial needs of a queue.
     """
 
     path: Path
@@ -86,6 +89,7 @@ class Experiment:
     pruner: str = ""
     pruner_args: str = ""
     warm_start: int = 0
+    resources: Resources = field(default_factory=Resources)
 
     @property
     def directory(self) -> Path:

@@ -41,7 +41,7 @@ def bar_text(figures: Mapping[str, Progress]) -> str:
     """Return what stands beside the bar, from the figures of each region."""
     running = sum(progress.running for progress in figures.values())
     words = [f"{running} running"]
-    for state in ("pruned", "broken"):
+    for state in ("queued", "pruned", "broken"):
         count = sum(getattr(progress, state) for progress in figures.values())
         words += [f"{count} {state}"] if count else []
     if len(figures) > 1:
@@ -61,6 +61,9 @@ class PlainWatcher:
 
     def submitted(self, trial: Trial, progress: Progress) -> None:
         """Say nothing; the end of the trial is worth a line."""
+
+    def started(self, trial: Trial, progress: Progress) -> None:
+        """Say nothing either."""
 
     def ended(self, trial: Trial, progress: Progress) -> None:
         """Print the trial."""
@@ -99,6 +102,10 @@ class LiveWatcher(PlainWatcher):
         self._figures: dict[str, Progress] = {}
 
     def submitted(self, trial: Trial, progress: Progress) -> None:
+        """Move the bar."""
+        self._update(progress)
+
+    def started(self, trial: Trial, progress: Progress) -> None:
         """Move the bar."""
         self._update(progress)
 

@@ -14,6 +14,15 @@ REPORTS_FILE = "SPEARMINT_REPORTS"
 REGION = "SPEARMINT_REGION"
 """Environment variable: the region of the trial; empty where there are none."""
 
+ENDED_FILE = "SPEARMINT_ENDED"
+"""Environment variable: file that the runner creates when its result stands; may be unset."""
+
+PATIENCE = "SPEARMINT_PATIENCE"
+"""Environment variable: seconds that the runner tries again while it cannot write; 0 if unset."""
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Environment variables: threads of numerical libraries."""
+
 _LAST_STEP = 2**31 - 1
 
 

@@ -13,13 +13,14 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from spearmint.languages import LANGUAGES, BadResult, Spec
 from spearmint.layout import TrialFolder, read_json, write_json
-from spearmint.reporting import REGION, REPORTS_FILE, TRIAL_DIR
+from spearmint.reporting import ENDED_FILE, PATIENCE, REGION, REPORTS_FILE, TRIAL_DIR
 
 LOCK_FD = "SPEARMINT_LOCK_FD"
 """Environment variable: number of the inherited descriptor that holds the trial's lock."""
@@ -27,6 +28,9 @@ LOCK_FD = "SPEARMINT_LOCK_FD"
 _KEYS = {"key", "job_id", "directory", "name", "language", "params"}
 _RESERVED_BYTES = 16384
 _MOST_REASON = 2000
+_AGAIN_S = 1.0
+
+T = TypeVar("T")
 
 
 class ResultFile:
@@ -64,20 +68,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if spec is None or not spec.keys() >= _KEYS:
         sys.stderr.write(f"there is no trial in {folder.spec}\n")
         return 2
-    lock = _lock(folder)
-    if lock is None:
+    patience_s, bell = float(os.environ.pop(PATIENCE, "0")), os.environ.pop(ENDED_FILE, "")
+    if _lock(folder, patience_s) is None:
         sys.stderr.write("this trial is being run already\n")
         return 0
-    if folder.result.exists():
-        return 0
     pid = os.getpid()
-    write_json(folder.runner, {"pid": pid, "host": os.uname().nodename, "start": time.time()})
     try:
-        result_file = ResultFile(folder.result)
+        if folder.result.exists():
+            _ring(bell)
+            return 0
+        result_file = _patiently(lambda: _begin(folder), patience_s)
     except OSError as error:
         sys.stderr.write(f"the trial cannot start: {error}\n")
         return 1
-    folder.files.mkdir(exist_ok=True)
     os.environ[TRIAL_DIR] = str(folder.files)
     os.environ[REPORTS_FILE] = str(folder.reports)
     os.environ[REGION] = spec.get("region", "")
@@ -88,12 +91,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    result_file.write({**result, "key": spec["key"], "seconds": time.time() - started})
+    outcome = {**result, "key": spec["key"], "seconds": time.time() - started}
+    _patiently(lambda: result_file.write(outcome), patience_s)
+    _ring(bell)
     return 0
 
 
-def _lock(folder: TrialFolder) -> int | None:
-    """Take the trial's lock, or the one the driver took for us; None when it is held.
+def _begin(folder: TrialFolder) -> ResultFile:
+    """Say who runs the trial, and take the place of its result."""
+    mine = {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
+    write_json(folder.runner, mine)
+    folder.files.mkdir(exist_ok=True)
+    return ResultFile(folder.result)
+
+
+def _patiently(do: Callable[[], T], patience_s: float) -> T:
+    """Return ``do()``; try again while it cannot write, for so many seconds."""
+    deadline, told = time.monotonic() + patience_s, False
+    while True:
+        try:
+            return do()
+        except OSError as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not told:
+                sys.stderr.write(f"trying again for {patience_s:g} s: {error}\n")
+                told = True
+            time.sleep(_AGAIN_S)
+
+
+def _ring(bell: str) -> None:
+    """Tell the driver that the result stands."""
+    if bell:
+        with contextlib.suppress(OSError):
+            Path(bell).touch()
+
+
+def _lock(folder: TrialFolder, patience_s: float) -> int | None:
+    """Take the trial's lock, or the one the driver took for us; None when it stays held.
 
     The kernel frees it when this process and those it forked are gone, however they die.
     """
@@ -101,12 +136,19 @@ def _lock(folder: TrialFolder) -> int | None:
     if inherited is not None:
         os.set_inheritable(int(inherited), False)
         return int(inherited)
+    try:
+        return _patiently(lambda: _locked(folder), patience_s)
+    except BlockingIOError:
+        return None
+
+
+def _locked(folder: TrialFolder) -> int:
     fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError:
         os.close(fd)
-        return None
+        raise
     return fd
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 
+from spearmint.active import Active, tail_of
 from spearmint.drivers import Driver, Job, JobRequest, JobState
-from spearmint.errors import SearchFailed
+from spearmint.errors import DriverUnreachable, SearchFailed
 from spearmint.languages import to_entries, wrappers
-from spearmint.layout import Layout, TrialFolder, read_json, write_json
+from spearmint.layout import Layout, TrialFolder, write_json
 from spearmint.model import Experiment, Result, Trial, TrialState
 from spearmint.ranking import best_trial, is_better
 from spearmint.records import Records
@@ -23,7 +22,6 @@ from spearmint.study import Study
 from spearmint.watcher import Progress, Watcher
 
 _EXIT_GRACE_S = 30.0  # a job may live on this long after its result stands
-_TAIL_LINES, _TAIL_BYTES = 20, 8192
 _LATER_FACTOR = 10  # broken trials in a row that end a search which had successes
 
 
@@ -46,24 +44,6 @@ class StudyLimits:
 
 
 @dataclass(slots=True)
-class _Active:
-    """A trial with a living job.
-
-    Attributes:
-        reports_size: Bytes of its reports that were read.
-        ended_by: Why the job was ended by us: "timeout", "pruned", or "" when it was not.
-    """
-
-    trial: Trial
-    folder: TrialFolder
-    job: Job
-    started: float
-    result_since: float | None = None
-    reports_size: int = 0
-    ended_by: str = ""
-
-
-@dataclass(slots=True)
 class StudyLoop:
     """Runs the trials of one study; every step may be the last before a kill.
 
@@ -79,7 +59,8 @@ class StudyLoop:
     limits: StudyLimits
     records: Records
     watcher: Watcher
-    _active: dict[int, _Active] = field(default_factory=dict)
+    _active: dict[int, Active] = field(default_factory=dict)
+    _leaving: dict[Job, float] = field(default_factory=dict)
     _waiting: deque[Trial] = field(default_factory=deque)
     _complete: int = 0
     _pruned: int = 0
@@ -97,15 +78,29 @@ class StudyLoop:
             complete=self._complete,
             pruned=self._pruned,
             broken=self._broken,
-            running=len(self._active),
+            running=len(self._active) - self._n_queued(),
+            queued=self._n_queued(),
             seconds=self._seconds,
             best=self._best,
         )
 
+    def _n_queued(self) -> int:
+        return sum(active.waiting for active in self._active.values())
+
     @property
     def jobs(self) -> list[Job]:
         """Jobs that run or may have ended."""
-        return [active.job for active in self._active.values()]
+        return [*(active.job for active in self._active.values()), *self._leaving]
+
+    @property
+    def n_active(self) -> int:
+        """Trials whose job is queued or runs."""
+        return len(self._active)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is something to wait for."""
+        return bool(self._active or self._leaving)
 
     @property
     def labels(self) -> list[str]:
@@ -130,8 +125,7 @@ class StudyLoop:
 
     def seconds(self) -> float:
         """Return the seconds of all trials so far, those that run included."""
-        now = time.time()
-        return self._seconds + sum(now - active.started for active in self._active.values())
+        return self._seconds + sum(active.seconds() for active in self._active.values())
 
     def resume(self) -> None:
         """Count what is stored; collect, adopt or start again what was running."""
@@ -206,8 +200,17 @@ class StudyLoop:
         )
 
     def start_trial(self) -> None:
-        """Start what waits for another job, or else a new trial."""
-        self._submit(self._waiting.popleft() if self._waiting else self.study.ask())
+        """Start what waits for another job, or else a new trial.
+
+        Raises:
+            DriverUnreachable: The trial waits for the next call.
+        """
+        trial = self._waiting.popleft() if self._waiting else self.study.ask()
+        try:
+            self._submit(trial)
+        except DriverUnreachable:
+            self._waiting.appendleft(trial)
+            raise
 
     def _submit(self, trial: Trial) -> None:
         """Write the folder of ``trial`` and start a job for it."""
@@ -225,28 +228,49 @@ class StudyLoop:
             "params": to_entries(self.experiment.variables, trial.params),
         }
         write_json(folder.spec, spec)
-        request = JobRequest(
-            name=f"{self.experiment.study_name}-{trial.id:08d}",
-            folder=folder,
-            directory=self.layout.root,
-            output=self.layout.output(trial.id),
-        )
+        request = job_request(self.experiment, self.layout, trial.id)
         self._activate(trial, folder, self.driver.submit(request))
 
     def _activate(self, trial: Trial, folder: TrialFolder, job: Job) -> None:
-        runner = read_json(folder.runner)
-        started = float(runner["start"]) if runner is not None else time.time()
-        self._active[trial.id] = _Active(trial, folder, job, started)
+        self._active[trial.id] = Active(trial, folder, job, waiting=self.driver.detaches)
         self._record()
         self.watcher.submitted(trial, self.progress())
 
     def collect(self, states: Mapping[Job, JobState]) -> None:
         """Store what has ended; start lost jobs again; end what overstays."""
         for active in list(self._active.values()):
-            if states[active.job] is JobState.GONE:
+            state = states[active.job]
+            if state is JobState.GONE:
                 self._settle(active)
+            elif state is JobState.FINISHED:
+                self._finish(active)
+            elif state is JobState.WAITING:
+                active.waiting, active.started = True, time.time()
             else:
+                self._see_running(active)
                 self._end_overdue(active)
+        self._see_off(states)
+
+    def _see_running(self, active: Active) -> None:
+        """Note that a queued job has started."""
+        if active.waiting:
+            active.waiting = False
+            self.watcher.started(active.trial, self.progress())
+
+    def _finish(self, active: Active) -> None:
+        """Store the trial of a job that is about to end; look after the job until it has."""
+        if self._store_result(active.trial, active.folder, values_only=bool(active.ended_by)):
+            del self._active[active.trial.id]
+            self._leaving[active.job] = time.time()
+
+    def _see_off(self, states: Mapping[Job, JobState]) -> None:
+        """Forget jobs whose trials are stored once they are over; end those that stay."""
+        for job, since in list(self._leaving.items()):
+            if states.get(job) is JobState.GONE:
+                del self._leaving[job]
+                self.driver.cancel([job])  # ends what the runner left behind
+            elif time.time() - since > _EXIT_GRACE_S:
+                self.driver.cancel([job])
 
     def prune(self) -> bool:
         """Read new reports; end the jobs of trials that will not be good. True when it did."""
@@ -260,25 +284,23 @@ class StudyLoop:
                 ended = True
         return ended
 
-    def _has_bad_reports(self, active: _Active) -> bool:
+    def _has_bad_reports(self, active: Active) -> bool:
         """Store the new reports of a trial, ask the pruner."""
-        size = _size(active.folder.reports)
-        if size == active.reports_size or active.folder.result.exists():
+        if not active.new_reports() or active.folder.result.exists():
             return False
-        active.reports_size = size
         reports = read_reports(active.folder.reports)
         active.trial = self.study.report(active.trial, reports)
         if reports and not math.isfinite(reports[max(reports)]):
             return True
         return self.study.should_prune(active.trial)
 
-    def _settle(self, active: _Active) -> None:
+    def _settle(self, active: Active) -> None:
         """Store the trial of a job that is over, or start it again."""
         del self._active[active.trial.id]
         self.driver.cancel([active.job])  # ends what the runner left behind
         if self._store_result(active.trial, active.folder, values_only=bool(active.ended_by)):
             return
-        seconds = time.time() - active.started
+        seconds = active.seconds()
         if active.ended_by == "pruned":
             self._ended(self.study.prune(active.trial, seconds))
             return
@@ -286,22 +308,26 @@ class StudyLoop:
             limit = self.experiment.trial_timeout_s
             self._break(active, f"ran past the time limit of {limit:g} s", seconds)
             return
-        how = self.driver.explain(active.job)
+        end = self.driver.explain(active.job)
+        if not end.again:
+            self._break(active, end.text, seconds)
+            return
         trial = self.study.add_loss(active.trial)
         if trial.lost > self.experiment.max_retries:
             times = f", {trial.lost} times" if trial.lost > 1 else ""
-            self._break(replace(active, trial=trial), how + times, seconds)
+            active.trial = trial
+            self._break(active, end.text + times, seconds)
             return
-        self.watcher.note(f"{trial.label} was lost ({how}) and runs again")
+        self.watcher.note(f"{trial.label} was lost ({end.text}) and runs again")
         self._waiting.append(trial)
 
-    def _end_overdue(self, active: _Active) -> None:
+    def _end_overdue(self, active: Active) -> None:
         now, limit = time.time(), self.experiment.trial_timeout_s
-        if active.folder.result.exists():
+        if not self.driver.detaches and active.folder.result.exists():
             active.result_since = active.result_since or now
             if now - active.result_since > _EXIT_GRACE_S:
                 self.driver.cancel([active.job])
-        elif limit is not None and now - active.started > limit:
+        elif limit is not None and active.seconds() > limit:
             active.ended_by = active.ended_by or "timeout"
             self.driver.cancel([active.job])
 
@@ -317,14 +343,15 @@ class StudyLoop:
         if result is None or (values_only and result.value is None):
             return False
         if result.value is None:
-            self._ended(self.study.break_(trial, result, self._tail(trial)))
+            self._ended(self.study.break_(trial, result, tail_of(self.layout.output(trial.id))))
         else:
             self._ended(self.study.complete(trial, result))
         return True
 
-    def _break(self, active: _Active, reason: str, seconds: float) -> None:
+    def _break(self, active: Active, reason: str, seconds: float) -> None:
         result = Result(value=None, reason=reason, seconds=seconds)
-        self._ended(self.study.break_(active.trial, result, self._tail(active.trial)))
+        tail = tail_of(self.layout.output(active.trial.id))
+        self._ended(self.study.break_(active.trial, result, tail))
 
     def _ended(self, trial: Trial) -> None:
         self._count(trial)
@@ -361,28 +388,22 @@ class StudyLoop:
     def end_active(self) -> None:
         """End the running trials; they stay in the study as running and start again later."""
         self.driver.cancel(self.jobs)
+        self._leaving.clear()
         for active in list(self._active.values()):
             del self._active[active.trial.id]
             if not self._store_result(active.trial, active.folder, values_only=True):
                 active.folder.result.unlink(missing_ok=True)
 
-    def _tail(self, trial: Trial) -> str:
-        """Return the last lines of the trial's output."""
-        path = self.layout.output(trial.id)
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - _TAIL_BYTES))
-            lines = file.read().decode("utf-8", errors="replace").splitlines()
-            return "\n".join(lines[-_TAIL_LINES:])
-        return ""
+
+def job_request(experiment: Experiment, layout: Layout, trial_id: int) -> JobRequest:
+    """Return what a driver is asked to run for a trial."""
+    return JobRequest(
+        name=f"{experiment.study_name}-{trial_id:08d}",
+        folder=layout.folder(trial_id),
+        directory=layout.root,
+        output=layout.output(trial_id),
+    )
 
 
 def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -17,6 +17,7 @@ class Progress:
     pruned: int = 0
     broken: int = 0
     running: int = 0
+    queued: int = 0
     seconds: float = 0.0
     best: Trial | None = None
 
@@ -31,6 +32,9 @@ class Watcher(Protocol):
 
     def submitted(self, trial: Trial, progress: Progress) -> None:
         """A job of ``trial`` was started or found running."""
+
+    def started(self, trial: Trial, progress: Progress) -> None:
+        """A queued job of ``trial`` runs now."""
 
     def ended(self, trial: Trial, progress: Progress) -> None:
         """A trial is complete, pruned or broken."""

@@ -11,9 +11,9 @@ import click
 
 from spearmint.cli.options import config_argument, storage_option
 from spearmint.config import load_experiment
-from spearmint.drivers import make_driver
 from spearmint.errors import InputError
-from spearmint.layout import Layout, TrialFolder
+from spearmint.layout import Layout
+from spearmint.living import living_jobs
 from spearmint.lock import ExperimentLock
 from spearmint.ownership import Ownership, read_ownership, storage_url
 from spearmint.sqlite import sqlite_url
@@ -43,21 +43,12 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
     url = storage_url(layout, storage)
     with ExperimentLock(layout):
         if known is not None:
-            _end_trials(layout, known)
+            driver, jobs = living_jobs(layout, known)
+            driver.cancel(jobs)
             if url != sqlite_url(layout.database):
                 _delete_studies(known, url)
         _delete_files(layout)
     click.echo(f"Deleted the search in {layout.root}")
-
-
-def _end_trials(layout: Layout, known: Ownership) -> None:
-    """End what an earlier controller left running."""
-    driver = make_driver(known.driver, max_concurrent=1)
-    for path in (*layout.jobs.glob("*/"), *layout.regions.glob("*/jobs/*/")):
-        folder = TrialFolder(path)
-        job = driver.adopt(folder) if not folder.result.exists() else None
-        if job is not None:
-            driver.cancel([job])
 
 
 def _delete_studies(known: Ownership, url: str) -> None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
+from rich.console import Console
 
 from spearmint.choosers import make_chooser, parse_method_args
+from spearmint.cli.resource_options import resource_options, take_resources
 from spearmint.cli.run_options import RunOptions, run_options
 from spearmint.cli.summary import greet, summarise
 from spearmint.config import load_experiment, require_wrapper
-from spearmint.drivers import Driver, make_driver
-from spearmint.errors import SearchStopped
+from spearmint.drivers import Driver, DriverSettings, JobRequest, make_driver
+from spearmint.errors import SearchStopped, StorageError
+from spearmint.layout import Layout
+from spearmint.living import choose_driver
 from spearmint.loop import Loop
 from spearmint.model import Experiment
 from spearmint.progress import PlainWatcher, make_console, make_watcher
@@ -24,39 +31,90 @@ from spearmint.pruners import make_pruner
 from spearmint.records import Records
 from spearmint.session import Session, run_sessions
 from spearmint.stopping import stop_on_signals
-from spearmint.study_loop import StudyLoop
+from spearmint.study_loop import StudyLoop, job_request
 from spearmint.web import WebStatus
+
+_AGAIN_S = 5.0
 
 
 @click.command(short_help="Run the search of a config.pb (the default command).")
 @click.argument("config", type=click.Path(path_type=Path), required=False)
 @run_options
+@resource_options
+@click.option("--dry-run", is_flag=True, help="Print what would be submitted; run nothing.")
+@click.option("--cancel", is_flag=True, help="End the trials that run; the next run starts them.")
 @click.option("--run-job", type=click.Path(path_type=Path), help="Run one trial folder, here.")
-def run(config: Path | None, run_job: Path | None, **options: object) -> None:
+def run(
+    config: Path | None, dry_run: bool, cancel: bool, run_job: Path | None, **options: Any
+) -> None:
     """Search the hyperparameters that CONFIG, a config.pb or its directory, declares.
 
     The same command goes on where the last one stopped, however it ended. Ctrl-C once stops
-    asking for trials and waits for those that run; twice ends them.
+    asking for trials and waits for those that run; twice ends them. With Grid Engine, Ctrl-C
+    leaves the jobs to the queue, the same command finds them again, and --cancel ends them.
 
     \b
     Examples:
       spearmint --max-concurrent=2 --max-finished-jobs=40 examples/branin/config.pb
       spearmint --pruner=median --patience=20 --max-time=2h experiment/config.pb
+      spearmint --driver=SGE --gpus=1 --walltime=4h --queue-ahead=2 experiment/config.pb
     """
     if run_job is not None:
         _run_job(run_job)
     if config is None:
         raise click.UsageError("Missing argument 'CONFIG': a config.pb or its directory.")
-    chosen = RunOptions(**options)  # type: ignore[arg-type]
-    experiment = chosen.override(load_experiment(config))
+    declared = load_experiment(config)
+    resources = take_resources(options, declared.resources)
+    chosen = RunOptions(**options)
+    experiment = dataclasses.replace(chosen.override(declared), resources=resources)
     require_wrapper(experiment)
     chosen.limits(experiment)  # what is wrong shows before anything is created
     _tools(experiment, chosen)
-    driver = make_driver(chosen.driver, max_concurrent=chosen.max_concurrent)
-    with run_sessions(experiment, chosen.storage, driver=driver.name) as sessions:
-        for session in sessions:
-            session.study.use(*_tools(experiment, chosen))
-        _search(sessions, driver, chosen)
+    driver = _driver(experiment, chosen)
+    if resources != declared.resources and not driver.detaches:
+        raise click.UsageError(
+            "Resources such as --gpus are for a queue: add --driver=SGE, or leave them out."
+        )
+    if dry_run:
+        click.echo(driver.preview(_example(experiment)))
+    elif cancel:
+        _cancel(experiment, driver, chosen)
+    else:
+        if chosen.max_concurrent is None:
+            chosen = dataclasses.replace(chosen, max_concurrent=driver.capacity())
+        _search(experiment, driver, chosen)
+
+
+def _driver(experiment: Experiment, options: RunOptions) -> Driver:
+    layout = Layout(experiment.directory)
+    settings = DriverSettings(
+        directory=layout.root,
+        max_concurrent=options.max_concurrent or 1,
+        polling_s=options.polling_time,
+        resources=experiment.resources,
+    )
+    return make_driver(choose_driver(layout, options.driver), settings)
+
+
+def _example(experiment: Experiment) -> JobRequest:
+    """Return the request of a first trial."""
+    first = experiment.searches()[0]
+    return job_request(first, Layout(experiment.directory, first.region), 1)
+
+
+def _cancel(experiment: Experiment, driver: Driver, options: RunOptions) -> None:
+    """End the jobs of an earlier run."""
+    with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
+        watcher = PlainWatcher(make_console())
+        studies = [_study_loop(session, driver, options, watcher) for session in sessions]
+        for study in studies:
+            study.resume()
+        ended = sum(study.n_active for study in studies)
+        for study in studies:
+            study.end_active()
+        for text in driver.notices():
+            watcher.note(text)
+    click.echo(f"Ended {ended} trials; the next run starts them again.")
 
 
 def _run_job(folder: Path) -> None:
@@ -76,13 +134,30 @@ def _tools(experiment: Experiment, options: RunOptions) -> tuple[BaseSampler, Ba
     return chooser, make_pruner(experiment.pruner, parse_method_args(experiment.pruner_args))
 
 
-def _search(sessions: Sequence[Session], driver: Driver, options: RunOptions) -> None:
+def _search(experiment: Experiment, driver: Driver, options: RunOptions) -> None:
+    """Search; while jobs go on without us, open everything again after a failure of the disk."""
     console = make_console()
-    limits, total = (
-        options.limits(sessions[0].experiment),
-        options.max_finished_jobs * len(sessions),
-    )
-    greet(console, sessions, options)
+    began = False
+    while True:
+        try:
+            with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
+                for session in sessions:
+                    session.study.use(*_tools(experiment, options))
+                if not began:
+                    greet(console, sessions, options, driver.name)
+                began = True
+                return _search_once(console, sessions, driver, options)
+        except (StorageError, OSError) as error:
+            if not (began and driver.detaches):
+                raise
+            console.print(f"{error}\nTrying again; trials go on meanwhile.", markup=False)
+            time.sleep(_AGAIN_S)
+
+
+def _search_once(
+    console: Console, sessions: Sequence[Session], driver: Driver, options: RunOptions
+) -> None:
+    total = options.max_finished_jobs * len(sessions)
     url = sessions[0].study.url
     with (
         WebStatus(options.web_status, options.host, options.port, url, console),
@@ -90,6 +165,7 @@ def _search(sessions: Sequence[Session], driver: Driver, options: RunOptions) ->
         stop_on_signals() as stop,
     ):
         studies = [_study_loop(session, driver, options, watcher) for session in sessions]
+        limits = options.limits(sessions[0].experiment)
         loop = Loop(studies=studies, driver=driver, limits=limits, watcher=watcher, stop=stop)
         figures = loop.run()
     summarise(console, sessions, options, figures)

@@ -22,10 +22,11 @@ class RunOptions:
     """What the command line said; None where config.pb or nothing decides."""
 
     storage: str | None
-    driver: str
+    driver: str | None
     method: str
     method_args: str
-    max_concurrent: int
+    max_concurrent: int | None
+    queue_ahead: int
     max_finished_jobs: int
     max_broken: int
     max_retries: int | None
@@ -66,7 +67,8 @@ class RunOptions:
     def limits(self, experiment: Experiment) -> Limits:
         """Return the limits of the whole."""
         return Limits(
-            concurrent=self.max_concurrent,
+            concurrent=self.max_concurrent or 1,
+            queue_ahead=self.queue_ahead,
             polling_s=self.polling_time,
             time_s=self.max_time,
             trial_time_s=self.trial_time(),
@@ -95,7 +97,12 @@ class RunOptions:
 _POSITIVE = click.FloatRange(0.0, min_open=True)
 
 _OPTIONS = [
-    click.option("--driver", default="local", show_default=True, help="Where trials run."),
+    click.option(
+        "--driver",
+        metavar="NAME",
+        help="Where trials run: local, or SGE for Grid Engine; default: that of the earlier runs, "
+        "or local.",
+    ),
     click.option(
         "--method",
         default="GPEIOptChooser",
@@ -107,9 +114,16 @@ _OPTIONS = [
         "-n",
         "--max-concurrent",
         type=click.IntRange(1),
-        default=1,
+        help="Trials that run at once, over all regions; default: 1, and as many as the cell has "
+        "GPUs for with --driver=SGE.",
+    ),
+    click.option(
+        "--queue-ahead",
+        type=click.IntRange(0),
+        default=0,
         show_default=True,
-        help="Trials that run at once, over all regions.",
+        help="Trials to queue beside those, so that no GPU waits for a proposal; they are chosen "
+        "that much earlier.",
     ),
     click.option(
         "--max-finished-jobs",
@@ -200,7 +214,7 @@ _OPTIONS = [
         type=Duration(),
         default="3",
         show_default=True,
-        help="Seconds between polls of the driver; the local driver notices ends at once.",
+        help="Seconds between polls of a queue at least; results are noticed at once.",
     ),
     storage_option,
     click.option("-w", "--web-status", is_flag=True, help="Serve optuna-dashboard meanwhile."),

@@ -17,15 +17,16 @@ from spearmint.watcher import Progress
 _SHOWN = 5
 
 
-def greet(console: Console, sessions: Sequence[Session], options: RunOptions) -> None:
+def greet(console: Console, sessions: Sequence[Session], options: RunOptions, driver: str) -> None:
     """Say what is searched, and how."""
     experiment = sessions[0].experiment
     regions = f"{len(sessions)} regions, " if experiment.region else ""
     dimensions = sum(variable.size for variable in experiment.variables)
     pruner = f", pruner {experiment.pruner}" if experiment.pruner else ""
+    ahead = f", {options.queue_ahead} queued ahead" if options.queue_ahead else ""
     console.print(
         f"{experiment.name}: {regions}{dimensions} dimensions, {options.method} proposes, "
-        f"driver {options.driver} runs {options.max_concurrent} at once{pruner}",
+        f"driver {driver} runs {options.max_concurrent} at once{ahead}{pruner}",
         markup=False,
         soft_wrap=True,
     )

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spearmint.drivers.base import Driver, Job, JobRequest, JobState
+from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.local import LocalDriver
+from spearmint.drivers.sge import SgeDriver
 from spearmint.errors import InputError, did_you_mean
 
-DRIVERS: dict[str, Callable[..., Driver]] = {"local": LocalDriver}
+DRIVERS: dict[str, Callable[[DriverSettings], Driver]] = {"local": LocalDriver, "SGE": SgeDriver}
 
-__all__ = ["DRIVERS", "Driver", "Job", "JobRequest", "JobState", "make_driver"]
+__all__ = [
+    "DRIVERS",
+    "Driver",
+    "DriverSettings",
+    "Job",
+    "JobEnd",
+    "JobRequest",
+    "JobState",
+    "driver_name",
+    "make_driver",
+]
 
 
-def make_driver(name: str, *, max_concurrent: int) -> Driver:
-    """Return the driver called ``name``, in any case.
+def driver_name(name: str) -> str:
+    """Return the driver called ``name``, in any case, as we spell it.
 
     Raises:
         InputError: There is none.
@@ -25,4 +36,13 @@ def make_driver(name: str, *, max_concurrent: int) -> Driver:
             f"no driver {name!r}; there is: {', '.join(sorted(DRIVERS))}",
             did_you_mean(name, DRIVERS),
         )
-    return DRIVERS[by_lower[name.lower()]](max_concurrent=max_concurrent)
+    return by_lower[name.lower()]
+
+
+def make_driver(name: str, settings: DriverSettings) -> Driver:
+    """Return the driver called ``name``, in any case.
+
+    Raises:
+        InputError: There is none.
+    """
+    return DRIVERS[driver_name(name)](settings)

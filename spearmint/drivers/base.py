@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import ClassVar
 
 from spearmint.layout import TrialFolder
+from spearmint.resources import Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,49 @@ class Job:
 
 
 class JobState(Enum):
-    """What a driver knows of a job."""
+    """What a driver knows of a job.
 
+    Attributes:
+        WAITING: It is queued, or held; its trial has not started.
+        ALIVE: It runs, or is suspended.
+        FINISHED: Its result stands; the job itself is about to end.
+        GONE: It is over, and its result file final.
+    """
+
+    WAITING = "waiting"
     ALIVE = "alive"
+    FINISHED = "finished"
     GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How a job ended that left no result.
+
+    Attributes:
+        text: For people, in one line.
+        again: Whether to run its trial again; not when that would end the same way.
+    """
+
+    text: str
+    again: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverSettings:
+    """What drivers are made with.
+
+    Attributes:
+        directory: The experiment's.
+        max_concurrent: Trials that will run at once; what they share can be shared out by it.
+        polling_s: Seconds between two polls of a queue at least.
+        resources: Of each trial.
+    """
+
+    directory: Path
+    max_concurrent: int = 1
+    polling_s: float = 3.0
+    resources: Resources = field(default_factory=Resources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +92,7 @@ class Driver(ABC):
 
     - ``submit`` returns at once; the runner starts soon after, and at most once.
     - ``poll`` says GONE only of a job that is certainly over; a poll that fails raises
-      DriverError and changes nothing. When a job is GONE, its result file is final.
+      DriverUnreachable and changes nothing. When a job is GONE, its result file is final.
     - ``adopt`` finds the job that an earlier controller, killed at any instant, submitted for
       a folder, or returns None when none of it can ever write there again.
     - ``cancel`` returns when the jobs and every process they started are over; of a job that is
@@ -61,6 +101,8 @@ class Driver(ABC):
     """
 
     name: ClassVar[str]
+    detaches: ClassVar[bool] = False
+    """Whether Ctrl-C leaves the jobs running, for the next run to find."""
 
     @abstractmethod
     def submit(self, request: JobRequest) -> Job:
@@ -79,8 +121,20 @@ class Driver(ABC):
         """End ``jobs``, and all they started."""
 
     @abstractmethod
-    def explain(self, job: Job) -> str:
-        """Return how a job that is GONE ended, in one line."""
+    def explain(self, job: Job) -> JobEnd:
+        """Return how a job that is GONE ended without a result."""
+
+    @abstractmethod
+    def preview(self, request: JobRequest) -> str:
+        """Return what ``submit`` would run, for people."""
+
+    def capacity(self) -> int:
+        """Return how many trials run at once unless the user says so."""
+        return 1
+
+    def notices(self) -> list[str]:
+        """Return what people should know of jobs, since the last call: held, in error."""
+        return []
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
         """Return when one of ``jobs`` may have ended, after ``timeout_s`` seconds at most."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -12,17 +13,16 @@ from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from spearmint.drivers import processes
-from spearmint.drivers.base import Driver, Job, JobRequest, JobState
+from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.processes import Family
 from spearmint.errors import DriverError
 from spearmint.languages import signal_name
 from spearmint.layout import TrialFolder
-from spearmint.reporting import REPORTS_FILE, TRIAL_DIR
+from spearmint.reporting import REPORTS_FILE, THREADS, TRIAL_DIR
 from spearmint.runner import LOCK_FD
 
 _START_GRACE_S = 10.0
 _REAP_S = 5.0
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class LocalDriver(Driver):
@@ -34,8 +34,8 @@ class LocalDriver(Driver):
 
     name: ClassVar[str] = "local"
 
-    def __init__(self, *, max_concurrent: int = 1) -> None:
-        self._threads = max(1, _usable_cores() // max_concurrent)
+    def __init__(self, settings: DriverSettings) -> None:
+        self._threads = max(1, _usable_cores() // settings.max_concurrent)
         self._children: dict[Job, subprocess.Popen[bytes]] = {}
         self._families: dict[Job, Family] = {}
 
@@ -51,7 +51,7 @@ class LocalDriver(Driver):
             folder.runner.unlink(missing_ok=True)
             with request.output.open("ab") as output:
                 child = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "spearmint.runner", str(folder.path)],
+                    _argv(folder),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -72,7 +72,7 @@ class LocalDriver(Driver):
         return job
 
     def _environment(self, folder: TrialFolder, lock: int) -> dict[str, str]:
-        threads = {name: str(self._threads) for name in _THREADS if name not in os.environ}
+        threads = {name: str(self._threads) for name in THREADS if name not in os.environ}
         return {
             **os.environ,
             **threads,
@@ -115,19 +115,27 @@ class LocalDriver(Driver):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(_REAP_S)
 
-    def explain(self, job: Job) -> str:
+    def explain(self, job: Job) -> JobEnd:
         """Return the signal or exit status of the runner."""
         child = self._children.get(job)
         status = child.returncode if child is not None else None
         if status is None:
-            return "its process ended without a result"
+            return JobEnd("its process ended without a result")
         if status < 0:
-            return f"killed by signal {-status} ({signal_name(-status)})"
-        return f"exited with status {status} before main returned"
+            return JobEnd(f"killed by signal {-status} ({signal_name(-status)})")
+        return JobEnd(f"exited with status {status} before main returned")
+
+    def preview(self, request: JobRequest) -> str:
+        """Return the command and where its output goes."""
+        return f"{shlex.join(_argv(request.folder))} >> {shlex.quote(str(request.output))} 2>&1"
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
         """Return as soon as one of the processes ends."""
         processes.wait_for_end([processes.pid_of(job.id) for job in jobs], timeout_s)
+
+
+def _argv(folder: TrialFolder) -> list[str]:
+    return [sys.executable, "-P", "-m", "spearmint.runner", str(folder.path)]
 
 
 def _usable_cores() -> int:

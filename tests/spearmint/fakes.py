@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from spearmint.drivers import Driver, Job, JobRequest, JobState
+from spearmint.drivers import Driver, Job, JobEnd, JobRequest, JobState
 from spearmint.errors import DriverError
 from spearmint.layout import TrialFolder, read_json, write_json
 from spearmint.loop import Loop
@@ -65,8 +65,11 @@ class FakeDriver(Driver):
     def cancel(self, jobs: Collection[Job]) -> None:
         self.ended.update(jobs)
 
-    def explain(self, job: Job) -> str:
-        return "vanished"
+    def preview(self, request: JobRequest) -> str:
+        return request.name
+
+    def explain(self, job: Job) -> JobEnd:
+        return JobEnd("vanished")
 
 
 class Notes:
@@ -76,6 +79,9 @@ class Notes:
 
     def submitted(self, trial: Trial, progress: Progress) -> None:
         self.lines.append(f"submitted {trial.id}")
+
+    def started(self, trial: Trial, progress: Progress) -> None:
+        self.lines.append(f"started {trial.id}")
 
     def ended(self, trial: Trial, progress: Progress) -> None:
         self.ended_.append(trial)

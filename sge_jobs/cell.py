@@ -1,0 +1,68 @@
+"""The configuration of a cell, as qconf shows it; pure text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Attributes = Mapping[str, str]
+_CONTINUED = re.compile(r"\\\n\s*")
+_HOST_VALUE = re.compile(r"\[[^\]]*\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellConfig:
+    """A cell as it is.
+
+    Attributes:
+        complexes: Text of ``qconf -sc``.
+        hosts: Attributes of each execution host.
+        queues: Attributes of each cluster queue that was asked for.
+        parallel_environments: Attributes of each parallel environment.
+        scheduler: Of ``qconf -ssconf``.
+        configuration: Of ``qconf -sconf global``.
+        local: Of ``qconf -sconf HOST``, for each host that has its own.
+    """
+
+    complexes: str = ""
+    hosts: Mapping[str, Attributes] = field(default_factory=dict)
+    queues: Mapping[str, Attributes] = field(default_factory=dict)
+    parallel_environments: Mapping[str, Attributes] = field(default_factory=dict)
+    scheduler: Attributes = field(default_factory=dict)
+    configuration: Attributes = field(default_factory=dict)
+    local: Mapping[str, Attributes] = field(default_factory=dict)
+
+
+def parse_attributes(text: str) -> dict[str, str]:
+    """Return the attributes that a ``qconf -s...`` lists, in order, each on one line."""
+    lines = _CONTINUED.sub("", text).splitlines()
+    pairs = (line.split(None, 1) for line in lines if line.strip() and not line.startswith("#"))
+    return {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}
+
+
+def format_attributes(attributes: Attributes) -> str:
+    """Return what a ``qconf -M...`` reads."""
+    return "".join(f"{name} {value}\n" for name, value in attributes.items())
+
+
+def complex_rows(text: str) -> dict[str, list[str]]:
+    """Return the columns of each complex by its name and by its shortcut."""
+    rows = [line.split() for line in text.splitlines() if line.strip() and line[0] != "#"]
+    return {name: row for row in rows if len(row) >= 2 for name in (row[1], row[0])}
+
+
+def list_items(value: str) -> list[str]:
+    """Return the items of a list such as ``gpu=2,license=1``; none for NONE."""
+    items = re.split(r"[,\s]+", value.strip())
+    return [item for item in items if item and item.lower() != "none"]
+
+
+def list_values(value: str) -> dict[str, str]:
+    """Return ``name=value`` items by name."""
+    return {name: text for name, _, text in (item.partition("=") for item in list_items(value))}
+
+
+def cluster_default(value: str) -> str:
+    """Return a queue's value where no host or group has its own: ``NONE,[node1=x]`` is NONE."""
+    return _HOST_VALUE.sub("", value).strip(", ")

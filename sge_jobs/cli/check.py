@@ -1,0 +1,80 @@
+"""``sge-jobs check``: what is wrong with a cell."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+from dataclasses import asdict
+from pathlib import Path
+
+from sge_jobs.cli.output import say, say_json
+from sge_jobs.diagnosis import Machine, Problem, cell_problems, name_problems
+from sge_jobs.errors import SgeJobsError
+from sge_jobs.model import JobStatus
+from sge_jobs.qconf import Qconf
+from sge_jobs.queue import Queue
+
+HELP = """\
+Say what is wrong with this cell, and the cure of each; exit 1 where something is.
+
+examples:
+  sge-jobs check
+  sge-jobs check --queue=gpu.q --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("-q", "--queue", default="all.q", help="queue of the GPUs (all.q)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the problems; return 1 when there are any."""
+    problems = find_problems(arguments.queue, this_machine())
+    if arguments.json:
+        say_json([asdict(problem) for problem in problems])
+    for problem in [] if arguments.json else problems:
+        say(f"{problem.what}\n    {problem.fix}")
+    if not problems and not arguments.json:
+        say("Nothing is wrong.")
+    return int(bool(problems))
+
+
+def find_problems(queue_name: str, machine: Machine) -> list[Problem]:
+    """Return what is wrong, as seen from ``machine``."""
+    qconf, queue = Qconf(), Queue()
+    problems = list(name_problems(machine))
+    try:
+        known = qconf.queues()
+        cell = qconf.read([queue_name] if queue_name in known else [])
+        submit_hosts = qconf.submit_hosts()
+        hosts = queue.hosts()
+        stuck = [job for job in queue.jobs() if job.status is JobStatus.ERROR]
+        reasons = {job.id: queue.error_reason(job.id) for job in stuck}
+    except SgeJobsError as error:
+        return [Problem(what=error.what, fix=error.fix), *problems]
+    problems += cell_problems(
+        cell, hosts, queue=queue_name, submit_hosts=submit_hosts, machine=machine
+    )
+    problems += [
+        Problem(what=f"job {id} is in state E: {reason}", fix=f"Mend this, then: qmod -cj {id}")
+        for id, reason in reasons.items()
+    ]
+    return problems
+
+
+def this_machine() -> Machine:
+    """Return what this machine knows of itself."""
+    name = socket.gethostname()
+    try:
+        found = socket.getaddrinfo(name, None, family=socket.AF_INET)
+    except OSError:
+        found = []
+    try:
+        hosts_file = Path("/etc/hosts").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        hosts_file = ""
+    addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return Machine(name=name, addresses=addresses, hosts_file=hosts_file, uid=os.geteuid())

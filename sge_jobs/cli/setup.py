@@ -1,0 +1,154 @@
+"""``sge-jobs setup``: let a cell give each job GPUs of its own."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from sge_jobs.cell import CellConfig, list_values
+from sge_jobs.cli.output import say
+from sge_jobs.errors import InputError
+from sge_jobs.gpu_state import decode
+from sge_jobs.plan import Change, Plan, Wanted, plan
+from sge_jobs.qconf import Qconf
+
+NODE_FILES = Path(__file__).parents[1] / "node"
+STARTER, SENSOR = "gpu-starter", "gpu-sensor"
+HELP = """\
+Let a cell give each job GPUs of its own; run it on the master, as a manager.
+
+Adds what is missing and replaces what is still as Grid Engine's packages bring it: the complexes
+gpu and gpu_state, the GPUs of each host, the queue's starter and the hosts' sensor, the parallel
+environment smp, and timings that start the next job within a second. What a site set stays, and
+is listed. A second run changes nothing.
+
+examples:
+  sge-jobs setup --dry-run
+  sge-jobs setup --gpus=8 --gpus=node007=4
+"""
+_PLAIN_PATH = re.compile(r"[\w./+-]+", re.ASCII)  # qconf's lists have no quotes
+_HOST_COUNT = re.compile(r"(?:([\w.-]+)=)?(\d{1,4})")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("-q", "--queue", default="all.q", help="queue to set up (all.q)")
+    parser.add_argument(
+        "--gpus",
+        metavar="[HOST=]N",
+        action="append",
+        default=[],
+        help="GPUs of a host, or of every host that has no number yet; default: those that the"
+        " hosts' sensors report",
+    )
+    parser.add_argument(
+        "--files",
+        metavar="DIR",
+        type=Path,
+        default=NODE_FILES,
+        help="where the hosts see gpu-starter and gpu-sensor (where this machine has them)",
+    )
+    parser.add_argument(
+        "-n", "--dry-run", action="store_true", help="print every qconf call; change nothing"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Change the cell, or say what would be changed."""
+    counts = read_counts(arguments.gpus)
+    files = _usable(arguments.files)
+    qconf = Qconf()
+    cell = qconf.read([arguments.queue])
+    if unknown := sorted(set(counts) - set(cell.hosts) - {""}):
+        there = ", ".join(cell.hosts) or "none"
+        raise InputError(f"no execution host {', '.join(unknown)}; there are: {there}")
+    made = plan(
+        cell,
+        Wanted(
+            queue=arguments.queue,
+            starter=files / STARTER,
+            sensor=files / SENSOR,
+            gpus={host: count for host, count in counts.items() if host},
+            gpus_everywhere=counts.get(""),
+            sensed=sensed_gpus(cell),
+        ),
+    )
+    for change in made.changes:
+        say(str(change))
+        if not arguments.dry_run:
+            qconf.apply(change)
+    _report(made, _hosts_without(cell, made.changes), dry_run=arguments.dry_run)
+    return 0
+
+
+def read_counts(texts: Iterable[str]) -> dict[str, int]:
+    """Return the GPUs of each named host, and of the others under ``""``."""
+    counts: dict[str, int] = {}
+    for text in texts:
+        match = _HOST_COUNT.fullmatch(text)
+        if match is None:
+            raise InputError(f"--gpus={text}: must be a number, or HOST=NUMBER")
+        counts[match[1] or ""] = int(match[2])
+    return counts
+
+
+def sensed_gpus(cell: CellConfig) -> dict[str, int]:
+    """Return how many GPUs the sensor of each host reports."""
+    found: dict[str, int] = {}
+    for host, attributes in cell.hosts.items():
+        word = list_values(attributes.get("load_values", "")).get("gpu_state", "")
+        try:
+            found[host] = len(decode(word))
+        except ValueError:
+            continue
+    return found
+
+
+def _usable(folder: Path) -> PurePosixPath:
+    """Return ``folder`` as hosts can use it; InputError where their users could not."""
+    folder = folder.absolute()
+    if not _PLAIN_PATH.fullmatch(str(folder)):
+        raise InputError(
+            f"{folder}: Grid Engine takes no such path for a program",
+            "Copy the directory to one of letters, digits and ./+-_, and name it: --files DIR",
+        )
+    for name in (STARTER, SENSOR):
+        file = folder / name
+        if not file.is_file():
+            raise InputError(f"{file} is not there", "Name its directory: --files DIR")
+        closed = [each for each in (file, *file.parents) if not each.stat().st_mode & 0o001]
+        if closed:
+            raise InputError(
+                f"{file}: users cannot run it, for {closed[-1]} is closed to them",
+                f"chmod a+rx {closed[-1]}    or install this package where all hosts' users see it",
+            )
+    return PurePosixPath(folder)
+
+
+def _hosts_without(cell: CellConfig, changes: Iterable[Change]) -> list[str]:
+    counted = {change.arguments[-1] for change in changes if change.arguments[1:2] == ("exechost",)}
+    return [
+        host
+        for host, attributes in cell.hosts.items()
+        if host not in counted and "gpu" not in list_values(attributes.get("complex_values", ""))
+    ]
+
+
+def _report(made: Plan, uncounted: list[str], *, dry_run: bool) -> None:
+    if made.left:
+        say("Left alone:" + "".join(f"\n  {line}" for line in made.left))
+    for note in made.notes:
+        say(note)
+    if uncounted:
+        say(
+            f"No GPUs known yet on {', '.join(uncounted)}. In a minute their sensors report them:"
+            " run sge-jobs setup again. Or give their number: --gpus N"
+        )
+    if dry_run:
+        say("Nothing was changed." if made.changes else "Nothing to change.")
+    elif made.changes:
+        say("Done. See what is still wrong: sge-jobs check")
+    else:
+        say("Nothing to change.")

@@ -1,0 +1,85 @@
+"""What ``qstat`` says, as rows; pure text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+from sge_jobs.model import JobStatus, QueuedJob
+
+_REASON = re.compile(r"^error reason\s+\d*:\s*(.+?)\s*$", re.MULTILINE)
+_STAMP = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d \[\d+:\d+\]: (?:error: )?")
+
+
+def parse_jobs(xml: str) -> list[QueuedJob]:
+    """Return the rows of ``qstat -xml -r``, its times being UTC.
+
+    Raises:
+        ValueError: This is no answer of qstat.
+    """
+    return [_job(row) for row in read_xml(xml, "job_info").iter("job_list")]
+
+
+def parse_error_reason(text: str) -> str:
+    """Return why a job is in state E, from ``qstat -j``; empty when it is not."""
+    reasons = [_STAMP.sub("", reason) for reason in _REASON.findall(text)]
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def job_status(state: str) -> JobStatus:
+    """Return what the letters of ``qstat`` mean."""
+    if "d" in state:
+        return JobStatus.ENDING
+    if "E" in state:
+        return JobStatus.ERROR
+    if any(letter in state for letter in "sST"):
+        return JobStatus.SUSPENDED
+    if "r" in state or "t" in state:
+        return JobStatus.RUNNING
+    return JobStatus.HELD if "h" in state else JobStatus.PENDING
+
+
+def read_xml(xml: str, root_name: str) -> ElementTree.Element:
+    """Return the root of a command's answer; ValueError when it is another or cut short."""
+    # 8.1.9 writes "%lt;" for a "<".
+    try:
+        root = ElementTree.fromstring(xml.replace("%lt;", "&lt;"))  # noqa: S314
+    except ElementTree.ParseError as error:
+        raise ValueError(f"not XML: {error}") from None
+    if root.tag != root_name:
+        raise ValueError(f"<{root.tag}> instead of <{root_name}>")
+    return root
+
+
+def _job(row: ElementTree.Element) -> QueuedJob:
+    def text(*tags: str) -> str:
+        return next((found for tag in tags if (found := (row.findtext(tag) or "").strip())), "")
+
+    state = text("state")
+    queue, _, host = text("queue_name").partition("@")
+    return QueuedJob(
+        id=text("JB_job_number"),
+        task=text("tasks"),
+        name=text("full_job_name", "JB_name"),
+        owner=text("JB_owner"),
+        state=state,
+        status=job_status(state),
+        queue=queue,
+        host=host,
+        slots=int(text("slots") or 1),
+        since=_seconds(text("JAT_start_time", "JB_submission_time")),
+        gpus=_gpus(row.iter("hard_request")),
+    )
+
+
+def _gpus(requests: Iterable[ElementTree.Element]) -> int:
+    wanted = [float(each.text or 0) for each in requests if each.get("name") == "gpu"]
+    return int(max(wanted, default=0))
+
+
+def _seconds(stamp: str) -> float:
+    if not stamp:
+        return 0.0
+    return datetime.fromisoformat(stamp).replace(tzinfo=UTC).timestamp()

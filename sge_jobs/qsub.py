@@ -1,0 +1,158 @@
+"""A job as qsub's arguments and the script on its standard input; pure text."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import shlex
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+
+from sge_jobs.errors import InputError
+from sge_jobs.model import JobSpec, Resources
+
+RESCHEDULE = 99
+"""Exit status by which a job asks Grid Engine to queue it again."""
+
+_NAME_LIMIT = 120  # Grid Engine's is 512; a file name made of it must hold too
+_FORBIDDEN_NAMES = {"none", "all", "template"}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHELLS_OWN = {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}
+_TASKS = re.compile(r"[1-9]\d*(-[1-9]\d*(:[1-9]\d*)?)?")
+_TRY_ELSEWHERE = f"{{ sleep 2; exit {RESCHEDULE}; }}"
+_MODULE_INIT = """\
+if ! type module >/dev/null 2>&1; then
+    for init in "${LMOD_PKG:-/usr/share/lmod/lmod}/init/bash" \\
+        "${MODULESHOME:-/usr/share/modules}/init/bash" \\
+        /etc/profile.d/lmod.sh /etc/profile.d/modules.sh; do
+        if [ -r "$init" ]; then . "$init"; break; fi
+    done
+fi"""
+
+
+def job_name(text: str) -> str:
+    """Return a name for Grid Engine, the same for the same ``text``.
+
+    A text that it takes comes back as it is; any other is made readable ASCII and ends in a hash of
+    the text, so that different texts stay different.
+    """
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    name = re.sub(r"[^A-Za-z0-9_.+=,-]+", "_", plain)
+    if not name or not (name[0].isalpha() or name[0] == "_"):
+        name = f"_{name}"
+    if name == text and len(name) <= _NAME_LIMIT and name.lower() not in _FORBIDDEN_NAMES:
+        return name
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return f"{name[:_NAME_LIMIT]}-{digest}"
+
+
+def qsub_argv(spec: JobSpec) -> list[str]:
+    """Return the arguments after ``qsub``; the script goes to its standard input.
+
+    Raises:
+        InputError: Grid Engine could not run this.
+    """
+    _check(spec)
+    argv = ["-terse", "-C", "", "-N", job_name(spec.name), "-S", "/bin/bash"]
+    argv += ["-r", "y" if spec.rerunnable else "n", "-j", "y"]
+    if spec.log is None:
+        argv += ["-wd", str(spec.directory)]
+    else:
+        # The script changes directory and opens the log: where that fails it can go to another
+        # host, whereas Grid Engine would put the job in state E until a person clears it.
+        argv += ["-o", "/dev/null", "-wd", "/"]
+    argv += _resource_argv(spec.resources)
+    if spec.tasks:
+        argv += ["-t", spec.tasks]
+        if spec.concurrent_tasks is not None:
+            argv += ["-tc", str(spec.concurrent_tasks)]
+    return [*argv, *spec.resources.options]
+
+
+def _resource_argv(resources: Resources) -> list[str]:
+    argv: list[str] = []
+    if resources.gpus:
+        argv += ["-l", f"gpu={resources.gpus}"]
+    if resources.walltime_s is not None:
+        argv += ["-l", f"h_rt={math.ceil(resources.walltime_s)}"]
+    if resources.memory:
+        argv += ["-l", f"mem_free={resources.memory}"]
+    for request in resources.requests:
+        argv += ["-l", request]
+    if resources.slots > 1 or resources.parallel_environment:
+        argv += ["-pe", resources.parallel_environment or "smp", str(resources.slots)]
+    if resources.queue:
+        argv += ["-q", resources.queue]
+    if resources.project:
+        argv += ["-P", resources.project]
+    return argv
+
+
+def job_script(spec: JobSpec) -> str:
+    """Return the bash script that runs ``spec`` on a node.
+
+    The log of an array's task ends in its number: ``output.txt.7``. A log that cannot be opened and
+    a directory that is not there have the job queued again, after 2 s.
+
+    Raises:
+        InputError: Grid Engine could not run this.
+    """
+    _check(spec)
+    change = f"cd {shlex.quote(str(spec.directory))} || {_TRY_ELSEWHERE}"
+    lines = ["#!/bin/bash"]
+    if spec.log is not None:
+        task = '."$SGE_TASK_ID"' if spec.tasks else ""
+        lines.append(f"exec >>{shlex.quote(str(spec.log))}{task} 2>&1 || {_TRY_ELSEWHERE}")
+    lines.append(change)
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in spec.environment.items()]
+    if spec.modules:
+        lines.append(_MODULE_INIT)
+        lines += [f"module load {shlex.quote(module)} || exit 1" for module in spec.modules]
+    if spec.venv is not None:
+        lines.append(f". {shlex.quote(str(spec.venv / 'bin' / 'activate'))} || exit 1")
+    if spec.setup:
+        lines += [*spec.setup, change]
+    lines.append(f"exec -- {shlex.join(spec.argv)}")
+    return "\n".join(lines) + "\n"
+
+
+def _check(spec: JobSpec) -> None:
+    wrong = [*_wrong_values(spec), *_wrong_variables(spec.environment)]
+    wrong += [f"{what} {path} must be absolute" for what, path in _relative_paths(spec)]
+    texts = [*spec.argv, *spec.modules, *spec.setup, *spec.environment.values()]
+    texts += [str(path) for path in (spec.directory, spec.log, spec.venv) if path is not None]
+    if any("\0" in text for text in texts):
+        wrong.append("a text of it has a zero byte, which no argument, path or variable can hold")
+    if wrong:
+        raise InputError(f"job {spec.name!r} cannot be queued:\n  " + "\n  ".join(wrong))
+
+
+def _wrong_values(spec: JobSpec) -> list[str]:
+    wrong: list[str] = []
+    resources = spec.resources
+    if not spec.argv or not spec.argv[0]:
+        wrong.append("there is no program to run")
+    if resources.gpus < 0:
+        wrong.append(f"gpus is {resources.gpus}, must be at least 0")
+    if resources.slots < 1:
+        wrong.append(f"slots is {resources.slots}, must be at least 1")
+    walltime = resources.walltime_s
+    if walltime is not None and not (math.isfinite(walltime) and walltime > 0):
+        wrong.append(f"walltime is {walltime} s, must be above 0")
+    if spec.tasks and not _TASKS.fullmatch(spec.tasks):
+        wrong.append(f"tasks is {spec.tasks!r}, must be like 1-41 or 1-41:2")
+    if spec.concurrent_tasks is not None and spec.concurrent_tasks < 1:
+        wrong.append(f"concurrent tasks is {spec.concurrent_tasks}, must be at least 1")
+    return wrong
+
+
+def _wrong_variables(environment: Mapping[str, str]) -> list[str]:
+    wrong = [name for name in environment if not _VARIABLE.fullmatch(name) or name in _SHELLS_OWN]
+    return [f"{name!r} is no variable that a job's environment can set" for name in wrong]
+
+
+def _relative_paths(spec: JobSpec) -> list[tuple[str, Path]]:
+    paths = {"directory": spec.directory, "log": spec.log, "venv": spec.venv}
+    return [(what, path) for what, path in paths.items() if path and not path.is_absolute()]

@@ -1,0 +1,289 @@
+"""Run trials as jobs of Grid Engine."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shlex
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+from sge_jobs import model as sge
+from sge_jobs.errors import QueueUnreachable, SgeJobsError
+from sge_jobs.model import JobSpec, JobStatus, QueuedJob
+from sge_jobs.qsub import job_name, job_script, qsub_argv
+from sge_jobs.queue import Queue
+from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
+from spearmint.drivers.bells import Bells
+from spearmint.drivers.sge_end import explain_end
+from spearmint.errors import DriverError, DriverUnreachable
+from spearmint.layout import Layout, TrialFolder
+from spearmint.reporting import ENDED_FILE, PATIENCE, REPORTS_FILE, THREADS, TRIAL_DIR
+
+_NAME_LENGTH = 80
+_SNAPSHOT_S = 5.0  # an answer of qstat that may tell what an earlier controller submitted
+_LOAD = 30  # qstat takes at most this share of the time, 1 / 30
+_LEAVING_S = 0.3  # seconds between polls while all that is left are jobs about to end
+_BELL_S = 0.05
+_CANCEL_S = 20.0
+_SUBMIT_LOCK_S = 60.0
+_ACCOUNTING_S = 3.0
+_PATIENCE_S = 600.0
+_WAITING = {JobStatus.PENDING, JobStatus.HELD, JobStatus.ERROR}
+
+
+class SgeDriver(Driver):
+    """Submit each trial by qsub to a GPU of its own; jobs outlive the controller.
+
+    A job is found again by its name, which ends in a token of the trial's folder. One qstat tells
+    the state of all jobs; results are noticed at once, by the bell that each trial rings.
+    """
+
+    name: ClassVar[str] = "SGE"
+    detaches: ClassVar[bool] = True
+
+    def __init__(self, settings: DriverSettings, *, queue: Queue | None = None) -> None:
+        self._queue = queue or Queue()
+        self._resources = settings.resources
+        self._polling_s = settings.polling_s
+        layout = Layout(settings.directory)
+        self._bells, self._submit_lock = Bells(layout.bells), layout.submitting
+        self._tokens: dict[str, str] = {}
+        self._folders: dict[str, TrialFolder] = {}
+        self._submitted: dict[str, float] = {}
+        self._doubtful: set[str] = set()
+        self._rows: dict[str, QueuedJob] = {}
+        self._asked, self._cost = float("-inf"), 0.0
+        self._told: dict[str, JobStatus] = {}
+        self._notices: list[str] = []
+
+    # Submitting
+
+    def submit(self, request: JobRequest) -> Job:
+        """Queue the runner; an answer that was lost does not queue it twice."""
+        token = _token(request.folder)
+        if token in self._doubtful:
+            self._asked = float("-inf")
+            if (found := self.adopt(request.folder)) is not None:
+                return found
+        self._refuse_second(token, request.folder)
+        request.folder.runner.unlink(missing_ok=True)
+        self._bells.set_up(token)
+        try:
+            with _submitting(self._submit_lock) as lock:
+                job_id = self._queue.submit(self._spec(request), inherit=[lock])
+        except QueueUnreachable as error:
+            self._doubtful.add(token)
+            self._asked = float("-inf")
+            raise DriverUnreachable(error.what, error.fix) from error
+        except SgeJobsError as error:
+            raise DriverError(error.what, error.fix) from error
+        self._submitted[job_id] = time.monotonic()
+        return self._know(job_id, request.folder)
+
+    def _refuse_second(self, token: str, folder: TrialFolder) -> None:
+        for job_id, other in self._tokens.items():
+            if other == token and self._state(Job(self.name, job_id)) is not JobState.GONE:
+                raise DriverError(f"{folder.path} is being run by job {job_id} already")
+
+    def _know(self, job_id: str, folder: TrialFolder) -> Job:
+        token = _token(folder)
+        self._doubtful.discard(token)
+        self._tokens[job_id], self._folders[job_id] = token, folder
+        return Job(self.name, job_id)
+
+    def _spec(self, request: JobRequest) -> JobSpec:
+        need, folder = self._resources, request.folder
+        python = str(need.venv / "bin" / "python") if need.venv else sys.executable
+        inherited = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+        return JobSpec(
+            name=f"{job_name(request.name)[:_NAME_LENGTH]}-{_token(folder)}",
+            argv=(python, "-P", "-m", "spearmint.runner", str(folder.path)),
+            directory=request.directory,
+            log=request.output,
+            resources=sge.Resources(
+                gpus=need.gpus,
+                slots=need.slots,
+                parallel_environment=need.parallel_environment,
+                walltime_s=need.walltime_s,
+                memory=need.memory,
+                queue=need.queue,
+                project=need.project,
+                requests=need.requests,
+                options=need.options,
+            ),
+            environment={
+                **inherited,
+                **dict.fromkeys(THREADS, str(need.slots)),
+                "PYTHONUNBUFFERED": "1",
+                "PYTHONFAULTHANDLER": "1",
+                TRIAL_DIR: str(folder.files),
+                REPORTS_FILE: str(folder.reports),
+                ENDED_FILE: str(self._bells.file(_token(folder))),
+                PATIENCE: f"{_PATIENCE_S:g}",
+                **dict(need.environment),
+            },
+            modules=need.modules,
+            venv=need.venv,
+            setup=need.setup,
+        )
+
+    def preview(self, request: JobRequest) -> str:
+        """Return the qsub line and the script on its standard input."""
+        spec = self._spec(request)
+        return f"{shlex.join(['qsub', *qsub_argv(spec)])} <<'END'\n{job_script(spec)}END"
+
+    def capacity(self) -> int:
+        """Return how many trials the cell's hosts that answer can run at once; at least 1."""
+        need = self._resources
+        with _translated():
+            hosts = [host for host in self._queue.hosts() if host.reachable]
+        by_gpus = [(host.gpus or 0) // need.gpus if need.gpus else sys.maxsize for host in hosts]
+        by_slots = [host.slots // need.slots for host in hosts]
+        return max(1, sum(map(min, by_gpus, by_slots)))
+
+    # Polling
+
+    def adopt(self, folder: TrialFolder) -> Job | None:
+        """Return the queued or running job of ``folder``, found by its name."""
+        with _submitting(self._submit_lock):  # the qsub of a killed controller is done
+            if time.monotonic() - self._asked > _SNAPSHOT_S:
+                self._refresh()
+        token = _token(folder)
+        for row in self._rows.values():
+            if row.name.endswith(f"-{token}"):
+                return self._know(row.id, folder)
+        return None
+
+    def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
+        """Return the state of every job, from one qstat; the last one while it is new enough."""
+        self._bells.listen()
+        finished = all(self._bells.has_rung(self._tokens[job.id]) for job in jobs)
+        least = _LEAVING_S if finished else self._polling_s
+        if time.monotonic() - self._asked >= max(least, _LOAD * self._cost):
+            self._refresh()
+        return {job: self._state(job) for job in jobs}
+
+    def _state(self, job: Job) -> JobState:
+        row = self._rows.get(job.id)
+        if row is None and self._submitted.get(job.id, float("-inf")) >= self._asked:
+            return JobState.WAITING
+        if row is None:
+            with contextlib.suppress(OSError):  # a network file system looks again
+                list(self._folders[job.id].path.iterdir())
+            return JobState.GONE
+        if self._bells.has_rung(self._tokens[job.id]):
+            return JobState.FINISHED
+        return JobState.WAITING if row.status in _WAITING else JobState.ALIVE
+
+    def _refresh(self) -> None:
+        """Ask qstat; a failure leaves what is known as it was."""
+        began = time.monotonic()
+        with _translated():
+            rows = self._queue.jobs()
+        self._rows = {row.id: row for row in rows}
+        self._asked, self._cost = began, time.monotonic() - began
+        for row in rows:
+            if row.id in self._tokens and self._told.get(row.id, JobStatus.PENDING) != row.status:
+                self._told[row.id] = row.status
+                self._notices += self._notice(row)
+
+    def _notice(self, row: QueuedJob) -> list[str]:
+        job = f"job {row.id} ({self._folders[row.id].path.name})"
+        if row.status is JobStatus.ERROR:
+            reason = ""
+            with contextlib.suppress(SgeJobsError):
+                reason = self._queue.error_reason(row.id)
+            return [
+                f"{job} is in error state {row.state}: {reason or 'no reason is given'}\n"
+                f"Mend that, then: qmod -cj {row.id}    or give it up: qdel {row.id}"
+            ]
+        if row.status is JobStatus.HELD:
+            return [f"{job} is held ({row.state}); it waits for: qrls {row.id}"]
+        if row.status is JobStatus.SUSPENDED:
+            return [f"{job} is suspended ({row.state}); it goes on after: qmod -usj {row.id}"]
+        return []
+
+    def notices(self) -> list[str]:
+        """Return which jobs came to be held, suspended or in error, with the cure."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
+        """Return when a trial rings its bell."""
+        self._bells.wait(timeout_s, step_s=_BELL_S)
+
+    # Ends
+
+    def cancel(self, jobs: Collection[Job]) -> None:
+        """Delete jobs and wait until Grid Engine has ended them."""
+        ids = {job.id for job in jobs if self._state(job) is not JobState.GONE}
+        if not ids:
+            return
+        deadline = time.monotonic() + _CANCEL_S
+        with _translated():
+            self._queue.delete(sorted(ids))
+        self._refresh()
+        while (left := ids & self._rows.keys()) and time.monotonic() < deadline:
+            time.sleep(max(0.1, self._cost))
+            self._refresh()
+        if left:
+            self._notices.append(
+                f"jobs that do not end: {' '.join(sorted(left))}; their host may be lost. "
+                f"A manager of the cell can make it forget them: qdel -f {' '.join(sorted(left))}"
+            )
+
+    def explain(self, job: Job) -> JobEnd:
+        """Return what qacct says, once it does."""
+        self._bells.forget(self._tokens[job.id])
+        deadline = time.monotonic() + _ACCOUNTING_S
+        records: list[sge.AccountingRecord] = []
+        with contextlib.suppress(SgeJobsError):
+            while not records and time.monotonic() < deadline:
+                records = self._queue.accounting(job.id)
+                if not records:
+                    time.sleep(0.2)
+        return explain_end(records, self._resources.walltime_s)
+
+
+def _token(folder: TrialFolder) -> str:
+    """Return what tells the jobs of ``folder`` from all others."""
+    return hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:12]
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except QueueUnreachable as error:
+        raise DriverUnreachable(error.what, error.fix) from error
+    except SgeJobsError as error:
+        raise DriverError(error.what, error.fix) from error
+
+
+@contextmanager
+def _submitting(path: Path) -> Iterator[int]:
+    """Hold the right to submit; a qsub inherits it, should its controller be killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    deadline = time.monotonic() + _SUBMIT_LOCK_S
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise DriverUnreachable(
+                        "a qsub of an earlier run has not ended for a minute"
+                    ) from None
+                time.sleep(0.05)
+        yield fd
+    finally:
+        os.close(fd)
