@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
+import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from sge_jobs.cell import CellConfig, list_values
 from sge_jobs.cli.output import say
 from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import decode
-from sge_jobs.plan import Change, Plan, Wanted, plan
+from sge_jobs.plan import Change, Plan, Wanted, have_taken, plan
 from sge_jobs.qconf import Qconf
 
 NODE_FILES = Path(__file__).parents[1] / "node"
@@ -29,6 +31,7 @@ examples:
   sge-jobs setup --gpus=8 --gpus=node007=4
 """
 _PLAIN_PATH = re.compile(r"[\w./+-]+", re.ASCII)  # qconf's lists have no quotes
+_ASK_S = 1.0
 _HOST_COUNT = re.compile(r"(?:([\w.-]+)=)?(\d{1,4})")
 
 
@@ -64,23 +67,41 @@ def run(arguments: argparse.Namespace) -> int:
     if unknown := sorted(set(counts) - set(cell.hosts) - {""}):
         there = ", ".join(cell.hosts) or "none"
         raise InputError(f"no execution host {', '.join(unknown)}; there are: {there}")
-    made = plan(
-        cell,
-        Wanted(
-            queue=arguments.queue,
-            starter=files / STARTER,
-            sensor=files / SENSOR,
-            gpus={host: count for host, count in counts.items() if host},
-            gpus_everywhere=counts.get(""),
-            sensed=sensed_gpus(cell),
-        ),
+    wanted = Wanted(
+        queue=arguments.queue,
+        starter=files / STARTER,
+        sensor=files / SENSOR,
+        gpus={host: count for host, count in counts.items() if host},
+        gpus_everywhere=counts.get(""),
+        sensed=sensed_gpus(cell),
     )
-    for change in made.changes:
-        say(str(change))
+    made = plan(cell, wanted)
+    _apply(qconf, made.changes, dry_run=arguments.dry_run)
+    if made.later:
+        say(f"# Then, once every host reports that often, at most {made.wait_s:.0f} s later:")
         if not arguments.dry_run:
-            qconf.apply(change)
-    _report(made, _hosts_without(cell, made.changes), dry_run=arguments.dry_run)
+            cell = _wait_for_hosts(qconf, arguments.queue, made.wait_s)
+            wanted = replace(wanted, sensed=sensed_gpus(cell))
+        later = made.later if arguments.dry_run else plan(cell, wanted, waited=True).changes
+        _apply(qconf, later, dry_run=arguments.dry_run)
+        made = replace(made, later=later)
+    _report(made, _hosts_without(cell, made), dry_run=arguments.dry_run)
     return 0
+
+
+def _apply(qconf: Qconf, changes: Iterable[Change], *, dry_run: bool) -> None:
+    for change in changes:
+        say(str(change))
+        if not dry_run:
+            qconf.apply(change)
+
+
+def _wait_for_hosts(qconf: Qconf, queue: str, wait_s: float) -> CellConfig:
+    """Return the cell when every host that is up has our sensor, and so the new configuration."""
+    deadline = time.monotonic() + wait_s
+    while not have_taken(cell := qconf.read([queue])) and time.monotonic() < deadline:
+        time.sleep(_ASK_S)
+    return cell
 
 
 def read_counts(texts: Iterable[str]) -> dict[str, int]:
@@ -127,7 +148,8 @@ def _usable(folder: Path) -> PurePosixPath:
     return PurePosixPath(folder)
 
 
-def _hosts_without(cell: CellConfig, changes: Iterable[Change]) -> list[str]:
+def _hosts_without(cell: CellConfig, made: Plan) -> list[str]:
+    changes = [*made.changes, *made.later]
     counted = {change.arguments[-1] for change in changes if change.arguments[1:2] == ("exechost",)}
     return [
         host
@@ -139,16 +161,15 @@ def _hosts_without(cell: CellConfig, changes: Iterable[Change]) -> list[str]:
 def _report(made: Plan, uncounted: list[str], *, dry_run: bool) -> None:
     if made.left:
         say("Left alone:" + "".join(f"\n  {line}" for line in made.left))
-    for note in made.notes:
-        say(note)
     if uncounted:
         say(
             f"No GPUs known yet on {', '.join(uncounted)}. In a minute their sensors report them:"
             " run sge-jobs setup again. Or give their number: --gpus N"
         )
+    changed = bool(made.changes or made.later)
     if dry_run:
-        say("Nothing was changed." if made.changes else "Nothing to change.")
-    elif made.changes:
+        say("Nothing was changed." if changed else "Nothing to change.")
+    elif changed:
         say("Done. See what is still wrong: sge-jobs check")
     else:
         say("Nothing to change.")
