@@ -31,6 +31,7 @@ examples:
   sge-jobs setup --gpus=8 --gpus=node007=4
 """
 _PLAIN_PATH = re.compile(r"[\w./+-]+", re.ASCII)  # qconf's lists have no quotes
+_OTHER_PLACE = "Name where the hosts see it: --files .../sge_jobs/node"
 _ASK_S = 1.0
 _HOST_COUNT = re.compile(r"(?:([\w.-]+)=)?(\d{1,4})")
 
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         default=NODE_FILES,
-        help="where the hosts see gpu-starter and gpu-sensor (where this machine has them)",
+        help="where the hosts see sge_jobs/node of this package (where this machine has it)",
     )
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="print every qconf call; change nothing"
@@ -133,17 +134,17 @@ def _usable(folder: Path) -> PurePosixPath:
     if not _PLAIN_PATH.fullmatch(str(folder)):
         raise InputError(
             f"{folder}: Grid Engine takes no such path for a program",
-            "Copy the directory to one of letters, digits and ./+-_, and name it: --files DIR",
+            f"Copy this package to a path of letters, digits and ./+-_. {_OTHER_PLACE}",
         )
     for name in (STARTER, SENSOR):
         file = folder / name
         if not file.is_file():
-            raise InputError(f"{file} is not there", "Name its directory: --files DIR")
+            raise InputError(f"{file} is not there", _OTHER_PLACE)
         closed = [each for each in (file, *file.parents) if not each.stat().st_mode & 0o001]
         if closed:
             raise InputError(
                 f"{file}: users cannot run it, for {closed[-1]} is closed to them",
-                f"chmod a+rx {closed[-1]}    or install this package where all hosts' users see it",
+                f"Install this package where users of every host can read it. {_OTHER_PLACE}",
             )
     return PurePosixPath(folder)
 

@@ -138,10 +138,13 @@ def test_root_is_here_as_the_manager_and_need_not_submit() -> None:
         (
             problems(
                 host=with_gpu(
-                    status=GpuStatus.OUTLIVED, job="7", task="3", intruders=(Intruder(42, "python"),)
+                    status=GpuStatus.OUTLIVED,
+                    job="7",
+                    task="3",
+                    intruders=(Intruder(42, "sh"),),
                 )
             ),
-            "GPU 0 of host node1 is kept by what job 7.3 left: 42 python",
+            "GPU 0 of host node1 is kept by what job 7.3 left: 42 sh",
             "kill 42",
         ),
         (
@@ -154,9 +157,7 @@ def test_root_is_here_as_the_manager_and_need_not_submit() -> None:
             "kill 43",
         ),
         (
-            problems(
-                host=with_gpu(status=GpuStatus.HELD, job="7", intruders=(Intruder(44, "x"),))
-            ),
+            problems(host=with_gpu(status=GpuStatus.HELD, job="7", intruders=(Intruder(44, "x"),))),
             "GPU 0 of host node1 is also used by: 44 x",
             "kill 44",
         ),
