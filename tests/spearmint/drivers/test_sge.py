@@ -1,0 +1,305 @@
+"""The SGE driver against a queue in memory: names, lost answers, states, ends."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from sge_jobs.errors import QueueUnreachable, SubmitError
+from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, QueuedJob
+from spearmint.drivers import DriverSettings, JobRequest, JobState
+from spearmint.drivers import sge as sge_module
+from spearmint.drivers.sge import SgeDriver
+from spearmint.drivers.sge_end import explain_end
+from spearmint.errors import DriverError, DriverUnreachable
+from spearmint.layout import Layout
+from spearmint.resources import Resources
+
+LETTERS = {
+    JobStatus.PENDING: "qw",
+    JobStatus.HELD: "hqw",
+    JobStatus.RUNNING: "r",
+    JobStatus.SUSPENDED: "s",
+    JobStatus.ERROR: "Eqw",
+}
+
+
+class FakeQueue:
+    """Grid Engine in memory. ``silent``: no answer; ``loses``: takes a job, its answer is lost."""
+
+    def __init__(self) -> None:
+        self.specs: dict[str, JobSpec] = {}
+        self.listed: dict[str, JobStatus] = {}
+        self.records: dict[str, list[AccountingRecord]] = {}
+        self.silent = self.loses = False
+        self.asked = 0
+        self.deleted: list[str] = []
+        self.stubborn: set[str] = set()
+
+    def submit(self, spec: JobSpec, *, inherit: Iterable[int] = ()) -> str:
+        self._answer()
+        assert list(inherit), "a qsub that outlives us must be waited for"
+        job_id = str(len(self.specs) + 1)
+        self.specs[job_id], self.listed[job_id] = spec, JobStatus.PENDING
+        if self.loses:
+            raise QueueUnreachable("qsub gave no answer")
+        return job_id
+
+    def jobs(self, user: str | None = None) -> list[QueuedJob]:
+        self._answer()
+        self.asked += 1
+        return [
+            QueuedJob(id=id, name=self.specs[id].name, owner="me", state=LETTERS[status],
+                      status=status)
+            for id, status in self.listed.items()
+        ]  # fmt: skip
+
+    def _answer(self) -> None:
+        if self.silent:
+            raise QueueUnreachable("the master does not answer", "Start it.")
+
+    def error_reason(self, id: str) -> str:
+        return "can't chdir to /gone: No such file or directory"
+
+    def delete(self, ids: Iterable[str], *, force: bool = False) -> None:
+        self._answer()
+        for id in ids:
+            self.deleted.append(id)
+            if id not in self.stubborn:
+                self.listed.pop(id, None)
+
+    def accounting(self, id: str) -> list[AccountingRecord]:
+        self._answer()
+        return self.records.get(id, [])
+
+    def hosts(self) -> list[Host]:
+        self._answer()
+        return [
+            Host(name="a", reachable=True, slots=4, gpus=2),
+            Host(name="b", reachable=True, slots=1, gpus=8),
+            Host(name="c", reachable=False, slots=4, gpus=2),
+        ]
+
+
+@pytest.fixture
+def queue() -> FakeQueue:
+    return FakeQueue()
+
+
+@pytest.fixture
+def make(queue: FakeQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sge_module, "_LOAD", 0)  # ask at every poll
+    monkeypatch.setattr(sge_module, "_LEAVING_S", 0)
+
+    def make(*, polling_s: float = 0.0, **need: object) -> SgeDriver:
+        settings = DriverSettings(
+            directory=tmp_path, polling_s=polling_s, resources=Resources(**need)
+        )
+        return SgeDriver(settings, queue=queue)
+
+    return make
+
+
+@pytest.fixture
+def request_of(tmp_path: Path):
+    def request_of(trial_id: int, name: str = "4 räder") -> JobRequest:
+        layout = Layout(tmp_path)
+        folder = layout.folder(trial_id)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        return JobRequest(
+            name=f"{name}-{trial_id:08d}",
+            folder=folder,
+            directory=tmp_path,
+            output=layout.output(trial_id),
+        )
+
+    return request_of
+
+
+def record(**changes: object) -> AccountingRecord:
+    base = {"id": "1", "name": "x", "owner": "me", "host": "node001", "failed": 0, "exit_status": 0}
+    return AccountingRecord(**{**base, **changes})
+
+
+def test_a_job_is_found_again_by_another_driver_through_its_name(make, queue, request_of) -> None:
+    job = make().submit(request_of(7, "x" * 300))
+    make().submit(request_of(8, "x" * 300))
+    assert make().adopt(request_of(7).folder) == job
+    assert make().adopt(request_of(9).folder) is None
+    names = {spec.name for spec in queue.specs.values()}
+    assert len(names) == 2
+    assert all(len(name) < 120 for name in names), "nothing is cut off behind the token"
+
+
+def test_an_answer_that_was_lost_does_not_submit_twice(make, queue, request_of) -> None:
+    driver, request = make(), request_of(1)
+    queue.loses = True
+    with pytest.raises(DriverUnreachable):
+        driver.submit(request)
+    queue.loses = False
+    assert driver.submit(request).id == "1"
+    assert len(queue.specs) == 1
+
+
+def test_a_refused_job_is_told_in_qsub_s_words(make, queue, request_of, monkeypatch) -> None:
+    def refuse(spec: JobSpec, *, inherit: object) -> str:
+        raise SubmitError('unknown resource "gpu"', "sge-jobs setup")
+
+    monkeypatch.setattr(queue, "submit", refuse)
+    with pytest.raises(DriverError, match="gpu") as error:
+        make().submit(request_of(1))
+    assert not isinstance(error.value, DriverUnreachable)
+    assert error.value.fix == "sge-jobs setup"
+
+
+def test_states(make, queue, request_of) -> None:
+    driver = make()
+    job = driver.submit(request_of(1))
+    expected = {
+        JobStatus.PENDING: JobState.WAITING,
+        JobStatus.HELD: JobState.WAITING,
+        JobStatus.ERROR: JobState.WAITING,
+        JobStatus.RUNNING: JobState.ALIVE,
+        JobStatus.SUSPENDED: JobState.ALIVE,
+    }
+    for status, state in expected.items():
+        queue.listed["1"] = status
+        assert driver.poll([job]) == {job: state}, status
+    Path(queue.specs["1"].environment["SPEARMINT_ENDED"]).touch()
+    assert driver.poll([job]) == {job: JobState.FINISHED}
+    del queue.listed["1"]
+    assert driver.poll([job]) == {job: JobState.GONE}
+
+
+def test_a_job_younger_than_the_last_answer_is_not_gone(make, queue, request_of) -> None:
+    driver = make(polling_s=3600)
+    first = driver.submit(request_of(1))
+    assert driver.poll([first])[first] is JobState.WAITING
+    second = driver.submit(request_of(2))
+    states = driver.poll([first, second])
+    assert states == {first: JobState.WAITING, second: JobState.WAITING}
+    assert queue.asked == 1, "and qstat was not asked for it"
+
+
+def test_a_silent_queue_says_nothing(make, queue, request_of) -> None:
+    driver = make()
+    job = driver.submit(request_of(1))
+    driver.poll([job])
+    queue.silent = True
+    with pytest.raises(DriverUnreachable, match="does not answer"):
+        driver.poll([job])
+    queue.silent = False
+    assert driver.poll([job])[job] is JobState.WAITING
+
+
+def test_qstat_is_asked_less_often_the_longer_it_takes(make, queue, request_of, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(sge_module, "_LOAD", 30)
+    monkeypatch.setattr(sge_module.time, "monotonic", lambda: now[0])
+    jobs = queue.jobs
+
+    def slow(user: str | None = None) -> list[QueuedJob]:
+        now[0] += 1.0
+        return jobs(user)
+
+    monkeypatch.setattr(queue, "jobs", slow)
+    driver = make(polling_s=3.0)
+    job = driver.submit(request_of(1))
+    for _ in range(100):
+        driver.poll([job])
+        now[0] += 1.0
+    assert queue.asked <= 5, "1 s of qstat in 30 s at most"
+
+
+def test_held_suspended_and_broken_jobs_are_told_once_with_the_cure(make, queue, request_of):
+    driver = make()
+    job = driver.submit(request_of(1))
+    for status, cure in {
+        JobStatus.HELD: "qrls 1",
+        JobStatus.SUSPENDED: "qmod -usj 1",
+        JobStatus.ERROR: "qmod -cj 1",
+    }.items():
+        queue.listed["1"] = status
+        driver.poll([job])
+        driver.poll([job])
+        (notice,) = driver.notices()
+        assert cure in notice
+    assert "can't chdir to /gone" in notice
+    assert driver.notices() == []
+
+
+def test_cancel_ends_what_lives_and_asks_for_nothing_else(make, queue, request_of) -> None:
+    driver = make()
+    jobs = [driver.submit(request_of(i)) for i in (1, 2)]
+    del queue.listed["1"]
+    driver.poll(jobs)
+    driver.cancel(jobs)
+    assert queue.deleted == ["2"]
+    assert set(driver.poll(jobs).values()) == {JobState.GONE}
+
+
+def test_a_job_that_does_not_end_is_told(make, queue, request_of, monkeypatch) -> None:
+    monkeypatch.setattr(sge_module, "_CANCEL_S", 0.2)
+    driver = make()
+    job = driver.submit(request_of(1))
+    queue.stubborn = {"1"}
+    driver.cancel([job])
+    assert "qdel -f 1" in driver.notices()[-1]
+
+
+def test_the_script_has_what_the_trial_needs(make, queue, request_of, tmp_path: Path) -> None:
+    driver = make(
+        gpus=2,
+        slots=4,
+        walltime_s=3600.0,
+        memory="8G",
+        queue="gpu.q",
+        project="net",
+        requests=("arch=lx-amd64",),
+        options=("-m", "e"),
+        environment=(("DATA", "/my data"),),
+        modules=("cuda/12",),
+        venv=tmp_path / "en v",
+        setup=("ulimit -c 0",),
+    )
+    text = driver.preview(request_of(3))
+    line, _, script = text.partition(" <<'END'\n")
+    argv = shlex.split(line)
+    assert "gpu=2" in " ".join(argv)
+    for words in (["-pe", "smp", "4"], ["-q", "gpu.q"], ["-P", "net"], ["-m", "e"]):
+        at = argv.index(words[0])
+        assert argv[at : at + len(words)] == words
+    joined = " ".join(argv)
+    assert "h_rt=" in joined
+    assert "mem_free=8G" in joined
+    for part in ("DATA='/my data'", "OMP_NUM_THREADS=4", "module load cuda/12", "ulimit -c 0"):
+        assert part in script
+    assert f"'{tmp_path}/en v/bin/python' -P -m spearmint.runner" in script
+
+
+def test_capacity_is_what_hosts_that_answer_can_hold(make) -> None:
+    assert make(gpus=1).capacity() == 2 + 1
+    assert make(gpus=2).capacity() == 1 + 1
+    assert make(gpus=0).capacity() == 4 + 1
+    assert make(gpus=64).capacity() == 1
+
+
+@pytest.mark.parametrize(
+    ("records", "walltime_s", "words", "again"),
+    [
+        ([], None, "qacct does not know it", True),
+        ([record(failed=100, exit_status=137)], None, "SIGKILL", True),
+        ([record(exit_status=3)], None, "exited with status 3 on node001", True),
+        ([record(failed=26, failed_text="opening output file")], None, "26 opening output", True),
+        ([record(failed=37, exit_status=137)], 60.0, "timed out", False),
+        ([record(exit_status=137, wallclock_s=61.0)], 60.0, "timed out", False),
+        ([record(exit_status=1, ended=1.0), record(exit_status=2, ended=9.0)], None, "2", True),
+    ],
+)
+def test_how_a_job_ended(records, walltime_s, words, again) -> None:
+    end = explain_end(records, walltime_s)
+    assert words in end.text
+    assert end.again is again

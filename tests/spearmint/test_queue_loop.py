@@ -1,0 +1,163 @@
+"""The loop with a driver that has a queue: jobs that wait, end slowly, outlive it; no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pytest
+
+from spearmint.drivers import Job, JobEnd, JobRequest, JobState
+from spearmint.errors import DriverUnreachable
+
+from .fakes import FakeDriver
+
+
+class FakeQueue(FakeDriver):
+    """Holds each job back for ``queued`` polls; a finished one stays for ``leaving`` polls."""
+
+    detaches = True
+
+    def __init__(self, outcomes=None, *, queued: int = 1, leaving: int = 1) -> None:
+        super().__init__(outcomes)
+        self.queued, self.leaving = queued, leaving
+        self.polls: dict[Job, int] = {}
+        self.stays: dict[Job, int] = {}
+        self.silent_for = 0
+        self.cancelled: list[Job] = []
+        self.end = JobEnd("vanished")
+
+    def _answer(self) -> None:
+        if self.silent_for > 0:
+            self.silent_for -= 1
+            raise DriverUnreachable("no answer")
+
+    def submit(self, request: JobRequest) -> Job:
+        self._answer()
+        return super().submit(request)
+
+    def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
+        self._answer()
+        return {job: self._state(job) for job in jobs}
+
+    def _state(self, job: Job) -> JobState:
+        self.polls[job] = self.polls.get(job, 0) + 1
+        if job in self.ended and self.folders[job].result.exists():
+            self.stays[job] = self.stays.get(job, 0) + 1
+            return JobState.FINISHED if self.stays[job] <= self.leaving else JobState.GONE
+        if job in self.ended:
+            return JobState.GONE
+        return JobState.WAITING if self.polls[job] <= self.queued else JobState.ALIVE
+
+    def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
+        running = [job for job in jobs if self.polls.get(job, 0) > self.queued]
+        super().wait([job for job in running if job not in self.ended], timeout_s)
+
+    def cancel(self, jobs: Collection[Job]) -> None:
+        self.cancelled += [job for job in jobs if job not in self.ended]
+        super().cancel(jobs)
+
+    def explain(self, job: Job) -> JobEnd:
+        return self.end
+
+
+def test_a_trial_is_stored_while_its_job_still_leaves_and_the_next_one_starts(make_loop) -> None:
+    driver = FakeQueue(leaving=3)
+    loop = make_loop(driver, finished=3)
+    assert loop.run().complete == 3
+    assert all(count == 4 for count in driver.stays.values()), "seen off until it was gone"
+    assert not driver.cancelled
+
+
+def test_what_waits_counts_as_queued_and_takes_no_time(make_loop) -> None:
+    driver = FakeQueue({1: ["stay"], 2: ["stay"]}, queued=10**6)
+    loop = make_loop(driver, finished=5, concurrent=2, timeout=0.01)
+    polls = []
+
+    def stop_later(jobs: Collection[Job], timeout_s: float) -> None:
+        polls.append(1)
+        loop.stop.asking = len(polls) > 5
+
+    driver.wait = stop_later
+    figures = loop.run()
+    assert (figures.queued, figures.running, figures.broken) == (2, 0, 0)
+    assert loop.loop.studies[0].seconds() == 0.0
+
+
+def test_queue_ahead_submits_more_than_run(make_loop) -> None:
+    driver = FakeQueue({i: ["stay"] for i in range(1, 9)})
+    loop = make_loop(driver, finished=8, concurrent=3, queue_ahead=2)
+    driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "asking", True)
+    loop.run()
+    assert len(driver.folders) == 5
+
+
+def test_a_silent_queue_changes_nothing_and_is_asked_again(make_loop) -> None:
+    driver = FakeQueue()
+    loop = make_loop(driver, finished=3)
+    plain = driver.wait
+
+    def fall_silent(jobs: Collection[Job], timeout_s: float) -> None:
+        plain(jobs, timeout_s)
+        if len(driver.folders) == 2 and not loop.loop._told:
+            loop.loop._told.add("silent")
+            driver.silent_for = 5
+
+    driver.wait = fall_silent
+    assert loop.run().complete == 3
+    assert [trial.lost for trial in loop.study.trials()] == [0, 0, 0]
+    said = [line for line in loop.watcher.lines if "answer" in line]
+    assert said == ["no answer\nAsking again; trials go on meanwhile.", "The queue answers again."]
+
+
+def test_a_trial_that_could_not_be_submitted_is_submitted_later(make_loop) -> None:
+    driver = FakeQueue()
+    loop = make_loop(driver, finished=3)
+    submit = driver.submit
+    fails = [False, True, True, False, False]
+
+    def refuse(request: JobRequest) -> Job:
+        if fails and fails.pop(0):
+            raise DriverUnreachable("no answer")
+        return submit(request)
+
+    driver.submit = refuse
+    assert loop.run().complete == 3
+    assert [trial.id for trial in loop.study.trials()] == [1, 2, 3], "no trial was dropped"
+
+
+def test_a_queue_that_never_answered_ends_the_search_at_once(make_loop) -> None:
+    driver = FakeQueue()
+    driver.silent_for = 10**6
+    with pytest.raises(DriverUnreachable):
+        make_loop(driver).run()
+
+
+def test_ctrl_c_leaves_the_jobs_and_the_next_run_adopts_them(make_loop) -> None:
+    driver = FakeQueue({1: ["stay"], 2: ["stay"]})
+    loop = make_loop(driver, finished=2, concurrent=2)
+    driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "asking", True)
+    loop.run()
+    assert not driver.cancelled
+    assert "Stopped; 2 trials go on in the queue: 1, 2." in loop.watcher.lines[-1]
+    del driver.wait
+    driver.outcomes.clear()
+    assert make_loop(driver, finished=2).run().complete == 2
+    assert len(driver.folders) == 2
+
+
+def test_an_end_that_would_come_again_breaks_the_trial_without_a_retry(make_loop) -> None:
+    driver = FakeQueue({1: [None]})
+    driver.end = JobEnd("timed out", again=False)
+    loop = make_loop(driver, finished=1)
+    loop.run()
+    first = loop.study.trials()[0]
+    assert (first.reason, first.lost) == ("timed out", 0)
+
+
+def test_notices_of_the_driver_are_told(make_loop) -> None:
+    driver = FakeQueue()
+    told = [["job 1 is held"]]
+    driver.notices = lambda: told.pop() if told else []
+    loop = make_loop(driver, finished=1)
+    loop.run()
+    assert "job 1 is held" in loop.watcher.lines
