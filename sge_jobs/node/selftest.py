@@ -31,6 +31,7 @@ PATTERNS = (
 """Words written to memory; True for those that also hold their address."""
 
 _CHUNK = 1 << 30
+_LEAST = 1 << 20
 _SPARE = 256 << 20
 _SHARE = 0.92
 _SEEDS = 64
@@ -107,7 +108,7 @@ def _size(size: int, passes: int) -> dict[str, float]:
 def _allocate_most(device: Device) -> Iterator[tuple[int, int]]:
     left = int(device.free_bytes() * _SHARE) - _SPARE
     length = _CHUNK
-    while left >= 1 << 20:
+    while left >= _LEAST:
         length = min(length, left) & ~0xFF
         try:
             yield device.allocate(length), length
@@ -115,7 +116,7 @@ def _allocate_most(device: Device) -> Iterator[tuple[int, int]]:
             if not error.out_of_memory:
                 raise
             length //= 2
-            if length < 1 << 20:
+            if length < _LEAST:
                 return
             continue
         left -= length
