@@ -166,7 +166,7 @@ def test_a_sound_gpu_passes(gpu: FakeGpu, capsys: pytest.CaptureFixture[str]) ->
 def test_one_stuck_bit_is_found_and_placed(
     gpu: FakeGpu, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gpu.stuck = (300000 | 2, 5)
+    gpu.stuck = (7 * MIB // 2 + 2, 5)
     code, report = outcome(capsys)
     assert code == 99
     memory = report["checks"]["memory"]
