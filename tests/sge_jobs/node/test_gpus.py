@@ -1,0 +1,78 @@
+"""Which GPUs a host has, and the file that jobs read it from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sge_jobs.node import gpus, inventory
+from sge_jobs.node.inventory import Gpu, Inventory, decode, encode, read_cache, write_whole
+
+SMI = """GPU 0: NVIDIA H200 (UUID: GPU-aaaaaaaa-1111-2222-3333-444444444444)
+  MIG 3g.71gb     Device  0: (UUID: MIG-bbbbbbbb-1111-2222-3333-444444444444)
+  MIG 3g.71gb     Device  1: (UUID: MIG-cccccccc-1111-2222-3333-444444444444)
+GPU 1: NVIDIA H200 (UUID: GPU-dddddddd-1111-2222-3333-444444444444)
+"""
+
+
+def test_gpus_are_declared_by_count_or_uuid() -> None:
+    found = gpus.parse_declared("# two\ncount = 2\n\nGPU-x  # the third\nGPU-x\n", "node1")
+    assert [gpu.uuid for gpu in found] == ["GPU-node1-0", "GPU-node1-1", "GPU-x"]
+    assert [gpu.index for gpu in found] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("line", ["count = two", "gpus = 2", "../../etc/passwd", "-rf", "a b"])
+def test_a_declaration_that_is_none_is_named(line: str) -> None:
+    with pytest.raises(ValueError, match="line 2"):
+        gpus.parse_declared(f"count = 1\n{line}\n", "h")
+
+
+def test_slices_stand_in_place_of_their_gpu() -> None:
+    found = gpus.parse_smi_list(SMI)
+    assert [(gpu.index, gpu.uuid[:12], gpu.name) for gpu in found] == [
+        (0, "MIG-bbbbbbbb", "NVIDIA H200"),
+        (1, "MIG-cccccccc", "NVIDIA H200"),
+        (2, "GPU-dddddddd", "NVIDIA H200"),
+    ]
+    assert gpus.parse_smi_list("No devices were found\n") == []
+
+
+def test_processes_on_gpus() -> None:
+    text = "GPU-a, 12, /usr/bin/python3\nGPU-a, 13, /opt/a, b/c\n[N/A], x, y\n"
+    found = gpus.parse_smi_processes(text)
+    assert [(one.uuid, one.pid, one.name) for one in found] == [
+        ("GPU-a", 12, "python3"),
+        ("GPU-a", 13, "c"),
+    ]
+
+
+def test_the_cache_is_read_as_written_and_only_in_the_same_boot(tmp_path: Path) -> None:
+    path = str(tmp_path / "gpus")
+    wanted = Inventory(
+        source="nvml",
+        gpus=[Gpu(index=0, uuid="GPU-a", name="NVIDIA H200"), Gpu(index=1, uuid="GPU-b")],
+        per_slot=True,
+        blocked=["GPU-b"],
+    )
+    write_whole(path, encode(wanted, "boot-1"))
+    assert Path(path).stat().st_mode & 0o777 == 0o644
+    found = read_cache(path, "boot-1")
+    assert found is not None
+    assert encode(found, "boot-1") == encode(wanted, "boot-1")
+    assert read_cache(path, "boot-2") is None
+    assert read_cache(str(tmp_path / "missing"), "boot-1") is None
+
+
+def test_a_damaged_cache_is_none() -> None:
+    text = encode(Inventory(source="nvml", gpus=[Gpu(index=0, uuid="GPU-a")]), "b")
+    assert decode(text, "b") is not None
+    for damaged in (
+        "", text[:-5], text.replace("gpu 0", "gpu x"), text.replace("GPU-a", "../x"), "x" + text,
+    ):  # fmt: skip
+        assert decode(damaged, "b") is None
+
+
+def test_no_name_of_a_gpu_leaves_its_directory() -> None:
+    for name in ("", ".", "..", "a/b", "-x", "a\0", "a" * 101, "é"):
+        assert not inventory.valid_uuid(name)
