@@ -100,7 +100,7 @@ def _access_problems(
             fix=f"As a manager, on the master: qconf -as {machine.name}",
         )
     lowest = cell.configuration.get("min_uid", "0")
-    if lowest.isdigit() and machine.uid < int(lowest):
+    if lowest.isdigit() and 0 < machine.uid < int(lowest):  # root is here as the manager
         yield Problem(
             what=f"the cell takes no jobs of user number {machine.uid}: its min_uid is {lowest}",
             fix="Submit as another user, or lower min_uid: qconf -mconf",

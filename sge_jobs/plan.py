@@ -5,6 +5,7 @@ Only a value that is missing, or is still the one that Grid Engine's packages br
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -40,8 +41,10 @@ SCHEDULER = {
     "flush_submit_sec": ("0", "1"),
     "flush_finish_sec": ("0", "1"),
 }
-CONFIGURATION = {
-    "load_report_time": ("00:00:40", "00:00:05"),
+REPORTS = {"load_report_time": ("00:00:40", "00:00:05")}
+# A host that is silent for so long counts as lost, and its jobs run again elsewhere. Before every
+# host reports as often, this would take away the jobs of hosts that are well.
+LOST = {
     "max_unheard": ("00:05:00", "00:00:20"),
     "reschedule_unknown": ("00:00:00", "00:00:05"),
 }
@@ -54,7 +57,6 @@ QUEUE = {
     "rerun": ("FALSE", "TRUE"),
     "load_thresholds": ("np_load_avg=1.75", "NONE"),
 }
-AT_START = "Daemons that run already take some timings only when they start again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +102,25 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Changes, and what was found otherwise and left alone."""
+    """Changes, and what was found otherwise and left alone.
+
+    Attributes:
+        later: Changes for when every host has taken the first ones.
+        wait_s: Seconds that this takes at most.
+    """
 
     changes: tuple[Change, ...] = ()
+    later: tuple[Change, ...] = ()
+    wait_s: float = 0.0
     left: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
-def plan(cell: CellConfig, wanted: Wanted) -> Plan:
-    """Return what turns ``cell`` into one whose queue gives each job GPUs of its own."""
+def plan(cell: CellConfig, wanted: Wanted, *, waited: bool = False) -> Plan:
+    """Return what turns ``cell`` into one whose queue gives each job GPUs of its own.
+
+    Args:
+        waited: The hosts had their time: nothing is for later.
+    """
     left: list[str] = []
     steps: tuple[Callable[[CellConfig, Wanted, list[str]], Iterator[Change]], ...] = (
         _complexes,
@@ -116,11 +128,23 @@ def plan(cell: CellConfig, wanted: Wanted) -> Plan:
         _parallel_environment,
         _queue,
         _scheduler,
-        _configuration,
     )
     changes = [change for step in steps for change in step(cell, wanted, left)]
-    notes = [AT_START] if any(change.arguments[0] == "-Mconf" for change in changes) else []
-    return Plan(changes=tuple(changes), left=tuple(left), notes=tuple(notes))
+    new = _configuration(cell, wanted, left)
+    patience = _patience(cell, left)
+    later: list[Change] = []
+    if patience and not waited and not have_taken(cell):
+        later.append(_configured({**cell.configuration, **new, **patience}, patience))
+    else:
+        new |= patience
+    if new:
+        changes.append(_configured({**cell.configuration, **new}, new))
+    return Plan(
+        changes=tuple(changes),
+        later=tuple(later),
+        wait_s=2 * _seconds(cell.configuration.get("load_report_time", "0")) + 10 if later else 0,
+        left=tuple(left),
+    )
 
 
 def _complexes(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Change]:
@@ -196,9 +220,9 @@ def _scheduler(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Ch
         yield Change(arguments=("-Msconf", "FILE"), text=text, lines=_lines(new))
 
 
-def _configuration(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Change]:
+def _configuration(cell: CellConfig, wanted: Wanted, left: list[str]) -> dict[str, str]:
     found = cell.configuration
-    new = dict(_defaults_replaced("configuration", found, CONFIGURATION, left))
+    new = dict(_defaults_replaced("configuration", found, REPORTS, left))
     for name, (parameter, value) in PARAMETERS.items():
         given = list_values(found.get(name, ""))
         if parameter not in given:
@@ -216,9 +240,36 @@ def _configuration(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterato
         own = local.get("load_sensor")
         if own is not None and str(wanted.sensor) not in own:
             left.append(f"configuration of host {host}: its own load_sensor {own} hides ours")
-    if new:
-        text = format_attributes({**found, **new})
-        yield Change(arguments=("-Mconf", "FILE"), text=text, file_name="global", lines=_lines(new))
+    return new
+
+
+def _configured(attributes: Attributes, new: Attributes) -> Change:
+    text = format_attributes(attributes)
+    return Change(arguments=("-Mconf", "FILE"), text=text, file_name="global", lines=_lines(new))
+
+
+def _patience(cell: CellConfig, left: list[str]) -> dict[str, str]:
+    """Return when a host counts as lost; nothing where hosts report too seldom for that."""
+    name, (default, value) = next(iter(REPORTS.items()))
+    usual = (_seconds(default), _seconds(value))
+    everywhere = {"global": cell.configuration, **cell.local}
+    seldom = [
+        f"{host}: {attributes[name]}"
+        for host, attributes in everywhere.items()
+        if name in attributes and _seconds(attributes[name]) not in usual
+    ]
+    if seldom:
+        left.append(f"configuration: max_unheard, for {name} is set for {', '.join(seldom)}")
+        return {}
+    return dict(_defaults_replaced("configuration", cell.configuration, LOST, left))
+
+
+def have_taken(cell: CellConfig) -> bool:
+    """Whether each host that is up reports as often as we want, and through our sensor."""
+    name, (_, value) = next(iter(REPORTS.items()))
+    reports = [list_values(each.get("load_values", "")) for each in cell.hosts.values()]
+    soon = _seconds(cell.configuration.get(name, "")) == _seconds(value)
+    return all(soon and "gpu_state" in values for values in reports if values)
 
 
 def _defaults_replaced(
@@ -226,20 +277,17 @@ def _defaults_replaced(
 ) -> Iterator[tuple[str, str]]:
     for name, (default, value) in wanted.items():
         given = found.get(name, default)
-        if _seconds(given) == _seconds(default):
+        if given == default or _seconds(given) == _seconds(default):
             yield name, value
-        elif _seconds(given) != _seconds(value):
+        elif given != value and _seconds(given) != _seconds(value):
             left.append(f"{where}: {name} {given} (here: {value})")
 
 
-def _seconds(text: str) -> int | str:
-    try:
-        parts = [int(part) for part in text.split(":")]
-    except ValueError:
-        return text
-    seconds = 0
-    for part in parts:
-        seconds = seconds * 60 + part
+def _seconds(text: str) -> float:
+    """Return the seconds of ``0:0:15`` or ``15``; NaN, which equals nothing, of another text."""
+    seconds = 0.0
+    for part in text.split(":"):
+        seconds = seconds * 60 + (int(part) if part.isdigit() else math.nan)
     return seconds
 
 

@@ -25,7 +25,7 @@ _GONE = re.compile(
     r"job \S+ (of user.* )?does not exist|invalid queue or job|following jobs do not exist",
     re.IGNORECASE,
 )
-_DONE = re.compile(r" has (registered|deleted) | registered the job|cleared error state", re.I)
+_DONE = re.compile(r" has (registered|deleted) |is already in deletion|cleared error state", re.I)
 _NO_RECORD = re.compile(r"job id \d+ not found|no jobs running since startup|No such file")
 _SNAPSHOTS = 3
 _FORCED_TIMEOUT_S = 90.0  # qdel -f asks again for 60 s

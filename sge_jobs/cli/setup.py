@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
+import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from sge_jobs.cell import CellConfig, list_values
 from sge_jobs.cli.output import say
 from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import decode
-from sge_jobs.plan import Change, Plan, Wanted, plan
+from sge_jobs.plan import Change, Plan, Wanted, have_taken, plan
 from sge_jobs.qconf import Qconf
 
 NODE_FILES = Path(__file__).parents[1] / "node"
@@ -29,6 +31,8 @@ examples:
   sge-jobs setup --gpus=8 --gpus=node007=4
 """
 _PLAIN_PATH = re.compile(r"[\w./+-]+", re.ASCII)  # qconf's lists have no quotes
+_OTHER_PLACE = "Name where the hosts see it: --files .../sge_jobs/node"
+_ASK_S = 1.0
 _HOST_COUNT = re.compile(r"(?:([\w.-]+)=)?(\d{1,4})")
 
 
@@ -48,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         default=NODE_FILES,
-        help="where the hosts see gpu-starter and gpu-sensor (where this machine has them)",
+        help="where the hosts see sge_jobs/node of this package (where this machine has it)",
     )
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="print every qconf call; change nothing"
@@ -64,23 +68,41 @@ def run(arguments: argparse.Namespace) -> int:
     if unknown := sorted(set(counts) - set(cell.hosts) - {""}):
         there = ", ".join(cell.hosts) or "none"
         raise InputError(f"no execution host {', '.join(unknown)}; there are: {there}")
-    made = plan(
-        cell,
-        Wanted(
-            queue=arguments.queue,
-            starter=files / STARTER,
-            sensor=files / SENSOR,
-            gpus={host: count for host, count in counts.items() if host},
-            gpus_everywhere=counts.get(""),
-            sensed=sensed_gpus(cell),
-        ),
+    wanted = Wanted(
+        queue=arguments.queue,
+        starter=files / STARTER,
+        sensor=files / SENSOR,
+        gpus={host: count for host, count in counts.items() if host},
+        gpus_everywhere=counts.get(""),
+        sensed=sensed_gpus(cell),
     )
-    for change in made.changes:
-        say(str(change))
+    made = plan(cell, wanted)
+    _apply(qconf, made.changes, dry_run=arguments.dry_run)
+    if made.later:
+        say(f"# Then, once every host reports that often, at most {made.wait_s:.0f} s later:")
         if not arguments.dry_run:
-            qconf.apply(change)
-    _report(made, _hosts_without(cell, made.changes), dry_run=arguments.dry_run)
+            cell = _wait_for_hosts(qconf, arguments.queue, made.wait_s)
+            wanted = replace(wanted, sensed=sensed_gpus(cell))
+        later = made.later if arguments.dry_run else plan(cell, wanted, waited=True).changes
+        _apply(qconf, later, dry_run=arguments.dry_run)
+        made = replace(made, later=later)
+    _report(made, _hosts_without(cell, made), dry_run=arguments.dry_run)
     return 0
+
+
+def _apply(qconf: Qconf, changes: Iterable[Change], *, dry_run: bool) -> None:
+    for change in changes:
+        say(str(change))
+        if not dry_run:
+            qconf.apply(change)
+
+
+def _wait_for_hosts(qconf: Qconf, queue: str, wait_s: float) -> CellConfig:
+    """Return the cell when every host that is up has our sensor, and so the new configuration."""
+    deadline = time.monotonic() + wait_s
+    while not have_taken(cell := qconf.read([queue])) and time.monotonic() < deadline:
+        time.sleep(_ASK_S)
+    return cell
 
 
 def read_counts(texts: Iterable[str]) -> dict[str, int]:
@@ -112,22 +134,23 @@ def _usable(folder: Path) -> PurePosixPath:
     if not _PLAIN_PATH.fullmatch(str(folder)):
         raise InputError(
             f"{folder}: Grid Engine takes no such path for a program",
-            "Copy the directory to one of letters, digits and ./+-_, and name it: --files DIR",
+            f"Copy this package to a path of letters, digits and ./+-_. {_OTHER_PLACE}",
         )
     for name in (STARTER, SENSOR):
         file = folder / name
         if not file.is_file():
-            raise InputError(f"{file} is not there", "Name its directory: --files DIR")
+            raise InputError(f"{file} is not there", _OTHER_PLACE)
         closed = [each for each in (file, *file.parents) if not each.stat().st_mode & 0o001]
         if closed:
             raise InputError(
                 f"{file}: users cannot run it, for {closed[-1]} is closed to them",
-                f"chmod a+rx {closed[-1]}    or install this package where all hosts' users see it",
+                f"Install this package where users of every host can read it. {_OTHER_PLACE}",
             )
     return PurePosixPath(folder)
 
 
-def _hosts_without(cell: CellConfig, changes: Iterable[Change]) -> list[str]:
+def _hosts_without(cell: CellConfig, made: Plan) -> list[str]:
+    changes = [*made.changes, *made.later]
     counted = {change.arguments[-1] for change in changes if change.arguments[1:2] == ("exechost",)}
     return [
         host
@@ -139,16 +162,15 @@ def _hosts_without(cell: CellConfig, changes: Iterable[Change]) -> list[str]:
 def _report(made: Plan, uncounted: list[str], *, dry_run: bool) -> None:
     if made.left:
         say("Left alone:" + "".join(f"\n  {line}" for line in made.left))
-    for note in made.notes:
-        say(note)
     if uncounted:
         say(
             f"No GPUs known yet on {', '.join(uncounted)}. In a minute their sensors report them:"
             " run sge-jobs setup again. Or give their number: --gpus N"
         )
+    changed = bool(made.changes or made.later)
     if dry_run:
-        say("Nothing was changed." if made.changes else "Nothing to change.")
-    elif made.changes:
+        say("Nothing was changed." if changed else "Nothing to change.")
+    elif changed:
         say("Done. See what is still wrong: sge-jobs check")
     else:
         say("Nothing to change.")

@@ -1,0 +1,223 @@
+"""The command line without a cell: input, tables, what it prints before it does anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sge_jobs.cli.gpus import GpuRow, gpu_rows
+from sge_jobs.cli.job_options import read_duration
+from sge_jobs.cli.main import COMMANDS, main
+from sge_jobs.cli.output import ago, table
+from sge_jobs.cli.setup import read_counts
+from sge_jobs.errors import InputError
+from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
+from sge_jobs.model import Host, JobStatus, QueuedJob
+
+from .fake_gridengine import FakeGridEngine
+
+
+@pytest.fixture
+def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGridEngine:
+    made = FakeGridEngine(tmp_path / "cell")
+    monkeypatch.setenv("PATH", f"{made.programs}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def status_of(*argv: str) -> object:
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    return caught.value.code
+
+
+def test_submit_queues_a_job_and_prints_its_number(
+    cell: FakeGridEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["--gpus=2", "--log=new dir/log", "--env=A=b c", "--", "sh", "-c", "echo $A; exit 3"]
+    assert status_of("submit", *argv) == 0
+    id = capsys.readouterr().out.strip()
+    assert cell.jobs()[id]["gpus"] == "2"
+    assert cell.run(id) == 3
+    assert (tmp_path / "new dir" / "log").read_text() == "b c\n"
+
+
+def test_a_program_keeps_options_that_are_its_own(
+    cell: FakeGridEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of("submit", "--dry-run", "--", "train", "--gpus=8", "--", "-n") == 0
+    out = capsys.readouterr().out
+    assert "exec -- train --gpus=8 -- -n\n" in out
+    assert "-l gpu=" not in out
+    assert cell.jobs() == {}
+
+
+def test_a_dry_run_prints_what_a_shell_can_run(
+    cell: FakeGridEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["--dry-run", "--tasks=1-3", "--log=a b", "--", "printf", "%s", "it's $HOME"]
+    assert status_of("submit", *argv) == 0
+    subprocess.run(["bash", "-c", capsys.readouterr().out], check=True, capture_output=True)
+    ((_, job),) = cell.jobs().items()
+    environment = {**os.environ, "SGE_TASK_ID": "2"}
+    subprocess.run(["bash"], check=True, input=job["script"].encode(), env=environment)
+    assert (tmp_path / "a b.2").read_text() == "it's $HOME"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["submit", "--time=soon", "--", "x"], "--time=soon: must be like"),
+        (["submit", "--env=NO_SUCH_VARIABLE", "--", "x"], "no such variable here"),
+        (["submit", "--tasks=all", "--", "x"], "tasks is 'all'"),
+        (["submit", "--gpus=-1", "--", "x"], "gpus is -1"),
+        (["setup", "--gpus=many"], "must be a number, or HOST=NUMBER"),
+        (["setup", "--files=/nonexistent"], "gpu-starter is not there"),
+    ],
+)
+def test_wrong_input_is_told_with_exit_code_2(
+    cell: FakeGridEngine, capsys: pytest.CaptureFixture[str], argv: list[str], said: str
+) -> None:
+    assert status_of(*argv) == 2
+    assert said in capsys.readouterr().err
+    assert cell.jobs() == {}
+
+
+def test_a_silent_master_is_told_with_its_cure(
+    cell: FakeGridEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell.go_down()
+    assert status_of("gpus") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("Error: Grid Engine's master does not answer: error: commlib error")
+    assert "gridengine-master" in error
+
+
+def test_a_directory_closed_to_users_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = tmp_path / "closed"
+    (closed / "node").mkdir(parents=True)
+    for name in ("gpu-starter", "gpu-sensor"):
+        (closed / "node" / name).touch(0o755)
+    closed.chmod(0o700)
+    assert status_of("setup", f"--files={closed / 'node'}") == 2
+    assert "users cannot run it" in capsys.readouterr().err
+
+
+def test_status_and_gpus_show_hosts_and_jobs(
+    cell: FakeGridEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status_of("submit", "--gpus=3", "--name=a trial", "--", "true")
+    cell.set("1", state="r", host="node1")
+    capsys.readouterr()
+    assert status_of("status") == 0
+    out = capsys.readouterr().out
+    assert "node1  0/4    3/4   8      0.50  ok" in out
+    assert "1    a_trial-" in out
+    assert status_of("gpus", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["status"] for row in rows] == ["held", "held", "held", "free"]
+    assert status_of("status", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["jobs"][0]["status"] == "running"
+
+
+JOB = QueuedJob(
+    id="7",
+    task="3",
+    name="trial",
+    owner="alice",
+    state="r",
+    status=JobStatus.RUNNING,
+    host="node1.example.org",
+    since=100.0,
+    gpus=1,
+)
+
+
+def test_a_sensor_tells_which_gpu_and_who_else_is_on_it() -> None:
+    use = GpuUse(
+        index=1,
+        uuid="GPU-b",
+        status=GpuStatus.HELD,
+        job="7",
+        task="3",
+        user="alice",
+        since=90,
+        intruders=(Intruder(42, "python", foreign=True), Intruder(43, "sh")),
+    )
+    free = GpuUse(index=0, uuid="GPU-a")
+    host = Host(name="node1", reachable=True, gpus=2, gpu_state=encode([free, use]))
+    first, second = gpu_rows([host], [JOB])
+    assert first == GpuRow(host="node1", index=0, uuid="GPU-a", status="free")
+    assert second == GpuRow(
+        host="node1",
+        index=1,
+        uuid="GPU-b",
+        status="held",
+        job="7",
+        task="3",
+        name="trial",
+        user="alice",
+        since=90.0,
+        processes=("42 python (not a job's)", "43 sh (of a job that is over)"),
+    )
+
+
+def test_without_a_sensor_gpus_are_counted() -> None:
+    host = Host(name="node1", reachable=True, gpus=2)
+    held, free = gpu_rows([host], [JOB])
+    assert (held.job, held.index, held.status) == ("7", None, "held")
+    assert free == GpuRow(host="node1", status="free")
+
+
+def test_nothing_is_known_of_a_gpu_whose_host_does_not_answer() -> None:
+    state = encode([GpuUse(index=0, uuid="GPU-a")])
+    for known in (state, ""):
+        (row,) = gpu_rows([Host(name="n", reachable=False, gpus=1, gpu_state=known)], [])
+        assert row.status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400), ("1:30:00", 5400)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert read_duration(text) == seconds
+
+
+def test_gpu_counts_by_host() -> None:
+    assert read_counts(["8", "node007=4"]) == {"": 8, "node007": 4}
+    with pytest.raises(InputError):
+        read_counts(["node007=-1"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0, "0s"), (59, "59s"), (190, "3m10s"), (7380, "2h3m"), (90000, "1d1h")],
+)
+def test_ages(seconds: float, shown: str) -> None:
+    assert ago(1000.0, 1000.0 + seconds) == shown
+    assert ago(0, 5) == ""
+
+
+def test_a_table_is_as_wide_as_its_longest_words() -> None:
+    assert table(("A", "B"), [("long", ""), ("", "x")]) == "A     B\nlong\n      x"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_help_shows_lines_to_type(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(name, "--help") == 0
+    out = capsys.readouterr().out
+    assert out.count(f"\n  sge-jobs {name}") >= 2
+
+
+def test_the_module_is_the_command() -> None:
+    argv = [sys.executable, "-m", "sge_jobs", "--help"]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    assert "sge-jobs run --gpus=1" in done.stdout

@@ -1,0 +1,176 @@
+"""Each thing that can be wrong with a cell is found, and has a cure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sge_jobs.cell import CellConfig
+from sge_jobs.diagnosis import Machine, Problem, cell_problems, name_problems
+from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
+from sge_jobs.model import Host, QueueInstance
+from sge_jobs.plan import GPU_COMPLEX, STATE_COMPLEX
+
+MACHINE = Machine(
+    name="node1",
+    addresses=("10.0.0.1",),
+    hosts_file="127.0.0.1 localhost\n10.0.0.1 node1 n1\n",
+    uid=1000,
+)
+FREE = (GpuUse(index=0, uuid="GPU-a"), GpuUse(index=1, uuid="GPU-b"))
+HOST = Host(
+    name="node1",
+    reachable=True,
+    cores=8,
+    slots=4,
+    load=0.1,
+    gpus=2,
+    gpu_state=encode(FREE),
+    queues=(QueueInstance(name="all.q", slots=4),),
+)
+CELL = CellConfig(
+    complexes=f"{GPU_COMPLEX}\n{STATE_COMPLEX}\n",
+    hosts={"node1": {"complex_values": "gpu=2"}},
+    queues={"all.q": {"starter_method": "/x/sge_jobs/node/gpu-starter"}},
+    configuration={"min_uid": "1000"},
+)
+
+
+def problems(
+    cell: CellConfig = CELL,
+    host: Host | None = HOST,
+    machine: Machine = MACHINE,
+    submit_hosts: tuple[str, ...] = ("node1.example.org",),
+) -> list[Problem]:
+    found = cell_problems(
+        cell,
+        [host] if host else [],
+        queue="all.q",
+        submit_hosts=submit_hosts,
+        machine=machine,
+    )
+    return [*name_problems(machine), *found]
+
+
+def with_gpu(**changed: object) -> Host:
+    use = replace(FREE[0], **changed)  # type: ignore[arg-type]
+    return replace(HOST, gpu_state=encode((use, FREE[1])))
+
+
+def with_state(state: str) -> Host:
+    return replace(HOST, queues=(QueueInstance(name="all.q", slots=4, state=state),))
+
+
+def test_a_good_cell_has_no_problems() -> None:
+    assert problems() == []
+
+
+def test_root_is_here_as_the_manager_and_need_not_submit() -> None:
+    assert problems(machine=replace(MACHINE, uid=0)) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "what", "fix"),
+    [
+        (
+            problems(machine=replace(MACHINE, addresses=("127.0.1.1",))),
+            "node1 is 127.0.1.1",
+            "ADDRESS node1",
+        ),
+        (problems(machine=replace(MACHINE, addresses=())), "has no address", "ADDRESS node1"),
+        (
+            problems(machine=replace(MACHINE, hosts_file="10.0.0.1 n1 node1")),
+            "names 10.0.0.1 first n1, then node1",
+            "10.0.0.1 node1 n1",
+        ),
+        (problems(submit_hosts=("other",)), "may submit no jobs", "qconf -as node1"),
+        (problems(machine=replace(MACHINE, uid=999)), "its min_uid is 1000", "qconf -mconf"),
+        (problems(host=None), "no execution host", "qconf -ae HOST"),
+        (
+            problems(host=replace(HOST, reachable=False)),
+            "host node1 does not answer",
+            "systemctl restart gridengine-exec",
+        ),
+        (problems(host=replace(HOST, queues=())), "node1 is in no queue", "@allhosts"),
+        (problems(host=with_state("a")), "all.q@node1 is in alarm", "-explain a -q all.q@node1"),
+        (problems(host=with_state("E")), "all.q@node1 is in state E", "qmod -cq all.q@node1"),
+        (problems(host=with_state("d")), "all.q@node1 is disabled", "qmod -e all.q@node1"),
+        (problems(host=with_state("s")), "all.q@node1 is suspended", "qmod -usq all.q@node1"),
+        (
+            problems(host=replace(HOST, queues=(QueueInstance(name="all.q"),))),
+            "all.q@node1 has no slots",
+            "slots NUMBER",
+        ),
+        (problems(replace(CELL, complexes=STATE_COMPLEX)), "no complex gpu", "sge-jobs setup"),
+        (
+            problems(replace(CELL, complexes=f"gpu gpu INT <= YES NO 0 0\n{STATE_COMPLEX}")),
+            "gpu is no consumable",
+            GPU_COMPLEX,
+        ),
+        (problems(replace(CELL, complexes=GPU_COMPLEX)), "no complex gpu_state", "sge-jobs setup"),
+        (problems(replace(CELL, queues={})), "no queue all.q", "--queue NAME"),
+        (
+            problems(replace(CELL, queues={"all.q": {"starter_method": "NONE"}})),
+            "no starter",
+            "sge-jobs setup",
+        ),
+        (
+            problems(replace(CELL, queues={"all.q": {"starter_method": "/site/x"}})),
+            "another starter, /site/x",
+            "gpu-starter",
+        ),
+        (
+            problems(host=replace(HOST, gpu_state="")),
+            "sensor of host node1 is silent",
+            "load_sensor",
+        ),
+        (
+            problems(replace(CELL, hosts={"node1": {"complex_values": "gpu=4"}})),
+            "node1 has 2 GPUs, the cell gives 4",
+            "--gpus node1=2",
+        ),
+        (
+            problems(replace(CELL, hosts={"node1": {}})),
+            "node1 has 2 GPUs, the cell gives none",
+            "sge-jobs setup",
+        ),
+        (
+            problems(
+                host=with_gpu(
+                    status=GpuStatus.OUTLIVED,
+                    job="7",
+                    task="3",
+                    intruders=(Intruder(42, "sh"),),
+                )
+            ),
+            "GPU 0 of host node1 is kept by what job 7.3 left: 42 sh",
+            "kill 42",
+        ),
+        (
+            problems(
+                host=with_gpu(
+                    status=GpuStatus.BLOCKED, intruders=(Intruder(43, "jupyter", foreign=True),)
+                )
+            ),
+            "GPU 0 of host node1 is kept by no job: 43 jupyter",
+            "kill 43",
+        ),
+        (
+            problems(host=with_gpu(status=GpuStatus.HELD, job="7", intruders=(Intruder(44, "x"),))),
+            "GPU 0 of host node1 is also used by: 44 x",
+            "kill 44",
+        ),
+    ],
+)
+def test_each_problem_is_found_alone_and_has_a_cure(
+    found: list[Problem], what: str, fix: str
+) -> None:
+    (problem,) = found
+    assert what in problem.what
+    assert fix in problem.fix
+
+
+def test_a_host_without_gpus_needs_no_sensor() -> None:
+    cell = replace(CELL, hosts={"node1": {"complex_values": "NONE"}})
+    assert problems(cell, replace(HOST, gpu_state="", gpus=None)) == []
