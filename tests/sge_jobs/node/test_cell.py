@@ -214,7 +214,7 @@ def test_jobs_run_exactly_as_without_the_starter(cell: Cell, log: Log, mode: str
         for place, (name, words) in enumerate(arguments.items()):
             out = folder / f"out{place}"
             out.unlink(missing_ok=True)
-            options = ["-N", "probe", "-o", str(out)]
+            options = ["-N", "probe", "-o", str(out), "-l", f"hostname={HOST}"]
             jobs[name] = (cell.submit("", *options, *words), out)
         cell.wait_idle()
         return {name: outcome(cell, *job) for name, job in jobs.items()}
@@ -232,7 +232,8 @@ def test_jobs_run_exactly_as_without_the_starter(cell: Cell, log: Log, mode: str
     finally:
         cell.qconf("-rattr", "queue", "starter_method", str(STARTER), "all.q")
         cell.qconf("-rattr", "queue", "shell_start_mode", "posix_compliant", "all.q")
-    assert with_it == without
+    for name, expected in without.items():
+        assert with_it[name] == expected, name
     probed = [name for name, (text, _) in without.items() if "[[" in text]
     assert len(probed) >= (4 if mode == "script_from_stdin" else 11), without
 
