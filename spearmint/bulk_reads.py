@@ -1,7 +1,8 @@
-"""All trials of a study in six queries: Optuna's own way takes 4 s for 10,000, this one 0.5 s.
+"""The trials of a study in six queries: Optuna's own way takes 4 s for 10,000, this one 0.5 s.
 
-The difference is one object of SQLAlchemy for each row, and the JSON of a distribution parsed
-twice for each parameter of each trial.
+Optuna reads the running ones again and again, too: several times for each proposal. The
+difference is one object of SQLAlchemy for each row, and the JSON of a distribution parsed twice
+for each parameter of each trial.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from optuna.distributions import BaseDistribution, json_to_distribution
 from optuna.storages import RDBStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select
+
+_MOST_NAMED = 500  # a statement takes so many values everywhere
 
 _Rows = Mapping[int, list[Any]]
 
 
 class BulkReadStorage(RDBStorage):
-    """An RDBStorage that reads a whole study at once; anything else it does as ever."""
+    """An RDBStorage that reads many trials at once; anything else it does as ever."""
 
     def _get_trials(
         self,
@@ -33,24 +36,27 @@ class BulkReadStorage(RDBStorage):
         trial_id_greater_than: int,
     ) -> list[FrozenTrial]:
         """Return the trials of a study by id, as Optuna's method of this name does."""
-        if states is not None or included_trial_ids or trial_id_greater_than > -1:
+        if states is not None or len(included_trial_ids) > _MOST_NAMED:
             return super()._get_trials(study_id, states, included_trial_ids, trial_id_greater_than)
+        trial = models.TrialModel.__table__.c
+        newer = trial.trial_id > trial_id_greater_than
+        wanted = or_(newer, trial.trial_id.in_(included_trial_ids)) if included_trial_ids else newer
         with self.engine.connect() as connection:
-            return _read(connection, study_id)
+            return _read(connection, and_(trial.study_id == study_id, wanted))
 
 
-def _read(connection: Connection, study_id: int) -> list[FrozenTrial]:
+def _read(connection: Connection, wanted: ColumnElement[bool]) -> list[FrozenTrial]:
     trial = models.TrialModel.__table__.c
     rows = connection.execute(
         select(
             trial.trial_id, trial.number, trial.state, trial.datetime_start, trial.datetime_complete
         )
-        .where(trial.study_id == study_id)
+        .where(wanted)
         .order_by(trial.trial_id)
     ).all()
 
     def of(model: Any, *columns: str) -> _Rows:
-        return _by_trial(connection, model.__table__, study_id, columns)
+        return _by_trial(connection, model.__table__, wanted, columns)
 
     params = of(models.TrialParamModel, "param_name", "param_value", "distribution_json")
     values = of(models.TrialValueModel, "objective", "value", "value_type")
@@ -87,7 +93,7 @@ def _read(connection: Connection, study_id: int) -> list[FrozenTrial]:
 
 
 def _by_trial(
-    connection: Connection, table: Table, study_id: int, columns: tuple[str, ...]
+    connection: Connection, table: Table, wanted: ColumnElement[bool], columns: tuple[str, ...]
 ) -> _Rows:
     """Return ``columns`` of the rows that belong to each trial, in the order they were written."""
     trials = models.TrialModel.__table__
@@ -95,7 +101,7 @@ def _by_trial(
     found = connection.execute(
         select(table.c.trial_id, *(table.c[name] for name in columns))
         .join(trials, trials.c.trial_id == table.c.trial_id)
-        .where(trials.c.study_id == study_id)
+        .where(wanted)
         .order_by(key)
     )
     rows: defaultdict[int, list[Any]] = defaultdict(list)

@@ -52,6 +52,11 @@ class Layout:
         return self.root / ".spearmint" / "ended"
 
     @property
+    def tickets(self) -> Path:
+        """Where trials wait for a job that goes on with them."""
+        return self.root / ".spearmint" / "tickets"
+
+    @property
     def submitting(self) -> Path:
         """Held while a job is being submitted."""
         return self.root / ".spearmint" / "submit.lock"

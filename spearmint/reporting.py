@@ -20,6 +20,9 @@ ENDED_FILE = "SPEARMINT_ENDED"
 PATIENCE = "SPEARMINT_PATIENCE"
 """Environment variable: seconds that the runner tries again while it cannot write; 0 if unset."""
 
+AHEAD = "SPEARMINT_AHEAD"
+"""Environment variable: directory of the tickets of trials that wait; only with a relay."""
+
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables: threads of numerical libraries."""
 

@@ -117,9 +117,9 @@ class Locks:
         os.fchown(self._directory, 0, 0)
         os.fchmod(self._directory, 0o1777)
         for name in os.listdir(self._directory):
-            try:
+            try:  # noqa: SIM105 (importing contextlib takes the starter 4 ms)
                 self._own_file(name)
-            except OSError:  # noqa: SIM105 (importing contextlib takes the starter 4 ms)
+            except OSError:
                 pass
 
     def _own_file(self, name: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _BLOCKS = ((0, 64), (64, 1024))
 # Skipping to a point takes time in proportion to its index: then a new scramble begins.
 _PERIOD = 1 << 16
+_CHUNK = 64  # points made at once; divides the period
 
 
 def sobol_point(seed: int, index: int, n_dimensions: int) -> Array:
@@ -24,19 +25,20 @@ def sobol_point(seed: int, index: int, n_dimensions: int) -> Array:
     Source: Joe and Kuo 2008 (SIAM J. Sci. Comput. 30:2635), scrambled by Matousek 1998
     (J. Complexity 14:527), both as in ``scipy.stats.qmc.Sobol``.
     """
-    parts = [_block(seed, index, *b) for b in _BLOCKS if b[0] < n_dimensions]
+    start, at = index - index % _CHUNK, index % _CHUNK
+    parts = [_block(seed, start, *b)[at] for b in _BLOCKS if b[0] < n_dimensions]
     rest = max(0, n_dimensions - _BLOCKS[-1][1])
     parts.append(np.random.default_rng([seed, _BLOCKS[-1][1], index]).random(rest))
     return np.concatenate(parts)[:n_dimensions]
 
 
-@lru_cache(maxsize=256)
-def _block(seed: int, index: int, first: int, end: int) -> Array:
-    """Return coordinates ``first`` to ``end - 1`` of point ``index``."""
+@lru_cache(maxsize=16)
+def _block(seed: int, start: int, first: int, end: int) -> Array:
+    """Return coordinates ``first`` to ``end - 1`` of the points from ``start`` on, a row each."""
     from scipy.stats import qmc
 
-    scramble, at = divmod(index, _PERIOD)
+    scramble, at = divmod(start, _PERIOD)
     sequence = qmc.Sobol(end, rng=np.random.default_rng([seed, first, scramble]))
     if at:
         sequence.fast_forward(at)
-    return np.asarray(sequence.random(1)[0, first:])
+    return np.asarray(sequence.random(_CHUNK)[:, first:])

@@ -90,6 +90,7 @@ def _driver(experiment: Experiment, options: RunOptions) -> Driver:
     settings = DriverSettings(
         directory=layout.root,
         max_concurrent=options.max_concurrent or 1,
+        queues_ahead=options.queue_ahead > 0,
         polling_s=options.polling_time,
         resources=experiment.resources,
     )

@@ -58,12 +58,14 @@ class DriverSettings:
     Attributes:
         directory: The experiment's.
         max_concurrent: Trials that will run at once; what they share can be shared out by it.
+        queues_ahead: Whether more trials are submitted than run at once.
         polling_s: Seconds between two polls of a queue at least.
         resources: Of each trial.
     """
 
     directory: Path
     max_concurrent: int = 1
+    queues_ahead: bool = False
     polling_s: float = 3.0
     resources: Resources = field(default_factory=Resources)
 

@@ -32,10 +32,6 @@ class Bells:
         """Tell whether it was seen by an earlier :meth:`listen`."""
         return token in self._rung
 
-    def forget(self, token: str) -> None:
-        """Drop what is known of a job that is over."""
-        self._rung.discard(token)
-
     def listen(self) -> bool:
         """Look once; return whether any has rung since."""
         new = set()

@@ -24,7 +24,8 @@ from spearmint.drivers.bells import Bells
 from spearmint.drivers.sge_end import explain_end
 from spearmint.errors import DriverError, DriverUnreachable
 from spearmint.layout import Layout, TrialFolder
-from spearmint.reporting import ENDED_FILE, PATIENCE, REPORTS_FILE, THREADS, TRIAL_DIR
+from spearmint.reporting import AHEAD, ENDED_FILE, PATIENCE, REPORTS_FILE, THREADS, TRIAL_DIR
+from spearmint.tickets import Tickets
 
 _NAME_LENGTH = 80
 _SNAPSHOT_S = 5.0  # an answer of qstat that may tell what an earlier controller submitted
@@ -54,12 +55,18 @@ class SgeDriver(Driver):
         self._polling_s = settings.polling_s
         layout = Layout(settings.directory)
         self._bells, self._submit_lock = Bells(layout.bells), layout.submitting
+        # A walltime counts from the start of a job: then each trial keeps its own.
+        self._relays = settings.queues_ahead and settings.resources.walltime_s is None
+        self._tickets, self._tickets_at = Tickets(layout.tickets), layout.tickets
+        self._held_by: dict[str, str] = {}  # job -> the job that went on with its trial
+        self._surplus: set[str] = set()
         self._tokens: dict[str, str] = {}
         self._folders: dict[str, TrialFolder] = {}
         self._submitted: dict[str, float] = {}
         self._doubtful: set[str] = set()
         self._rows: dict[str, QueuedJob] = {}
         self._asked, self._cost = float("-inf"), 0.0
+        self._live: set[str] = set()  # jobs whose end was not told yet
         self._told: dict[str, JobStatus] = {}
         self._notices: list[str] = []
 
@@ -75,17 +82,32 @@ class SgeDriver(Driver):
         self._refuse_second(token, request.folder)
         request.folder.runner.unlink(missing_ok=True)
         self._bells.set_up(token)
+        self._offer(token, request)
         try:
             with _submitting(self._submit_lock) as lock:
                 job_id = self._queue.submit(self._spec(request), inherit=[lock])
-        except QueueUnreachable as error:
+        except SgeJobsError as error:
+            if not self._tickets.withdraw(token):
+                return self._know(self._tickets.takers()[token], request.folder)
+            if not isinstance(error, QueueUnreachable):
+                raise DriverError(error.what, error.fix) from error
             self._doubtful.add(token)
             self._asked = float("-inf")
             raise DriverUnreachable(error.what, error.fix) from error
-        except SgeJobsError as error:
-            raise DriverError(error.what, error.fix) from error
         self._submitted[job_id] = time.monotonic()
         return self._know(job_id, request.folder)
+
+    def _offer(self, token: str, request: JobRequest) -> None:
+        """Let a job that finishes a trial go on with this one."""
+        if not self._relays:
+            self._tickets.clear(token)
+            return
+        content = {
+            "folder": str(request.folder.path),
+            "output": str(request.output),
+            "ended": str(self._bells.file(token)),
+        }
+        self._tickets.offer(token, int(request.folder.path.name), content)
 
     def _refuse_second(self, token: str, folder: TrialFolder) -> None:
         for job_id, other in self._tokens.items():
@@ -95,16 +117,19 @@ class SgeDriver(Driver):
     def _know(self, job_id: str, folder: TrialFolder) -> Job:
         token = _token(folder)
         self._doubtful.discard(token)
+        self._live.add(job_id)
         self._tokens[job_id], self._folders[job_id] = token, folder
         return Job(self.name, job_id)
 
     def _spec(self, request: JobRequest) -> JobSpec:
-        need, folder = self._resources, request.folder
+        need, folder, token = self._resources, request.folder, _token(request.folder)
+        module = ("spearmint.relay", token) if self._relays else ("spearmint.runner",)
+        relay = {AHEAD: str(self._tickets_at)} if self._relays else {}
         python = str(need.venv / "bin" / "python") if need.venv else sys.executable
         inherited = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
         return JobSpec(
-            name=f"{job_name(request.name)[:_NAME_LENGTH]}-{_token(folder)}",
-            argv=(python, "-P", "-m", "spearmint.runner", str(folder.path)),
+            name=f"{job_name(request.name)[:_NAME_LENGTH]}-{token}",
+            argv=(python, "-P", "-m", *module, str(folder.path)),
             directory=request.directory,
             log=request.output,
             resources=sge.Resources(
@@ -125,8 +150,9 @@ class SgeDriver(Driver):
                 "PYTHONFAULTHANDLER": "1",
                 TRIAL_DIR: str(folder.files),
                 REPORTS_FILE: str(folder.reports),
-                ENDED_FILE: str(self._bells.file(_token(folder))),
+                ENDED_FILE: str(self._bells.file(token)),
                 PATIENCE: f"{_PATIENCE_S:g}",
+                **relay,
                 **dict(need.environment),
             },
             modules=need.modules,
@@ -151,36 +177,71 @@ class SgeDriver(Driver):
     # Polling
 
     def adopt(self, folder: TrialFolder) -> Job | None:
-        """Return the queued or running job of ``folder``, found by its name."""
+        """Return the queued or running job of ``folder``, found by its ticket or by its name."""
+        if folder.result.exists():
+            return None
         with _submitting(self._submit_lock):  # the qsub of a killed controller is done
             if time.monotonic() - self._asked > _SNAPSHOT_S:
                 self._refresh()
         token = _token(folder)
-        for row in self._rows.values():
-            if row.name.endswith(f"-{token}"):
-                return self._know(row.id, folder)
-        return None
+        own = [row.id for row in self._rows.values() if row.name.endswith(f"-{token}")]
+        taker = self._tickets.takers().get(token)
+        if taker in self._rows:
+            self._surplus.update(set(own) - {taker})
+            return self._know(taker, folder)
+        return self._know(own[0], folder) if own else None
 
     def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
         """Return the state of every job, from one qstat; the last one while it is new enough."""
         self._bells.listen()
+        self._see_takers()
         finished = all(self._bells.has_rung(self._tokens[job.id]) for job in jobs)
         least = _LEAVING_S if finished else self._polling_s
         if time.monotonic() - self._asked >= max(least, _LOAD * self._cost):
             self._refresh()
-        return {job: self._state(job) for job in jobs}
+        states = {job: self._state(job) for job in jobs}
+        for job, state in states.items():
+            if state is JobState.GONE and job.id in self._live:
+                self._live.discard(job.id)
+                self._tickets.clear(self._tokens[job.id])
+        return states
+
+    def _see_takers(self) -> None:
+        """Learn which trials another job went on with; their own jobs are not needed any more."""
+        takers = self._tickets.takers() if self._relays else {}
+        for job_id in self._live:
+            taker = takers.get(self._tokens[job_id], job_id)
+            if taker != job_id and job_id not in self._held_by:
+                self._held_by[job_id] = taker
+                self._surplus.add(job_id)
+        if self._surplus:
+            with _translated():
+                self._queue.delete(sorted(self._surplus))
+            self._surplus.clear()
+
+    def _holder(self, job_id: str) -> str:
+        """Return the job that runs the trial of ``job_id``."""
+        return self._held_by.get(job_id, job_id)
 
     def _state(self, job: Job) -> JobState:
-        row = self._rows.get(job.id)
-        if row is None and self._submitted.get(job.id, float("-inf")) >= self._asked:
+        token, holder = self._tokens[job.id], self._holder(job.id)
+        row, rung = self._rows.get(holder), self._bells.has_rung(token)
+        if row is None and self._submitted.get(holder, float("-inf")) >= self._asked:
             return JobState.WAITING
-        if row is None:
+        if row is None or (rung and self._has_gone_on(holder)):
             with contextlib.suppress(OSError):  # a network file system looks again
                 list(self._folders[job.id].path.iterdir())
             return JobState.GONE
-        if self._bells.has_rung(self._tokens[job.id]):
+        if rung:
             return JobState.FINISHED
         return JobState.WAITING if row.status in _WAITING else JobState.ALIVE
+
+    def _has_gone_on(self, holder: str) -> bool:
+        """Tell whether a job is at a later trial than one that has ended."""
+        return any(
+            self._holder(job_id) == holder and not self._bells.has_rung(self._tokens[job_id])
+            for job_id in self._live
+        )
 
     def _refresh(self) -> None:
         """Ask qstat; a failure leaves what is known as it was."""
@@ -223,7 +284,12 @@ class SgeDriver(Driver):
 
     def cancel(self, jobs: Collection[Job]) -> None:
         """Delete jobs and wait until Grid Engine has ended them."""
-        ids = {job.id for job in jobs if self._state(job) is not JobState.GONE}
+        living = [job for job in jobs if self._state(job) is not JobState.GONE]
+        if self._relays:
+            for job in living:
+                self._tickets.withdraw(self._tokens[job.id])
+            self._see_takers()
+        ids = {self._holder(job.id) for job in living}
         if not ids:
             return
         deadline = time.monotonic() + _CANCEL_S
@@ -241,12 +307,12 @@ class SgeDriver(Driver):
 
     def explain(self, job: Job) -> JobEnd:
         """Return what qacct says, once it does."""
-        self._bells.forget(self._tokens[job.id])
+        holder = self._holder(job.id)
         deadline = time.monotonic() + _ACCOUNTING_S
         records: list[sge.AccountingRecord] = []
         with contextlib.suppress(SgeJobsError):
             while not records and time.monotonic() < deadline:
-                records = self._queue.accounting(job.id)
+                records = self._queue.accounting(holder)
                 if not records:
                     time.sleep(0.2)
         return explain_end(records, self._resources.walltime_s)

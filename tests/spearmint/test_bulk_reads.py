@@ -67,3 +67,11 @@ def test_optuna_still_calls_it(url: str, monkeypatch: pytest.MonkeyPatch) -> Non
     study = optuna.load_study(study_name="a", storage=storage)
     assert len(study.get_trials()) == 8
     assert calls, "a release of Optuna reads in another way: see what became of _get_trials"
+
+
+@pytest.mark.parametrize(("named", "above"), [(set(), 5), ({1, 3, 7}, 8), ({2}, 10**6), ({9}, -1)])
+def test_some_trials_too(url: str, named: set[int], above: int) -> None:
+    ours, plain = BulkReadStorage(url), RDBStorage(url)
+    for study_id in (1, 2):
+        read = [storage._get_trials(study_id, None, named, above) for storage in (ours, plain)]
+        assert [repr(trial) for trial in read[0]] == [repr(trial) for trial in read[1]]

@@ -3,120 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from sge_jobs.errors import QueueUnreachable, SubmitError
-from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, QueuedJob
-from spearmint.drivers import DriverSettings, JobRequest, JobState
+from sge_jobs.errors import SubmitError
+from sge_jobs.model import AccountingRecord, JobSpec, JobStatus, QueuedJob
+from spearmint.drivers import JobState
 from spearmint.drivers import sge as sge_module
-from spearmint.drivers.sge import SgeDriver
 from spearmint.drivers.sge_end import explain_end
 from spearmint.errors import DriverError, DriverUnreachable
-from spearmint.layout import Layout
-from spearmint.resources import Resources
-
-LETTERS = {
-    JobStatus.PENDING: "qw",
-    JobStatus.HELD: "hqw",
-    JobStatus.RUNNING: "r",
-    JobStatus.SUSPENDED: "s",
-    JobStatus.ERROR: "Eqw",
-}
-
-
-class FakeQueue:
-    """Grid Engine in memory. ``silent``: no answer; ``loses``: takes a job, its answer is lost."""
-
-    def __init__(self) -> None:
-        self.specs: dict[str, JobSpec] = {}
-        self.listed: dict[str, JobStatus] = {}
-        self.records: dict[str, list[AccountingRecord]] = {}
-        self.silent = self.loses = False
-        self.asked = 0
-        self.deleted: list[str] = []
-        self.stubborn: set[str] = set()
-
-    def submit(self, spec: JobSpec, *, inherit: Iterable[int] = ()) -> str:
-        self._answer()
-        assert list(inherit), "a qsub that outlives us must be waited for"
-        job_id = str(len(self.specs) + 1)
-        self.specs[job_id], self.listed[job_id] = spec, JobStatus.PENDING
-        if self.loses:
-            raise QueueUnreachable("qsub gave no answer")
-        return job_id
-
-    def jobs(self, user: str | None = None) -> list[QueuedJob]:
-        self._answer()
-        self.asked += 1
-        return [
-            QueuedJob(id=id, name=self.specs[id].name, owner="me", state=LETTERS[status],
-                      status=status)
-            for id, status in self.listed.items()
-        ]  # fmt: skip
-
-    def _answer(self) -> None:
-        if self.silent:
-            raise QueueUnreachable("the master does not answer", "Start it.")
-
-    def error_reason(self, id: str) -> str:
-        return "can't chdir to /gone: No such file or directory"
-
-    def delete(self, ids: Iterable[str], *, force: bool = False) -> None:
-        self._answer()
-        for id in ids:
-            self.deleted.append(id)
-            if id not in self.stubborn:
-                self.listed.pop(id, None)
-
-    def accounting(self, id: str) -> list[AccountingRecord]:
-        self._answer()
-        return self.records.get(id, [])
-
-    def hosts(self) -> list[Host]:
-        self._answer()
-        return [
-            Host(name="a", reachable=True, slots=4, gpus=2),
-            Host(name="b", reachable=True, slots=1, gpus=8),
-            Host(name="c", reachable=False, slots=4, gpus=2),
-        ]
-
-
-@pytest.fixture
-def queue() -> FakeQueue:
-    return FakeQueue()
-
-
-@pytest.fixture
-def make(queue: FakeQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sge_module, "_LOAD", 0)  # ask at every poll
-    monkeypatch.setattr(sge_module, "_LEAVING_S", 0)
-
-    def make(*, polling_s: float = 0.0, **need: object) -> SgeDriver:
-        settings = DriverSettings(
-            directory=tmp_path, polling_s=polling_s, resources=Resources(**need)
-        )
-        return SgeDriver(settings, queue=queue)
-
-    return make
-
-
-@pytest.fixture
-def request_of(tmp_path: Path):
-    def request_of(trial_id: int, name: str = "4 räder") -> JobRequest:
-        layout = Layout(tmp_path)
-        folder = layout.folder(trial_id)
-        folder.path.mkdir(parents=True, exist_ok=True)
-        return JobRequest(
-            name=f"{name}-{trial_id:08d}",
-            folder=folder,
-            directory=tmp_path,
-            output=layout.output(trial_id),
-        )
-
-    return request_of
 
 
 def record(**changes: object) -> AccountingRecord:

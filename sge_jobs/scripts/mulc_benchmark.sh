@@ -1,0 +1,46 @@
+#!/bin/bash
+# Time many calls of data[i] *= c on a GPU, the table that Netflix published in 2014.
+#
+# Usage:
+#   qsub SCRIPT [--row FLOATSxCALLS]...
+#
+# Examples:
+#   qsub "$(sge-jobs scripts mulc_benchmark)"
+#   qsub "$(sge-jobs scripts mulc_benchmark)" --row 1000000x128000 --row 500000x1000
+#
+# Variables (qsub -v NAME=VALUE):
+#   PYTHON         a Python of 3.9 or later; default python3
+#   SGE_JOBS_HOME  folder that has sge_jobs in it; default: Python's own, else the starter's
+#
+# Exit codes: 0 done; 1 a wrong answer or a failing GPU; 100 no GPU, wrong call.
+#
+#$ -S /bin/bash
+#$ -cwd
+#$ -j y
+#$ -l gpu=1
+
+set -u
+
+fail() { # CODE WORDS...
+    code=$1
+    shift
+    printf 'Error: %s\n' "$*" >&2
+    exit "$code"
+}
+
+usage() { sed -n '2,/^# Exit codes/s/^# \{0,1\}//p' "$0"; }
+
+find_package() { # $0 is a copy in Grid Engine's spool: it says nothing of where the package is.
+    if [ -z "${SGE_JOBS_HOME-}" ] && ! "$python" -c 'import sge_jobs.node' 2>/dev/null; then
+        starter=$(sed -n 's/^starter_method=//p' "${SGE_JOB_SPOOL_DIR-}/config" 2>/dev/null)
+        SGE_JOBS_HOME=${starter%/sge_jobs/node/gpu-starter}
+    fi
+    [ -z "${SGE_JOBS_HOME-}" ] || export PYTHONPATH="$SGE_JOBS_HOME${PYTHONPATH:+:$PYTHONPATH}"
+    "$python" -c 'import sge_jobs.node' 2>/dev/null \
+        || fail 100 "$python on $(uname -n) has no sge_jobs: set PYTHON or SGE_JOBS_HOME by qsub -v"
+}
+
+case ${1-} in -h | --help) usage; exit 0 ;; esac
+python=${PYTHON:-python3}
+find_package
+exec "$python" -m sge_jobs.node.mulc "$@"

@@ -1,0 +1,166 @@
+"""The load sensor: its protocol, and what it says of GPUs."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from sge_jobs.gpu_state import GpuStatus, Intruder, decode
+from sge_jobs.node import gpus, inventory, sensor
+from sge_jobs.node.inventory import Gpu, boot_id, read_cache
+from sge_jobs.node.locks import Locks, State
+from sge_jobs.node.processes import Process
+from sge_jobs.node.record import Record
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sensor.Sensor:
+    (tmp_path / "declared").write_text("GPU-a\nGPU-b\n")
+    monkeypatch.setattr(gpus, "consumable_kind", lambda: "JOB")
+    return sensor.Sensor(
+        host="node1",
+        cache=str(tmp_path / "run" / "gpus"),
+        declared=str(tmp_path / "declared"),
+        directory=str(tmp_path / "locks"),
+    )
+
+
+def serve(made: sensor.Sensor, text: str) -> tuple[list[str], str]:
+    answers, errors = io.StringIO(), io.StringIO()
+    sensor.serve(made, io.StringIO(text), answers, errors)
+    return answers.getvalue().splitlines(), errors.getvalue()
+
+
+def values(lines: list[str]) -> dict[str, str]:
+    return dict(line.removeprefix("node1:").split(":", 1) for line in lines if ":" in line)
+
+
+def test_each_line_is_answered_until_quit(made: sensor.Sensor, tmp_path: Path) -> None:
+    lines, _ = serve(made, "\n\nquit\n\n")
+    assert lines[0::4] == ["begin", "begin"]
+    assert lines[3::4] == ["end", "end"]
+    assert lines[1] == "node1:gpu:2"
+    assert [gpu.uuid for gpu in decode(values(lines)["gpu_state"])] == ["GPU-a", "GPU-b"]
+    cache = read_cache(str(tmp_path / "run" / "gpus"))
+    assert cache is not None
+    assert (cache.uuids, cache.per_slot) == (("GPU-a", "GPU-b"), False)
+    assert sorted(path.name for path in (tmp_path / "locks").iterdir()) == [
+        "GPU-a",
+        "GPU-b",
+        "claims",
+    ]
+
+
+def test_a_holder_is_named(made: sensor.Sensor, tmp_path: Path) -> None:
+    locks = Locks(str(tmp_path / "locks"), boot_id())
+    mine = Record(job="7", task="2", user="al ice", boot=boot_id(), since=5)
+    ((_, descriptor),), _ = locks.claim(1, ["GPU-b"], mine)
+    lines, _ = serve(made, "\n")
+    assert values(lines)["gpu"] == "2"
+    free, held = decode(values(lines)["gpu_state"])
+    assert (free.status, held.status) == (GpuStatus.FREE, GpuStatus.HELD)
+    assert (held.job, held.task, held.user, held.since) == ("7", "2", "al_ice", 5)
+    os.close(descriptor)
+    locks.close()
+
+
+def test_an_error_does_not_end_it_and_reports_nothing(made: sensor.Sensor, tmp_path: Path) -> None:
+    (tmp_path / "locks").write_text("in the way")
+    lines, errors = serve(made, "\n\n")
+    assert lines == ["begin", "end"] * 2
+    assert "LockError" in errors
+
+
+def test_a_file_of_declared_gpus_that_is_wrong_leaves_the_host_without(
+    made: sensor.Sensor, tmp_path: Path
+) -> None:
+    (tmp_path / "declared").write_text("gpus: 2\n")
+    lines, _ = serve(made, "\n")
+    assert lines == ["begin", "end"]
+    (tmp_path / "declared").write_text("count = 1\n")
+    assert values(serve(made, "\n")[0])["gpu"] == "1"
+
+
+def test_the_cache_is_not_written_again_when_nothing_changed(
+    made: sensor.Sensor, tmp_path: Path
+) -> None:
+    serve(made, "\n")
+    first = (tmp_path / "run" / "gpus").stat().st_ino
+    serve(made, "\n")
+    assert (tmp_path / "run" / "gpus").stat().st_ino == first
+
+
+def process(pid: int, name: str = "python3", group: int = 0) -> Process:
+    groups = frozenset([group] if group else [])
+    return Process(pid=pid, name=name, parent=1, uid=1, groups=groups, started=9)
+
+
+RECORD = Record(job="7", user="alice", boot="b", since=5, group=20001)
+GPU = Gpu(index=0, uuid="GPU-a")
+
+
+@pytest.mark.parametrize(
+    ("state", "foreign", "status", "free"),
+    [
+        (State(uuid="GPU-a"), (), GpuStatus.FREE, 2),
+        (State(uuid="GPU-a", held=True, record=RECORD, job_alive=True), (), GpuStatus.HELD, 2),
+        (State(uuid="GPU-a", held=True), (), GpuStatus.HELD, 2),
+        (State(uuid="GPU-a", held=True, record=RECORD), (), GpuStatus.OUTLIVED, 1),
+        (State(uuid="GPU-a", record=RECORD, processes=[process(9)]), (), GpuStatus.OUTLIVED, 1),
+        (
+            State(uuid="GPU-a", record=RECORD, processes=[process(9)], job_alive=True), (),
+            GpuStatus.HELD, 2,
+        ),
+        (State(uuid="GPU-a", problem="no plain file"), (), GpuStatus.BLOCKED, 1),
+        (State(uuid="GPU-a"), (Intruder(pid=4, foreign=True),), GpuStatus.BLOCKED, 1),
+    ],
+)  # fmt: skip
+def test_the_scheduler_hears_of_fewer_gpus_only_when_one_cannot_be_given(
+    state: State, foreign: tuple[Intruder, ...], status: GpuStatus, free: int
+) -> None:
+    use = sensor.use_of(GPU, state, foreign)
+    other = sensor.use_of(Gpu(index=1, uuid="GPU-b"), State(uuid="GPU-b"), ())
+    assert use.status is status
+    assert sensor.for_scheduler([use, other]) == free
+
+
+def test_a_process_is_foreign_unless_it_is_of_the_job() -> None:
+    running = {9: process(9), 8: process(8, group=20001)}
+    held = State(uuid="GPU-a", held=True, record=RECORD, job_alive=True)
+
+    def on_gpu(pid: int, name: str = "python3") -> gpus.GpuProcess:
+        return gpus.GpuProcess(uuid="GPU-a", pid=pid, name=name)
+
+    assert sensor.is_foreign(on_gpu(9), held, running)
+    assert sensor.is_foreign(on_gpu(8), State(uuid="GPU-a"), running)
+    assert not sensor.is_foreign(on_gpu(8), held, running)
+    assert not sensor.is_foreign(on_gpu(7), held, running)  # ended meanwhile
+    assert not sensor.is_foreign(on_gpu(9, "nvidia-cuda-mps-server"), held, running)
+
+
+def test_a_query_that_hangs_or_crashes_gives_nothing() -> None:
+    started = time.monotonic()
+    assert sensor.in_child(lambda: "x" * 100000) == "x" * 100000
+    assert sensor.in_child(lambda: str(time.sleep(60)), 0.2) is None
+    assert sensor.in_child(lambda: os._exit(3)) is None
+    assert time.monotonic() - started < 30
+
+
+def test_the_program_answers_as_grid_engine_asks() -> None:
+    done = subprocess.run(
+        [str(ROOT / "sge_jobs" / "node" / "gpu-sensor")],
+        check=False, input="quit\n", capture_output=True, text=True, timeout=60,
+        env={"PATH": "/usr/bin:/bin", "HOST": "node1"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_places_are_those_of_the_starter() -> None:
+    assert inventory.CACHE.startswith(inventory.RUN_DIRECTORY)
