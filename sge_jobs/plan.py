@@ -55,6 +55,8 @@ PARAMETERS = {
     "reporting_params": ("accounting_flush_time", "00:00:00"),
     "execd_params": ("ENABLE_ADDGRP_KILL", "true"),
 }
+CONFIGURED = (*REPORTS, *LOST, *PARAMETERS, "load_sensor")
+"""Names of the global configuration that may be changed."""
 QUEUE = {
     "rerun": ("FALSE", "TRUE"),
     "load_thresholds": ("np_load_avg=1.75", "NONE"),
