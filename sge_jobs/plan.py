@@ -43,7 +43,8 @@ SCHEDULER = {
 CONFIGURATION = {
     "load_report_time": ("00:00:40", "00:00:05"),
     "max_unheard": ("00:05:00", "00:00:20"),
-    "reschedule_unknown": ("00:00:00", "00:00:05"),
+    # Longer than hosts take to find a master that was started again, 30 s: else all jobs run again.
+    "reschedule_unknown": ("00:00:00", "00:01:00"),
 }
 # A job that ends is in qacct at once, and with it end the processes that left its group.
 PARAMETERS = {
