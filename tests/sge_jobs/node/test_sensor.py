@@ -78,13 +78,14 @@ def test_an_error_does_not_end_it_and_reports_nothing(made: sensor.Sensor, tmp_p
     assert "LockError" in errors
 
 
-def test_a_file_of_declared_gpus_that_is_wrong_leaves_the_host_without(
-    made: sensor.Sensor, tmp_path: Path
+def test_a_host_whose_gpus_cannot_be_found_offers_none_until_they_are(
+    made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "declared").write_text("gpus: 2\n")
-    lines, _ = serve(made, "\n")
-    assert lines == ["begin", "end"]
+    assert values(serve(made, "\n")[0]) == {"gpu": "0", "gpu_state": "1"}
     (tmp_path / "declared").write_text("count = 1\n")
+    assert values(serve(made, "\n")[0])["gpu"] == "0"  # not looked for at each report
+    monkeypatch.setattr(made, "_find_at", 0.0)
     assert values(serve(made, "\n")[0])["gpu"] == "1"
 
 
