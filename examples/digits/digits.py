@@ -4,6 +4,8 @@ The 1,797 images are split once, by a fixed seed: 60 % to train, 20 % to choose 
 Trials never see the test images; ``final.py`` uses them once, at the end.
 """
 
+import os
+from pathlib import Path
 from statistics import fmean
 
 import pycuda_nn as nn
@@ -45,9 +47,19 @@ def show(epoch):
     print(f"epoch {epoch.epoch}: validation loss {epoch.valid_loss:.4f}, {epoch.valid_error:.2%}")
 
 
+def trained(params, seed, train, valid, on_epoch=None):
+    """Return a trained network; a trial that is started again goes on after its last epoch."""
+    folder = os.environ.get("SPEARMINT_TRIAL_DIR")
+    checkpoint = Path(folder, f"seed{seed}.npz") if folder else None
+    config = network(params, seed)
+    return nn.train(
+        config, train, valid, on_epoch=on_epoch, checkpoint=checkpoint, resume=bool(checkpoint)
+    )
+
+
 def main(job_id, params):
     """Return the validation loss after the last epoch (nats an image), the mean of two seeds."""
     train, valid, _ = images()
-    first = nn.train(network(params, SEEDS[0]), train, valid, on_epoch=show)
-    second = nn.train(network(params, SEEDS[1]), train, valid)
+    first = trained(params, SEEDS[0], train, valid, on_epoch=show)
+    second = trained(params, SEEDS[1], train, valid)
     return fmean(run.history[-1].valid_loss for run in (first, second))
