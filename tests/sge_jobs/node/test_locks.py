@@ -161,8 +161,8 @@ def test_the_lock_lives_on_in_a_child_across_exec_under_a_high_number(
     pid = os.fork()
     if pid == 0:
         claim(directory, 1, me(1))
-        script = f"exec 3>/dev/null 9>/dev/null; cat '{go_on}' & exit"
-        os.execv("/bin/sh", ["sh", "-c", script])  # noqa: S606
+        script = f"for i in $(seq 3 99); do eval exec $i'>&-'; done; cat '{go_on}' & exit"
+        os.execv("/bin/bash", ["bash", "-c", script])  # noqa: S606
     os.waitpid(pid, 0)
     assert survey(directory)["GPU-0"].held
     go_on.write_text("")
@@ -273,15 +273,16 @@ def test_what_stands_in_place_of_a_lock_file_is_never_followed(
     directory: str, tmp_path: Path
 ) -> None:
     Locks(directory, "boot").close()
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    (Path(directory) / "GPU-0").symlink_to(victim)
-    os.link(victim, Path(directory) / "GPU-1")
+    victims = [tmp_path / "linked", tmp_path / "hard"]
+    for victim in victims:
+        victim.write_text("precious")
+    (Path(directory) / "GPU-0").symlink_to(victims[0])
+    os.link(victims[1], Path(directory) / "GPU-1")
     os.mkfifo(Path(directory) / "GPU-2")
     (Path(directory) / "GPU-3").mkdir()
     taken, _ = claim(directory, 2, me(1))
     assert [uuid for uuid, _ in taken] == UUIDS[4:]
-    assert victim.read_text() == "precious"
+    assert [victim.read_text() for victim in victims] == ["precious"] * 2
     states = survey(directory)
     assert all(states[uuid].problem and not states[uuid].free for uuid in UUIDS[:4])
 
