@@ -20,7 +20,7 @@ from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder
 from sge_jobs.node import gpus as finder
 from sge_jobs.node import inventory, request
 from sge_jobs.node.locks import Locks, State, default_directory, of_same_job
-from sge_jobs.node.processes import Process, all_processes, shepherd_of
+from sge_jobs.node.processes import read_process, shepherd_of
 
 _FIND_AGAIN_S = 300.0
 _FIND_FIRST_S = 20.0
@@ -114,28 +114,27 @@ class Sensor:
         text = in_child(lambda: "\n".join(f"{p.uuid},{p.pid},{p.name}" for p in finder.processes()))
         if not text:
             return {}
-        running = all_processes()
         by_uuid = {state.uuid: state for state in states}
         found: dict[str, tuple[Intruder, ...]] = {}
         for one in finder.parse_smi_processes(text):
             state = by_uuid.get(one.uuid)
-            if state is not None and is_foreign(one, state, running):
+            if state is not None and is_foreign(one, state):
                 intruder = Intruder(pid=one.pid, command=one.name, foreign=True)
                 found[one.uuid] = (*found.get(one.uuid, ()), intruder)
         return found
 
 
-def is_foreign(one: finder.GpuProcess, state: State, running: dict[int, Process]) -> bool:
+def is_foreign(one: finder.GpuProcess, state: State, proc: str = "/proc") -> bool:
     """Whether process ``one`` is neither of the job that has the GPU nor of its last one."""
-    if one.name.startswith(_TOLERATED) or one.pid not in running:
+    process = read_process(one.pid, proc)
+    if one.name.startswith(_TOLERATED) or process is None:
         return False
-    process = running[one.pid]
     if state.record is None:
         return True
     if state.record.group and state.record.group in process.groups:
         return False
-    shepherd = shepherd_of(process, running)
-    return shepherd is None or not of_same_job(state.record, shepherd)
+    shepherd = shepherd_of(process, proc=proc)
+    return shepherd is None or not of_same_job(state.record, shepherd, proc)
 
 
 def use_of(gpu: inventory.Gpu, state: State, foreign: Sequence[Intruder]) -> GpuUse:
