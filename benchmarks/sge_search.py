@@ -109,30 +109,42 @@ def queued(cell):
     return max(0, len(cell.run("qstat", "-u", "*").stdout.splitlines()) - 2)
 
 
-def load(cell, n, watch_s=30.0):
-    """Return the share of a core that a controller with ``n`` running jobs takes."""
-    cell.qconf("-mattr", "queue", "slots", str(n), "all.q")
+def load(cell, n, watch_s=60.0):
+    """Return the share of a core that a controller with ``n`` running jobs takes.
+
+    The jobs sleep in place of a Python each, for which one machine's memory is too small.
+    """
+    conf = [line for line in cell.qconf("-sconf").splitlines() if not line.startswith("#")]
+    text = "\n".join(conf).replace("65400-65500", f"65400-{65500 + n}") + "\n"
+    cell.master.write("/tmp/conf/global", text)
+    cell.qconf("-Mconf", "/tmp/conf/global")
+    cell.qconf("-rattr", "queue", "slots", str(n // len(cell.names) + 1), "all.q")
     root = experiment(cell, "load")
-    need = ["--gpus=0", f"--max-concurrent={n}", "--method=RandomChooser"]
-    (root / "sleeper.py").unlink()
-    config = (root / "config.pb").read_text().replace("PYTHON", "SHELL")
-    (root / "config.pb").write_text(config)
-    (root / "sleeper.sh").write_text("#!/bin/sh\nexec sleep 100000\n")
-    (root / "sleeper.sh").chmod(0o755)
+    bin = root / "venv" / "bin"
+    bin.mkdir(parents=True)
+    (bin / "activate").touch()
+    (bin / "python").write_text("#!/bin/sh\nexec sleep 100000\n")
+    (bin / "python").chmod(0o755)
+    need = [f"--venv={root}/venv", "--gpus=0", f"--max-concurrent={n}", "--method=RandomChooser"]
     argv = cell.enter(command(root, 0, *need), uid=UID)
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as controller:
-        until(lambda: queued(cell) >= n, 900, 1.0)
+        until(lambda: running(cell) >= n, 900, 2.0)
         time.sleep(10)
-        before = cpu_seconds(cell, controller)
+        before = cpu_seconds(cell)
         time.sleep(watch_s)
-        share = (cpu_seconds(cell, controller) - before) / watch_s
+        share = (cpu_seconds(cell) - before) / watch_s
         controller.terminate()
     return {"jobs": n, "share_of_a_core": share}
 
 
-def cpu_seconds(cell, controller):
+def running(cell):
+    """Return how many jobs of the cell run."""
+    return len(cell.run("qstat", "-u", "*", "-s", "r").stdout.splitlines()[2:])
+
+
+def cpu_seconds(cell):
     """Return the CPU time of the controller and of the commands it has run."""
-    (pid,) = [p for p in cell.master.processes("spearmint --driver") if p != controller.pid][:1]
+    pid = max(cell.master.processes("spearmint --driver"))
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
@@ -153,7 +165,7 @@ def main():
         "trials": options.trials,
     }
     with Cell(slots=80) as cell:
-        for ahead in (0, 3):
+        for ahead in (0, 3) if options.trials else ():
             figures[f"queue_ahead_{ahead}"] = search(cell, options, ahead)
             print(f"queue-ahead {ahead}:", json.dumps(figures[f"queue_ahead_{ahead}"]), flush=True)
         figures["submission"] = submission(cell)

@@ -25,6 +25,7 @@ _UNREACHABLE = re.compile(
     r"|got (send|read|select) error|failed receiving gdi request|act_qmaster",
     re.IGNORECASE,
 )
+_UNKNOWN_HOST = re.compile(r'host "([^"]+)" is (?:neither submit nor admin|not a submit) host')
 _NO_COMMAND_FIX = (
     "Install Grid Engine's client (Debian: apt-get install gridengine-client),"
     " or run this on the cluster's master or a submit host."
@@ -61,7 +62,8 @@ class Commands:
         """Return what ``name`` prints; raises SgeJobsError when it fails."""
         answer = self.run(name, *arguments)
         if answer.status:
-            raise SgeJobsError(f"{name} {' '.join(arguments)}: {answer.words}")
+            said = f"{name} {' '.join(arguments)}: {answer.words}"
+            raise SgeJobsError(said, access_fix(answer.words))
         return answer.out
 
     def run(
@@ -141,6 +143,12 @@ def with_cell(environment: Mapping[str, str]) -> dict[str, str]:
         machine = platform.machine()
         found.setdefault("SGE_ARCH", _ARCHITECTURES.get(machine, f"lx-{machine}"))
     return found
+
+
+def access_fix(words: str) -> str:
+    """Return the cure where Grid Engine does not know this host; empty where it does."""
+    denied = _UNKNOWN_HOST.search(words)
+    return f"On the cell's master, as a manager: qconf -as {denied[1]}" if denied else ""
 
 
 def _debian_defaults() -> dict[str, str]:

@@ -42,11 +42,13 @@ SCHEDULER = {
     "flush_finish_sec": ("0", "1"),
 }
 REPORTS = {"load_report_time": ("00:00:40", "00:00:05")}
-# A host that is silent for so long counts as lost, and its jobs run again elsewhere. Before every
-# host reports as often, this would take away the jobs of hosts that are well.
+# A host that is silent for max_unheard counts as lost, and reschedule_unknown later its jobs run
+# again elsewhere. The first, lowered before every host reports as often, takes away the jobs of
+# hosts that are well. So does the second if it is short: when the master starts again, hosts that
+# are well were silent for up to 32 s.
 LOST = {
     "max_unheard": ("00:05:00", "00:00:20"),
-    "reschedule_unknown": ("00:00:00", "00:00:05"),
+    "reschedule_unknown": ("00:00:00", "00:01:00"),
 }
 # A job that ends is in qacct at once, and with it end the processes that left its group.
 PARAMETERS = {
@@ -166,15 +168,14 @@ def _gpu_counts(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[C
         if host == "global" or host == "template":
             continue
         found = list_values(attributes.get("complex_values", "")).get("gpu")
-        count = wanted.gpus.get(host)
-        if count is None and found is None:
-            count = wanted.sensed.get(host, wanted.gpus_everywhere)
+        wished = wanted.gpus_everywhere
+        if wished is None:
+            wished = wanted.sensed.get(host)
+        count = wanted.gpus.get(host, wished if found is None else None)
         if count is not None and found != str(count):
             yield Change(arguments=("-mattr", "exechost", "complex_values", f"gpu={count}", host))
-        elif count is None and found is not None:
-            sensed = wanted.sensed.get(host, wanted.gpus_everywhere)
-            if sensed is not None and found != str(sensed):
-                left.append(f"host {host}: gpu={found} (change it by --gpus {host}={sensed})")
+        elif count is None and wished is not None and found != str(wished):
+            left.append(f"host {host}: gpu={found} (change it by --gpus {host}={wished})")
 
 
 def _parallel_environment(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Change]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sge_jobs.cell import Attributes, CellConfig, parse_attributes
-from sge_jobs.commands import Answer, Commands
+from sge_jobs.commands import Answer, Commands, access_fix
 from sge_jobs.errors import CellError, InputError
 from sge_jobs.plan import Change
 
@@ -69,7 +69,9 @@ class Qconf:
     def _show(self, *arguments: str) -> str:
         answer = self._commands.run("qconf", *arguments)
         if answer.status:
-            raise CellError(f"qconf {' '.join(arguments)}: {answer.words}", _host_fix(answer.words))
+            raise CellError(
+                f"qconf {' '.join(arguments)}: {answer.words}", access_fix(answer.words)
+            )
         return answer.out
 
     def _attributes(self, *arguments: str) -> Attributes:
@@ -78,9 +80,3 @@ class Qconf:
     def _names(self, option: str) -> list[str]:
         answer = self._commands.run("qconf", option)
         return answer.out.split() if answer.status == 0 else []  # 1 when there is none
-
-
-def _host_fix(words: str) -> str:
-    if "admin" in words or "submit host" in words:
-        return "On the cell's master, as a manager: qconf -ah THIS_HOST; qconf -as THIS_HOST"
-    return ""

@@ -54,23 +54,21 @@ def read_xml(xml: str, root_name: str) -> ElementTree.Element:
 
 
 def _job(row: ElementTree.Element) -> QueuedJob:
-    def text(*tags: str) -> str:
-        return next((found for tag in tags if (found := (row.findtext(tag) or "").strip())), "")
-
-    state = text("state")
-    queue, _, host = text("queue_name").partition("@")
+    texts = {each.tag: (each.text or "").strip() for each in row}
+    state = texts.get("state", "")
+    queue, _, host = texts.get("queue_name", "").partition("@")
     return QueuedJob(
-        id=text("JB_job_number"),
-        task=text("tasks"),
-        name=text("full_job_name", "JB_name"),
-        owner=text("JB_owner"),
+        id=texts.get("JB_job_number", ""),
+        task=texts.get("tasks", ""),
+        name=texts.get("full_job_name") or texts.get("JB_name", ""),
+        owner=texts.get("JB_owner", ""),
         state=state,
         status=job_status(state),
         queue=queue,
         host=host,
-        slots=int(text("slots") or 1),
-        since=_seconds(text("JAT_start_time", "JB_submission_time")),
-        gpus=_gpus(row.iter("hard_request")),
+        slots=int(texts.get("slots") or 1),
+        since=_seconds(texts.get("JAT_start_time") or texts.get("JB_submission_time", "")),
+        gpus=_gpus(each for each in row if each.tag == "hard_request"),
     )
 
 

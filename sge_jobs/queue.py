@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from sge_jobs.commands import Answer, Commands
+from sge_jobs.commands import Answer, Commands, access_fix
 from sge_jobs.errors import InputError, QueueUnreachable, SgeJobsError, SubmitError
 from sge_jobs.model import AccountingRecord, Host, JobSpec, QueuedJob
 from sge_jobs.qacct import parse_accounting
@@ -149,12 +149,12 @@ def _raise_refusals(command: str, answer: Answer) -> None:
 
 
 def _submit_fix(words: str) -> str:
-    if "not a submit host" in words:
-        return "As a manager of the cell, on its master: qconf -as THIS_HOST"
+    if fix := access_fix(words):
+        return fix
     if 'unknown resource "gpu"' in words:
         return "The cell knows no GPUs yet. As its manager, on its master: sge-jobs setup"
     if "parallel environment" in words:
         return "See those there are: qconf -spl    Make smp: sge-jobs setup"
-    if "min_uid" in words or "uid" in words.lower():
-        return "The cell takes no jobs of this user: see min_uid in qconf -sconf"
+    if "user id" in words:
+        return "Submit as another user, or lower the cell's min_uid: qconf -mconf"
     return ""

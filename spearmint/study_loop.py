@@ -398,7 +398,7 @@ class StudyLoop:
 def job_request(experiment: Experiment, layout: Layout, trial_id: int) -> JobRequest:
     """Return what a driver is asked to run for a trial."""
     return JobRequest(
-        name=f"{experiment.study_name}-{trial_id:08d}",
+        name=f"{experiment.study_name}-{trial_id}",
         folder=layout.folder(trial_id),
         directory=layout.root,
         output=layout.output(trial_id),

@@ -75,7 +75,7 @@ class JobRequest:
     """What the loop asks a driver to run.
 
     Attributes:
-        name: For people and queues, ``branin-00000007``.
+        name: For people and queues, ``branin-7``.
         folder: Trial folder; its ``trial.json`` is written.
         directory: The experiment's directory.
         output: File that standard output and error are appended to.

@@ -29,9 +29,9 @@ from spearmint.tickets import Tickets
 
 _NAME_LENGTH = 80
 _SNAPSHOT_S = 5.0  # an answer of qstat that may tell what an earlier controller submitted
-_LOAD = 30  # qstat takes at most this share of the time, 1 / 30
+_LOAD = 50  # qstat takes at most this share of the time, 1 / 50
 _LEAVING_S = 0.3  # seconds between polls while all that is left are jobs about to end
-_BELL_S = 0.05
+_BELL_S = 0.1
 _CANCEL_S = 20.0
 _SUBMIT_LOCK_S = 60.0
 _ACCOUNTING_S = 3.0

@@ -66,7 +66,7 @@ qconf -Mconf global
     execd_params ENABLE_ADDGRP_KILL=true
     load_sensor /opt/sge_jobs/node/gpu-sensor
     max_unheard 00:00:20
-    reschedule_unknown 00:00:05"""
+    reschedule_unknown 00:01:00"""
 
 
 def shown(made: Plan) -> str:
@@ -217,15 +217,15 @@ def test_running_hosts_first_report_often_and_only_then_count_as_lost() -> None:
     assert "max_unheard" not in shown(made)
     assert made.wait_s == 90
     (later,) = made.later
-    assert later.lines == ("max_unheard 00:00:20", "reschedule_unknown 00:00:05")
+    assert later.lines == ("max_unheard 00:00:20", "reschedule_unknown 00:01:00")
     assert "load_report_time 00:00:05\n" in later.text
     # A sensor that reports shows that the host has the new configuration.
     reporting = {"node1": {**up["node1"], "load_values": "load_avg=0.1,gpu_state=1"}}
     after = replace(carried_out(cell, made), hosts=reporting)
     assert shown(plan(after, WANTED)) == (
-        "qconf -Mconf global\n    max_unheard 00:00:20\n    reschedule_unknown 00:00:05"
+        "qconf -Mconf global\n    max_unheard 00:00:20\n    reschedule_unknown 00:01:00"
     )
-    assert shown(plan(carried_out(cell, made), WANTED, waited=True)).endswith("unknown 00:00:05")
+    assert shown(plan(carried_out(cell, made), WANTED, waited=True)).endswith("unknown 00:01:00")
 
 
 @pytest.mark.parametrize(

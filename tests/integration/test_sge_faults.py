@@ -1,0 +1,193 @@
+"""Faults of jobs and daemons while a search runs: it completes, and nothing is cleaned by hand."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+
+import pytest
+
+from ..testbed.cell import UID, Cell
+from ..testbed.fabric import until
+from .conftest import MakeSearch
+from .searches import assert_all_free
+
+pytestmark = pytest.mark.sge
+
+
+# Jobs
+
+
+def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    victim = search.wait_running()[0]
+    cell.checked("qdel", search.job(victim), uid=UID)
+    output = controller.end()
+    assert f"trial {victim.trial} was lost (killed by signal 9" in output
+    search.assert_complete()
+
+
+def test_a_killed_trainer_runs_again(make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    victim = search.wait_running()[0]
+    search.trainer(victim).kill()
+    output = controller.end()
+    assert f"trial {victim.trial} was lost (killed by signal 9" in output
+    search.assert_complete()
+
+
+def test_a_killed_shepherd_harms_no_trial(make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    victim = search.wait_running()[0]
+    shepherd = search.trainer(victim).parent()
+    assert shepherd is not None
+    assert shepherd.name() == "sge_shepherd"
+    shepherd.kill()
+    controller.end()
+    search.assert_complete()
+
+
+def test_a_held_job_waits_and_the_others_go_on(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start("--queue-ahead=2")
+    search.wait_running()
+    until(lambda: search.jobs_in("qw"))
+    held = search.jobs_in("qw")[-1]
+    cell.checked("qhold", held, uid=UID)
+    cure = controller.wait_for(rf"job {held} \(\d+\) is held \(hqw\); it waits for: (.*)")[1]
+    until(lambda: search.jobs_in("hqw") and len(search.runs()) == search.n_trials - 1, 60, 0.2)
+    cell.checked(*cure.split(), uid=UID)
+    controller.end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials
+
+
+def test_a_suspended_trial_keeps_its_gpu_and_goes_on(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    victim = search.wait_running()[0]
+    job = search.job(victim)
+    cell.checked("qmod", "-sj", job, uid=UID)
+    cure = controller.wait_for(rf"job {job} \(\d+\) is suspended \(s\); it goes on after: (.*)")[1]
+    until(lambda: len(search.runs()) == search.n_trials, 60, 0.2)
+    cell.checked(*cure.split(), uid=UID)
+    controller.end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials
+    (same,) = [run for run in search.runs() if run.trial == victim.trial]
+    assert same.seen - same.began > 5, "it was never suspended"
+
+
+def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
+    cell: Cell, make_search: MakeSearch
+) -> None:
+    search = make_search(trials=3)
+    controller = search.start("--submit-option=-wd", "--submit-option=/not-there")
+    told = re.compile(
+        r"job \d+ \(\d+\) is in error state Eqw: .*/not-there.*\nMend that, then: (qmod -cj \d+)"
+    )
+    until(lambda: len(told.findall(controller.output)) == 3, 30, 0.2)
+    for node in cell.hosts:
+        node.run("mkdir", "/not-there")
+    for cure in told.findall(controller.output):
+        assert "cleared error state" in cell.run(*cure.split(), uid=UID).stdout  # and status 1
+    controller.end()
+    search.assert_complete()
+
+
+def test_a_preempted_trial_goes_on_from_its_checkpoint(
+    cell: Cell, make_search: MakeSearch
+) -> None:
+    search = make_search(trials=6, steps=50)
+    controller = search.start("--max-retries=0")
+    victim = search.wait_running()[0]
+    time.sleep(1)
+    print(cell.checked("qmod", "-rj", search.job(victim)))
+    controller.end()
+    search.assert_complete()
+    before, after = [run for run in search.runs() if run.trial == victim.trial]
+    assert before.value is None
+    assert after.first > 0
+    assert not any(trial["lost"] for trial in search.trials())
+
+
+# Daemons and the command
+
+
+def test_a_killed_execution_daemon_harms_no_trial(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    node = search.node(search.wait_running()[0])
+    assert cell.kill("sge_execd", node) == 1
+    time.sleep(5)
+    cell.start_execd(node)
+    controller.end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials
+
+
+def test_a_killed_command_adopts_its_trials(make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    search.wait_running()
+    controller.kill()
+    search.start().end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials, "an adopted trial ran again"
+
+
+def test_ctrl_c_leaves_the_jobs_and_the_same_command_adopts_them(make_search: MakeSearch) -> None:
+    search = make_search(steps=40)
+    controller = search.start()
+    search.wait_running()
+    controller.send(signal.SIGINT)
+    output = controller.end(status=1)
+    assert "6 trials go on in the queue" in output
+    assert "stopped with 0 of 12 trials finished" in output
+    assert len(search.jobs_in("r")) == 6
+    search.start().end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials, "an adopted trial ran again"
+
+
+def test_cancel_ends_the_jobs_and_the_next_run_starts_them_again(
+    cell: Cell, make_search: MakeSearch
+) -> None:
+    search = make_search(trials=8, steps=60)
+    controller = search.start("--queue-ahead=2")
+    search.wait_running()
+    until(lambda: search.jobs_in("qw"))
+    controller.kill()
+    ended = search.start("--cancel").end()
+    assert "Ended 8 trials" in ended
+    assert_all_free(cell)
+    search.start().end()
+    search.assert_complete()
+
+
+def test_cleanup_ends_the_jobs(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search(steps=100)
+    controller = search.start()
+    search.wait_running()
+    controller.kill()
+    search.command("cleanup", "--yes")
+    assert_all_free(cell)
+    assert all(run.value is None for run in search.runs())
+    names = {path.name for path in search.directory.iterdir()}
+    assert names - {"__pycache__"} == {"config.pb", "trial.py"}
+
+
+def test_a_killed_master_harms_no_trial(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    search.wait_running()
+    assert cell.kill("sge_qmaster") == 1
+    time.sleep(10)
+    cell.start_master()
+    controller.end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials, "a trial ran again"
