@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 from sge_jobs.node import request
@@ -82,21 +83,26 @@ def _by_nvml() -> list[Gpu]:
     if nvml is None:
         return []
     try:
-        gpus: list[Gpu] = []
-        for index in range(nvml.nvmlDeviceGetCount()):
-            handle = nvml.nvmlDeviceGetHandleByIndex(index)
-            name = _text(nvml.nvmlDeviceGetName(handle))
-            slices = _mig_uuids(nvml, handle)
-            for uuid in slices or [_text(nvml.nvmlDeviceGetUUID(handle))]:
-                gpus.append(Gpu(index=len(gpus), uuid=uuid, name=name))
-        return gpus
+        return [
+            Gpu(index=place, uuid=_text(nvml.nvmlDeviceGetUUID(handle)), name=name)
+            for place, (handle, name) in enumerate(_handles(nvml))
+        ]
     except nvml.NVMLError:
         return []
     finally:
         nvml.nvmlShutdown()
 
 
-def _mig_uuids(nvml: Any, handle: Any) -> list[str]:
+def _handles(nvml: Any) -> Iterator[tuple[Any, str]]:
+    """Return handle and model of each GPU, or of each slice in place of its GPU."""
+    for index in range(nvml.nvmlDeviceGetCount()):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        name = _text(nvml.nvmlDeviceGetName(handle))
+        for part in _slices(nvml, handle) or [handle]:
+            yield part, name
+
+
+def _slices(nvml: Any, handle: Any) -> list[Any]:
     try:
         enabled, _ = nvml.nvmlDeviceGetMigMode(handle)
         count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if enabled else 0
@@ -105,10 +111,9 @@ def _mig_uuids(nvml: Any, handle: Any) -> list[str]:
     found = []
     for place in range(min(count, _MAX_MIG)):
         try:
-            part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
+            found.append(nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place))
         except nvml.NVMLError:
             continue
-        found.append(_text(nvml.nvmlDeviceGetUUID(part)))
     return found
 
 
@@ -167,8 +172,7 @@ def _processes_by_nvml() -> list[GpuProcess] | None:
         return None
     found = []
     try:
-        for index in range(nvml.nvmlDeviceGetCount()):
-            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        for handle, _ in _handles(nvml):
             uuid = _text(nvml.nvmlDeviceGetUUID(handle))
             for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle):
                 found.append(GpuProcess(uuid=uuid, pid=process.pid, name=_name_of(process.pid)))

@@ -74,8 +74,18 @@ def boot_id(path: str = BOOT_ID) -> str:
 
 def read_text(path: str, limit: int = _LIMIT) -> str:
     """Return the first ``limit`` bytes of ``path``. Raises OSError."""
-    with open(path, "rb") as file:
-        return file.read(limit).decode("utf-8", "replace")
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    chunks: list[bytes] = []
+    try:
+        while limit > 0:
+            chunk = os.read(descriptor, min(limit, 16384))
+            if not chunk:
+                break
+            chunks.append(chunk)
+            limit -= len(chunk)
+    finally:
+        os.close(descriptor)
+    return b"".join(chunks).decode("utf-8", "replace")
 
 
 def write_whole(path: str, text: str, mode: int = 0o644) -> None:

@@ -19,10 +19,11 @@ import time
 from sge_jobs.node import record as records
 from sge_jobs.node.processes import (
     Process,
-    all_processes,
     carriers,
     job_of_shepherd,
+    read_process,
     shepherd_of,
+    shepherds,
 )
 from sge_jobs.node.record import Record
 
@@ -46,19 +47,21 @@ class State:
 
     Attributes:
         held: Whether some process holds the lock.
+        shared: Whether tasks of a parallel job hold it together.
         record: Who took it last; None when nobody is known.
         job_alive: Whether the job of the record still runs.
         processes: Of the record's job, those that live.
         problem: Why the lock file cannot be used; empty for a good one.
     """
 
-    __slots__ = ("held", "job_alive", "problem", "processes", "record", "uuid")
+    __slots__ = ("held", "job_alive", "problem", "processes", "record", "shared", "uuid")
 
     def __init__(
         self,
         *,
         uuid: str,
         held: bool = False,
+        shared: bool = False,
         record: Record | None = None,
         job_alive: bool = False,
         processes: Sequence[Process] = (),
@@ -66,6 +69,7 @@ class State:
     ) -> None:
         self.uuid = uuid
         self.held = held
+        self.shared = shared
         self.record = record
         self.job_alive = job_alive
         self.processes = tuple(processes)
@@ -192,10 +196,16 @@ class Locks:
         Args:
             tidy: Empty the records of free GPUs, so that a group used again is not mistaken.
         """
-        processes = all_processes(self._proc)
-        return [self._look(uuid, processes, tidy) for uuid in uuids]
+        found = [self._look(uuid) for uuid in uuids]
+        groups = {state.record.group for state in found if state.record and state.record.group}
+        processes = carriers(groups, self._proc)
+        for state in found:
+            self._judge(state, processes)
+            if tidy and state.free and state.record is not None:
+                self._forget(state.uuid)
+        return found
 
-    def _look(self, uuid: str, processes: dict[int, Process], tidy: bool) -> State:
+    def _look(self, uuid: str) -> State:
         try:
             descriptor = self.open(uuid)
         except LockError as error:
@@ -203,29 +213,28 @@ class Locks:
         try:
             held = not _try_lock(descriptor, fcntl.LOCK_EX)
             shared = held and _try_lock(descriptor, fcntl.LOCK_SH)
-            state = self._judge(uuid, held, shared, self.read(descriptor), processes)
-            if tidy and state.free and os.fstat(descriptor).st_size:
-                os.ftruncate(descriptor, 0)
-            return state
+            return State(uuid=uuid, held=held, shared=shared, record=self.read(descriptor))
         finally:
             os.close(descriptor)
 
-    def _judge(
-        self,
-        uuid: str,
-        held: bool,
-        shared: bool,
-        record: Record | None,
-        processes: dict[int, Process],
-    ) -> State:
+    def _judge(self, state: State, processes: dict[int, Process]) -> None:
+        record = state.record
+        if record is None or not record.shepherd:
+            state.job_alive = state.held
+        else:
+            shepherd = read_process(record.shepherd, self._proc)
+            state.job_alive = shepherd is not None and _is_of(record, shepherd)
         if record is None:
-            return State(uuid=uuid, held=held, job_alive=held)
-        shepherd = processes.get(record.shepherd)
-        alive = shepherd is not None and _is_of(record, shepherd) if record.shepherd else held
-        if shared and not alive:  # the first task of a parallel job may end before the others
-            alive = any(of_same_job(record, p, self._proc) for p in processes.values())
-        left = survivors(record, processes)
-        return State(uuid=uuid, held=held, record=record, job_alive=alive, processes=left)
+            return
+        state.processes = tuple(survivors(record, processes))
+        if state.shared and not state.job_alive:  # of parallel tasks the first may end first
+            state.job_alive = any(of_same_job(record, one) for one in shepherds(self._proc))
+
+    def _forget(self, uuid: str) -> None:
+        descriptor = self._lock(uuid, fcntl.LOCK_EX)
+        if descriptor >= 0:
+            os.ftruncate(descriptor, 0)
+            os.close(descriptor)
 
     def claim(
         self, wanted: int, uuids: Sequence[str], mine: Record, *, shared: bool = False
@@ -253,7 +262,8 @@ class Locks:
                 taken.append((uuid, descriptor))
             else:
                 doubtful.append((uuid, descriptor, record))
-        processes = all_processes(self._proc) if doubtful and len(taken) < wanted else {}
+        groups = {record.group for _, _, record in doubtful} if len(taken) < wanted else set()
+        processes = carriers(groups, self._proc)
         for uuid, descriptor, record in doubtful:
             if len(taken) < wanted and not survivors(record, processes):
                 taken.append((uuid, descriptor))
@@ -310,7 +320,8 @@ def survivors(record: Record, processes: dict[int, Process]) -> list[Process]:
     """
     if record.group <= 0:
         return []
-    found = carriers(processes, record.group)
+    found = [process for process in processes.values() if record.group in process.groups]
+    found.sort(key=lambda process: (process.started, process.pid))
     others = {}
     for process in found:
         shepherd = shepherd_of(process, processes)

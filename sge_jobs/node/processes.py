@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import os
 
+from sge_jobs.node.inventory import read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 SHEPHERD = "sge_shepherd"
 
 
@@ -14,15 +20,14 @@ class Process:
         started: Clock ticks since boot; with the pid it names a process for good.
     """
 
-    __slots__ = ("groups", "name", "parent", "pid", "started", "uid")
+    __slots__ = ("groups", "name", "parent", "pid", "started")
 
     def __init__(
-        self, *, pid: int, name: str, parent: int, uid: int, groups: frozenset[int], started: int
+        self, *, pid: int, name: str, parent: int, groups: frozenset[int], started: int
     ) -> None:
         self.pid = pid
         self.name = name
         self.parent = parent
-        self.uid = uid
         self.groups = groups
         self.started = started
 
@@ -34,39 +39,72 @@ def read_process(pid: int, proc: str = "/proc") -> Process | None:
         name_end = stat.rindex(b")")
         name = stat[stat.index(b"(") + 1 : name_end].decode("utf-8", "replace")
         fields = stat[name_end + 2 :].split()
-        if fields[0] in (b"Z", b"X"):
+        if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no other thread lives on
             return None
-        groups, uid = _groups_and_uid(_read(f"{proc}/{pid}/status"))
+        groups = frozenset(map(int, _groups(_read(f"{proc}/{pid}/status"))))
         return Process(
-            pid=pid, name=name, parent=int(fields[1]), uid=uid, groups=groups,
+            pid=pid, name=name, parent=int(fields[1]), groups=groups,
             started=int(fields[19]),
         )  # fmt: skip
     except (OSError, ValueError, IndexError):
         return None
 
 
-def _groups_and_uid(status: bytes) -> tuple[frozenset[int], int]:
+def _groups(status: bytes) -> list[bytes]:
     start = status.index(b"\nGroups:") + 8
-    groups = frozenset(map(int, status[start : status.index(b"\n", start)].split()))
-    start = status.index(b"\nUid:") + 5
-    return groups, int(status[start : status.index(b"\n", start)].split()[0])
+    return status[start : status.index(b"\n", start)].split()
 
 
-def all_processes(proc: str = "/proc") -> dict[int, Process]:
-    """Return every process that is no zombie, by pid; kernel threads are left out."""
-    found = {}
+def carriers(groups: Collection[int], proc: str = "/proc") -> dict[int, Process]:
+    """Return every process that carries one of ``groups``, and those above it, by pid.
+
+    Takes 30 us for each process of the host; kernel threads are not counted.
+    """
+    if not groups:
+        return {}
+    found: dict[int, Process] = {}
+    wanted = {str(group).encode() for group in groups}
+    skip = _kernel_threads(proc)
     for entry in os.listdir(proc):
-        if entry.isdigit():
-            process = read_process(int(entry), proc)
-            if process is not None and process.parent != 2 and process.pid != 2:
-                found[process.pid] = process
+        if not entry.isdigit() or entry in skip:
+            continue
+        try:
+            carried = _groups(_read(f"{proc}/{entry}/status"))
+        except (OSError, ValueError):
+            continue
+        if not wanted.isdisjoint(carried):
+            _add_with_ancestors(int(entry), found, proc)
     return found
 
 
-def carriers(processes: dict[int, Process], group: int) -> list[Process]:
-    """Return the processes with supplementary group ``group``, oldest first."""
-    found = [process for process in processes.values() if group in process.groups]
-    return sorted(found, key=lambda process: (process.started, process.pid))
+def _add_with_ancestors(pid: int, found: dict[int, Process], proc: str) -> None:
+    while pid > 0 and pid not in found:
+        process = read_process(pid, proc)
+        if process is None:
+            return
+        found[pid] = process
+        pid = process.parent
+
+
+def _kernel_threads(proc: str) -> set[str]:
+    try:
+        if _read(f"{proc}/2/comm") != b"kthreadd\n":
+            return set()
+        return set(read_text(f"{proc}/2/task/2/children").split())
+    except OSError:
+        return set()
+
+
+def shepherds(proc: str = "/proc") -> list[Process]:
+    """Return every shepherd of the host."""
+    found = []
+    skip = _kernel_threads(proc)
+    for entry in os.listdir(proc):
+        if entry.isdigit() and entry not in skip:
+            process = read_process(int(entry), proc)
+            if process is not None and process.name.startswith(SHEPHERD):
+                found.append(process)
+    return found
 
 
 def shepherd_of(

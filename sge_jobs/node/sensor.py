@@ -20,9 +20,10 @@ from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder
 from sge_jobs.node import gpus as finder
 from sge_jobs.node import inventory, request
 from sge_jobs.node.locks import Locks, State, default_directory, of_same_job
-from sge_jobs.node.processes import Process, all_processes, shepherd_of
+from sge_jobs.node.processes import read_process, shepherd_of
 
 _FIND_AGAIN_S = 300.0
+_FIND_FIRST_S = 20.0
 _QUERY_S = 30.0
 _MUTEX_S = 5.0
 _TOLERATED = ("nvidia-cuda-mps",)
@@ -55,10 +56,7 @@ class Sensor:
     def report(self) -> list[str]:
         """Return the lines between ``begin`` and ``end``; bring the cache and locks up to date."""
         known = self._inventory()
-        if not known.gpus:
-            self._write(known, ())
-            return []
-        states = self._survey(known)
+        states = self._survey(known) if known.gpus else []
         foreign = self._foreign(known, states)
         uses = [
             use_of(gpu, state, foreign.get(gpu.uuid, ()))
@@ -72,7 +70,7 @@ class Sensor:
         return lines
 
     def _inventory(self) -> inventory.Inventory:
-        if self._found is None or time.monotonic() >= self._find_at or not self._found.gpus:
+        if self._found is None or time.monotonic() >= self._find_at:
             found = in_child(lambda: inventory.encode(finder.detect(self._declared), self._boot))
             fresh = inventory.decode(found, self._boot) if found is not None else None
             self._kind = finder.consumable_kind() or self._kind
@@ -80,7 +78,8 @@ class Sensor:
                 self._found = fresh
             elif self._found is None:
                 self._found = inventory.Inventory(source="none", gpus=())
-            self._find_at = time.monotonic() + _FIND_AGAIN_S
+            pause = _FIND_AGAIN_S if self._found.gpus else _FIND_FIRST_S
+            self._find_at = time.monotonic() + pause
         return self._found
 
     def _write(self, known: inventory.Inventory, blocked: Sequence[str]) -> None:
@@ -110,33 +109,32 @@ class Sensor:
     def _foreign(
         self, known: inventory.Inventory, states: Sequence[State]
     ) -> dict[str, tuple[Intruder, ...]]:
-        if known.source == "declared":
+        if known.source in ("declared", "none"):
             return {}
         text = in_child(lambda: "\n".join(f"{p.uuid},{p.pid},{p.name}" for p in finder.processes()))
         if not text:
             return {}
-        running = all_processes()
         by_uuid = {state.uuid: state for state in states}
         found: dict[str, tuple[Intruder, ...]] = {}
         for one in finder.parse_smi_processes(text):
             state = by_uuid.get(one.uuid)
-            if state is not None and is_foreign(one, state, running):
+            if state is not None and is_foreign(one, state):
                 intruder = Intruder(pid=one.pid, command=one.name, foreign=True)
                 found[one.uuid] = (*found.get(one.uuid, ()), intruder)
         return found
 
 
-def is_foreign(one: finder.GpuProcess, state: State, running: dict[int, Process]) -> bool:
+def is_foreign(one: finder.GpuProcess, state: State, proc: str = "/proc") -> bool:
     """Whether process ``one`` is neither of the job that has the GPU nor of its last one."""
-    if one.name.startswith(_TOLERATED) or one.pid not in running:
+    process = read_process(one.pid, proc)
+    if one.name.startswith(_TOLERATED) or process is None:
         return False
-    process = running[one.pid]
     if state.record is None:
         return True
     if state.record.group and state.record.group in process.groups:
         return False
-    shepherd = shepherd_of(process, running)
-    return shepherd is None or not of_same_job(state.record, shepherd)
+    shepherd = shepherd_of(process, proc=proc)
+    return shepherd is None or not of_same_job(state.record, shepherd, proc)
 
 
 def use_of(gpu: inventory.Gpu, state: State, foreign: Sequence[Intruder]) -> GpuUse:
@@ -217,6 +215,8 @@ def serve(sensor: Sensor, requests: TextIO, answers: TextIO, errors: TextIO) -> 
 
 def main() -> int:
     """Serve the execution daemon that started this program."""
+    from sge_jobs.node import starter  # noqa: F401 (root writes the bytecode that jobs then read)
+
     with contextlib.suppress(BrokenPipeError):
         serve(Sensor(), sys.stdin, sys.stdout, sys.stderr)
     return 0

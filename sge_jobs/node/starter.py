@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from _signal import SIG_DFL, SIGPIPE, SIGXFSZ, signal  # type: ignore[import-not-found]
 
 from sge_jobs.node import command, inventory, request
 from sge_jobs.node.locks import LockError, Locks, State, default_directory, wait_and_claim
@@ -57,8 +58,8 @@ def main(args: Sequence[str], locale: str = "", host: Host | None = None) -> NoR
     environment = clean_environment(os.environ, locale)
     if not args:
         _end("no command: this program is a queue's starter_method", 2)
-    config = read_job_config(environment)
     try:
+        config = read_job_config(environment)
         devices = assign(environment, config, host or Host())
     except Refused as refusal:
         _end(refusal.what, refusal.code)
@@ -255,10 +256,8 @@ def _login_shell(environment: Mapping[str, str]) -> str:
 
 def become(job: command.Command, environment: Mapping[str, str]) -> NoReturn:
     """Replace this process by the job. Ends with 100 where that fails, as Grid Engine would."""
-    import signal
-
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores both
-        signal.signal(number, signal.SIG_DFL)
+    for number in (SIGPIPE, SIGXFSZ):  # Python ignores both
+        signal(number, SIG_DFL)
     try:
         os.execvpe(job.program, job.argv, environment)  # noqa: S606 (becoming the job is the point)
     except OSError as error:

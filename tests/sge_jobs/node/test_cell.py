@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from sge_jobs.gpu_state import GpuStatus, GpuUse, decode
+from sge_jobs.scripts import script_path
 
 from ...testbed.cell import REPOSITORY, UID, USER, Cell
 from ...testbed.fabric import Node, until
@@ -317,12 +318,13 @@ def test_a_killed_execd_leaves_the_job_and_its_gpus_alone(cell: Cell, log: Log) 
     sleeper(cell, 1, command="sleep 8")
     assert cell.kill("sge_execd", node)
     cell.start_execd(node)
-    job = cell.submit(log.script(0), "-l", f"gpu=2,hostname={HOST}")
-    time.sleep(3)
+    cell.submit(log.script(0), "-l", f"gpu=2,hostname={HOST}")
+    until(lambda: GpuStatus.HELD in statuses(cell), 30, 0.2)
     assert node.processes("sleep 8")
     assert log.runs() == []
-    until(lambda: any(run.job.startswith(job) for run in log.runs()), 90, 0.2)
-    all_free(cell)
+    until(lambda: not node.processes("sleep 8"), 30, 0.2)
+    all_free(cell)  # though Grid Engine hears of the job's end only up to a minute later
+    cell.run("qdel", "-f", "-u", "*")
 
 
 def test_survivors_of_a_killed_shepherd_keep_their_gpu_and_are_named(cell: Cell, log: Log) -> None:
@@ -421,7 +423,7 @@ def test_a_parallel_job_shares_its_gpus_and_slots_count_where_the_site_says_so(
         cell.qconf_file("-Mc", per_slot)
         for node in cell.hosts:  # execd starts its sensor again, which asks again
             node.run("pkill", "-f", "sge_jobs.node.sensor")
-            until(partial(counts_per_slot, node), 60, 0.5)
+        until(lambda: all(map(counts_per_slot, cell.hosts)), 60, 0.5)
         lines = seen()
         assert len(lines) == 5
         assert all(line.count("GPU-") == 2 for line in lines), lines
@@ -435,3 +437,30 @@ def test_the_values_are_those_that_json_and_people_see(cell: Cell, log: Log) -> 
     rows = json.loads(cell.checked("sge-jobs", "gpus", "--json"))
     (held,) = (row for row in rows if row["status"] == "held")
     assert (held["job"], held["user"], held["host"]) == (job, USER, HOST)
+
+
+def test_the_job_scripts_by_plain_qsub(cell: Cell, log: Log) -> None:
+    folder = cell.home / "job scripts"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / "regions").write_text("digit\n" * 2)
+    common = ("-v", f"PYTHON={sys.executable},PYTHONPATH={REPOSITORY}", "-wd", str(folder))
+    few = ("--set", "epochs=2", "--set", "hidden=8")
+
+    def submit(name: str, *options: str, arguments: Sequence[str]) -> str:
+        out = str(folder / f"{name}.out")
+        words = (*common, *options, "-o", out, str(script_path(name)), *arguments)
+        return cell.submit("", *words).partition(".")[0]
+
+    submit("train_model", arguments=("--data", "digits", "--checkpoint", "a model.npz", *few))
+    regions = ("--regions", "regions", "--data", "{region}s", "--out", "out put", *few)
+    submit("train_regions", "-t", "1-1", arguments=regions)
+    cell.wait_idle()
+    assert (folder / "a model.npz").exists(), (folder / "train_model.out").read_text()
+    assert re.search(r"GPU GPU-\w+-\d", (folder / "train_model.out").read_text())
+    result = folder / "out put" / "digit" / "result.json"
+    assert result.exists(), (folder / "train_regions.out").read_text()
+    job = submit("gpu_selftest", arguments=())  # no driver here: the user must mend something
+    until(lambda: "Eqw" in cell.run("qstat", "-u", "*").stdout, 30, 0.2)
+    assert "libcuda.so.1" in (folder / "gpu_selftest.out").read_text()
+    assert job in cell.run("qstat", "-u", "*").stdout

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,93 @@ def test_a_damaged_cache_is_none() -> None:
 def test_no_name_of_a_gpu_leaves_its_directory() -> None:
     for name in ("", ".", "..", "a/b", "-x", "a\0", "a" * 101, "é"):
         assert not inventory.valid_uuid(name)
+
+
+class FakeNvml(types.ModuleType):
+    """NVML of a host with one GPU cut into slices and one whole."""
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self) -> None:
+        super().__init__("pynvml")
+        self.begun = 0
+        self.fails = ""
+        self.slices = {0: ["MIG-a", "MIG-b"], 1: []}
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("nvml"):
+            return lambda *arguments: self._call(name.removeprefix("nvml"), *arguments)
+        raise AttributeError(name)
+
+    def _call(self, name: str, *arguments: object) -> object:
+        if name == self.fails:
+            raise self.NVMLError(name)
+        if name in ("Init", "Shutdown"):
+            self.begun += 1 if name == "Init" else -1
+            return None
+        assert self.begun == 1
+        return getattr(self, f"_{name}")(*arguments)
+
+    def _DeviceGetCount(self) -> int:  # noqa: N802
+        return 2
+
+    def _DeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        return index
+
+    def _DeviceGetName(self, handle: int) -> bytes:  # noqa: N802
+        return b"NVIDIA H200"
+
+    def _DeviceGetUUID(self, handle: int | str) -> str:  # noqa: N802
+        return handle if isinstance(handle, str) else f"GPU-{handle}"
+
+    def _DeviceGetMigMode(self, handle: int) -> tuple[int, int]:  # noqa: N802
+        if handle == 1:
+            raise self.NVMLError("not supported")
+        return 1, 1
+
+    def _DeviceGetMaxMigDeviceCount(self, handle: int) -> int:  # noqa: N802
+        return 7
+
+    def _DeviceGetMigDeviceHandleByIndex(self, handle: int, place: int) -> str:  # noqa: N802
+        if place >= len(self.slices[handle]):
+            raise self.NVMLError("not found")
+        return self.slices[handle][place]
+
+    def _DeviceGetComputeRunningProcesses(  # noqa: N802
+        self, handle: int | str
+    ) -> list[types.SimpleNamespace]:
+        return [types.SimpleNamespace(pid=os.getpid())] if handle in (1, "MIG-b") else []
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    fake = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    return fake
+
+
+def test_nvml_tells_slices_and_whole_gpus_and_is_left_again(nvml: FakeNvml) -> None:
+    found = gpus.detect("/nonexistent")
+    assert found.source == "nvml"
+    assert found.uuids == ("MIG-a", "MIG-b", "GPU-1")
+    seen = [(one.uuid, one.pid, bool(one.name)) for one in gpus.processes()]
+    assert seen == [("MIG-b", os.getpid(), True), ("GPU-1", os.getpid(), True)]
+    assert nvml.begun == 0
+
+
+@pytest.mark.parametrize("call", ["Init", "DeviceGetCount", "DeviceGetUUID"])
+def test_a_failing_nvml_leaves_the_answer_to_nvidia_smi(
+    nvml: FakeNvml, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml.fails = call
+    assert gpus.detect("/nonexistent").source == "none"
+    assert gpus.processes() == []
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\necho '{SMI.splitlines()[3]}'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = gpus.detect("/nonexistent")
+    assert (found.source, found.uuids[0][:12]) == ("nvidia-smi", "GPU-dddddddd")
+    assert nvml.begun == 0

@@ -14,7 +14,7 @@ import pytest
 
 from sge_jobs.node import locks as module
 from sge_jobs.node.locks import LockError, Locks, State, survivors
-from sge_jobs.node.processes import Process, all_processes, read_process
+from sge_jobs.node.processes import Process, carriers, read_process
 from sge_jobs.node.record import SIZE, Record, encode
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -161,8 +161,8 @@ def test_the_lock_lives_on_in_a_child_across_exec_under_a_high_number(
     pid = os.fork()
     if pid == 0:
         claim(directory, 1, me(1))
-        script = f"exec 3>/dev/null 9>/dev/null; cat '{go_on}' & exit"
-        os.execv("/bin/sh", ["sh", "-c", script])  # noqa: S606
+        script = f"for i in $(seq 3 99); do eval exec $i'>&-'; done; cat '{go_on}' & exit"
+        os.execv("/bin/bash", ["bash", "-c", script])  # noqa: S606
     os.waitpid(pid, 0)
     assert survey(directory)["GPU-0"].held
     go_on.write_text("")
@@ -273,15 +273,16 @@ def test_what_stands_in_place_of_a_lock_file_is_never_followed(
     directory: str, tmp_path: Path
 ) -> None:
     Locks(directory, "boot").close()
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    (Path(directory) / "GPU-0").symlink_to(victim)
-    os.link(victim, Path(directory) / "GPU-1")
+    victims = [tmp_path / "linked", tmp_path / "hard"]
+    for victim in victims:
+        victim.write_text("precious")
+    (Path(directory) / "GPU-0").symlink_to(victims[0])
+    os.link(victims[1], Path(directory) / "GPU-1")
     os.mkfifo(Path(directory) / "GPU-2")
     (Path(directory) / "GPU-3").mkdir()
     taken, _ = claim(directory, 2, me(1))
     assert [uuid for uuid, _ in taken] == UUIDS[4:]
-    assert victim.read_text() == "precious"
+    assert [victim.read_text() for victim in victims] == ["precious"] * 2
     states = survey(directory)
     assert all(states[uuid].problem and not states[uuid].free for uuid in UUIDS[:4])
 
@@ -368,9 +369,7 @@ def test_tasks_of_a_parallel_job_share_until_the_last_one_ends(
 def made(
     pid: int, parent: int, started: int, name: str = "x", groups: tuple[int, ...] = (5,)
 ) -> Process:
-    return Process(
-        pid=pid, name=name, parent=parent, uid=1, groups=frozenset(groups), started=started
-    )
+    return Process(pid=pid, name=name, parent=parent, groups=frozenset(groups), started=started)
 
 
 def test_a_group_that_grid_engine_uses_again_makes_no_survivors() -> None:
@@ -391,13 +390,35 @@ def test_waiting_ends_with_the_first_success_or_the_time(monkeypatch: pytest.Mon
     assert module.wait_and_claim(lambda: ([], [State(uuid="GPU-0", held=True)]), 0.1)[0] == []
 
 
+@needs_root
 def test_proc_is_read_without_zombies_and_kernel_threads(children: list[int]) -> None:
     pid = os.fork()
     if pid == 0:
         os._exit(0)
     wait_for(lambda: read_process(pid) is None)
-    found = all_processes()
-    assert pid not in found
-    assert found[os.getpid()].parent == os.getppid()
-    assert found[os.getpid()].groups == frozenset(os.getgroups())
+    left = carrier(children)
+    found = carriers([GROUP, GROUP + 1])
+    assert set(found) >= {left, os.getpid(), os.getppid()}  # with those above it
+    assert found[left].groups == frozenset([GROUP])
+    assert [one for one in found.values() if GROUP in one.groups] == [found[left]]
+    assert carriers([GROUP + 1]) == {}
+    assert carriers([]) == {}
     os.waitpid(pid, 0)
+
+
+@needs_root
+def test_a_process_whose_first_thread_has_ended_still_lives(children: list[int]) -> None:
+    code = (
+        f"import ctypes, os, threading, time; os.setgroups([{GROUP}])\n"
+        "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "print(1, flush=True); ctypes.CDLL(None).pthread_exit(None)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"1\n"
+    process.stdout.close()
+    process.returncode = 0
+    children.append(process.pid)
+    stat = Path(f"/proc/{process.pid}/stat")
+    wait_for(lambda: ") Z " in stat.read_text())
+    assert process.pid in carriers([GROUP])

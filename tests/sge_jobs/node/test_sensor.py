@@ -78,13 +78,14 @@ def test_an_error_does_not_end_it_and_reports_nothing(made: sensor.Sensor, tmp_p
     assert "LockError" in errors
 
 
-def test_a_file_of_declared_gpus_that_is_wrong_leaves_the_host_without(
-    made: sensor.Sensor, tmp_path: Path
+def test_a_host_whose_gpus_cannot_be_found_offers_none_until_they_are(
+    made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "declared").write_text("gpus: 2\n")
-    lines, _ = serve(made, "\n")
-    assert lines == ["begin", "end"]
+    assert values(serve(made, "\n")[0]) == {"gpu": "0", "gpu_state": "1"}
     (tmp_path / "declared").write_text("count = 1\n")
+    assert values(serve(made, "\n")[0])["gpu"] == "0"  # not looked for at each report
+    monkeypatch.setattr(made, "_find_at", 0.0)
     assert values(serve(made, "\n")[0])["gpu"] == "1"
 
 
@@ -99,7 +100,7 @@ def test_the_cache_is_not_written_again_when_nothing_changed(
 
 def process(pid: int, name: str = "python3", group: int = 0) -> Process:
     groups = frozenset([group] if group else [])
-    return Process(pid=pid, name=name, parent=1, uid=1, groups=groups, started=9)
+    return Process(pid=pid, name=name, parent=1, groups=groups, started=9)
 
 
 RECORD = Record(job="7", user="alice", boot="b", since=5, group=20001)
@@ -131,18 +132,31 @@ def test_the_scheduler_hears_of_fewer_gpus_only_when_one_cannot_be_given(
     assert sensor.for_scheduler([use, other]) == free
 
 
-def test_a_process_is_foreign_unless_it_is_of_the_job() -> None:
-    running = {9: process(9), 8: process(8, group=20001)}
+def proc_of(path: Path, pid: int, group: str, parent: int = 1, name: str = "python3") -> None:
+    """Write what /proc tells of a process."""
+    (path / str(pid)).mkdir(parents=True)
+    (path / str(pid) / "stat").write_text(f"{pid} ({name}) S {parent} " + "0 " * 17 + "9 0 0\n")
+    (path / str(pid) / "status").write_text(f"Name:\tx\nUid:\t1\t1\nGroups:\t{group}\nEnd:\n")
+
+
+def test_a_process_is_foreign_unless_it_is_of_the_job(tmp_path: Path) -> None:
+    proc_of(tmp_path, 9, "100")
+    proc_of(tmp_path, 8, "100 20001")
+    proc_of(tmp_path, 7, "", parent=6)  # of another task of a parallel job
+    proc_of(tmp_path, 6, "", name="sge_shepherd")
+    (tmp_path / "6" / "cwd").symlink_to("/spool/active_jobs/7.1/1.node1")
     held = State(uuid="GPU-a", held=True, record=RECORD, job_alive=True)
 
-    def on_gpu(pid: int, name: str = "python3") -> gpus.GpuProcess:
-        return gpus.GpuProcess(uuid="GPU-a", pid=pid, name=name)
+    def foreign(pid: int, state: State, name: str = "python3") -> bool:
+        one = gpus.GpuProcess(uuid="GPU-a", pid=pid, name=name)
+        return sensor.is_foreign(one, state, str(tmp_path))
 
-    assert sensor.is_foreign(on_gpu(9), held, running)
-    assert sensor.is_foreign(on_gpu(8), State(uuid="GPU-a"), running)
-    assert not sensor.is_foreign(on_gpu(8), held, running)
-    assert not sensor.is_foreign(on_gpu(7), held, running)  # ended meanwhile
-    assert not sensor.is_foreign(on_gpu(9, "nvidia-cuda-mps-server"), held, running)
+    assert foreign(9, held)
+    assert foreign(8, State(uuid="GPU-a"))
+    assert not foreign(8, held)
+    assert not foreign(7, held)
+    assert not foreign(5, held)  # ended meanwhile
+    assert not foreign(9, held, "nvidia-cuda-mps-server")
 
 
 def test_a_query_that_hangs_or_crashes_gives_nothing() -> None:
