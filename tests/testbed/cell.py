@@ -260,7 +260,9 @@ def main() -> int:
             f"You are {USER} on the master; {cell.home} is shared by all hosts.\n"
             "Try: qhost; sge-jobs gpus; sge-jobs run --gpus=1 -- printenv CUDA_VISIBLE_DEVICES"
         )
-        shell = ["bash", "--rcfile", "/etc/profile.d/gridengine.sh", "-i"]
+        # A terminal of its own: job control does not work across the namespaces of processes.
+        bash = "bash --rcfile /etc/profile.d/gridengine.sh -i"
+        shell = ["script", "--quiet", "--return", "--command", bash, "/dev/null"]
         command = cell.enter(["sh", "-c", f'cd {cell.home} && exec "$@"', "sh", *shell], uid=UID)
         return subprocess.run(command, check=False).returncode
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from .cell import UID, USER, Cell
+from .cell import REPOSITORY, UID, USER, Cell
 from .fabric import until
 
 pytestmark = pytest.mark.sge
@@ -63,9 +64,25 @@ def test_a_killed_test_run_takes_its_cell_with_it() -> None:
         "cell = Cell(1, setup=False).__enter__()\nprint(cell.master.pid, cell.shared, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    root = Path(__file__).resolve().parents[2]
     argv = [sys.executable, "-c", code]
-    done = subprocess.run(argv, check=False, cwd=root, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        argv, check=False, cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+    )
     pid, _, shared = done.stdout.strip().partition(" ")
     until(lambda: not Path(f"/proc/{pid}").exists())
     subprocess.run(["rm", "-rf", shared], check=True)
+
+
+def test_a_person_gets_a_shell_on_the_master() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.testbed.cell"],
+        check=False,
+        cwd=REPOSITORY,
+        input="sge-jobs run --gpus=1 -- sh -c 'echo has $CUDA_VISIBLE_DEVICES'\nexit\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ready after" in done.stdout
+    assert re.search(r"has GPU-(master|node\d+)-\d", done.stdout)
