@@ -1,10 +1,13 @@
 """Sphinx settings; the pages of the command line are generated from ``--help``."""
 
+import argparse
+import os
 from pathlib import Path
 
 import click
 
 from pycuda_nn.cli import cli as pycuda_nn_cli
+from sge_jobs.cli.main import build_parser
 from spearmint import __version__
 from spearmint.cli.main import cli as spearmint_cli
 
@@ -36,8 +39,24 @@ def help_pages(name: str, group: click.Group) -> str:
 
 def _section(title: str, command: click.Command, context: click.Context) -> str:
     context.max_content_width = 90
-    text = "\n".join(f"   {line}".rstrip() for line in command.get_help(context).splitlines())
-    return f"{title}\n{'-' * len(title)}\n\n.. code-block:: text\n\n{text}\n"
+    return _text_section(title, command.get_help(context))
+
+
+def _text_section(title: str, text: str) -> str:
+    lines = "\n".join(f"   {line}".rstrip() for line in text.splitlines())
+    return f"{title}\n{'-' * len(title)}\n\n.. code-block:: text\n\n{lines}\n"
+
+
+def argparse_pages(parser: argparse.ArgumentParser) -> str:
+    """Return the help of ``parser`` and its commands as reStructuredText."""
+    os.environ["COLUMNS"] = "92"  # argparse takes two off
+    commands: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            commands |= action.choices
+    helps = {parser.prog: parser.format_help()}
+    helps |= {f"{parser.prog} {name}": each.format_help() for name, each in commands.items()}
+    return "\n".join(_text_section(title, text) for title, text in helps.items())
 
 
 generated = Path(__file__).parent / "_generated"
@@ -46,3 +65,4 @@ readme = (Path(__file__).parents[1] / "README.rst").read_text()
 (generated / "readme.rst").write_text(readme.replace("docs/_static", "/_static"))
 for name, group in (("spearmint", spearmint_cli), ("pycuda-nn", pycuda_nn_cli)):
     (generated / f"{name}.rst").write_text(help_pages(name, group))
+(generated / "sge-jobs.rst").write_text(argparse_pages(build_parser()))

@@ -151,7 +151,8 @@ class Host:
 
     Attributes:
         reachable: Whether it reports load.
-        gpus: GPUs it is configured with; None where the cell knows no GPUs.
+        gpus: GPUs that its jobs can have; None where the cell knows none of it. Those that a
+            process outside a job keeps are not among them.
         gpus_used: Of these, asked for by jobs that run.
         gpu_state: What its sensor last said, see :mod:`sge_jobs.gpu_state`; empty without one.
     """

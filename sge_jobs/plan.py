@@ -50,11 +50,15 @@ LOST = {
     "max_unheard": ("00:05:00", "00:00:20"),
     "reschedule_unknown": ("00:00:00", "00:01:00"),
 }
-# A job that ends is in qacct at once, and with it end the processes that left its group.
+# A job that ends is in qacct at once, and with it end the processes that left its group; users can
+# delete a job whose host is lost.
 PARAMETERS = {
+    "qmaster_params": ("ENABLE_FORCED_QDEL_IF_UNKNOWN", "true"),
     "reporting_params": ("accounting_flush_time", "00:00:00"),
     "execd_params": ("ENABLE_ADDGRP_KILL", "true"),
 }
+CONFIGURED = (*REPORTS, *LOST, *PARAMETERS, "load_sensor")
+"""Names of the global configuration that may be changed."""
 QUEUE = {
     "rerun": ("FALSE", "TRUE"),
     "load_thresholds": ("np_load_avg=1.75", "NONE"),

@@ -11,6 +11,7 @@ from spearmint.drivers import Job
 from spearmint.layout import TrialFolder, read_json
 from spearmint.model import Trial
 
+_STUCK_S = 60.0
 _TAIL_LINES, _TAIL_BYTES = 20, 8192
 
 
@@ -23,6 +24,7 @@ class Active:
         started: Seconds since the epoch.
         reports_size: Bytes of its reports that were read.
         ended_by: Why the job was ended by us: "timeout", "pruned", or "" when it was not.
+        ended_at: When, in seconds since the epoch.
     """
 
     trial: Trial
@@ -33,6 +35,7 @@ class Active:
     result_since: float | None = None
     reports_size: int = 0
     ended_by: str = ""
+    ended_at: float = 0.0
 
     def __post_init__(self) -> None:
         runner = read_json(self.folder.runner)
@@ -42,6 +45,10 @@ class Active:
     def seconds(self) -> float:
         """Return for how long it has run."""
         return 0.0 if self.waiting else time.time() - self.started
+
+    def is_stuck(self) -> bool:
+        """Tell whether it was ended by us and its host does not say that it has."""
+        return bool(self.ended_by) and time.time() - self.ended_at > _STUCK_S
 
     def new_reports(self) -> bool:
         """Tell whether reports were written since the last call."""

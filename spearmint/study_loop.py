@@ -13,6 +13,7 @@ from spearmint.drivers import Driver, Job, JobRequest, JobState
 from spearmint.errors import DriverUnreachable, SearchFailed
 from spearmint.languages import to_entries, wrappers
 from spearmint.layout import Layout, TrialFolder, write_json
+from spearmint.leaving import EXIT_GRACE_S, Leaving
 from spearmint.model import Experiment, Result, Trial, TrialState
 from spearmint.ranking import best_trial, is_better
 from spearmint.records import Records
@@ -21,7 +22,6 @@ from spearmint.results import read_result
 from spearmint.study import Study
 from spearmint.watcher import Progress, Watcher
 
-_EXIT_GRACE_S = 30.0  # a job may live on this long after its result stands
 _LATER_FACTOR = 10  # broken trials in a row that end a search which had successes
 
 
@@ -60,7 +60,7 @@ class StudyLoop:
     records: Records
     watcher: Watcher
     _active: dict[int, Active] = field(default_factory=dict)
-    _leaving: dict[Job, float] = field(default_factory=dict)
+    _leaving: Leaving = field(init=False)
     _waiting: deque[Trial] = field(default_factory=deque)
     _complete: int = 0
     _pruned: int = 0
@@ -70,6 +70,9 @@ class StudyLoop:
     _seconds: float = 0.0
     _last_broken: Trial | None = None
     _best: Trial | None = None
+
+    def __post_init__(self) -> None:
+        self._leaving = Leaving(self.driver)
 
     def progress(self) -> Progress:
         """Return the figures of this moment."""
@@ -90,7 +93,7 @@ class StudyLoop:
     @property
     def jobs(self) -> list[Job]:
         """Jobs that run or may have ended."""
-        return [*(active.job for active in self._active.values()), *self._leaving]
+        return [*(active.job for active in self._active.values()), *self._leaving.jobs]
 
     @property
     def n_active(self) -> int:
@@ -100,7 +103,7 @@ class StudyLoop:
     @property
     def is_busy(self) -> bool:
         """Whether there is something to wait for."""
-        return bool(self._active or self._leaving)
+        return bool(self.jobs)
 
     @property
     def labels(self) -> list[str]:
@@ -240,7 +243,7 @@ class StudyLoop:
         """Store what has ended; start lost jobs again; end what overstays."""
         for active in list(self._active.values()):
             state = states[active.job]
-            if state is JobState.GONE:
+            if state is JobState.GONE or active.is_stuck():
                 self._settle(active)
             elif state is JobState.FINISHED:
                 self._finish(active)
@@ -249,7 +252,7 @@ class StudyLoop:
             else:
                 self._see_running(active)
                 self._end_overdue(active)
-        self._see_off(states)
+        self._leaving.see_off(states)
 
     def _see_running(self, active: Active) -> None:
         """Note that a queued job has started."""
@@ -261,16 +264,7 @@ class StudyLoop:
         """Store the trial of a job that is about to end; look after the job until it has."""
         if self._store_result(active.trial, active.folder, values_only=bool(active.ended_by)):
             del self._active[active.trial.id]
-            self._leaving[active.job] = time.time()
-
-    def _see_off(self, states: Mapping[Job, JobState]) -> None:
-        """Forget jobs whose trials are stored once they are over; end those that stay."""
-        for job, since in list(self._leaving.items()):
-            if states.get(job) is JobState.GONE:
-                del self._leaving[job]
-                self.driver.cancel([job])  # ends what the runner left behind
-            elif time.time() - since > _EXIT_GRACE_S:
-                self.driver.cancel([job])
+            self._leaving.add(active.job)
 
     def prune(self) -> bool:
         """Read new reports; end the jobs of trials that will not be good. True when it did."""
@@ -279,8 +273,7 @@ class StudyLoop:
             return ended
         for active in self._active.values():
             if not active.ended_by and self._has_bad_reports(active):
-                active.ended_by = "pruned"
-                self.driver.cancel([active.job])
+                self._end(active, "pruned")
                 ended = True
         return ended
 
@@ -296,8 +289,8 @@ class StudyLoop:
 
     def _settle(self, active: Active) -> None:
         """Store the trial of a job that is over, or start it again."""
-        del self._active[active.trial.id]
         self.driver.cancel([active.job])  # ends what the runner left behind
+        del self._active[active.trial.id]
         if self._store_result(active.trial, active.folder, values_only=bool(active.ended_by)):
             return
         seconds = active.seconds()
@@ -325,11 +318,15 @@ class StudyLoop:
         now, limit = time.time(), self.experiment.trial_timeout_s
         if not self.driver.detaches and active.folder.result.exists():
             active.result_since = active.result_since or now
-            if now - active.result_since > _EXIT_GRACE_S:
+            if now - active.result_since > EXIT_GRACE_S:
                 self.driver.cancel([active.job])
-        elif limit is not None and active.seconds() > limit:
-            active.ended_by = active.ended_by or "timeout"
-            self.driver.cancel([active.job])
+        elif limit is not None and active.seconds() > limit and not active.ended_by:
+            self._end(active, "timeout")
+
+    def _end(self, active: Active, why: str) -> None:
+        """End a job whose trial ends with it."""
+        active.ended_by, active.ended_at = why, time.time()
+        self.driver.cancel([active.job])
 
     def _store_result(
         self, trial: Trial, folder: TrialFolder, *, values_only: bool = False

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from sge_jobs.cli import check, gpus, run, setup, status, submit
+from sge_jobs.cli import check, gpus, run, scripts, setup, status, submit
 from sge_jobs.errors import SgeJobsError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -18,6 +18,7 @@ COMMANDS: dict[str, ModuleType] = {
     "status": status,
     "submit": submit,
     "run": run,
+    "scripts": scripts,
 }
 _DESCRIPTION = "Give each job of Grid Engine GPUs of its own; queue jobs and see what they do."
 _EXAMPLES = """\

@@ -32,7 +32,8 @@ _SNAPSHOT_S = 5.0  # an answer of qstat that may tell what an earlier controller
 _LOAD = 50  # qstat takes at most this share of the time, 1 / 50
 _LEAVING_S = 0.3  # seconds between polls while all that is left are jobs about to end
 _BELL_S = 0.1
-_CANCEL_S = 20.0
+_CANCEL_S = 40.0  # longer than Grid Engine takes to see that a host is lost
+_DELETE_AGAIN_S = 5.0  # then it forgets the job, if it is asked again
 _SUBMIT_LOCK_S = 60.0
 _ACCOUNTING_S = 3.0
 _PATIENCE_S = 600.0
@@ -289,16 +290,17 @@ class SgeDriver(Driver):
             for job in living:
                 self._tickets.withdraw(self._tokens[job.id])
             self._see_takers()
-        ids = {self._holder(job.id) for job in living}
-        if not ids:
-            return
-        deadline = time.monotonic() + _CANCEL_S
-        with _translated():
-            self._queue.delete(sorted(ids))
-        self._refresh()
-        while (left := ids & self._rows.keys()) and time.monotonic() < deadline:
-            time.sleep(max(0.1, self._cost))
+        left = {self._holder(job.id) for job in living}
+        deadline, asked = time.monotonic() + _CANCEL_S, float("-inf")
+        while left and time.monotonic() < deadline:
+            if time.monotonic() - asked > _DELETE_AGAIN_S:
+                asked = time.monotonic()
+                with _translated():
+                    self._queue.delete(sorted(left))
+            else:
+                time.sleep(max(0.1, self._cost))
             self._refresh()
+            left &= self._rows.keys()
         if left:
             self._notices.append(
                 f"jobs that do not end: {' '.join(sorted(left))}; their host may be lost. "

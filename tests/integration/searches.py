@@ -32,7 +32,7 @@ def main(job_id, params):
     with (RUNS / uuid.uuid4().hex).open("w") as record:
         def note(**what):
             print(json.dumps({{"time": time.time(), **what}}), file=record, flush=True)
-        note(trial=job_id, region=os.environ["SPEARMINT_REGION"], first=first,
+        note(trial=job_id, job=os.environ["JOB_ID"], region=os.environ["SPEARMINT_REGION"], first=first,
              host=socket.gethostname(), gpus=os.environ["CUDA_VISIBLE_DEVICES"])
         for step in range(first, STEPS):
             time.sleep(0.1)
@@ -52,12 +52,14 @@ class Run:
     """One run of a trial, as it recorded itself.
 
     Attributes:
+        job: Number of the job it was a part of.
         first: Step of the checkpoint it began from.
         began, seen: Seconds since the epoch; ``seen`` is its last sign of life.
         value: What it returned; None when it did not come to that.
     """
 
     trial: int
+    job: str
     region: str
     first: int
     host: str
@@ -139,7 +141,10 @@ class SgeSearch:
     """An experiment in the shared home, whose trials record themselves.
 
     Args:
+        trials: Of each region, that the command searches for.
         steps: Tenths of a second that a trial runs.
+        regions: How many there are, in ``config``.
+        config, code: Texts of the files, with ``{name}``, ``{runs}`` and ``{steps}`` to fill in.
     """
 
     def __init__(
@@ -149,11 +154,13 @@ class SgeSearch:
         *,
         trials: int = 12,
         steps: int = 30,
+        regions: int = 1,
         name: str = "trial",
         config: str = CONFIG,
         code: str = CODE,
     ) -> None:
-        self.cell, self.directory, self.n_trials = cell, directory, trials
+        self.cell, self.directory, self._wanted = cell, directory, trials
+        self.n_trials = trials * regions
         self._runs = cell.shared / "runs" / directory.name
         self._runs.mkdir(parents=True)
         directory.mkdir(parents=True)
@@ -167,7 +174,7 @@ class SgeSearch:
     def start(self, *options: str) -> Controller:
         """Start the command; the same one again when a test calls it again."""
         argv = ["spearmint", "--driver=SGE", "--method=RandomChooser", "--polling-time=1"]
-        argv += [f"--max-finished-jobs={self.n_trials}", *options, str(self.directory)]
+        argv += [f"--max-finished-jobs={self._wanted}", *options, str(self.directory)]
         log = self._runs.parent / f"{self.directory.name}.{len(self._controllers)}.log"
         self._controllers.append(Controller(self.cell, argv, log))
         return self._controllers[-1]
@@ -208,30 +215,26 @@ class SgeSearch:
         assert len(pids) == 1, pids
         return psutil.Process(pids[0])
 
+    def shepherd(self, run: Run) -> psutil.Process:
+        """Return Grid Engine's own process above a trial's runner."""
+        above = self.trainer(run).parents()
+        return next(process for process in above if process.name() == "sge_shepherd")
+
     def node(self, run: Run) -> Node:
         """Return the host of a run."""
         return self.cell.fabric.nodes[run.host]
-
-    def job(self, run: Run) -> str:
-        """Return the number of a run's job."""
-        name = f"-{run.trial:08d}-"
-        rows = re.findall(r"^ *(\d+) .*\n +Full jobname: +(\S+)", self._qstat(), re.MULTILINE)
-        found = [job for job, full in rows if name in full]
-        assert len(found) == 1, rows
-        return found[0]
 
     def jobs_in(self, state: str) -> list[str]:
         """Return the numbers of the jobs in this state, such as ``qw``."""
         rows = [line.split() for line in self.cell.run("qstat", "-u", "*").stdout.splitlines()[2:]]
         return [row[0] for row in rows if row[4] == state]
 
-    def _qstat(self) -> str:
-        return self.cell.checked("qstat", "-r", "-u", "*")
-
     # What must hold at the end
 
     def assert_complete(self, *, lost: Iterable[str] = ()) -> None:
         """Every trial is complete, by exactly one finished run; no GPU was shared; none is left.
+
+        No two runs of a trial overlap.
 
         Args:
             lost: Hosts that are down, whose GPUs nobody can know.
@@ -239,11 +242,12 @@ class SgeSearch:
         trials = self.trials()
         states = [trial["state"] for trial in trials]
         assert states == ["complete"] * self.n_trials, (states, self.output())
-        finished = [run for run in self.runs() if run.value is not None]
+        runs = self.runs()
+        finished = [run for run in runs if run.value is not None]
         stored = {(trial.get("region", ""), trial["id"]): trial["value"] for trial in trials}
         assert {(run.region, run.trial): run.value for run in finished} == stored
         assert len(finished) == len(stored), "a trial ran to its end twice"
-        assert_exclusive(uses(self.runs()))
+        assert_exclusive(uses(runs))
         assert_all_free(self.cell, lost)
 
     def trials(self) -> list[dict[str, object]]:
@@ -262,6 +266,7 @@ def _read_run(path: Path) -> Run | None:
     first = notes[0]
     return Run(
         trial=first["trial"],
+        job=first["job"],
         region=first["region"],
         first=first["first"],
         host=first["host"],

@@ -19,19 +19,21 @@ pytestmark = pytest.mark.sge
 # Jobs
 
 
-def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch) -> None:
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch, ahead: int) -> None:
     search = make_search()
-    controller = search.start()
+    controller = search.start(f"--queue-ahead={ahead}")
     victim = search.wait_running()[0]
-    cell.checked("qdel", search.job(victim), uid=UID)
+    cell.checked("qdel", victim.job, uid=UID)
     output = controller.end()
     assert f"trial {victim.trial} was lost (killed by signal 9" in output
     search.assert_complete()
 
 
-def test_a_killed_trainer_runs_again(make_search: MakeSearch) -> None:
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_a_killed_trainer_runs_again(make_search: MakeSearch, ahead: int) -> None:
     search = make_search()
-    controller = search.start()
+    controller = search.start(f"--queue-ahead={ahead}")
     victim = search.wait_running()[0]
     search.trainer(victim).kill()
     output = controller.end()
@@ -39,14 +41,12 @@ def test_a_killed_trainer_runs_again(make_search: MakeSearch) -> None:
     search.assert_complete()
 
 
-def test_a_killed_shepherd_harms_no_trial(make_search: MakeSearch) -> None:
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_a_killed_shepherd_harms_no_trial(make_search: MakeSearch, ahead: int) -> None:
     search = make_search()
-    controller = search.start()
+    controller = search.start(f"--queue-ahead={ahead}")
     victim = search.wait_running()[0]
-    shepherd = search.trainer(victim).parent()
-    assert shepherd is not None
-    assert shepherd.name() == "sge_shepherd"
-    shepherd.kill()
+    search.shepherd(victim).kill()
     controller.end()
     search.assert_complete()
 
@@ -70,7 +70,7 @@ def test_a_suspended_trial_keeps_its_gpu_and_goes_on(cell: Cell, make_search: Ma
     search = make_search()
     controller = search.start()
     victim = search.wait_running()[0]
-    job = search.job(victim)
+    job = victim.job
     cell.checked("qmod", "-sj", job, uid=UID)
     cure = controller.wait_for(rf"job {job} \(\d+\) is suspended \(s\); it goes on after: (.*)")[1]
     until(lambda: len(search.runs()) == search.n_trials, 60, 0.2)
@@ -99,19 +99,21 @@ def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
     search.assert_complete()
 
 
+@pytest.mark.parametrize("ahead", [0, 3])
 def test_a_preempted_trial_goes_on_from_its_checkpoint(
-    cell: Cell, make_search: MakeSearch
+    cell: Cell, make_search: MakeSearch, ahead: int
 ) -> None:
-    search = make_search(trials=6, steps=50)
-    controller = search.start("--max-retries=0")
-    victim = search.wait_running()[0]
+    search = make_search(trials=5, steps=100)  # a GPU is free: it starts there before it has ended
+    controller = search.start(f"--queue-ahead={ahead}", "--max-retries=0")
+    victim = search.wait_running(5)[0]
     time.sleep(1)
-    print(cell.checked("qmod", "-rj", search.job(victim)))
+    cell.checked("qmod", "-rj", victim.job)
     controller.end()
     search.assert_complete()
     before, after = [run for run in search.runs() if run.trial == victim.trial]
     assert before.value is None
-    assert after.first > 0
+    assert before.seen < after.began
+    assert after.first > 10
     assert not any(trial["lost"] for trial in search.trials())
 
 
@@ -130,12 +132,13 @@ def test_a_killed_execution_daemon_harms_no_trial(cell: Cell, make_search: MakeS
     assert len(search.runs()) == search.n_trials
 
 
-def test_a_killed_command_adopts_its_trials(make_search: MakeSearch) -> None:
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_a_killed_command_adopts_its_trials(make_search: MakeSearch, ahead: int) -> None:
     search = make_search()
-    controller = search.start()
+    controller = search.start(f"--queue-ahead={ahead}")
     search.wait_running()
     controller.kill()
-    search.start().end()
+    search.start(f"--queue-ahead={ahead}").end()
     search.assert_complete()
     assert len(search.runs()) == search.n_trials, "an adopted trial ran again"
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from ..testbed.cell import Cell
-from ..testbed.fabric import until
 from .conftest import MakeSearch
 from .searches import SgeSearch
 
@@ -39,9 +38,7 @@ def assert_ran_again(search: SgeSearch, host: str) -> None:
     runs = search.runs()
     ended = {run.trial for run in runs if run.host == host and run.value is None}
     assert len(ended) == 2
-    assert all(
-        run.host != host for run in runs if run.trial in ended and run.value is not None
-    )
+    assert all(run.host != host for run in runs if run.trial in ended and run.value is not None)
     assert not any(trial["lost"] for trial in search.trials())
 
 
@@ -62,6 +59,16 @@ def test_a_host_is_lost_and_comes_back(cell: Cell, make_search: MakeSearch) -> N
     cell.boot_again(cell.fabric.nodes[host])
     controller.end()
     search.assert_complete()
+
+
+def test_an_execution_daemon_does_not_come_back(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    victim = next(run for run in search.wait_running() if run.host != cell.master.name)
+    cell.kill("sge_execd", search.node(victim))
+    controller.end()
+    search.assert_complete(lost=[victim.host])
+    assert len(search.runs()) == search.n_trials
 
 
 def test_a_host_is_lost_and_the_command_killed(cell: Cell, make_search: MakeSearch) -> None:

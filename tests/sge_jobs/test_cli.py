@@ -214,7 +214,17 @@ def test_a_table_is_as_wide_as_its_longest_words() -> None:
 def test_each_help_shows_lines_to_type(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of(name, "--help") == 0
     out = capsys.readouterr().out
-    assert out.count(f"\n  sge-jobs {name}") >= 2
+    assert out.count(f"sge-jobs {name}", out.index("examples:")) >= 2
+
+
+def test_scripts_prints_paths_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("scripts") == 0
+    names = capsys.readouterr().out.split()
+    assert "gpu_selftest" in names
+    for name in names:
+        assert status_of("scripts", name) == 0
+        assert Path(capsys.readouterr().out.strip()).is_file()
+    assert status_of("scripts", "nope") == 2
 
 
 def test_the_module_is_the_command() -> None:

@@ -33,6 +33,7 @@ FRESH = CellConfig(
         "load_report_time": "00:00:40",
         "max_unheard": "00:05:00",
         "reschedule_unknown": "00:00:00",
+        "qmaster_params": "none",
         "execd_params": "none",
         "reporting_params": "accounting=true flush_time=00:00:15",
     },
@@ -62,6 +63,7 @@ qconf -Msconf FILE
     flush_finish_sec 1
 qconf -Mconf global
     load_report_time 00:00:05
+    qmaster_params ENABLE_FORCED_QDEL_IF_UNKNOWN=true
     reporting_params accounting=true flush_time=00:00:15 accounting_flush_time=00:00:00
     execd_params ENABLE_ADDGRP_KILL=true
     load_sensor /opt/sge_jobs/node/gpu-sensor

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
+from spearmint import active, leaving
 from spearmint.drivers import Job, JobEnd, JobRequest, JobState
-from spearmint.errors import DriverUnreachable
+from spearmint.errors import DriverUnreachable, SearchFailed
 
 from .fakes import FakeDriver
 
@@ -66,6 +67,25 @@ def test_a_trial_is_stored_while_its_job_still_leaves_and_the_next_one_starts(ma
     assert loop.run().complete == 3
     assert all(count == 4 for count in driver.stays.values()), "seen off until it was gone"
     assert not driver.cancelled
+
+
+def test_a_job_that_stays_is_ended_once_and_holds_nothing_up(make_loop, monkeypatch) -> None:
+    monkeypatch.setattr(leaving, "EXIT_GRACE_S", 0.0)
+    driver = FakeQueue(leaving=10**6)
+    assert make_loop(driver, finished=2).run().complete == 2
+    assert list(driver.stays.values()) == [1, 1], "asked once, then forgotten"
+
+
+def test_a_trial_past_its_time_on_a_lost_host_is_broken_all_the_same(make_loop, monkeypatch):
+    monkeypatch.setattr(active, "_STUCK_S", 0.05)
+    driver = FakeQueue({1: ["stay"]})
+    asked = []
+    monkeypatch.setattr(driver, "cancel", asked.append)
+    loop = make_loop(driver, finished=1, broken=1, timeout=0.01)
+    with pytest.raises(SearchFailed):
+        loop.run()
+    assert loop.study.trials()[0].reason == "ran past the time limit of 0.01 s"
+    assert len(asked) == 2, "not at every poll"
 
 
 def test_what_waits_counts_as_queued_and_takes_no_time(make_loop) -> None:

@@ -146,6 +146,25 @@ def test_a_job_that_does_not_end_is_told(make, queue, request_of, monkeypatch) -
     assert "qdel -f 1" in driver.notices()[-1]
 
 
+def test_a_job_is_deleted_again_once_its_host_is_known_to_be_lost(
+    make, queue, request_of, monkeypatch
+) -> None:
+    monkeypatch.setattr(sge_module, "_DELETE_AGAIN_S", 0.0)
+    driver = make()
+    job = driver.submit(request_of(1))
+    queue.stubborn = {"1"}
+    delete = queue.delete
+
+    def lose_host(ids) -> None:
+        delete(ids)
+        queue.stubborn.clear()
+
+    queue.delete = lose_host
+    driver.cancel([job])
+    assert queue.deleted == ["1", "1"]
+    assert driver.notices() == []
+
+
 def test_the_script_has_what_the_trial_needs(make, queue, request_of, tmp_path: Path) -> None:
     driver = make(
         gpus=2,
