@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from sge_jobs.node import locks as module
-from sge_jobs.node.locks import LockError, Locks, State, survivors
-from sge_jobs.node.processes import Process, carriers, read_process
+from sge_jobs.node.locks import LockError, Locks, State
+from sge_jobs.node.processes import read_process
 from sge_jobs.node.record import SIZE, Record, encode
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -366,59 +366,7 @@ def test_tasks_of_a_parallel_job_share_until_the_last_one_ends(
     assert len(claim(directory, 6, me(9))[0]) == 6
 
 
-def made(
-    pid: int, parent: int, started: int, name: str = "x", groups: tuple[int, ...] = (5,)
-) -> Process:
-    return Process(pid=pid, name=name, parent=parent, groups=frozenset(groups), started=started)
-
-
-def test_a_group_that_grid_engine_uses_again_makes_no_survivors() -> None:
-    record = me(7, group=5, shepherd=10, shepherd_started=100)
-    old = made(11, 1, 110)
-    shepherd = made(20, 1, 200, "sge_shepherd", ())
-    child, orphan = made(21, 20, 210), made(22, 1, 220)
-    assert survivors(record, {11: old}) == [old]
-    everything = {process.pid: process for process in (old, shepherd, child, orphan)}
-    assert survivors(record, everything) == [old]
-    own = {10: made(10, 1, 100, "sge_shepherd", ()), 12: made(12, 10, 120)}
-    assert [process.pid for process in survivors(record, own)] == [12]
-
-
 def test_waiting_ends_with_the_first_success_or_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     results = iter([([], []), ([("GPU-0", 5)], [])])
     assert module.wait_and_claim(lambda: next(results), 5)[0] == [("GPU-0", 5)]
     assert module.wait_and_claim(lambda: ([], [State(uuid="GPU-0", held=True)]), 0.1)[0] == []
-
-
-@needs_root
-def test_proc_is_read_without_zombies_and_kernel_threads(children: list[int]) -> None:
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    wait_for(lambda: read_process(pid) is None)
-    left = carrier(children)
-    found = carriers([GROUP, GROUP + 1])
-    assert set(found) >= {left, os.getpid(), os.getppid()}  # with those above it
-    assert found[left].groups == frozenset([GROUP])
-    assert [one for one in found.values() if GROUP in one.groups] == [found[left]]
-    assert carriers([GROUP + 1]) == {}
-    assert carriers([]) == {}
-    os.waitpid(pid, 0)
-
-
-@needs_root
-def test_a_process_whose_first_thread_has_ended_still_lives(children: list[int]) -> None:
-    code = (
-        f"import ctypes, os, threading, time; os.setgroups([{GROUP}])\n"
-        "threading.Thread(target=time.sleep, args=(60,)).start()\n"
-        "print(1, flush=True); ctypes.CDLL(None).pthread_exit(None)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"1\n"
-    process.stdout.close()
-    process.returncode = 0
-    children.append(process.pid)
-    stat = Path(f"/proc/{process.pid}/stat")
-    wait_for(lambda: ") Z " in stat.read_text())
-    assert process.pid in carriers([GROUP])
