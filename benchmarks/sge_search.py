@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -64,9 +65,7 @@ def pauses(found):
     for span in sorted(found, key=lambda span: span["start"]):
         by_gpu.setdefault(span["gpu"], []).append(span)
     return [
-        after["start"] - before["end"]
-        for row in by_gpu.values()
-        for before, after in zip(row, row[1:], strict=False)
+        after["start"] - before["end"] for row in by_gpu.values() for before, after in pairwise(row)
     ]
 
 
@@ -76,9 +75,9 @@ def search(cell, options, ahead):
     limit = f"--max-finished-jobs={options.trials}"
     argv = command(root, options.seconds, limit, f"--queue-ahead={ahead}", "--max-concurrent=6")
     done = cell.run(*argv, uid=UID, timeout_s=3600)
-    assert done.returncode == 0, done.stdout + done.stderr
+    if done.returncode:
+        raise SystemExit(done.stdout + done.stderr)
     found = spans(root)
-    assert len(found) == options.trials
     start, end = min(s["start"] for s in found), max(s["start"] for s in found)
     busy = sum(min(s["end"], end) - s["start"] for s in found)
     between = pauses(found)
@@ -116,8 +115,8 @@ def load(cell, n, watch_s=60.0):
     """
     conf = [line for line in cell.qconf("-sconf").splitlines() if not line.startswith("#")]
     text = "\n".join(conf).replace("65400-65500", f"65400-{65500 + n}") + "\n"
-    cell.master.write("/tmp/conf/global", text)
-    cell.qconf("-Mconf", "/tmp/conf/global")
+    cell.master.write("/root/global", text)
+    cell.qconf("-Mconf", "/root/global")
     cell.qconf("-rattr", "queue", "slots", str(n // len(cell.names) + 1), "all.q")
     root = experiment(cell, "load")
     bin = root / "venv" / "bin"

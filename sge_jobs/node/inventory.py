@@ -6,7 +6,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 RUN_DIRECTORY = "/run/sge_jobs"
 CACHE = RUN_DIRECTORY + "/gpus"
@@ -35,7 +35,7 @@ class Inventory:
     Attributes:
         source: declared, nvml, nvidia-smi or none.
         per_slot: Whether the cell counts ``gpu`` for each slot and not for each job.
-        blocked: GPUs, by UUID, that a process outside Grid Engine uses.
+        blocked: Processes outside Grid Engine that use a GPU, by its UUID.
     """
 
     __slots__ = ("blocked", "gpus", "per_slot", "source")
@@ -46,17 +46,21 @@ class Inventory:
         source: str,
         gpus: Sequence[Gpu],
         per_slot: bool = False,
-        blocked: Sequence[str] = (),
+        blocked: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         self.source = source
         self.gpus = tuple(gpus)
         self.per_slot = per_slot
-        self.blocked = tuple(blocked)
+        self.blocked = {uuid: tuple(pids) for uuid, pids in (blocked or {}).items()}
 
     @property
     def uuids(self) -> tuple[str, ...]:
         """UUIDs in the order of the indices."""
         return tuple(gpu.uuid for gpu in self.gpus)
+
+    def blockers(self, uuid: str, proc: str = "/proc") -> list[int]:
+        """Return the processes outside Grid Engine that still use the GPU."""
+        return [pid for pid in self.blocked.get(uuid, ()) if os.path.exists(f"{proc}/{pid}")]
 
 
 def valid_uuid(text: str) -> bool:
@@ -106,7 +110,7 @@ def encode(inventory: Inventory, boot: str) -> str:
         f"source {inventory.source}",
         f"per_slot {int(inventory.per_slot)}",
         *(f"gpu {gpu.index} {gpu.uuid} {gpu.name}".rstrip() for gpu in inventory.gpus),
-        *(f"blocked {uuid}" for uuid in inventory.blocked),
+        *(f"blocked {uuid} {' '.join(map(str, pids))}" for uuid, pids in inventory.blocked.items()),
         "end",
     ]
     return "\n".join(lines) + "\n"
@@ -118,7 +122,7 @@ def decode(text: str, boot: str) -> Inventory | None:
     if lines[0] != _TITLE or lines[-2:] != ["end", ""] or f"boot {boot}" not in lines:
         return None
     gpus: list[Gpu] = []
-    blocked: list[str] = []
+    blocked: dict[str, list[int]] = {}
     fields = {"source": "", "per_slot": "0"}
     for line in lines[1:-2]:
         key, _, value = line.partition(" ")
@@ -129,7 +133,8 @@ def decode(text: str, boot: str) -> Inventory | None:
                 return None
             gpus.append(Gpu(index=int(index), uuid=uuid, name=name))
         elif key == "blocked":
-            blocked.append(value)
+            uuid, *pids = value.split()
+            blocked[uuid] = [int(pid) for pid in pids if pid.isdigit()]
         else:
             fields[key] = value
     return Inventory(

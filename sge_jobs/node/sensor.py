@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from sge_jobs import gpu_state
@@ -62,7 +62,8 @@ class Sensor:
             use_of(gpu, state, foreign.get(gpu.uuid, ()))
             for gpu, state in zip(known.gpus, states)  # noqa: B905 (Python 3.9 has no strict)
         ]
-        blocked = [use.uuid for use in uses if any(one.foreign for one in use.intruders)]
+        by_uuid = {use.uuid: [one.pid for one in use.intruders if one.foreign] for use in uses}
+        blocked = {uuid: pids for uuid, pids in by_uuid.items() if pids}
         self._write(known, blocked)
         lines = [f"{self.host}:gpu_state:{gpu_state.encode(uses)}"]
         if self._kind in ("", "YES", "JOB"):
@@ -82,7 +83,7 @@ class Sensor:
             self._find_at = time.monotonic() + pause
         return self._found
 
-    def _write(self, known: inventory.Inventory, blocked: Sequence[str]) -> None:
+    def _write(self, known: inventory.Inventory, blocked: Mapping[str, Sequence[int]]) -> None:
         fresh = inventory.Inventory(
             source=known.source, gpus=known.gpus, per_slot=self._kind == "YES", blocked=blocked
         )

@@ -195,8 +195,6 @@ def _claim(
     slave: bool,
     host: Host,
 ) -> list[str]:
-    usable = [uuid for uuid in uuids if uuid not in known.blocked]
-
     def attempt() -> tuple[list[tuple[str, int]], list[State]]:
         mutex = locks.mutex(time.monotonic() + host.gpu_wait_s)
         if mutex < 0:
@@ -205,6 +203,7 @@ def _claim(
             joined = locks.join(uuids, mine) if slave else []
             if joined or wanted < 0:
                 return joined, []
+            usable = [uuid for uuid in uuids if not known.blockers(uuid)]
             return locks.claim(wanted, usable, mine, shared=parallel)
         finally:
             os.close(mutex)
@@ -213,16 +212,18 @@ def _claim(
         return [uuid for uuid, _ in attempt()[0]]
     taken, states = wait_and_claim(attempt, host.gpu_wait_s)
     if not taken:
-        raise Refused(shortage(mine, wanted, states, known.blocked), RESCHEDULE)
+        raise Refused(shortage(mine, wanted, states, known), RESCHEDULE)
     return [uuid for uuid, _ in taken]
 
 
-def shortage(mine: Record, wanted: int, states: list[State], blocked: Sequence[str]) -> str:
+def shortage(mine: Record, wanted: int, states: list[State], known: inventory.Inventory) -> str:
     """Return the words for a job that cannot have its GPUs: who has them."""
     free = sum(state.free for state in states)
     lines = [f"job {mine.label} needs {wanted} GPU(s) on this host, {free} free:"]
     lines += [f"  {state.uuid}: {describe(state)}" for state in states]
-    lines += [f"  {uuid}: used by a process outside Grid Engine" for uuid in blocked]
+    for uuid in known.uuids:
+        if pids := known.blockers(uuid):
+            lines.append(f"  {uuid}: used from outside Grid Engine by {', '.join(map(str, pids))}")
     lines.append("It is put back into the queue. Look with: sge-jobs gpus")
     return "\n".join(lines)
 

@@ -152,6 +152,8 @@ class Cell:
             "pe_list": "NONE",
             "shell": "/bin/bash",
         }
+        if not self._setup:  # which would see to it that a busy machine is no reason to wait
+            given["load_thresholds"] = "NONE"
         keys = [line.split(maxsplit=1)[0] for line in template if line.strip()]
         lines = [
             f"{key} {given[key]}" if key in given else line

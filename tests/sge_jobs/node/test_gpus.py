@@ -56,7 +56,7 @@ def test_the_cache_is_read_as_written_and_only_in_the_same_boot(tmp_path: Path) 
         source="nvml",
         gpus=[Gpu(index=0, uuid="GPU-a", name="NVIDIA H200"), Gpu(index=1, uuid="GPU-b")],
         per_slot=True,
-        blocked=["GPU-b"],
+        blocked={"GPU-b": [17, 4]},
     )
     write_whole(path, encode(wanted, "boot-1"))
     assert Path(path).stat().st_mode & 0o777 == 0o644

@@ -58,7 +58,9 @@ class FakeHost:
             "SGE_STARTER_USE_LOGIN_SHELL": "false",
         }
 
-    def gpus(self, *uuids: str, per_slot: bool = False, blocked: tuple[str, ...] = ()) -> None:
+    def gpus(
+        self, *uuids: str, per_slot: bool = False, blocked: dict[str, list[int]] | None = None
+    ) -> None:
         found = [Gpu(index=place, uuid=uuid) for place, uuid in enumerate(uuids)]
         known = Inventory(source="declared", gpus=found, per_slot=per_slot, blocked=blocked)
         (self.path / "gpus").write_text(encode(known, boot_id()))
@@ -177,12 +179,19 @@ def test_a_host_without_gpus_sends_a_gpu_job_back_and_runs_the_others(host: Fake
 
 
 def test_a_gpu_that_a_foreign_process_uses_is_not_given(host: FakeHost) -> None:
-    host.gpus("GPU-0", "GPU-1", blocked=("GPU-0",))
+    host.gpus("GPU-0", "GPU-1", blocked={"GPU-0": [os.getpid(), 2**22]})
     host.asks("gpu=1")
     assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-1"
     host.asks("gpu=2")
     done = host.run("true")
-    assert (done.returncode, "GPU-0: used by a process outside" in done.stderr) == (99, True)
+    words = f"GPU-0: used from outside Grid Engine by {os.getpid()}\n"
+    assert (done.returncode, words in done.stderr) == (99, True)
+
+
+def test_a_foreign_process_that_has_ended_blocks_nothing(host: FakeHost) -> None:
+    host.gpus("GPU-0", blocked={"GPU-0": [2**22]})
+    host.asks("gpu=1")
+    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-0"
 
 
 def test_gpus_count_for_each_slot_where_the_cell_says_so(host: FakeHost) -> None:
