@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
 from typing import Any
 
@@ -13,6 +13,7 @@ _ATTRIBUTES = {
     "multiprocessors": 16, "memory_clock_khz": 36, "memory_bus_bits": 37, "major": 75, "minor": 76,
 }  # fmt: skip
 _MEMORY_ERROR = 2
+_CAPTURE_RELAXED = 2
 
 
 class CudaError(Exception):
@@ -80,6 +81,7 @@ class Device:
         self._call("cuCtxSetCurrent", self._context)
         self._functions: dict[str, c_void_p] = {}
         self._module: c_void_p | None = None
+        self._stream = c_void_p()
 
     def _call(self, name: str, *arguments: Any) -> None:
         self._driver.call(name, *arguments)
@@ -164,8 +166,26 @@ class Device:
         one = c_uint(1)
         self._call(
             "cuLaunchKernel", self._function(name), c_uint(blocks), one, one, c_uint(threads),
-            one, one, c_uint(0), c_void_p(), pointers, c_void_p(),
+            one, one, c_uint(0), self._stream, pointers, c_void_p(),
         )  # fmt: skip
+
+    def capture(self, work: Callable[[], None]) -> c_void_p:
+        """Return a graph of the launches that ``work`` makes; nothing runs yet."""
+        stream, graph, ready = c_void_p(), c_void_p(), c_void_p()
+        self._call("cuStreamCreate", byref(stream), c_uint(0))
+        self._call("cuStreamBeginCapture_v2", stream, c_uint(_CAPTURE_RELAXED))
+        self._stream = stream
+        try:
+            work()
+        finally:
+            self._stream = c_void_p()
+            self._call("cuStreamEndCapture", stream, byref(graph))
+        self._call("cuGraphInstantiateWithFlags", byref(ready), graph, c_ulonglong(0))
+        return ready
+
+    def replay(self, graph: c_void_p) -> None:
+        """Launch all of a graph."""
+        self._call("cuGraphLaunch", graph, c_void_p())
 
     def _function(self, name: str) -> c_void_p:
         if self._module is None:

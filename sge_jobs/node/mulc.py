@@ -14,7 +14,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
 from typing import Any
 
@@ -29,6 +29,12 @@ _FACTOR = 1.0 + 2.0**-23
 _NETFLIX = "Netflix 2014, 128,000 calls: own kernel 2.01 s, NPP 299.23 s (g2.2xlarge)"
 
 Call = Callable[[int, int, float], None]
+"""Multiplies so many floats at an address."""
+
+Calls = Callable[[int, int, float, int], None]
+"""Does so a number of times."""
+
+_BATCH = 640  # launches in one graph; divides the calls of each row
 
 
 class _StreamContext(ctypes.Structure):
@@ -53,6 +59,30 @@ def own_kernel(device: Device, name: str) -> Call:
         )
 
     return call
+
+
+def one_by_one(call: Call) -> Calls:
+    """Return what launches each call by itself."""
+
+    def calls(address: int, n: int, factor: float, count: int) -> None:
+        for _ in range(count):
+            call(address, n, factor)
+
+    return calls
+
+
+def in_graphs(device: Device, call: Call, batch: int = _BATCH) -> Calls:
+    """Return what launches calls as graphs of ``batch``, the rest one by one."""
+    ready: dict[tuple[int, int], c_void_p] = {}
+
+    def calls(address: int, n: int, factor: float, count: int) -> None:
+        if count >= batch and (address, n) not in ready:
+            ready[address, n] = device.capture(lambda: one_by_one(call)(address, n, factor, batch))
+        for _ in range(count // batch):
+            device.replay(ready[address, n])
+        one_by_one(call)(address, n, factor, count % batch)
+
+    return calls
 
 
 def npp(device: Device) -> Call | None:
@@ -89,61 +119,63 @@ def _load_npp() -> Any:
     return None
 
 
-def check(device: Device, call: Call) -> bool:
-    """Whether ``call`` multiplies each of 1003 floats and nothing beside them."""
+def check(device: Device, calls: Calls) -> bool:
+    """Whether two ``calls`` multiply each of 1003 floats and nothing beside them."""
     n = 1003
     before = [float(place) for place in range(n + 5)]
     address = device.allocate(4 * len(before))
     try:
         device.write(address, struct.pack(f"<{len(before)}f", *before))
-        call(address, n, 3.0)
+        calls(address, n, 3.0, 2)
         device.synchronize()
         after = struct.unpack(f"<{len(before)}f", device.read(address, 4 * len(before)))
     finally:
         device.free(address)
-    return list(after) == [3 * value for value in before[:n]] + before[n:]
+    return list(after) == [9 * value for value in before[:n]] + before[n:]
 
 
-def seconds(device: Device, call: Call, n: int, calls: int) -> float:
-    """Return how long ``calls`` calls on ``n`` floats take, warm."""
+def seconds(device: Device, calls: Calls, n: int, count: int) -> float:
+    """Return how long ``count`` calls on ``n`` floats take, warm."""
     address = device.allocate(4 * n)
     try:
         device.write(address, struct.pack("<f", 1.0) * n)
-        for _ in range(10):
-            call(address, n, _FACTOR)
+        calls(address, n, _FACTOR, min(count, _BATCH))
         device.synchronize()
         started = time.perf_counter()
-        for _ in range(calls):
-            call(address, n, _FACTOR)
+        calls(address, n, _FACTOR, count)
         device.synchronize()
         return time.perf_counter() - started
     finally:
         device.free(address)
 
 
+def _kernels(device: Device) -> Iterator[tuple[str, Calls, Calls]]:
+    """Yield name, what to time, and the same for a check of few calls."""
+    for name, kernel in (("scalar", "mulc"), ("float4", "mulc4")):
+        call = own_kernel(device, kernel)
+        yield name, one_by_one(call), one_by_one(call)
+        yield f"{name} graph", in_graphs(device, call), in_graphs(device, call, batch=2)
+    if (library := npp(device)) is None:
+        sys.stdout.write("npp: the library libnpps is not installed, left out\n")
+    else:
+        yield "npp", one_by_one(library), one_by_one(library)
+
+
 def run(device: Device, rows: Sequence[tuple[int, int]]) -> bool:
     """Print a table and a line of JSON for each measurement; whether every answer was right."""
-    kernels: dict[str, Call | None] = {
-        "scalar": own_kernel(device, "mulc"),
-        "float4": own_kernel(device, "mulc4"),
-        "npp": npp(device),
-    }
     right = True
-    for name, call in kernels.items():
-        if call is None:
-            sys.stdout.write(f"{name}: the library libnpps is not installed, left out\n")
-            continue
-        if not check(device, call):
+    for name, calls, checked in _kernels(device):
+        if not check(device, checked):
             sys.stdout.write(f"{name}: WRONG ANSWER\n")
             right = False
             continue
-        for n, calls in rows:
-            taken = seconds(device, call, n, calls)
-            rate = 8 * n * calls / taken / 1e9
+        for n, count in rows:
+            taken = seconds(device, calls, n, count)
+            rate = 8 * n * count / taken / 1e9
             sys.stdout.write(
-                f"{name:8} n = {n:<12,} {calls:8,} calls  {taken:8.3f} s {rate:8.0f} GB/s\n"
+                f"{name:12} n = {n:<12,} {count:8,} calls  {taken:8.3f} s {rate:8.0f} GB/s\n"
             )
-            row = {"kernel": name, "n": n, "calls": calls, "seconds": taken, "gb_s": rate}
+            row = {"kernel": name, "n": n, "calls": count, "seconds": taken, "gb_s": rate}
             sys.stdout.write(json.dumps({"gpu": device.name, **row}) + "\n")
             sys.stdout.flush()
     sys.stdout.write(f"{_NETFLIX}\n")

@@ -31,6 +31,12 @@ class FakeGpu:
         self.lost = False
         self.moved = 0
 
+    def capture(self, work: Callable[[], None]) -> Callable[[], None]:
+        return work
+
+    def replay(self, graph: Callable[[], None]) -> None:
+        graph()
+
     def attribute(self, name: str) -> int:
         return {"multiprocessors": 1, "memory_clock_khz": 1000000, "memory_bus_bits": 4096}[name]
 
@@ -285,12 +291,19 @@ def test_mulc_is_checked_before_it_is_timed(
     out = capsys.readouterr().out
     rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     assert [(row["kernel"], row["n"], row["calls"]) for row in rows] == [
-        ("scalar", 1000, 5), ("float4", 1000, 5),
-    ]  # fmt: skip
+        (kernel, 1000, 5) for kernel in ("scalar", "scalar graph", "float4", "float4 graph")
+    ]
     assert "npp: the library libnpps is not installed" in out
     monkeypatch.setattr(FakeGpu, "_mulc4", lambda self, data, n, factor: None)
     assert not mulc.run(gpu, [(1000, 5)])  # type: ignore[arg-type]
     assert "float4: WRONG ANSWER" in capsys.readouterr().out
+
+
+def test_graphs_hold_as_many_calls_as_were_asked_for(gpu: FakeGpu) -> None:
+    calls: list[int] = []
+    repeat = mulc.in_graphs(gpu, lambda address, n, factor: calls.append(n), batch=4)  # type: ignore[arg-type]
+    repeat(0, 7, 1.0, 11)
+    assert calls == [7] * 11
 
 
 def test_mulc_needs_a_gpu_and_sensible_rows(capsys: pytest.CaptureFixture[str]) -> None:
