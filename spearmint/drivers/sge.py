@@ -267,6 +267,7 @@ class SgeDriver(Driver):
                 f"Mend that, then: qmod -cj {row.id}    or give it up: qdel {row.id}"
             ]
         if row.status is JobStatus.HELD:
+            self._tickets.withdraw(self._tokens[row.id])  # nor may another job go on with it
             return [f"{job} is held ({row.state}); it waits for: qrls {row.id}"]
         if row.status is JobStatus.SUSPENDED:
             return [f"{job} is suspended ({row.state}); it goes on after: qmod -usj {row.id}"]

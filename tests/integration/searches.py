@@ -32,8 +32,9 @@ def main(job_id, params):
     with (RUNS / uuid.uuid4().hex).open("w") as record:
         def note(**what):
             print(json.dumps({{"time": time.time(), **what}}), file=record, flush=True)
-        note(trial=job_id, job=os.environ["JOB_ID"], region=os.environ["SPEARMINT_REGION"], first=first,
-             host=socket.gethostname(), gpus=os.environ["CUDA_VISIBLE_DEVICES"])
+        note(trial=job_id, region=os.environ["SPEARMINT_REGION"], first=first,
+             job=os.environ["JOB_ID"], host=socket.gethostname(),
+             gpus=os.environ["CUDA_VISIBLE_DEVICES"])
         for step in range(first, STEPS):
             time.sleep(0.1)
             note()

@@ -19,10 +19,9 @@ pytestmark = pytest.mark.sge
 # Jobs
 
 
-@pytest.mark.parametrize("ahead", [0, 3])
-def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch, ahead: int) -> None:
+def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search()
-    controller = search.start(f"--queue-ahead={ahead}")
+    controller = search.start()
     victim = search.wait_running()[0]
     cell.checked("qdel", victim.job, uid=UID)
     output = controller.end()
@@ -30,10 +29,9 @@ def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch, ahead: in
     search.assert_complete()
 
 
-@pytest.mark.parametrize("ahead", [0, 3])
-def test_a_killed_trainer_runs_again(make_search: MakeSearch, ahead: int) -> None:
+def test_a_killed_trainer_runs_again(make_search: MakeSearch) -> None:
     search = make_search()
-    controller = search.start(f"--queue-ahead={ahead}")
+    controller = search.start("--queue-ahead=3")
     victim = search.wait_running()[0]
     search.trainer(victim).kill()
     output = controller.end()
@@ -41,10 +39,9 @@ def test_a_killed_trainer_runs_again(make_search: MakeSearch, ahead: int) -> Non
     search.assert_complete()
 
 
-@pytest.mark.parametrize("ahead", [0, 3])
-def test_a_killed_shepherd_harms_no_trial(make_search: MakeSearch, ahead: int) -> None:
+def test_a_killed_shepherd_harms_no_trial(make_search: MakeSearch) -> None:
     search = make_search()
-    controller = search.start(f"--queue-ahead={ahead}")
+    controller = search.start()
     victim = search.wait_running()[0]
     search.shepherd(victim).kill()
     controller.end()
@@ -53,7 +50,7 @@ def test_a_killed_shepherd_harms_no_trial(make_search: MakeSearch, ahead: int) -
 
 def test_a_held_job_waits_and_the_others_go_on(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search()
-    controller = search.start("--queue-ahead=2")
+    controller = search.start("--max-concurrent=8")
     search.wait_running()
     until(lambda: search.jobs_in("qw"))
     held = search.jobs_in("qw")[-1]
@@ -99,12 +96,9 @@ def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
     search.assert_complete()
 
 
-@pytest.mark.parametrize("ahead", [0, 3])
-def test_a_preempted_trial_goes_on_from_its_checkpoint(
-    cell: Cell, make_search: MakeSearch, ahead: int
-) -> None:
+def test_a_preempted_trial_goes_on_from_its_checkpoint(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search(trials=5, steps=100)  # a GPU is free: it starts there before it has ended
-    controller = search.start(f"--queue-ahead={ahead}", "--max-retries=0")
+    controller = search.start("--queue-ahead=3", "--max-retries=0")
     victim = search.wait_running(5)[0]
     time.sleep(1)
     cell.checked("qmod", "-rj", victim.job)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from ..testbed.cell import Cell
+from ..testbed.cell import UID, Cell
 from .conftest import MakeSearch
 from .searches import SgeSearch
 
 pytestmark = pytest.mark.sge
-_UNKNOWN = "reschedule_unknown"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def impatient(cell: Cell) -> None:
     """Let jobs of a lost host run again soon, as a site may that does not restart its master."""
-    lines = cell.qconf("-sconf", "global").splitlines()
-    wanted = [f"{_UNKNOWN} 00:00:05" if line.startswith(_UNKNOWN) else line for line in lines]
-    cell.master.write("/tmp/global", "\n".join(wanted[1:]) + "\n")
+    text = cell.qconf("-sconf", "global").partition("\n")[2]
+    for name, value in (("max_unheard", "00:00:15"), ("reschedule_unknown", "00:00:05")):
+        text = re.sub(rf"(?m)^{name} .*", f"{name} {value}", text)
+    cell.master.write("/tmp/global", text)
     cell.qconf("-Mconf", "/tmp/global")
 
 
@@ -53,7 +54,7 @@ def test_the_trials_of_a_lost_host_run_elsewhere(cell: Cell, make_search: MakeSe
 
 def test_a_host_is_lost_and_comes_back(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search()
-    controller = search.start("--max-retries=0")
+    controller = search.start("--max-retries=0", "--queue-ahead=3")
     host = lose_one(cell, search)
     time.sleep(5)
     cell.boot_again(cell.fabric.nodes[host])
@@ -73,10 +74,11 @@ def test_an_execution_daemon_does_not_come_back(cell: Cell, make_search: MakeSea
 
 def test_a_host_is_lost_and_the_command_killed(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search()
-    controller = search.start("--max-retries=0")
+    options = ("--max-retries=0", "--queue-ahead=3")
+    controller = search.start(*options)
     host = lose_one(cell, search)
     controller.kill()
-    search.start("--max-retries=0").end()
+    search.start(*options).end()
     search.assert_complete(lost=[host])
     assert_ran_again(search, host)
 
@@ -108,21 +110,36 @@ def test_the_masters_host_is_lost_with_the_command_on_it(
 
 
 @contextmanager
-def read_only(cell: Cell, path: Path) -> Iterator[None]:
-    """Make a shared directory read-only on all hosts; what is open for writing stays so."""
+def read_only(cell: Cell) -> Iterator[None]:
+    """Make the shared home read-only on all hosts, as a server in trouble does.
+
+    A mount leaves files that are open for writing as they are, so the command may write no byte.
+    """
+    home = str(cell.home)
     for node in cell.hosts:
-        assert node.run("mount", "--bind", "-o", "ro", str(path), str(path)).returncode == 0
+        assert node.run("mount", "--bind", "-o", "ro", home, home).returncode == 0
+    limit_files(cell, "0")
+    assert cell.run("touch", f"{home}/mark", uid=UID).returncode == 1
     yield
+    limit_files(cell, "unlimited")
     for node in cell.hosts:
-        assert node.run("umount", "-l", str(path)).returncode == 0
+        assert node.run("umount", "-l", home).returncode == 0
+
+
+def limit_files(cell: Cell, size: str) -> None:
+    """Limit what files the command may write to."""
+    (pid,) = cell.master.processes("bin/spearmint --driver=SGE")
+    limit = ["prlimit", f"--pid={pid}", f"--fsize={size}:"]
+    as_user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
+    subprocess.run([*as_user, *limit], check=True)
 
 
 def test_the_disk_is_read_only_for_a_while(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search(trials=18)
     controller = search.start()
     search.wait_running()
-    with read_only(cell, cell.home):
-        assert cell.run("touch", str(search.directory / "mark"), uid=2401).returncode == 1
+    with read_only(cell):
         time.sleep(10)
-    controller.end()
+    output = controller.end()
+    assert "Trying again; trials go on meanwhile." in output
     search.assert_complete()

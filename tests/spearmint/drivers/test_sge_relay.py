@@ -85,6 +85,15 @@ def test_nobody_goes_on_with_a_cancelled_trial(ahead, queue, request_of, tickets
     assert tickets.take_next("9") is None
 
 
+def test_nobody_goes_on_with_a_held_trial(ahead, queue, request_of, tickets) -> None:
+    driver = ahead()
+    job = driver.submit(request_of(1))
+    queue.listed["1"] = JobStatus.HELD
+    driver.poll([job])
+    assert tickets.take_next("9") is None
+    assert tickets.claim(queue.specs["1"].argv[4], "1"), "it runs itself, once it is released"
+
+
 def test_the_next_controller_finds_it_by_its_ticket(two, ahead, queue, request_of) -> None:
     heir = ahead()
     job = heir.adopt(request_of(2).folder)
