@@ -5,6 +5,7 @@ SpearmintError                  exit code 1
 │   ├── ConfigError             config.pb: file, line and column
 │   ├── NoSearch                the experiment was never run
 │   ├── StudyMismatch           the stored search has other variables
+│   ├── NotWritable             the experiment's directory
 │   └── AlreadyRunning          another controller holds the experiment
 ├── SearchFailed                trials broke one after the other
 ├── SearchStopped               ended by Ctrl-C before it was done
@@ -54,6 +55,10 @@ class ConfigError(InputError):
 
 class NoSearch(InputError):
     """The experiment was never run; there is nothing to look at."""
+
+
+class NotWritable(InputError):
+    """The experiment's directory cannot be written."""
 
 
 class StudyMismatch(InputError):

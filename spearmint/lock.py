@@ -10,7 +10,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from spearmint.errors import AlreadyRunning, InputError
+from spearmint.errors import AlreadyRunning, NotWritable
 from spearmint.layout import Layout
 
 _PATIENCE_S = 0.5  # a reader may hold the lock for an instant
@@ -56,7 +56,7 @@ class ExperimentLock:
             path.parent.mkdir(parents=True, exist_ok=True)
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise InputError(f"cannot write in {self._layout.root}: {error.strerror}") from None
+            raise NotWritable(f"cannot write in {self._layout.root}: {error.strerror}") from None
 
     def _is_current(self, fd: int) -> bool:
         try:

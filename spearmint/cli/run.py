@@ -21,7 +21,7 @@ from spearmint.cli.run_options import RunOptions, run_options
 from spearmint.cli.summary import greet, summarise
 from spearmint.config import load_experiment, require_wrapper
 from spearmint.drivers import Driver, DriverSettings, JobRequest, make_driver
-from spearmint.errors import SearchStopped, StorageError
+from spearmint.errors import DriverUnreachable, NotWritable, SearchStopped, StorageError
 from spearmint.layout import Layout
 from spearmint.living import choose_driver
 from spearmint.loop import Loop
@@ -138,7 +138,7 @@ def _tools(experiment: Experiment, options: RunOptions) -> tuple[BaseSampler, Ba
 def _search(experiment: Experiment, driver: Driver, options: RunOptions) -> None:
     """Search; while jobs go on without us, open everything again after a failure of the disk."""
     console = make_console()
-    began = False
+    began, told = False, ""
     while True:
         try:
             with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
@@ -148,10 +148,13 @@ def _search(experiment: Experiment, driver: Driver, options: RunOptions) -> None
                     greet(console, sessions, options, driver.name)
                 began = True
                 return _search_once(console, sessions, driver, options)
-        except (StorageError, OSError) as error:
-            if not (began and driver.detaches):
+        except (StorageError, NotWritable, DriverUnreachable, OSError) as error:
+            is_first_answer = isinstance(error, DriverUnreachable) and not told
+            if is_first_answer or not (began and driver.detaches):
                 raise
-            console.print(f"{error}\nTrying again; trials go on meanwhile.", markup=False)
+            if str(error) != told:
+                told = str(error)
+                console.print(f"{told}\nTrying again; trials go on meanwhile.", markup=False)
             time.sleep(_AGAIN_S)
 
 

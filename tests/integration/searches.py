@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -82,20 +83,28 @@ class Use:
 class Controller:
     """A ``spearmint`` that runs on the master, as the ordinary user."""
 
-    def __init__(self, cell: Cell, argv: Sequence[str], log: Path) -> None:
-        self._cell, self._log = cell, log
-        with log.open("w") as out:
-            self._process = subprocess.Popen(
-                cell.enter(argv, uid=UID),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            )
+    def __init__(self, cell: Cell, argv: Sequence[str]) -> None:
+        self._cell, self._said = cell, bytearray()
+        # A pipe: tests limit what files the command may write.
+        self._process = subprocess.Popen(
+            cell.enter(argv, uid=UID),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as out:
+            while piece := out.read1():
+                self._said += piece
 
     @property
     def output(self) -> str:
         """What it printed so far."""
-        return self._log.read_text()
+        return self._said.decode(errors="replace")
 
     def wait_for(self, pattern: str, timeout_s: float = 30) -> re.Match[str]:
         """Return the first match of ``pattern`` in the output."""
@@ -123,7 +132,9 @@ class Controller:
     def end(self, status: int = 0, timeout_s: float = 90) -> str:
         """Return what it printed once it has ended, with the exit status that is expected."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            assert self._process.wait(timeout_s) == status, self.output
+            found = self._process.wait(timeout_s)
+            self._reader.join(10)
+            assert found == status, self.output
             return self.output
         jobs = self._cell.run("qstat", "-f", "-u", "*").stdout
         self.stop()
@@ -136,6 +147,7 @@ class Controller:
                 self.send(signal.SIGKILL)
             self._process.kill()
             self._process.wait(10)
+        self._reader.join(10)
 
 
 class SgeSearch:
@@ -176,8 +188,7 @@ class SgeSearch:
         """Start the command; the same one again when a test calls it again."""
         argv = ["spearmint", "--driver=SGE", "--method=RandomChooser", "--polling-time=1"]
         argv += [f"--max-finished-jobs={self._wanted}", *options, str(self.directory)]
-        log = self._runs.parent / f"{self.directory.name}.{len(self._controllers)}.log"
-        self._controllers.append(Controller(self.cell, argv, log))
+        self._controllers.append(Controller(self.cell, argv))
         return self._controllers[-1]
 
     def stop(self) -> None:

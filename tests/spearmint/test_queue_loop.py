@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from spearmint import active, leaving
+from spearmint.cli import run
 from spearmint.drivers import Job, JobEnd, JobRequest, JobState
-from spearmint.errors import DriverUnreachable, SearchFailed
+from spearmint.errors import DriverUnreachable, NotWritable, SearchFailed, StorageError
 
 from .fakes import FakeDriver
 
@@ -181,3 +184,55 @@ def test_notices_of_the_driver_are_told(make_loop) -> None:
     loop = make_loop(driver, finished=1)
     loop.run()
     assert "job 1 is held" in loop.watcher.lines
+
+
+@pytest.fixture
+def search(make_loop, monkeypatch):
+    """Return the command's search, whose attempts fail by the errors it is given, and what it says.
+
+    The first attempt begins; nothing is opened for real.
+    """
+
+    def search(*errors: Exception) -> list[str]:
+        said: list[str] = []
+        left = list(errors)
+
+        @contextmanager
+        def sessions(*args: object, **kwargs: object) -> Iterator[list[object]]:
+            if left and isinstance(left[0], NotWritable):
+                raise left.pop(0)
+            yield []
+
+        def once(*args: object) -> None:
+            if left:
+                raise left.pop(0)
+
+        monkeypatch.setattr(run, "run_sessions", sessions)
+        monkeypatch.setattr(run, "_search_once", once)
+        monkeypatch.setattr(run, "greet", lambda *args: None)
+        monkeypatch.setattr(run, "_AGAIN_S", 0.0)
+        console = SimpleNamespace(print=lambda text, markup: said.append(text.splitlines()[0]))
+        monkeypatch.setattr(run, "make_console", lambda: console)
+        run._search(None, FakeQueue(), SimpleNamespace(storage=None))
+        assert not left
+        return said
+
+    return search
+
+
+def test_after_a_failure_of_the_disk_all_is_opened_again_until_it_works(search) -> None:
+    disk, shut = StorageError("disk I/O error"), NotWritable("cannot write in /x")
+    silent = DriverUnreachable("no answer")
+    assert search(disk, shut, shut, silent, OSError("stale")) == [
+        "disk I/O error",
+        "cannot write in /x",  # once
+        "no answer",
+        "stale",
+    ]
+
+
+def test_a_silent_queue_at_the_start_ends_the_command(search) -> None:
+    with pytest.raises(DriverUnreachable):
+        search(DriverUnreachable("no answer"))
+    with pytest.raises(NotWritable):
+        search(NotWritable("cannot write in /x"))
