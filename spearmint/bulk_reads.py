@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from operator import itemgetter
 from typing import Any
 
 from optuna.distributions import BaseDistribution, json_to_distribution
-from optuna.storages import RDBStorage
+from optuna.storages import BaseStorage, RDBStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select
@@ -28,6 +29,17 @@ _Rows = Mapping[int, list[Any]]
 class BulkReadStorage(RDBStorage):
     """An RDBStorage that reads many trials at once; anything else it does as ever."""
 
+    _seen: set[int] | None = None
+
+    @contextmanager
+    def one_view(self) -> Iterator[None]:
+        """Read each study once in here: for a proposal, while nobody else writes."""
+        self._seen = set()
+        try:
+            yield
+        finally:
+            self._seen = None
+
     def _get_trials(
         self,
         study_id: int,
@@ -36,6 +48,10 @@ class BulkReadStorage(RDBStorage):
         trial_id_greater_than: int,
     ) -> list[FrozenTrial]:
         """Return the trials of a study by id, as Optuna's method of this name does."""
+        if self._seen is not None and states is None:
+            if study_id in self._seen:
+                return []  # nothing new
+            self._seen.add(study_id)
         if states is not None or len(included_trial_ids) > _MOST_NAMED:
             return super()._get_trials(study_id, states, included_trial_ids, trial_id_greater_than)
         trial = models.TrialModel.__table__.c
@@ -43,6 +59,12 @@ class BulkReadStorage(RDBStorage):
         wanted = or_(newer, trial.trial_id.in_(included_trial_ids)) if included_trial_ids else newer
         with self.engine.connect() as connection:
             return _read(connection, and_(trial.study_id == study_id, wanted))
+
+
+def one_view(storage: BaseStorage) -> AbstractContextManager[None]:
+    """Let ``storage`` read each study once in here, if it can."""
+    backend = getattr(storage, "_backend", storage)
+    return backend.one_view() if isinstance(backend, BulkReadStorage) else nullcontext()
 
 
 def _read(connection: Connection, wanted: ColumnElement[bool]) -> list[FrozenTrial]:

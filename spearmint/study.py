@@ -17,6 +17,7 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
+from spearmint.bulk_reads import one_view
 from spearmint.choosers.history import ABANDONED, DISREGARDED
 from spearmint.errors import InputError
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
@@ -89,7 +90,8 @@ class Study:
     def ask(self) -> Trial:
         """Return a new running trial, proposed by the sampler or a seed point."""
         try:
-            asked = self._study.ask(self._distributions)
+            with one_view(self._storage):
+                asked = self._study.ask(self._distributions)
         except (ImportError, NotImplementedError, TypeError, ValueError) as error:
             sampler = type(self._study.sampler).__name__
             raise InputError(

@@ -75,3 +75,22 @@ def test_some_trials_too(url: str, named: set[int], above: int) -> None:
     for study_id in (1, 2):
         read = [storage._get_trials(study_id, None, named, above) for storage in (ours, plain)]
         assert [repr(trial) for trial in read[0]] == [repr(trial) for trial in read[1]]
+
+
+def test_a_view_reads_once_and_knows_its_own_trials(url: str, monkeypatch) -> None:
+    calls = []
+    real = bulk_reads._read
+    monkeypatch.setattr(bulk_reads, "_read", lambda *a: calls.append(1) or real(*a))
+    storage = optuna.storages.get_storage(BulkReadStorage(url))
+    study = optuna.load_study(study_name="a", storage=storage)
+    with bulk_reads.one_view(storage):
+        before = study.get_trials()
+        asked = study.ask(SPACE)
+        assert len(calls) == 1
+        assert [trial.number for trial in study.get_trials()][-1] == asked.number
+    after = study.get_trials()
+    assert len(calls) == 2
+    assert len(after) >= len(before)
+    assert after[asked.number].params == asked.params
+    with bulk_reads.one_view(optuna.storages.InMemoryStorage()):
+        pass
