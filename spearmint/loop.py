@@ -13,6 +13,7 @@ from spearmint.study_loop import StudyLoop
 from spearmint.warm_start import warm_points
 from spearmint.watcher import Progress, Watcher
 
+_CAPACITY_S = 60.0  # how soon hosts that come or go are noticed
 _SLICE_S = 0.2  # how soon Ctrl-C and a report are noticed
 
 
@@ -22,6 +23,7 @@ class Limits:
 
     Attributes:
         concurrent: Trials that run.
+        follows_capacity: Whether that changes with the driver's capacity.
         queue_ahead: Trials that wait in the queue beside them, so that no GPU waits for a proposal.
         polling_s: Seconds between two polls of the driver at most.
         time_s: Seconds after which no more trials start.
@@ -31,6 +33,7 @@ class Limits:
     """
 
     concurrent: int = 1
+    follows_capacity: bool = False
     queue_ahead: int = 0
     polling_s: float = 3.0
     time_s: float | None = None
@@ -60,6 +63,8 @@ class Loop:
     watcher: Watcher
     stop: Stop = field(default_factory=Stop)
     _began: float = field(default_factory=time.monotonic)
+    _concurrent: int = 1
+    _sized: float = 0.0
     _told: set[str] = field(default_factory=set)
     _told_stop: bool = False
     _was_reached: bool = False
@@ -75,7 +80,8 @@ class Loop:
             DriverUnreachable: The queue did not answer the first time.
             StorageError, DriverError: See there; what runs goes on and is found again.
         """
-        self._began = time.monotonic()
+        self._began = self._sized = time.monotonic()
+        self._concurrent = self.limits.concurrent
         for study in self.studies:
             study.resume()
         while not self._must_leave():
@@ -129,7 +135,8 @@ class Loop:
 
     def _fill(self) -> None:
         """Start trials as far as the limits allow."""
-        most = self.limits.concurrent + self.limits.queue_ahead
+        self._follow_capacity()
+        most = self._concurrent + self.limits.queue_ahead
         while self._n_running() < most and not self.stop.asking:
             if reason := self._stop_reason():
                 self._note_once(f"No new trials: {reason}.")
@@ -142,11 +149,20 @@ class Loop:
                 self._warm(chosen)
             chosen.start_trial()
 
+    def _follow_capacity(self) -> None:
+        """Look again, each minute, how many trials can run."""
+        if self.limits.follows_capacity and time.monotonic() - self._sized >= _CAPACITY_S:
+            found = self.driver.capacity()
+            self._sized = time.monotonic()
+            if found != self._concurrent:
+                self.watcher.note(f"There is room for {found} trials at once now.")
+            self._concurrent = found
+
     def _admitted(self) -> Sequence[StudyLoop]:
         """Return the studies that may have trials: with a warm start, later ones wait."""
         if not self.limits.warm_start:
             return self.studies
-        room = self.limits.concurrent - sum(study.is_open for study in self.studies)
+        room = self._concurrent - sum(study.is_open for study in self.studies)
         closed = [study for study in self.studies if not study.has_begun]
         waiting = set(map(id, closed[max(0, room) :]))
         return [study for study in self.studies if id(study) not in waiting]

@@ -80,9 +80,10 @@ def run(
     elif cancel:
         _cancel(experiment, driver, chosen)
     else:
-        if chosen.max_concurrent is None:
+        follows_capacity = chosen.max_concurrent is None
+        if follows_capacity:
             chosen = dataclasses.replace(chosen, max_concurrent=driver.capacity())
-        _search(experiment, driver, chosen)
+        _search(experiment, driver, chosen, follows_capacity=follows_capacity)
 
 
 def _driver(experiment: Experiment, options: RunOptions) -> Driver:
@@ -135,7 +136,9 @@ def _tools(experiment: Experiment, options: RunOptions) -> tuple[BaseSampler, Ba
     return chooser, make_pruner(experiment.pruner, parse_method_args(experiment.pruner_args))
 
 
-def _search(experiment: Experiment, driver: Driver, options: RunOptions) -> None:
+def _search(
+    experiment: Experiment, driver: Driver, options: RunOptions, *, follows_capacity: bool
+) -> None:
     """Search; while jobs go on without us, open everything again after a failure of the disk."""
     console = make_console()
     began, told = False, ""
@@ -147,7 +150,7 @@ def _search(experiment: Experiment, driver: Driver, options: RunOptions) -> None
                 if not began:
                     greet(console, sessions, options, driver.name)
                 began = True
-                return _search_once(console, sessions, driver, options)
+                return _search_once(console, sessions, driver, options, follows_capacity)
         except (StorageError, NotWritable, DriverUnreachable, OSError) as error:
             is_first_answer = isinstance(error, DriverUnreachable) and not told
             if is_first_answer or not (began and driver.detaches):
@@ -159,7 +162,11 @@ def _search(experiment: Experiment, driver: Driver, options: RunOptions) -> None
 
 
 def _search_once(
-    console: Console, sessions: Sequence[Session], driver: Driver, options: RunOptions
+    console: Console,
+    sessions: Sequence[Session],
+    driver: Driver,
+    options: RunOptions,
+    follows_capacity: bool,
 ) -> None:
     total = options.max_finished_jobs * len(sessions)
     url = sessions[0].study.url
@@ -170,6 +177,7 @@ def _search_once(
     ):
         studies = [_study_loop(session, driver, options, watcher) for session in sessions]
         limits = options.limits(sessions[0].experiment)
+        limits = dataclasses.replace(limits, follows_capacity=follows_capacity)
         loop = Loop(studies=studies, driver=driver, limits=limits, watcher=watcher, stop=stop)
         figures = loop.run()
     summarise(console, sessions, options, figures)

@@ -243,13 +243,14 @@ class SgeSearch:
 
     # What must hold at the end
 
-    def assert_complete(self, *, lost: Iterable[str] = ()) -> None:
+    def assert_complete(self, *, lost: Iterable[str] = (), within_s: float = 30) -> None:
         """Every trial is complete, by exactly one finished run; no GPU was shared; none is left.
 
         No two runs of a trial overlap.
 
         Args:
             lost: Hosts that are down, whose GPUs nobody can know.
+            within_s: How soon every GPU must be known to be free.
         """
         trials = self.trials()
         states = [trial["state"] for trial in trials]
@@ -260,7 +261,7 @@ class SgeSearch:
         assert {(run.region, run.trial): run.value for run in finished} == stored
         assert len(finished) == len(stored), "a trial ran to its end twice"
         assert_exclusive(uses(runs))
-        assert_all_free(self.cell, lost)
+        assert_all_free(self.cell, lost, within_s)
 
     def trials(self) -> list[dict[str, object]]:
         """Return the trials as the study has them."""
@@ -308,8 +309,8 @@ def assert_exclusive(uses: Iterable[Use]) -> None:
             assert before.ended <= after.began, (before, after)
 
 
-def assert_all_free(cell: Cell, lost: Iterable[str] = ()) -> None:
-    """No job is left in the cell, and within 30 s no GPU is taken."""
+def assert_all_free(cell: Cell, lost: Iterable[str] = (), within_s: float = 30) -> None:
+    """No job is left in the cell, and soon no GPU is taken."""
     cell.wait_idle(15)
     down = set(lost)
 
@@ -319,5 +320,5 @@ def assert_all_free(cell: Cell, lost: Iterable[str] = ()) -> None:
         return [row for row in rows if row["status"] != "free" and row["host"] not in down]
 
     with contextlib.suppress(TimeoutError):
-        until(lambda: not taken(), 30, 0.5)
+        until(lambda: not taken(), within_s, 0.5)
     assert not taken()

@@ -127,11 +127,13 @@ def test_a_killed_execution_daemon_harms_no_trial(cell: Cell, make_search: MakeS
 
 
 @pytest.mark.parametrize("ahead", [0, 3])
-def test_a_killed_command_adopts_its_trials(make_search: MakeSearch, ahead: int) -> None:
-    search = make_search()
-    controller = search.start(f"--queue-ahead={ahead}")
-    search.wait_running()
-    controller.kill()
+def test_a_command_killed_again_and_again(make_search: MakeSearch, ahead: int) -> None:
+    search = make_search(trials=18, steps=50)
+    for moment_s in (0.1, 0.4, 0.8, 1.3, 1.9):
+        controller = search.start(f"--queue-ahead={ahead}")
+        controller.wait_for("driver SGE runs 6 at once")
+        time.sleep(moment_s)
+        controller.kill()
     search.start(f"--queue-ahead={ahead}").end()
     search.assert_complete()
     assert len(search.runs()) == search.n_trials, "an adopted trial ran again"
@@ -180,7 +182,7 @@ def test_cleanup_ends_the_jobs(cell: Cell, make_search: MakeSearch) -> None:
 
 def test_a_killed_master_harms_no_trial(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search()
-    controller = search.start()
+    controller = search.start("--queue-ahead=3")
     search.wait_running()
     assert cell.kill("sge_qmaster") == 1
     time.sleep(10)

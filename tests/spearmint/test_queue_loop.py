@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from spearmint import active, leaving
+from spearmint import loop as loop_module
 from spearmint.cli import run
 from spearmint.drivers import Job, JobEnd, JobRequest, JobState
 from spearmint.errors import DriverUnreachable, NotWritable, SearchFailed, StorageError
@@ -114,6 +115,17 @@ def test_queue_ahead_submits_more_than_run(make_loop) -> None:
     assert len(driver.folders) == 5
 
 
+def test_hosts_that_come_back_are_used(make_loop, monkeypatch) -> None:
+    monkeypatch.setattr(loop_module, "_CAPACITY_S", 0.0)
+    driver = FakeQueue({i: ["stay"] for i in range(1, 7)})
+    monkeypatch.setattr(driver, "capacity", lambda: 2 if len(driver.folders) < 2 else 5)
+    loop = make_loop(driver, finished=6, concurrent=2, follows_capacity=True)
+    driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "asking", len(driver.folders) > 2)
+    loop.run()
+    assert len(driver.folders) == 5
+    assert "There is room for 5 trials at once now." in loop.watcher.lines
+
+
 def test_a_silent_queue_changes_nothing_and_is_asked_again(make_loop) -> None:
     driver = FakeQueue()
     loop = make_loop(driver, finished=3)
@@ -213,7 +225,7 @@ def search(make_loop, monkeypatch):
         monkeypatch.setattr(run, "_AGAIN_S", 0.0)
         console = SimpleNamespace(print=lambda text, markup: said.append(text.splitlines()[0]))
         monkeypatch.setattr(run, "make_console", lambda: console)
-        run._search(None, FakeQueue(), SimpleNamespace(storage=None))
+        run._search(None, FakeQueue(), SimpleNamespace(storage=None), follows_capacity=False)
         assert not left
         return said
 
