@@ -209,7 +209,7 @@ class SgeDriver(Driver):
 
     def _see_takers(self) -> None:
         """Learn which trials another job went on with; their own jobs are not needed any more."""
-        takers = self._tickets.takers() if self._relays else {}
+        takers = self._tickets.takers()  # also of an earlier run that queued ahead
         for job_id in self._live:
             taker = takers.get(self._tokens[job_id], job_id)
             if taker != job_id and job_id not in self._held_by:
@@ -287,10 +287,9 @@ class SgeDriver(Driver):
     def cancel(self, jobs: Collection[Job]) -> None:
         """Delete jobs and wait until Grid Engine has ended them."""
         living = [job for job in jobs if self._state(job) is not JobState.GONE]
-        if self._relays:
-            for job in living:
-                self._tickets.withdraw(self._tokens[job.id])
-            self._see_takers()
+        for job in living:
+            self._tickets.withdraw(self._tokens[job.id])
+        self._see_takers()
         left = {self._holder(job.id) for job in living}
         deadline, asked = time.monotonic() + _CANCEL_S, float("-inf")
         while left and time.monotonic() < deadline:

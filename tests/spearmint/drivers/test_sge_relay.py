@@ -137,3 +137,21 @@ def test_with_a_walltime_each_trial_has_its_own_job(ahead, queue, request_of, ti
     driver.submit(request_of(1))
     assert tickets.take_next("9") is None
     assert "spearmint.runner" in queue.specs["1"].argv
+
+
+def test_a_run_that_queues_nothing_ahead_still_follows_an_earlier_one_that_did(
+    ahead, make, queue, request_of, tickets
+) -> None:
+    before = ahead()
+    for i in (1, 2):
+        before.submit(request_of(i))
+    queue.listed["1"] = JobStatus.RUNNING
+    heir = make()
+    first, second = (heir.adopt(request_of(i).folder) for i in (1, 2))
+    assert tickets.claim(queue.specs["1"].argv[4], "1")
+    ring(queue, "1")
+    request_of(1).folder.result.write_text("{}")
+    assert tickets.take_next("1") is not None
+    states = heir.poll([first, second])
+    assert states[second] is JobState.ALIVE
+    assert queue.deleted == ["2"]
