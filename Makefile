@@ -23,7 +23,7 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint report $(DEMO)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_FLAGS)
 
 cell: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.testbed.cell

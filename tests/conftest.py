@@ -40,8 +40,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             needed = item.get_closest_marker(name) is not None
             if needed and name not in config.getoption("--require") and not is_there():
                 item.add_marker(pytest.mark.skip(reason=f"this machine has no {name}"))
-        if item.get_closest_marker("sge"):  # one worker makes the module's cell
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(autouse=True)

@@ -260,6 +260,7 @@ def test_tidying_empties_the_records_of_free_gpus_only(directory: str, children:
 @pytest.mark.parametrize(
     "content",
     [b"", b"\xff" * 5000, b"sge_jobs lock 1\n" * 50, encode(me(1))[:100], encode(me(1)) * 3],
+    ids=["empty", "no text", "titles", "cut short", "three times"],
 )
 def test_hostile_records_do_not_stop_a_claim(directory: str, content: bytes) -> None:
     Locks(directory, "boot").close()
