@@ -41,8 +41,10 @@ class Leaving:
         now = time.time()
         over = [job for job in self._since if states.get(job) is JobState.GONE]
         stay = [job for job in self._since if now - self._since[job] > EXIT_GRACE_S]
-        ended = [*over, *(job for job in stay if job not in over)]
-        if ended:
-            self.driver.cancel(ended)  # of those that are over, what the runner left behind
-        for job in ended:
+        stay = [job for job in stay if job not in over]
+        if over:
+            self.driver.cancel(over)  # what their runners left behind
+        if stay:
+            self.driver.end(stay)
+        for job in (*over, *stay):
             del self._since[job]

@@ -14,7 +14,7 @@ def living_jobs(layout: Layout, known: Ownership) -> tuple[Driver, list[Job]]:
     folders = (
         TrialFolder(path) for path in (*layout.jobs.glob("*/"), *layout.regions.glob("*/jobs/*/"))
     )
-    found = [driver.adopt(folder) for folder in folders if not folder.result.exists()]
+    found = [driver.adopt(folder) for folder in folders]
     return driver, [job for job in found if job is not None]
 
 

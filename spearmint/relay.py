@@ -14,11 +14,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from spearmint.reporting import AHEAD, ENDED_FILE
+from spearmint.patience import patiently
+from spearmint.reporting import AHEAD, ENDED_FILE, PATIENCE
 from spearmint.tickets import Tickets
 
 _HAND_OVER_S = 600.0  # a job this old gives its GPU back: others in the queue wait too
@@ -34,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     began, environment = time.monotonic(), dict(os.environ)
     tickets, job = Tickets(Path(environment[AHEAD])), environment["JOB_ID"]
     _adopt_orphans()
-    if not tickets.claim(token, job):
+    patience_s = float(environment.get(PATIENCE, "0"))
+    if not patiently(lambda: tickets.claim(token, job), patience_s):
         sys.stderr.write("another job runs this trial already\n")
         return 0
     status = _run(folder, environment)
@@ -43,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ticket = _wait_for_ticket(tickets, job)
         if ticket is None:
             return 0
-        _log_to(ticket["output"])
+        patiently(partial(_log_to, ticket["output"]), patience_s)
         status = _run(ticket["folder"], {**environment, ENDED_FILE: ticket["ended"]})
     return _end_as(status)
 

@@ -13,24 +13,25 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
 
 from spearmint.languages import LANGUAGES, BadResult, Spec
 from spearmint.layout import TrialFolder, read_json, write_json
+from spearmint.patience import patiently
 from spearmint.reporting import ENDED_FILE, PATIENCE, REGION, REPORTS_FILE, TRIAL_DIR
 
 LOCK_FD = "SPEARMINT_LOCK_FD"
 """Environment variable: number of the inherited descriptor that holds the trial's lock."""
 
+RESCHEDULE = 99
+"""Exit status that asks a queue to run the job again later; Grid Engine's."""
+
 _KEYS = {"key", "job_id", "directory", "name", "language", "params"}
 _RESERVED_BYTES = 16384
 _MOST_REASON = 2000
-_AGAIN_S = 1.0
-
-T = TypeVar("T")
+_LOCK_S = 30.0  # how long to wait for the end of another runner
 
 
 class ResultFile:
@@ -71,13 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     patience_s, bell = float(os.environ.pop(PATIENCE, "0")), os.environ.pop(ENDED_FILE, "")
     if _lock(folder, patience_s) is None:
         sys.stderr.write("this trial is being run already\n")
-        return 0
+        return RESCHEDULE if patience_s else 0
     pid = os.getpid()
     try:
         if folder.result.exists():
             _ring(bell)
             return 0
-        result_file = _patiently(lambda: _begin(folder), patience_s)
+        result_file = patiently(lambda: _begin(folder), patience_s)
     except OSError as error:
         sys.stderr.write(f"the trial cannot start: {error}\n")
         return 1
@@ -92,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     outcome = {**result, "key": spec["key"], "seconds": time.time() - started}
-    _patiently(lambda: result_file.write(outcome), patience_s)
+    patiently(lambda: result_file.write(outcome), patience_s)
     _ring(bell)
     return 0
 
@@ -103,21 +104,6 @@ def _begin(folder: TrialFolder) -> ResultFile:
     write_json(folder.runner, mine)
     folder.files.mkdir(exist_ok=True)
     return ResultFile(folder.result)
-
-
-def _patiently(do: Callable[[], T], patience_s: float) -> T:
-    """Return ``do()``; try again while it cannot write, for so many seconds."""
-    deadline, told = time.monotonic() + patience_s, False
-    while True:
-        try:
-            return do()
-        except OSError as error:
-            if time.monotonic() >= deadline:
-                raise
-            if not told:
-                sys.stderr.write(f"trying again for {patience_s:g} s: {error}\n")
-                told = True
-            time.sleep(_AGAIN_S)
 
 
 def _ring(bell: str) -> None:
@@ -137,7 +123,7 @@ def _lock(folder: TrialFolder, patience_s: float) -> int | None:
         os.set_inheritable(int(inherited), False)
         return int(inherited)
     try:
-        return _patiently(lambda: _locked(folder), patience_s)
+        return patiently(lambda: _locked(folder), min(patience_s, _LOCK_S))
     except BlockingIOError:
         return None
 

@@ -243,7 +243,10 @@ class StudyLoop:
         """Store what has ended; start lost jobs again; end what overstays."""
         for active in list(self._active.values()):
             state = states[active.job]
-            if state is JobState.GONE or active.is_stuck():
+            if state is JobState.GONE:
+                self.driver.cancel([active.job])  # ends what the runner left behind
+                self._settle(active)
+            elif active.is_stuck():
                 self._settle(active)
             elif state is JobState.FINISHED:
                 self._finish(active)
@@ -289,7 +292,6 @@ class StudyLoop:
 
     def _settle(self, active: Active) -> None:
         """Store the trial of a job that is over, or start it again."""
-        self.driver.cancel([active.job])  # ends what the runner left behind
         del self._active[active.trial.id]
         if self._store_result(active.trial, active.folder, values_only=bool(active.ended_by)):
             return
@@ -326,7 +328,7 @@ class StudyLoop:
     def _end(self, active: Active, why: str) -> None:
         """End a job whose trial ends with it."""
         active.ended_by, active.ended_at = why, time.time()
-        self.driver.cancel([active.job])
+        self.driver.end([active.job])
 
     def _store_result(
         self, trial: Trial, folder: TrialFolder, *, values_only: bool = False

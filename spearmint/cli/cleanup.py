@@ -45,6 +45,8 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
         if known is not None:
             driver, jobs = living_jobs(layout, known)
             driver.cancel(jobs)
+            for text in driver.notices():
+                click.echo(text)
             if url != sqlite_url(layout.database):
                 _delete_studies(known, url)
         _delete_files(layout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import subprocess
 import sys
 import time
@@ -21,11 +22,12 @@ from spearmint.cli.run_options import RunOptions, run_options
 from spearmint.cli.summary import greet, summarise
 from spearmint.config import load_experiment, require_wrapper
 from spearmint.drivers import Driver, DriverSettings, JobRequest, make_driver
-from spearmint.errors import DriverUnreachable, NotWritable, SearchStopped, StorageError
+from spearmint.errors import DriverUnreachable, NoSearch, NotWritable, SearchStopped, StorageError
 from spearmint.layout import Layout
 from spearmint.living import choose_driver
 from spearmint.loop import Loop
 from spearmint.model import Experiment
+from spearmint.ownership import read_ownership
 from spearmint.progress import PlainWatcher, make_console, make_watcher
 from spearmint.pruners import make_pruner
 from spearmint.records import Records
@@ -35,6 +37,10 @@ from spearmint.study_loop import StudyLoop, job_request
 from spearmint.web import WebStatus
 
 _AGAIN_S = 5.0
+_OF_THE_DISK = {
+    errno.EACCES, errno.EDQUOT, errno.EIO, errno.ENOENT, errno.ENOSPC, errno.EPERM, errno.EROFS,
+    errno.ESTALE, errno.ETIMEDOUT,
+}  # fmt: skip
 
 
 @click.command(short_help="Run the search of a config.pb (the default command).")
@@ -75,8 +81,9 @@ def run(
         raise click.UsageError(
             "Resources such as --gpus are for a queue: add --driver=SGE, or leave them out."
         )
+    preview = driver.preview(_example(experiment))  # what no queue would take shows here
     if dry_run:
-        click.echo(driver.preview(_example(experiment)))
+        click.echo(preview)
     elif cancel:
         _cancel(experiment, driver, chosen)
     else:
@@ -105,7 +112,13 @@ def _example(experiment: Experiment) -> JobRequest:
 
 
 def _cancel(experiment: Experiment, driver: Driver, options: RunOptions) -> None:
-    """End the jobs of an earlier run."""
+    """End the jobs of an earlier run.
+
+    Raises:
+        NoSearch: There was none.
+    """
+    if read_ownership(Layout(experiment.directory)) is None:
+        raise NoSearch(f"no search in {experiment.directory}", "There is nothing to end.")
     with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
         watcher = PlainWatcher(make_console())
         studies = [_study_loop(session, driver, options, watcher) for session in sessions]
@@ -153,7 +166,8 @@ def _search(
                 return _search_once(console, sessions, driver, options, follows_capacity)
         except (StorageError, NotWritable, DriverUnreachable, OSError) as error:
             is_first_answer = isinstance(error, DriverUnreachable) and not told
-            if is_first_answer or not (began and driver.detaches):
+            other = isinstance(error, OSError) and error.errno not in _OF_THE_DISK
+            if is_first_answer or other or not (began and driver.detaches):
                 raise
             if str(error) != told:
                 told = str(error)

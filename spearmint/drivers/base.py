@@ -26,8 +26,8 @@ class JobState(Enum):
     """What a driver knows of a job.
 
     Attributes:
-        WAITING: It is queued, or held; its trial has not started.
-        ALIVE: It runs, or is suspended.
+        WAITING: It is queued, held or suspended; its time does not count.
+        ALIVE: It runs.
         FINISHED: Its result stands; the job itself is about to end.
         GONE: It is over, and its result file final.
     """
@@ -121,6 +121,10 @@ class Driver(ABC):
     @abstractmethod
     def cancel(self, jobs: Collection[Job]) -> None:
         """End ``jobs``, and all they started."""
+
+    def end(self, jobs: Collection[Job]) -> None:
+        """Ask ``jobs`` to end; they may be GONE only some polls later."""
+        self.cancel(jobs)
 
     @abstractmethod
     def explain(self, job: Job) -> JobEnd:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+from sge_jobs import errors as sge_errors
 from sge_jobs import model as sge
 from sge_jobs.errors import QueueUnreachable, SgeJobsError
 from sge_jobs.model import JobSpec, JobStatus, QueuedJob
@@ -22,9 +23,10 @@ from sge_jobs.queue import Queue
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.bells import Bells
 from spearmint.drivers.sge_end import explain_end
-from spearmint.errors import DriverError, DriverUnreachable
+from spearmint.errors import DriverError, DriverUnreachable, InputError
 from spearmint.layout import Layout, TrialFolder
 from spearmint.reporting import AHEAD, ENDED_FILE, PATIENCE, REPORTS_FILE, THREADS, TRIAL_DIR
+from spearmint.resources import Resources
 from spearmint.tickets import Tickets
 
 _NAME_LENGTH = 80
@@ -38,6 +40,7 @@ _SUBMIT_LOCK_S = 60.0
 _ACCOUNTING_S = 3.0
 _PATIENCE_S = 600.0
 _WAITING = {JobStatus.PENDING, JobStatus.HELD, JobStatus.ERROR}
+_RUNNING = {JobStatus.RUNNING, JobStatus.ENDING}
 
 
 class SgeDriver(Driver):
@@ -54,10 +57,10 @@ class SgeDriver(Driver):
         self._queue = queue or Queue()
         self._resources = settings.resources
         self._polling_s = settings.polling_s
-        layout = Layout(settings.directory)
+        layout, self._root = Layout(settings.directory), settings.directory
         self._bells, self._submit_lock = Bells(layout.bells), layout.submitting
         # A walltime counts from the start of a job: then each trial keeps its own.
-        self._relays = settings.queues_ahead and settings.resources.walltime_s is None
+        self._relays = settings.queues_ahead and not _has_time_limit(settings.resources)
         self._tickets, self._tickets_at = Tickets(layout.tickets), layout.tickets
         self._held_by: dict[str, str] = {}  # job -> the job that went on with its trial
         self._surplus: set[str] = set()
@@ -89,7 +92,7 @@ class SgeDriver(Driver):
                 job_id = self._queue.submit(self._spec(request), inherit=[lock])
         except SgeJobsError as error:
             if not self._tickets.withdraw(token):
-                return self._know(self._tickets.takers()[token], request.folder)
+                return self._know_held(self._tickets.takers()[token], request.folder)
             if not isinstance(error, QueueUnreachable):
                 raise DriverError(error.what, error.fix) from error
             self._doubtful.add(token)
@@ -121,6 +124,12 @@ class SgeDriver(Driver):
         self._live.add(job_id)
         self._tokens[job_id], self._folders[job_id] = token, folder
         return Job(self.name, job_id)
+
+    def _know_held(self, taker: str, folder: TrialFolder) -> Job:
+        """Return a job for a trial that ``taker``, the job of another one, has gone on with."""
+        job = self._know(f"{taker}/{_token(folder)}", folder)
+        self._held_by[job.id] = taker
+        return job
 
     def _spec(self, request: JobRequest) -> JobSpec:
         need, folder, token = self._resources, request.folder, _token(request.folder)
@@ -162,35 +171,48 @@ class SgeDriver(Driver):
         )
 
     def preview(self, request: JobRequest) -> str:
-        """Return the qsub line and the script on its standard input."""
+        """Return the qsub line and the script on its standard input.
+
+        Raises:
+            InputError: Grid Engine could not run this.
+        """
         spec = self._spec(request)
-        return f"{shlex.join(['qsub', *qsub_argv(spec)])} <<'END'\n{job_script(spec)}END"
+        try:
+            line = shlex.join(["qsub", *qsub_argv(spec)])
+            return f"{line} <<'END'\n{job_script(spec)}END"
+        except sge_errors.InputError as error:
+            raise InputError(error.what, error.fix) from error
 
     def capacity(self) -> int:
         """Return how many trials the cell's hosts that answer can run at once; at least 1."""
         need = self._resources
         with _translated():
             hosts = [host for host in self._queue.hosts() if host.reachable]
+        slots = [_slots(host, need.queue) for host in hosts]
         by_gpus = [(host.gpus or 0) // need.gpus if need.gpus else sys.maxsize for host in hosts]
-        by_slots = [host.slots // need.slots for host in hosts]
-        return max(1, sum(map(min, by_gpus, by_slots)))
+        return max(1, sum(min(n // need.slots, m) for n, m in zip(slots, by_gpus, strict=True)))
 
     # Polling
 
     def adopt(self, folder: TrialFolder) -> Job | None:
         """Return the queued or running job of ``folder``, found by its ticket or by its name."""
-        if folder.result.exists():
-            return None
         with _submitting(self._submit_lock):  # the qsub of a killed controller is done
             if time.monotonic() - self._asked > _SNAPSHOT_S:
                 self._refresh()
         token = _token(folder)
-        own = [row.id for row in self._rows.values() if row.name.endswith(f"-{token}")]
+        own = [row for row in self._rows.values() if row.name.endswith(f"-{token}")]
+        if folder.result.exists():
+            takers = set(self._tickets.takers().values())
+            waiting = {row.id for row in own if row.status in _WAITING}
+            self._surplus |= waiting - takers  # another job went on with its trial, to the end
+            return None
         taker = self._tickets.takers().get(token)
-        if taker in self._rows:
-            self._surplus.update(set(own) - {taker})
-            return self._know(taker, folder)
-        return self._know(own[0], folder) if own else None
+        if taker is None and not own and not self._tickets.withdraw(token):
+            taker = self._tickets.takers().get(token)  # taken this instant
+        if taker in self._rows and taker not in {row.id for row in own}:
+            self._surplus |= {row.id for row in own}
+            return self._know_held(taker, folder)
+        return self._know(own[0].id, folder) if own else None
 
     def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
         """Return the state of every job, from one qstat; the last one while it is new enough."""
@@ -235,7 +257,7 @@ class SgeDriver(Driver):
             return JobState.GONE
         if rung:
             return JobState.FINISHED
-        return JobState.WAITING if row.status in _WAITING else JobState.ALIVE
+        return JobState.ALIVE if row.status in _RUNNING else JobState.WAITING
 
     def _has_gone_on(self, holder: str) -> bool:
         """Tell whether a job is at a later trial than one that has ended."""
@@ -251,13 +273,16 @@ class SgeDriver(Driver):
             rows = self._queue.jobs()
         self._rows = {row.id: row for row in rows}
         self._asked, self._cost = began, time.monotonic() - began
+        by_holder = {self._holder(job_id): job_id for job_id in sorted(self._live, key=_number)}
         for row in rows:
-            if row.id in self._tokens and self._told.get(row.id, JobStatus.PENDING) != row.status:
+            job_id = by_holder.get(row.id)
+            if job_id and self._told.get(row.id, JobStatus.PENDING) != row.status:
                 self._told[row.id] = row.status
-                self._notices += self._notice(row)
+                self._notices += self._notice(row, job_id)
 
-    def _notice(self, row: QueuedJob) -> list[str]:
-        job = f"job {row.id} ({self._folders[row.id].path.name})"
+    def _notice(self, row: QueuedJob, job_id: str) -> list[str]:
+        trial = self._folders[job_id].path.relative_to(self._root)
+        job = f"job {row.id} ({trial})"
         if row.status is JobStatus.ERROR:
             reason = ""
             with contextlib.suppress(SgeJobsError):
@@ -267,7 +292,7 @@ class SgeDriver(Driver):
                 f"Mend that, then: qmod -cj {row.id}    or give it up: qdel {row.id}"
             ]
         if row.status is JobStatus.HELD:
-            self._tickets.withdraw(self._tokens[row.id])  # nor may another job go on with it
+            self._tickets.withdraw(self._tokens[job_id])  # nor may another job go on with it
             return [f"{job} is held ({row.state}); it waits for: qrls {row.id}"]
         if row.status is JobStatus.SUSPENDED:
             return [f"{job} is suspended ({row.state}); it goes on after: qmod -usj {row.id}"]
@@ -286,11 +311,7 @@ class SgeDriver(Driver):
 
     def cancel(self, jobs: Collection[Job]) -> None:
         """Delete jobs and wait until Grid Engine has ended them."""
-        living = [job for job in jobs if self._state(job) is not JobState.GONE]
-        for job in living:
-            self._tickets.withdraw(self._tokens[job.id])
-        self._see_takers()
-        left = {self._holder(job.id) for job in living}
+        left = self._holders(jobs)
         deadline, asked = time.monotonic() + _CANCEL_S, float("-inf")
         while left and time.monotonic() < deadline:
             if time.monotonic() - asked > _DELETE_AGAIN_S:
@@ -306,6 +327,23 @@ class SgeDriver(Driver):
                 f"jobs that do not end: {' '.join(sorted(left))}; their host may be lost. "
                 f"A manager of the cell can make it forget them: qdel -f {' '.join(sorted(left))}"
             )
+
+    def end(self, jobs: Collection[Job]) -> None:
+        """Ask Grid Engine to delete jobs."""
+        holders = self._holders(jobs)
+        if holders:
+            with _translated():
+                self._queue.delete(sorted(holders))
+            self._asked = float("-inf")
+
+    def _holders(self, jobs: Collection[Job]) -> set[str]:
+        """Return what Grid Engine would have to delete to end ``jobs``, and let none go on."""
+        for job in jobs:
+            self._tickets.withdraw(self._tokens[job.id])
+        self._bells.listen()
+        self._see_takers()
+        living = [job for job in jobs if self._state(job) is not JobState.GONE]
+        return {self._holder(job.id) for job in living}
 
     def explain(self, job: Job) -> JobEnd:
         """Return what qacct says, once it does."""
@@ -323,6 +361,25 @@ class SgeDriver(Driver):
 def _token(folder: TrialFolder) -> str:
     """Return what tells the jobs of ``folder`` from all others."""
     return hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:12]
+
+
+def _number(job_id: str) -> tuple[int, str]:
+    """Return what sorts jobs by age."""
+    return int(job_id.partition("/")[0]), job_id
+
+
+def _slots(host: sge.Host, queue: str) -> int:
+    """Return the slots of a host; in ``queue``, a list as for qsub, if one is named."""
+    names = {name.partition("@")[0] for name in queue.split(",") if name}
+    if not names:
+        return host.slots
+    return sum(one.slots for one in host.queues if one.name.partition("@")[0] in names)
+
+
+def _has_time_limit(need: Resources) -> bool:
+    """Tell whether a job may run for so long only, whatever it runs."""
+    named = any(request.partition("=")[0] in ("h_rt", "s_rt") for request in need.requests)
+    return need.walltime_s is not None or named
 
 
 @contextmanager

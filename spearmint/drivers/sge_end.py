@@ -26,6 +26,10 @@ def explain_end(records: Sequence[AccountingRecord], walltime_s: float | None) -
     if _is_timed_out(last, walltime_s):
         limit = "" if walltime_s is None else f" of {format_duration(walltime_s)}"
         return JobEnd(f"timed out: it reached the walltime{limit}{where}", again=False)
+    if last.failed == _LIMIT:
+        return JobEnd(
+            f"it reached a limit of its queue (h_rt, h_cpu or h_vmem){where}", again=False
+        )
     if last.exit_status > _SIGNALLED:
         signal = last.exit_status - _SIGNALLED
         return JobEnd(

@@ -59,7 +59,7 @@ def test_states(make, queue, request_of) -> None:
         JobStatus.HELD: JobState.WAITING,
         JobStatus.ERROR: JobState.WAITING,
         JobStatus.RUNNING: JobState.ALIVE,
-        JobStatus.SUSPENDED: JobState.ALIVE,
+        JobStatus.SUSPENDED: JobState.WAITING,
     }
     for status, state in expected.items():
         queue.listed["1"] = status
@@ -210,6 +210,7 @@ def test_capacity_is_what_hosts_that_answer_can_hold(make) -> None:
         ([record(exit_status=3)], None, "exited with status 3 on node001", True),
         ([record(failed=26, failed_text="opening output file")], None, "26 opening output", True),
         ([record(failed=37, exit_status=137)], 60.0, "timed out", False),
+        ([record(failed=37, exit_status=137)], None, "it reached a limit", False),
         ([record(exit_status=137, wallclock_s=61.0)], 60.0, "timed out", False),
         ([record(exit_status=1, ended=1.0), record(exit_status=2, ended=9.0)], None, "2", True),
     ],

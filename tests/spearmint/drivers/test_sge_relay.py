@@ -9,6 +9,7 @@ import pytest
 
 from sge_jobs.model import JobStatus
 from spearmint.drivers import DriverSettings, JobState
+from spearmint.drivers import sge as sge_module
 from spearmint.drivers.sge import SgeDriver
 from spearmint.errors import DriverUnreachable
 from spearmint.layout import Layout
@@ -32,6 +33,10 @@ def ahead(make, queue: FakeQueue, tmp_path: Path):
 @pytest.fixture
 def tickets(tmp_path: Path) -> Tickets:
     return Tickets(Layout(tmp_path).tickets)
+
+
+def queue_token(request) -> str:
+    return sge_module._token(request.folder)
 
 
 def ring(queue: FakeQueue, job_id: str) -> None:
@@ -98,7 +103,7 @@ def test_the_next_controller_finds_it_by_its_ticket(two, ahead, queue, request_o
     heir = ahead()
     job = heir.adopt(request_of(2).folder)
     assert job is not None
-    assert job.id == "1"
+    assert job.id.startswith("1/"), "not the job of the first trial"
     assert heir.adopt(request_of(1).folder) is None, "its result stands"
     assert heir.poll([job])[job] is JobState.ALIVE
     assert queue.deleted == ["2"]
@@ -120,8 +125,11 @@ def test_a_trial_taken_while_its_submission_failed_is_running(ahead, queue, requ
     queue.submit = take_and_fail
     second = driver.submit(request_of(2))
     queue.silent = False
-    assert second.id == first.id
-    assert driver.poll([second])[second] is JobState.ALIVE
+    assert second != first, "the first trial may still be active"
+    ring(queue, "1")
+    assert driver.poll([first, second]) == {first: JobState.GONE, second: JobState.ALIVE}
+    driver.cancel([first])
+    assert queue.deleted == [], "that would end the second trial"
 
 
 def test_without_an_answer_the_ticket_is_withdrawn(ahead, queue, request_of, tickets) -> None:
@@ -155,3 +163,43 @@ def test_a_run_that_queues_nothing_ahead_still_follows_an_earlier_one_that_did(
     states = heir.poll([first, second])
     assert states[second] is JobState.ALIVE
     assert queue.deleted == ["2"]
+
+
+def test_a_ticket_that_was_never_submitted_is_withdrawn_or_followed(
+    ahead, queue, request_of, tickets
+) -> None:
+    killed = ahead()
+    for i in (1, 2, 3):
+        killed._offer(queue_token(request_of(i)), request_of(i))
+    running = killed.submit(request_of(4))
+    queue.listed[running.id] = JobStatus.RUNNING
+    assert tickets.take_next(running.id) is not None
+    heir = ahead()
+    taken, *others = (heir.adopt(request_of(i).folder) for i in (1, 2, 3))
+    assert heir.poll([taken])[taken] is JobState.ALIVE
+    assert others == [None, None]
+    assert tickets.take_next("9")["folder"].endswith("4"), "the one that is submitted"
+    assert not list(tickets._waiting.iterdir()), "nobody can start what will be submitted anew"
+
+
+def test_a_queued_job_whose_trial_another_finished_is_deleted(two, ahead, queue, request_of):
+    request_of(2).folder.result.write_text("{}")
+    del queue.listed["1"]
+    heir = ahead()
+    assert heir.adopt(request_of(2).folder) is None
+    heir.poll([])
+    assert queue.deleted == ["2"]
+
+
+def test_a_trial_that_ended_this_instant_is_not_cancelled_with_the_next(two, queue) -> None:
+    driver, (first, _) = two
+    driver.cancel([first])
+    assert "1" not in queue.deleted
+
+
+def test_notices_name_the_trial_that_runs(two, queue) -> None:
+    driver, jobs = two
+    driver.poll(jobs)
+    queue.listed["1"] = JobStatus.SUSPENDED
+    driver.poll(jobs)
+    assert "jobs/00000002" in driver.notices()[-1]
