@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import shlex
 import sys
@@ -18,18 +17,16 @@ from sge_jobs import errors as sge_errors
 from sge_jobs import model as sge
 from sge_jobs.errors import QueueUnreachable, SgeJobsError
 from sge_jobs.model import JobSpec, JobStatus, QueuedJob
-from sge_jobs.qsub import job_name, job_script, qsub_argv
+from sge_jobs.qsub import job_script, qsub_argv
 from sge_jobs.queue import Queue
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.bells import Bells
 from spearmint.drivers.sge_end import explain_end
+from spearmint.drivers.sge_spec import has_time_limit, slots_of, token_of, trial_spec
 from spearmint.errors import DriverError, DriverUnreachable, InputError
 from spearmint.layout import Layout, TrialFolder
-from spearmint.reporting import AHEAD, ENDED_FILE, PATIENCE, REPORTS_FILE, THREADS, TRIAL_DIR
-from spearmint.resources import Resources
 from spearmint.tickets import Tickets
 
-_NAME_LENGTH = 80
 _SNAPSHOT_S = 5.0  # an answer of qstat that may tell what an earlier controller submitted
 _LOAD = 50  # qstat takes at most this share of the time, 1 / 50
 _LEAVING_S = 0.3  # seconds between polls while all that is left are jobs about to end
@@ -38,7 +35,6 @@ _CANCEL_S = 40.0  # longer than Grid Engine takes to see that a host is lost
 _DELETE_AGAIN_S = 5.0  # then it forgets the job, if it is asked again
 _SUBMIT_LOCK_S = 60.0
 _ACCOUNTING_S = 3.0
-_PATIENCE_S = 600.0
 _WAITING = {JobStatus.PENDING, JobStatus.HELD, JobStatus.ERROR}
 _RUNNING = {JobStatus.RUNNING, JobStatus.ENDING}
 
@@ -60,7 +56,7 @@ class SgeDriver(Driver):
         layout, self._root = Layout(settings.directory), settings.directory
         self._bells, self._submit_lock = Bells(layout.bells), layout.submitting
         # A walltime counts from the start of a job: then each trial keeps its own.
-        self._relays = settings.queues_ahead and not _has_time_limit(settings.resources)
+        self._relays = settings.queues_ahead and not has_time_limit(settings.resources)
         self._tickets, self._tickets_at = Tickets(layout.tickets), layout.tickets
         self._held_by: dict[str, str] = {}  # job -> the job that went on with its trial
         self._surplus: set[str] = set()
@@ -78,7 +74,7 @@ class SgeDriver(Driver):
 
     def submit(self, request: JobRequest) -> Job:
         """Queue the runner; an answer that was lost does not queue it twice."""
-        token = _token(request.folder)
+        token = token_of(request.folder)
         if token in self._doubtful:
             self._asked = float("-inf")
             if (found := self.adopt(request.folder)) is not None:
@@ -119,7 +115,7 @@ class SgeDriver(Driver):
                 raise DriverError(f"{folder.path} is being run by job {job_id} already")
 
     def _know(self, job_id: str, folder: TrialFolder) -> Job:
-        token = _token(folder)
+        token = token_of(folder)
         self._doubtful.discard(token)
         self._live.add(job_id)
         self._tokens[job_id], self._folders[job_id] = token, folder
@@ -127,48 +123,14 @@ class SgeDriver(Driver):
 
     def _know_held(self, taker: str, folder: TrialFolder) -> Job:
         """Return a job for a trial that ``taker``, the job of another one, has gone on with."""
-        job = self._know(f"{taker}/{_token(folder)}", folder)
+        job = self._know(f"{taker}/{token_of(folder)}", folder)
         self._held_by[job.id] = taker
         return job
 
     def _spec(self, request: JobRequest) -> JobSpec:
-        need, folder, token = self._resources, request.folder, _token(request.folder)
-        module = ("spearmint.relay", token) if self._relays else ("spearmint.runner",)
-        relay = {AHEAD: str(self._tickets_at)} if self._relays else {}
-        python = str(need.venv / "bin" / "python") if need.venv else sys.executable
-        inherited = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
-        return JobSpec(
-            name=f"{job_name(request.name)[:_NAME_LENGTH]}-{token}",
-            argv=(python, "-P", "-m", *module, str(folder.path)),
-            directory=request.directory,
-            log=request.output,
-            resources=sge.Resources(
-                gpus=need.gpus,
-                slots=need.slots,
-                parallel_environment=need.parallel_environment,
-                walltime_s=need.walltime_s,
-                memory=need.memory,
-                queue=need.queue,
-                project=need.project,
-                requests=need.requests,
-                options=need.options,
-            ),
-            environment={
-                **inherited,
-                **dict.fromkeys(THREADS, str(need.slots)),
-                "PYTHONUNBUFFERED": "1",
-                "PYTHONFAULTHANDLER": "1",
-                TRIAL_DIR: str(folder.files),
-                REPORTS_FILE: str(folder.reports),
-                ENDED_FILE: str(self._bells.file(token)),
-                PATIENCE: f"{_PATIENCE_S:g}",
-                **relay,
-                **dict(need.environment),
-            },
-            modules=need.modules,
-            venv=need.venv,
-            setup=need.setup,
-        )
+        token = token_of(request.folder)
+        tickets = self._tickets_at if self._relays else None
+        return trial_spec(request, self._resources, bell=self._bells.file(token), tickets=tickets)
 
     def preview(self, request: JobRequest) -> str:
         """Return the qsub line and the script on its standard input.
@@ -188,7 +150,7 @@ class SgeDriver(Driver):
         need = self._resources
         with _translated():
             hosts = [host for host in self._queue.hosts() if host.reachable]
-        slots = [_slots(host, need.queue) for host in hosts]
+        slots = [slots_of(host, need.queue) for host in hosts]
         by_gpus = [(host.gpus or 0) // need.gpus if need.gpus else sys.maxsize for host in hosts]
         return max(1, sum(min(n // need.slots, m) for n, m in zip(slots, by_gpus, strict=True)))
 
@@ -199,7 +161,7 @@ class SgeDriver(Driver):
         with _submitting(self._submit_lock):  # the qsub of a killed controller is done
             if time.monotonic() - self._asked > _SNAPSHOT_S:
                 self._refresh()
-        token = _token(folder)
+        token = token_of(folder)
         own = [row for row in self._rows.values() if row.name.endswith(f"-{token}")]
         if folder.result.exists():
             takers = set(self._tickets.takers().values())
@@ -358,28 +320,9 @@ class SgeDriver(Driver):
         return explain_end(records, self._resources.walltime_s)
 
 
-def _token(folder: TrialFolder) -> str:
-    """Return what tells the jobs of ``folder`` from all others."""
-    return hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:12]
-
-
 def _number(job_id: str) -> tuple[int, str]:
     """Return what sorts jobs by age."""
     return int(job_id.partition("/")[0]), job_id
-
-
-def _slots(host: sge.Host, queue: str) -> int:
-    """Return the slots of a host; in ``queue``, a list as for qsub, if one is named."""
-    names = {name.partition("@")[0] for name in queue.split(",") if name}
-    if not names:
-        return host.slots
-    return sum(one.slots for one in host.queues if one.name.partition("@")[0] in names)
-
-
-def _has_time_limit(need: Resources) -> bool:
-    """Tell whether a job may run for so long only, whatever it runs."""
-    named = any(request.partition("=")[0] in ("h_rt", "s_rt") for request in need.requests)
-    return need.walltime_s is not None or named
 
 
 @contextmanager

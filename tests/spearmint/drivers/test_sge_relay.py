@@ -9,8 +9,8 @@ import pytest
 
 from sge_jobs.model import JobStatus
 from spearmint.drivers import DriverSettings, JobState
-from spearmint.drivers import sge as sge_module
 from spearmint.drivers.sge import SgeDriver
+from spearmint.drivers.sge_spec import token_of
 from spearmint.errors import DriverUnreachable
 from spearmint.layout import Layout
 from spearmint.resources import Resources
@@ -36,7 +36,7 @@ def tickets(tmp_path: Path) -> Tickets:
 
 
 def queue_token(request) -> str:
-    return sge_module._token(request.folder)
+    return token_of(request.folder)
 
 
 def ring(queue: FakeQueue, job_id: str) -> None:
