@@ -236,12 +236,18 @@ def describe(state: State) -> str:
         return "free"
     if state.record is None:
         return "locked by an unknown process"
-    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.record.since))
-    holder = f"job {state.record.label} of {state.record.user} since {since}"
+    holder = f"job {state.record.label} of {state.record.user} since {_date(state.record.since)}"
     if not state.outlived:
         return holder
     left = ", ".join(f"{process.pid} ({process.name})" for process in state.processes[:5])
     return f"processes that outlived {holder}: {left or 'unknown'}; end them to free it"
+
+
+def _date(seconds: int) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (OSError, OverflowError, ValueError):
+        return "an unknown time"
 
 
 def _login_shell(environment: Mapping[str, str]) -> str:

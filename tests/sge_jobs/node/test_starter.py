@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import os
 import shutil
 import signal
@@ -15,6 +16,9 @@ from pathlib import Path
 import pytest
 
 from sge_jobs.node.inventory import Gpu, Inventory, boot_id, encode
+from sge_jobs.node.locks import State
+from sge_jobs.node.record import Record
+from sge_jobs.node.starter import describe
 
 ROOT = Path(__file__).resolve().parents[3]
 NODE = ROOT / "sge_jobs" / "node"
@@ -138,6 +142,28 @@ def test_a_gpu_that_is_taken_is_named_and_the_job_goes_back(host: FakeHost) -> N
     held.send_signal(signal.SIGKILL)
     held.communicate()
     assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-0,GPU-1"
+
+
+@pytest.mark.parametrize("words", ["since 999999999999999999", "task abc"])
+def test_what_a_user_wrote_into_a_lock_file_breaks_no_other_job(
+    host: FakeHost, words: str
+) -> None:
+    host.asks("gpu=2")
+    host.run("true")
+    file = host.path / "locks" / "GPU-0"
+    key = words.partition(" ")[0]
+    lines = file.read_text().split("\n")
+    file.write_text("\n".join(words if line.startswith(f"{key} ") else line for line in lines))
+    with file.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = host.run("true")
+    assert (done.returncode, "GPU-0: locked by an unknown process" in done.stderr) == (99, True)
+
+
+def test_any_record_can_be_described() -> None:
+    record = Record(job="1", user="u", boot="b", since=10**18)
+    held = State(uuid="GPU-0", held=True, record=record, job_alive=True)
+    assert describe(held) == "job 1 of u since an unknown time"
 
 
 def test_a_master_that_does_not_answer_sends_the_job_back(host: FakeHost) -> None:
