@@ -98,12 +98,11 @@ def assign(environment: Mapping[str, str], config: Mapping[str, str], host: Host
         Refused: They cannot be had.
     """
     job = environment.get("JOB_ID", "")
-    devices = request.granted_devices(environment)
-    if not devices and not job.isdigit():
-        return []
-    wanted = len(devices) or _wanted(job, environment, host)
+    wanted = _wanted(job, environment, host) if job.isdigit() else 0
     if not wanted:
         return []
+    devices = _granted(wanted, config, environment)
+    wanted = len(devices) or wanted
     known = _inventory(host)
     uuids = [_uuid_of(device, known) for device in devices] or list(known.uuids)
     slave = config.get("pe_task_id", "NONE") not in ("", "NONE")
@@ -163,9 +162,23 @@ def _for_host(
 ) -> int:
     """Return how many GPUs a parallel job has on this host; -1 for those of its first task."""
     if known.per_slot:
-        slots = config.get("host_slots", "") or environment.get("NSLOTS", "1")
-        return wanted * int(slots)
+        return wanted * _slots(config, environment)
     return -1 if slave else wanted
+
+
+def _granted(
+    wanted: int, config: Mapping[str, str], environment: Mapping[str, str]
+) -> list[str]:
+    """Return the devices that Grid Engine 9 chose; none where it cannot have chosen so many.
+
+    Grid Engine 8 chooses none and leaves the variable as the user set it.
+    """
+    devices = request.granted_devices(environment)
+    return devices if devices and len(devices) <= wanted * _slots(config, environment) else []
+
+
+def _slots(config: Mapping[str, str], environment: Mapping[str, str]) -> int:
+    return int(config.get("host_slots", "") or environment.get("NSLOTS", "1"))
 
 
 def _me(environment: Mapping[str, str], config: Mapping[str, str]) -> Record:

@@ -174,13 +174,23 @@ def test_a_master_that_does_not_answer_sends_the_job_back(host: FakeHost) -> Non
 
 
 def test_grid_engine_9_says_itself_which_devices(host: FakeHost) -> None:
-    (host.path / "qstat.txt").write_text("")  # and qstat is not asked
+    host.asks("gpu=2")
     both = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="1 0")
     assert visible(both) == "GPU-1,GPU-0"
     assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="GPU-1")) == "GPU-1"
     done = host.run("true", SGE_HGR_gpu="7")
     assert done.returncode == 100
     assert "GPU 7" in done.stderr
+
+
+def test_a_user_who_names_devices_gets_no_more_than_asked_for(host: FakeHost) -> None:
+    for resources, expected in (("", ""), ("gpu=1", "GPU-0")):
+        host.asks(resources)
+        done = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="0 1")
+        assert visible(done) == expected
+    host.config(pe="smp", host_slots="2")  # as a cell of Grid Engine 9 that counts for each slot
+    done = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="0 1")
+    assert visible(done) == "GPU-0,GPU-1"
 
 
 def test_a_fault_of_ours_never_lets_a_gpu_job_run_without_its_gpu(host: FakeHost) -> None:
