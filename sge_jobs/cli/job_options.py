@@ -43,6 +43,11 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
 def job_spec(arguments: argparse.Namespace, *, log: Path | None = None) -> JobSpec:
     """Return the job that the options describe; InputError where they are wrong."""
     argv = (arguments.program, *arguments.arguments)
+    if not os.access(arguments.directory, os.X_OK) or not arguments.directory.is_dir():
+        raise InputError(
+            f"--directory={arguments.directory}: no such directory on this machine, or none to enter",
+            "Make it where every host sees it, or name another one.",
+        )
     return JobSpec(
         name=arguments.name or Path(arguments.program).name,
         argv=argv,
