@@ -75,6 +75,7 @@ def test_a_dry_run_prints_what_a_shell_can_run(
         (["submit", "--time=soon", "--", "x"], "--time=soon: must be like"),
         (["submit", "--env=NO_SUCH_VARIABLE", "--", "x"], "no such variable here"),
         (["submit", "--tasks=all", "--", "x"], "tasks is 'all'"),
+        (["submit", "--qsub=-m 'a", "--", "x"], "--qsub=-m 'a: No closing quotation"),
         (["submit", "--directory=/nope", "--", "x"], "--directory=/nope: no such directory"),
         (["run", "--directory=/etc/passwd", "--", "x"], "no such directory on this machine"),
         (["submit", "--gpus=-1", "--", "x"], "gpus is -1"),
