@@ -47,6 +47,22 @@ def test_submit_queues_a_job_and_prints_its_number(
     assert (tmp_path / "new dir" / "log").read_text() == "b c\n"
 
 
+@pytest.mark.parametrize("number", ["INT", "TERM"])
+def test_a_job_that_is_interrupted_while_it_is_queued_is_ended(
+    cell: FakeGridEngine, number: str
+) -> None:
+    qsub = cell.programs / "qsub"
+    qsub.rename(cell.programs / "the-qsub")
+    qsub.write_text(f'#!/bin/sh\nkill -{number} $PPID\nexec "${{0%/*}}/the-qsub" "$@"\n')
+    qsub.chmod(0o755)
+    argv = [sys.executable, "-m", "sge_jobs", "run", "--", "true"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert (done.returncode, "Ending job 1" in done.stderr) == (1, True), done.stderr
+    with cell.state() as state:
+        assert [call[0] for call in state["calls"]] == ["qsub", "qdel"]
+    assert cell.jobs() == {}
+
+
 def test_a_program_keeps_options_that_are_its_own(
     cell: FakeGridEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:
