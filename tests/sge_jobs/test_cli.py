@@ -14,7 +14,7 @@ from sge_jobs.cli.gpus import GpuRow, gpu_rows
 from sge_jobs.cli.job_options import read_duration
 from sge_jobs.cli.main import COMMANDS, main
 from sge_jobs.cli.output import ago, table
-from sge_jobs.cli.setup import read_counts
+from sge_jobs.cli.setup import others_than_root, read_counts
 from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
 from sge_jobs.model import Host, JobStatus, QueuedJob
@@ -127,6 +127,30 @@ def test_a_directory_closed_to_users_is_refused(
     closed.chmod(0o700)
     assert status_of("setup", f"--files={closed / 'node'}") == 2
     assert "users cannot run it" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_setup_names_who_can_change_what_root_will_run(tmp_path: Path) -> None:
+    for part in ("", "a", "a/sge_jobs", "a/sge_jobs/node", "a/sge_jobs/node/__pycache__"):
+        (tmp_path / part).mkdir(mode=0o755, exist_ok=True)
+    files = [tmp_path / "a/sge_jobs" / name for name in ("node/gpu-sensor", "gpu_state.py")]
+    for file in files:
+        file.touch(0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "a/sge_jobs")
+    node = tmp_path / "link" / "node"
+    assert others_than_root(node) == []
+    os.chown(files[0], 4321, 0)
+    os.chown(tmp_path / "a", 0, 4321)
+    (tmp_path / "a").chmod(0o775)
+    assert others_than_root(node) == ["4321", "group 4321"]
+    for path in (tmp_path / "a", node / "__pycache__", files[1]):
+        mode = path.stat().st_mode
+        path.chmod(0o777)
+        with pytest.raises(InputError, match="everybody can change it"):
+            others_than_root(node)
+        path.chmod(mode)
+    (tmp_path / "a").chmod(0o1777)
+    assert others_than_root(node) == ["4321"]
 
 
 def test_status_and_gpus_show_hosts_and_jobs(
