@@ -45,7 +45,7 @@ def job_spec(arguments: argparse.Namespace, *, log: Path | None = None) -> JobSp
     argv = (arguments.program, *arguments.arguments)
     if not os.access(arguments.directory, os.X_OK) or not arguments.directory.is_dir():
         raise InputError(
-            f"--directory={arguments.directory}: no such directory on this machine, or none to enter",
+            f"--directory={arguments.directory}: no such directory on this machine to enter",
             "Make it where every host sees it, or name another one.",
         )
     return JobSpec(

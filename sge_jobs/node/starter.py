@@ -166,9 +166,7 @@ def _for_host(
     return -1 if slave else wanted
 
 
-def _granted(
-    wanted: int, config: Mapping[str, str], environment: Mapping[str, str]
-) -> list[str]:
+def _granted(wanted: int, config: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
     """Return the devices that Grid Engine 9 chose; none where it cannot have chosen so many.
 
     Grid Engine 8 chooses none and leaves the variable as the user set it.

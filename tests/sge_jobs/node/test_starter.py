@@ -145,9 +145,7 @@ def test_a_gpu_that_is_taken_is_named_and_the_job_goes_back(host: FakeHost) -> N
 
 
 @pytest.mark.parametrize("words", ["since 999999999999999999", "task abc"])
-def test_what_a_user_wrote_into_a_lock_file_breaks_no_other_job(
-    host: FakeHost, words: str
-) -> None:
+def test_what_a_user_wrote_into_a_lock_file_breaks_no_other_job(host: FakeHost, words: str) -> None:
     host.asks("gpu=2")
     host.run("true")
     file = host.path / "locks" / "GPU-0"
