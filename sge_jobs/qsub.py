@@ -15,13 +15,26 @@ from sge_jobs.model import JobSpec, Resources
 
 RESCHEDULE = 99
 """Exit status by which a job asks Grid Engine to queue it again."""
+JOB_ERROR = 100
+"""Exit status by which a job asks Grid Engine to put it into the error state."""
 
 _NAME_LIMIT = 120  # Grid Engine's is 512; a file name made of it must hold too
 _FORBIDDEN_NAMES = {"none", "all", "template"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHELLS_OWN = {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}
 _TASKS = re.compile(r"[1-9]\d*(-[1-9]\d*(:[1-9]\d*)?)?")
-_TRY_ELSEWHERE = f"{{ sleep 2; exit {RESCHEDULE}; }}"
+# A minute outlasts a failover of a file server. Then another host may do better; where the job has
+# been queued again before, none does. Without a log the words go where Grid Engine's own log would.
+_KEEP_TRYING = f"""\
+keep_trying() {{
+    for _ in {{1..30}}; do "$@" 2>/dev/null && return; sleep 2; done
+    "$@" && return
+    [ "${{RESTARTED-}}" = 1 ] || exit {RESCHEDULE}
+    if [ /dev/stderr -ef /dev/null ]; then exec 2>>"$HOME/$JOB_NAME.o$JOB_ID"; fi
+    "$@" && return
+    echo "Job ${{JOB_ID-}} on $(uname -n): no success within a minute, twice." >&2
+    exit {JOB_ERROR}
+}}"""
 _MODULE_INIT = """\
 if ! type module >/dev/null 2>&1; then
     for init in "${LMOD_PKG:-/usr/share/lmod/lmod}/init/bash" \\
@@ -94,17 +107,19 @@ def job_script(spec: JobSpec) -> str:
     """Return the bash script that runs ``spec`` on a node.
 
     The log of an array's task ends in its number: ``output.txt.7``. A log that cannot be opened and
-    a directory that is not there have the job queued again, after 2 s.
+    a directory that is not there are tried again for a minute. Then the job is queued again once,
+    and after a second minute it waits in the error state.
 
     Raises:
         InputError: Grid Engine could not run this.
     """
     _check(spec)
-    change = f"cd {shlex.quote(str(spec.directory))} || {_TRY_ELSEWHERE}"
-    lines = ["#!/bin/bash"]
+    change = f"keep_trying cd {shlex.quote(str(spec.directory))}"
+    lines = ["#!/bin/bash", _KEEP_TRYING]
     if spec.log is not None:
         task = '."$SGE_TASK_ID"' if spec.tasks else ""
-        lines.append(f"exec >>{shlex.quote(str(spec.log))}{task} 2>&1 || {_TRY_ELSEWHERE}")
+        lines.append(f"open_log() {{ exec >>{shlex.quote(str(spec.log))}{task}; }}")
+        lines += ["keep_trying open_log", "exec 2>&1"]
     lines.append(change)
     lines += [f"export {name}={shlex.quote(value)}" for name, value in spec.environment.items()]
     if spec.modules:

@@ -43,6 +43,11 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
 def job_spec(arguments: argparse.Namespace, *, log: Path | None = None) -> JobSpec:
     """Return the job that the options describe; InputError where they are wrong."""
     argv = (arguments.program, *arguments.arguments)
+    if not os.access(arguments.directory, os.X_OK) or not arguments.directory.is_dir():
+        raise InputError(
+            f"--directory={arguments.directory}: no such directory on this machine to enter",
+            "Make it where every host sees it, or name another one.",
+        )
     return JobSpec(
         name=arguments.name or Path(arguments.program).name,
         argv=argv,
@@ -57,7 +62,7 @@ def job_spec(arguments: argparse.Namespace, *, log: Path | None = None) -> JobSp
             queue=arguments.queue,
             project=arguments.project,
             requests=tuple(arguments.request),
-            options=tuple(shlex.split(arguments.qsub)),
+            options=_options(arguments.qsub),
         ),
         environment=dict(_variable(text) for text in arguments.env),
         modules=tuple(arguments.module),
@@ -75,6 +80,13 @@ def read_duration(text: str) -> float:
     if duration := _DURATION.fullmatch(text):
         return float(duration[1]) * _UNITS[duration[2] or "s"]
     raise InputError(f"--time={text}: must be like 90s, 10m, 2h, 1d or 1:30:00")
+
+
+def _options(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise InputError(f"--qsub={text}: {error}") from error
 
 
 def _variable(text: str) -> tuple[str, str]:

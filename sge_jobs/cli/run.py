@@ -6,6 +6,8 @@ import argparse
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -45,13 +47,16 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     queue = Queue()
     signal.signal(signal.SIGTERM, _interrupt)
-    id = queue.submit(spec)
-    _tell(f"Job {id} is queued.")
+    id = ""
     try:
+        with _uninterrupted():
+            id = queue.submit(spec)
+        _tell(f"Job {id} is queued.")
         _follow(queue, id, Log(spec, id))
     except KeyboardInterrupt:
-        _tell(f"Ending job {id} ...")
-        queue.delete([id])
+        if id:
+            _tell(f"Ending job {id} ...")
+            queue.delete([id])
         return 1
     return _exit_status(queue, id)
 
@@ -158,6 +163,17 @@ def _say_once(text: str, said: str) -> str:
 
 def _tell(text: str) -> None:
     sys.stderr.write(f"{text}\n")
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C and SIGTERM waiting: a job whose number nobody has read cannot be ended."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

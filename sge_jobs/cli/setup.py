@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
+import stat
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -63,6 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Change the cell, or say what would be changed."""
     counts = read_counts(arguments.gpus)
     files = _usable(arguments.files)
+    if owners := others_than_root(arguments.files):
+        who = ", ".join(owners)
+        sys.stderr.write(
+            f"Warning: root on every host runs files of {files} that {who} can change.\n"
+            "Install this package as root, for instance below /opt, to end that.\n"
+        )
     qconf = Qconf()
     cell = qconf.read([arguments.queue])
     if unknown := sorted(set(counts) - set(cell.hosts) - {""}):
@@ -147,6 +156,40 @@ def _usable(folder: Path) -> PurePosixPath:
                 f"Install this package where users of every host can read it. {_OTHER_PLACE}",
             )
     return PurePosixPath(folder)
+
+
+def others_than_root(folder: Path) -> list[str]:
+    """Return the users and groups that can change what root runs of ``folder``.
+
+    Raises:
+        InputError: Everybody can.
+    """
+    package = folder.absolute().parent
+    files = [*package.glob("*.py"), *package.glob("__pycache__/*"), *folder.rglob("*")]
+    above = {*folder.absolute().parents, *folder.resolve().parents, folder}
+    found = set()
+    for path in (*sorted(above), package / "__pycache__", *files):
+        if not path.exists():
+            continue
+        status = path.stat()
+        sticky = path.is_dir() and status.st_mode & stat.S_ISVTX  # its files are their owners'
+        if status.st_mode & stat.S_IWOTH and not sticky:
+            raise InputError(
+                f"{path}: everybody can change it, and root on every host would run it",
+                f"chmod o-w {shlex.quote(str(path))}; see that nobody has changed it meanwhile",
+            )
+        if status.st_uid:
+            found.add(_name(path.owner, status.st_uid))
+        if status.st_mode & stat.S_IWGRP and status.st_gid and not sticky:
+            found.add(f"group {_name(path.group, status.st_gid)}")
+    return sorted(found)
+
+
+def _name(ask: Callable[[], str], number: int) -> str:
+    try:
+        return ask()
+    except KeyError:
+        return str(number)
 
 
 def _hosts_without(cell: CellConfig, made: Plan) -> list[str]:

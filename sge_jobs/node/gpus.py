@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import socket
 from collections.abc import Iterator
@@ -157,12 +156,15 @@ def processes() -> list[GpuProcess]:
 
 
 def parse_smi_processes(text: str) -> list[GpuProcess]:
-    """Return the rows ``uuid, pid, name`` of ``nvidia-smi --query-compute-apps``."""
+    """Return the rows ``uuid, pid, name`` of ``nvidia-smi --query-compute-apps``.
+
+    It quotes nothing: a name may have quotes and commas, which are the user's.
+    """
     found = []
-    for row in csv.reader(text.splitlines(), skipinitialspace=True):
-        if len(row) >= 3 and valid_uuid(row[0].strip()) and row[1].strip().isdigit():
-            name = os.path.basename(",".join(row[2:]).strip())
-            found.append(GpuProcess(uuid=row[0].strip(), pid=int(row[1]), name=name))
+    for line in text.split("\n"):
+        uuid, pid, name = (*(part.strip() for part in line.split(",", 2)), "", "", "")[:3]
+        if valid_uuid(uuid) and pid.isascii() and pid.isdigit() and len(pid) <= 10:
+            found.append(GpuProcess(uuid=uuid, pid=int(pid), name=os.path.basename(name)))
     return found
 
 
@@ -185,7 +187,7 @@ def _processes_by_nvml() -> list[GpuProcess] | None:
 
 def _name_of(pid: int) -> str:
     try:
-        return read_text(f"/proc/{pid}/comm").strip()
+        return " ".join(read_text(f"/proc/{pid}/comm").split())  # a name may have line ends
     except OSError:
         return ""
 

@@ -135,8 +135,10 @@ class Locks:
             return
         descriptor = os.open(name, _OPEN, dir_fd=self._directory)
         try:
-            os.fchown(descriptor, 0, 0)
-            os.fchmod(descriptor, 0o666)
+            status = os.fstat(descriptor)  # the name may be another file's by now
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                os.fchown(descriptor, 0, 0)
+                os.fchmod(descriptor, 0o666)
         finally:
             os.close(descriptor)
 

@@ -9,6 +9,7 @@ SIZE = 512
 _TITLE = "sge_jobs lock 1"
 _NUMBERS = ("since", "group", "pid", "shepherd", "shepherd_started")
 _WORDS = ("job", "task", "user", "boot")
+_LATEST = 2**33  # of seconds since the epoch: a date that every C library can write
 
 
 class Record:
@@ -83,6 +84,8 @@ def decode(data: bytes) -> Record | None:
     if not all(_is_number(fields[key]) for key in _NUMBERS) or not fields["job"]:
         return None
     if any(_word(fields[key]) != fields[key] for key in _WORDS):
+        return None
+    if (fields["task"] and not fields["task"].isdigit()) or int(fields["since"]) > _LATEST:
         return None
     return Record(
         job=fields["job"], task=fields["task"], user=fields["user"], boot=fields["boot"],

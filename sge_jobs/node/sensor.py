@@ -27,6 +27,7 @@ _FIND_FIRST_S = 20.0
 _QUERY_S = 30.0
 _MUTEX_S = 5.0
 _TOLERATED = ("nvidia-cuda-mps",)
+_killed: list[int] = []
 
 
 class Sensor:
@@ -177,6 +178,7 @@ def in_child(produce: Callable[[], str], timeout_s: float = _QUERY_S) -> str | N
 
     A driver in trouble hangs or ends the process that asks it; the sensor must do neither.
     """
+    _reap()
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -194,9 +196,17 @@ def in_child(produce: Callable[[], str], timeout_s: float = _QUERY_S) -> str | N
         os.close(reading)
     if data is None:
         os.kill(pid, signal.SIGKILL)
-        return None  # not waited for: a process in the driver's hands may never end
+        _killed.append(pid)  # not waited for: a process in the driver's hands may never end
+        return None
     _, status = os.waitpid(pid, 0)
     return data.decode("utf-8", "replace") if status == 0 else None
+
+
+def _reap() -> None:
+    """Take note of killed children that have ended since, so that no zombies pile up."""
+    for pid in list(_killed):
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            _killed.remove(pid)
 
 
 def serve(sensor: Sensor, requests: TextIO, answers: TextIO, errors: TextIO) -> None:

@@ -98,12 +98,11 @@ def assign(environment: Mapping[str, str], config: Mapping[str, str], host: Host
         Refused: They cannot be had.
     """
     job = environment.get("JOB_ID", "")
-    devices = request.granted_devices(environment)
-    if not devices and not job.isdigit():
-        return []
-    wanted = len(devices) or _wanted(job, environment, host)
+    wanted = _wanted(job, environment, host) if job.isdigit() else 0
     if not wanted:
         return []
+    devices = _granted(wanted, config, environment)
+    wanted = len(devices) or wanted
     known = _inventory(host)
     uuids = [_uuid_of(device, known) for device in devices] or list(known.uuids)
     slave = config.get("pe_task_id", "NONE") not in ("", "NONE")
@@ -163,9 +162,21 @@ def _for_host(
 ) -> int:
     """Return how many GPUs a parallel job has on this host; -1 for those of its first task."""
     if known.per_slot:
-        slots = config.get("host_slots", "") or environment.get("NSLOTS", "1")
-        return wanted * int(slots)
+        return wanted * _slots(config, environment)
     return -1 if slave else wanted
+
+
+def _granted(wanted: int, config: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
+    """Return the devices that Grid Engine 9 chose; none where it cannot have chosen so many.
+
+    Grid Engine 8 chooses none and leaves the variable as the user set it.
+    """
+    devices = request.granted_devices(environment)
+    return devices if devices and len(devices) <= wanted * _slots(config, environment) else []
+
+
+def _slots(config: Mapping[str, str], environment: Mapping[str, str]) -> int:
+    return int(config.get("host_slots", "") or environment.get("NSLOTS", "1"))
 
 
 def _me(environment: Mapping[str, str], config: Mapping[str, str]) -> Record:
@@ -236,12 +247,18 @@ def describe(state: State) -> str:
         return "free"
     if state.record is None:
         return "locked by an unknown process"
-    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.record.since))
-    holder = f"job {state.record.label} of {state.record.user} since {since}"
+    holder = f"job {state.record.label} of {state.record.user} since {_date(state.record.since)}"
     if not state.outlived:
         return holder
     left = ", ".join(f"{process.pid} ({process.name})" for process in state.processes[:5])
     return f"processes that outlived {holder}: {left or 'unknown'}; end them to free it"
+
+
+def _date(seconds: int) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (OSError, OverflowError, ValueError):
+        return "an unknown time"
 
 
 def _login_shell(environment: Mapping[str, str]) -> str:

@@ -90,7 +90,8 @@ check_gpu
 printf '%s: region %s, job %s.%s on %s, GPU %s\n' "$(date '+%F %T')" "$region" "${JOB_ID:-none}" \
     "$task" "$(uname -n)" "${CUDA_VISIBLE_DEVICES:-none}" | tee -a "$folder/log.txt"
 [ ! -s "$folder/model.npz" ] || set -- "$@" --resume
-"$python" -m pycuda_nn train --data "${data//\{region\}/$region}" \
+data=${data//\{region\}/"$region"} # without the quotes & would stand for {region}
+"$python" -m pycuda_nn train --data "$data" \
     --checkpoint "$folder/model.npz" --json "$@" \
     >"$folder/result.json.$$" 2>>"$folder/log.txt"
 code=$?

@@ -14,7 +14,7 @@ from sge_jobs.cli.gpus import GpuRow, gpu_rows
 from sge_jobs.cli.job_options import read_duration
 from sge_jobs.cli.main import COMMANDS, main
 from sge_jobs.cli.output import ago, table
-from sge_jobs.cli.setup import read_counts
+from sge_jobs.cli.setup import others_than_root, read_counts
 from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
 from sge_jobs.model import Host, JobStatus, QueuedJob
@@ -47,6 +47,22 @@ def test_submit_queues_a_job_and_prints_its_number(
     assert (tmp_path / "new dir" / "log").read_text() == "b c\n"
 
 
+@pytest.mark.parametrize("number", ["INT", "TERM"])
+def test_a_job_that_is_interrupted_while_it_is_queued_is_ended(
+    cell: FakeGridEngine, number: str
+) -> None:
+    qsub = cell.programs / "qsub"
+    qsub.rename(cell.programs / "the-qsub")
+    qsub.write_text(f'#!/bin/sh\nkill -{number} $PPID\nexec "${{0%/*}}/the-qsub" "$@"\n')
+    qsub.chmod(0o755)
+    argv = [sys.executable, "-m", "sge_jobs", "run", "--", "true"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert (done.returncode, "Ending job 1" in done.stderr) == (1, True), done.stderr
+    with cell.state() as state:
+        assert [call[0] for call in state["calls"]] == ["qsub", "qdel"]
+    assert cell.jobs() == {}
+
+
 def test_a_program_keeps_options_that_are_its_own(
     cell: FakeGridEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +91,9 @@ def test_a_dry_run_prints_what_a_shell_can_run(
         (["submit", "--time=soon", "--", "x"], "--time=soon: must be like"),
         (["submit", "--env=NO_SUCH_VARIABLE", "--", "x"], "no such variable here"),
         (["submit", "--tasks=all", "--", "x"], "tasks is 'all'"),
+        (["submit", "--qsub=-m 'a", "--", "x"], "--qsub=-m 'a: No closing quotation"),
+        (["submit", "--directory=/nope", "--", "x"], "--directory=/nope: no such directory"),
+        (["run", "--directory=/etc/passwd", "--", "x"], "no such directory on this machine"),
         (["submit", "--gpus=-1", "--", "x"], "gpus is -1"),
         (["setup", "--gpus=many"], "must be a number, or HOST=NUMBER"),
         (["setup", "--files=/nonexistent"], "gpu-starter is not there"),
@@ -108,6 +127,30 @@ def test_a_directory_closed_to_users_is_refused(
     closed.chmod(0o700)
     assert status_of("setup", f"--files={closed / 'node'}") == 2
     assert "users cannot run it" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_setup_names_who_can_change_what_root_will_run(tmp_path: Path) -> None:
+    for part in ("", "a", "a/sge_jobs", "a/sge_jobs/node", "a/sge_jobs/node/__pycache__"):
+        (tmp_path / part).mkdir(mode=0o755, exist_ok=True)
+    files = [tmp_path / "a/sge_jobs" / name for name in ("node/gpu-sensor", "gpu_state.py")]
+    for file in files:
+        file.touch(0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "a/sge_jobs")
+    node = tmp_path / "link" / "node"
+    assert others_than_root(node) == []
+    os.chown(files[0], 4321, 0)
+    os.chown(tmp_path / "a", 0, 4321)
+    (tmp_path / "a").chmod(0o775)
+    assert others_than_root(node) == ["4321", "group 4321"]
+    for path in (tmp_path / "a", node / "__pycache__", files[1]):
+        mode = path.stat().st_mode
+        path.chmod(0o777)
+        with pytest.raises(InputError, match="everybody can change it"):
+            others_than_root(node)
+        path.chmod(mode)
+    (tmp_path / "a").chmod(0o1777)
+    assert others_than_root(node) == ["4321"]
 
 
 def test_status_and_gpus_show_hosts_and_jobs(

@@ -149,13 +149,27 @@ paths = {{"directory": Path("/tmp"), "log": Path({str(log)!r})}}
 show([q.submit(JobSpec(name="n", argv=("echo", str(n)), **paths)) for n in range(4)])
 """
     (ids,) = door(cell, code)
-    # The job has come to a host, could not open its log, and waits again.
-    until(lambda: "Rq" in listed(cell).values() or "Rr" in listed(cell).values(), 30, 0.2)
+    until(lambda: list(listed(cell).values()).count("r") == 4, 30, 0.2)  # and cannot open the log
+    time.sleep(3)
     for node in cell.hosts:
         node.remount(cell.shared, "rw")
     cell.wait_idle()
     assert sorted(log.read_text().split()) == ["0", "1", "2", "3"]
     assert len(ids) == 4  # type: ignore[arg-type]
+
+
+def test_a_log_that_can_never_be_opened_ends_in_state_e_with_its_reason(cell: Cell) -> None:
+    code = """
+import sge_jobs.qsub as made
+made._KEEP_TRYING = made._KEEP_TRYING.replace("{1..30}", "1")
+show(q.submit(JobSpec(name="n", argv=("echo",), directory=Path("/"), log=Path("/nope/log"))))
+"""
+    (id,) = door(cell, code)
+    until(lambda: "E" in listed(cell)[str(id)], 60, 0.2)
+    assert "exit_status of job start = 100" in cell.run("qstat", "-j", str(id)).stdout
+    assert "/nope/log: No such file or directory" in (cell.home / f"n.o{id}").read_text()
+    door(cell, f"q.delete([{id!r}])")
+    cell.wait_idle()
 
 
 def test_the_cell_is_found_without_a_variable_of_it(cell: Cell) -> None:

@@ -81,13 +81,45 @@ def test_each_task_has_a_log_of_its_own(tmp_path: Path) -> None:
     assert (tmp_path / "a b.7").read_text() == "x\n"
 
 
+def quick(tmp_path: Path, on_sleep: str = "") -> str:
+    """Return a PATH on which ``sleep`` is a line of shell that takes no time."""
+    tool = tmp_path / "bin" / "sleep"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\necho >>"{tmp_path}/sleeps"\n{on_sleep}\n')
+    tool.chmod(0o755)
+    return f"{tool.parent}:{os.environ['PATH']}"
+
+
 @pytest.mark.parametrize("missing", ["log", "directory"])
-def test_a_missing_shared_directory_has_the_job_queued_again(tmp_path: Path, missing: str) -> None:
+def test_a_shared_directory_that_is_away_for_a_moment_is_waited_for(
+    tmp_path: Path, missing: str
+) -> None:
+    paths = {"log": tmp_path / "log", "directory": tmp_path}
+    paths[missing] = tmp_path / "it's gone" / "x"
+    made = spec(tmp_path, argv=("sh", "-c", "pwd; echo no >&2"), **paths)
+    path = quick(tmp_path, f'mkdir -p "{tmp_path}/it\'s gone{"/x" * (missing == "directory")}"')
+    done = run(job_script(made), PATH=path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert paths["log"].read_text() == f"{paths['directory']}\nno\n"
+
+
+@pytest.mark.parametrize("missing", ["log", "directory"])
+def test_one_that_stays_away_has_the_job_queued_again_once_and_then_says_so(
+    tmp_path: Path, missing: str
+) -> None:
     paths = {"log": tmp_path / "log", "directory": tmp_path}
     paths[missing] = tmp_path / "gone" / "x"
     mark = tmp_path / "mark"
     made = spec(tmp_path, argv=("touch", str(mark)), **paths)
-    assert run(job_script(made)).returncode == 99
+    variables = {"PATH": quick(tmp_path), "HOME": str(tmp_path), "JOB_NAME": "n", "JOB_ID": "7"}
+    script = "exec >/dev/null 2>&1\n" + job_script(made)
+    assert run(script, RESTARTED="0", **variables).returncode == 99
+    assert len((tmp_path / "sleeps").read_text()) == 30
+    assert not (tmp_path / "n.o7").exists()
+    assert run(script, RESTARTED="1", **variables).returncode == 100
+    said = (tmp_path / ("n.o7" if missing == "log" else "log")).read_text()
+    assert f"{tmp_path}/gone/x: No such file" in said
+    assert "Job 7 on " in said
     assert not mark.exists()
 
 

@@ -124,6 +124,14 @@ def test_each_task_trains_its_region_once(folder: Path) -> None:
     assert "no region 4" in task(4, folder).stdout
 
 
+def test_a_region_may_have_any_characters_that_a_folder_may(folder: Path) -> None:
+    (folder / "the regions").write_text("R&D \\'\"$1\n")
+    done = task(1, folder)
+    assert done.returncode == 100
+    assert "R&D \\'\"$1s" in done.stderr
+    assert (folder / "out put" / "R&D \\'\"$1" / "log.txt").exists()
+
+
 def test_a_wrong_call_for_regions_is_named(folder: Path) -> None:
     (folder / "the regions").write_text("../x\n")
     assert task(1, folder).returncode == 100

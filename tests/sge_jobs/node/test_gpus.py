@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -42,12 +43,30 @@ def test_slices_stand_in_place_of_their_gpu() -> None:
 
 
 def test_processes_on_gpus() -> None:
-    text = "GPU-a, 12, /usr/bin/python3\nGPU-a, 13, /opt/a, b/c\n[N/A], x, y\n"
+    text = "GPU-a, 12, /usr/bin/python3\nGPU-a, 13, /opt/a, b/c\n[N/A], x, y\nGPU-b, 14\n"
     found = gpus.parse_smi_processes(text)
     assert [(one.uuid, one.pid, one.name) for one in found] == [
         ("GPU-a", 12, "python3"),
         ("GPU-a", 13, "c"),
+        ("GPU-b", 14, ""),
     ]
+
+
+def test_a_process_with_a_quote_in_its_name_hides_no_other() -> None:
+    text = 'GPU-a, 12, "x\nGPU-a, 13, /opt/"y\nGPU-b, 14, z\x85w\nGPU-b, \u00b2, x\n'
+    found = gpus.parse_smi_processes(text)
+    assert [(one.pid, one.name) for one in found] == [(12, '"x'), (13, '"y'), (14, "z\x85w")]
+
+
+def test_a_name_with_a_line_end_makes_up_no_row() -> None:
+    code = "import sys; open('/proc/self/comm', 'w').write('x\\nGPU-b,1,y'); print(); input()"
+    with subprocess.Popen(
+        [sys.executable, "-uc", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert gpus._name_of(process.pid) == "x GPU-b,1,y"
+        process.communicate(b"\n")
 
 
 def test_the_cache_is_read_as_written_and_only_in_the_same_boot(tmp_path: Path) -> None:

@@ -314,6 +314,32 @@ def test_root_takes_files_over_and_removes_what_is_no_lock(directory: str, tmp_p
     assert (tmp_path / "victim").stat().st_mode & 0o777 != 0o666
 
 
+@needs_root
+def test_a_link_made_while_root_looks_gives_no_file_away(
+    directory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim, lock = tmp_path / "victim", Path(directory) / "GPU-0"
+    victim.write_text("precious")
+    victim.chmod(0o600)
+    os.chown(victim, 4321, 4321)
+    locks = Locks(directory, "boot")
+    lock.write_text("")
+    look = os.stat
+
+    def look_then_swap(name: str, **options: bool) -> os.stat_result:
+        found = look(name, **options)
+        lock.unlink()
+        os.link(victim, lock)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", look_then_swap)
+        locks.own()
+    locks.close()
+    assert lock.samefile(victim)
+    assert (victim.stat().st_uid, victim.stat().st_mode & 0o777) == (4321, 0o600)
+
+
 def test_every_user_can_use_the_files_whatever_the_umask(directory: str) -> None:
     before = os.umask(0o077)
     try:

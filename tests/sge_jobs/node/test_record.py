@@ -47,6 +47,8 @@ def test_a_strange_user_name_is_written_in_one_line_of_ascii(user: str) -> None:
         encode(GOOD).replace(b"user alice", b"user \x1b[31m"),
         encode(GOOD).replace(b"job 12\n", b"job \n  "),
         encode(GOOD).replace(b"pid 4711", b"pidd 471"),
+        encode(GOOD).replace(b"since 1700000000", b"since 999999999999999999"),
+        encode(GOOD).replace(b"task 3", b"task abc"),
     ],
 )
 def test_what_no_job_wrote_is_no_record(data: bytes) -> None:

@@ -167,6 +167,16 @@ def test_a_query_that_hangs_or_crashes_gives_nothing() -> None:
     assert time.monotonic() - started < 30
 
 
+def test_a_child_that_was_killed_is_no_zombie_for_ever() -> None:
+    assert sensor.in_child(lambda: str(time.sleep(60)), 0.1) is None
+    killed = sensor._killed[-1]
+    assert os.waitid(os.P_PID, killed, os.WEXITED | os.WNOWAIT) is not None  # it has ended
+    assert sensor.in_child(lambda: "x") == "x"
+    assert killed not in sensor._killed
+    with pytest.raises(ChildProcessError):
+        os.waitpid(killed, os.WNOHANG)
+
+
 def test_the_program_answers_as_grid_engine_asks() -> None:
     done = subprocess.run(
         [str(ROOT / "sge_jobs" / "node" / "gpu-sensor")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import os
 import shutil
 import signal
@@ -15,6 +16,9 @@ from pathlib import Path
 import pytest
 
 from sge_jobs.node.inventory import Gpu, Inventory, boot_id, encode
+from sge_jobs.node.locks import State
+from sge_jobs.node.record import Record
+from sge_jobs.node.starter import describe
 
 ROOT = Path(__file__).resolve().parents[3]
 NODE = ROOT / "sge_jobs" / "node"
@@ -140,6 +144,26 @@ def test_a_gpu_that_is_taken_is_named_and_the_job_goes_back(host: FakeHost) -> N
     assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-0,GPU-1"
 
 
+@pytest.mark.parametrize("words", ["since 999999999999999999", "task abc"])
+def test_what_a_user_wrote_into_a_lock_file_breaks_no_other_job(host: FakeHost, words: str) -> None:
+    host.asks("gpu=2")
+    host.run("true")
+    file = host.path / "locks" / "GPU-0"
+    key = words.partition(" ")[0]
+    lines = file.read_text().split("\n")
+    file.write_text("\n".join(words if line.startswith(f"{key} ") else line for line in lines))
+    with file.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = host.run("true")
+    assert (done.returncode, "GPU-0: locked by an unknown process" in done.stderr) == (99, True)
+
+
+def test_any_record_can_be_described() -> None:
+    record = Record(job="1", user="u", boot="b", since=10**18)
+    held = State(uuid="GPU-0", held=True, record=record, job_alive=True)
+    assert describe(held) == "job 1 of u since an unknown time"
+
+
 def test_a_master_that_does_not_answer_sends_the_job_back(host: FakeHost) -> None:
     (host.path / "qstat.txt").write_text("")
     done = host.run("true")
@@ -148,13 +172,23 @@ def test_a_master_that_does_not_answer_sends_the_job_back(host: FakeHost) -> Non
 
 
 def test_grid_engine_9_says_itself_which_devices(host: FakeHost) -> None:
-    (host.path / "qstat.txt").write_text("")  # and qstat is not asked
+    host.asks("gpu=2")
     both = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="1 0")
     assert visible(both) == "GPU-1,GPU-0"
     assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="GPU-1")) == "GPU-1"
     done = host.run("true", SGE_HGR_gpu="7")
     assert done.returncode == 100
     assert "GPU 7" in done.stderr
+
+
+def test_a_user_who_names_devices_gets_no_more_than_asked_for(host: FakeHost) -> None:
+    for resources, expected in (("", ""), ("gpu=1", "GPU-0")):
+        host.asks(resources)
+        done = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="0 1")
+        assert visible(done) == expected
+    host.config(pe="smp", host_slots="2")  # as a cell of Grid Engine 9 that counts for each slot
+    done = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="0 1")
+    assert visible(done) == "GPU-0,GPU-1"
 
 
 def test_a_fault_of_ours_never_lets_a_gpu_job_run_without_its_gpu(host: FakeHost) -> None:
