@@ -39,6 +39,14 @@ def test_a_killed_trainer_runs_again(make_search: MakeSearch) -> None:
     search.assert_complete()
 
 
+def test_a_trial_that_reaches_the_walltime_timed_out(make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start("--walltime=1s", "--max-finished-jobs=1", "--max-broken=1")
+    output = controller.end(status=1)
+    assert re.search(r"trial \d+: broken: timed out: it reached the walltime of 1.0 s on ", output)
+    assert all(trial["lost"] == 0 for trial in search.trials())
+
+
 def test_a_killed_shepherd_harms_no_trial(make_search: MakeSearch) -> None:
     search = make_search()
     controller = search.start()
@@ -55,7 +63,7 @@ def test_a_held_job_waits_and_the_others_go_on(cell: Cell, make_search: MakeSear
     until(lambda: search.jobs_in("qw"))
     held = search.jobs_in("qw")[-1]
     cell.checked("qhold", held, uid=UID)
-    cure = controller.wait_for(rf"job {held} \(\d+\) is held \(hqw\); it waits for: (.*)")[1]
+    cure = controller.wait_for(rf"job {held} \(\S+\) is held \(hqw\); it waits for: (.*)")[1]
     until(lambda: search.jobs_in("hqw") and len(search.runs()) == search.n_trials - 1, 60, 0.2)
     cell.checked(*cure.split(), uid=UID)
     controller.end()
@@ -69,7 +77,7 @@ def test_a_suspended_trial_keeps_its_gpu_and_goes_on(cell: Cell, make_search: Ma
     victim = search.wait_running()[0]
     job = victim.job
     cell.checked("qmod", "-sj", job, uid=UID)
-    cure = controller.wait_for(rf"job {job} \(\d+\) is suspended \(s\); it goes on after: (.*)")[1]
+    cure = controller.wait_for(rf"job {job} \(\S+\) is suspended \(s\); it goes on after: (.*)")[1]
     until(lambda: len(search.runs()) == search.n_trials, 60, 0.2)
     cell.checked(*cure.split(), uid=UID)
     controller.end()
@@ -85,7 +93,7 @@ def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
     search = make_search(trials=3)
     controller = search.start("--submit-option=-wd", "--submit-option=/not-there")
     told = re.compile(
-        r"job \d+ \(\d+\) is in error state Eqw: .*/not-there.*\nMend that, then: (qmod -cj \d+)"
+        r"job \d+ \(\S+\) is in error state Eqw: .*/not-there.*\nMend that, then: (qmod -cj \d+)"
     )
     until(lambda: len(told.findall(controller.output)) == 3, 30, 0.2)
     for node in cell.hosts:

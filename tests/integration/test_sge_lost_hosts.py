@@ -124,9 +124,12 @@ def limit_files(cell: Cell, size: str) -> None:
     subprocess.run([*as_user, *limit], check=True)
 
 
-def test_the_disk_is_read_only_for_a_while(cell: Cell, make_search: MakeSearch) -> None:
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_the_disk_is_read_only_for_a_while(
+    cell: Cell, make_search: MakeSearch, ahead: int
+) -> None:
     search = make_search()
-    controller = search.start()
+    controller = search.start(f"--queue-ahead={ahead}")
     search.wait_running()
     with read_only(cell, cell.hosts):
         time.sleep(10)
