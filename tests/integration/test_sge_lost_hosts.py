@@ -125,9 +125,7 @@ def limit_files(cell: Cell, size: str) -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 3])
-def test_the_disk_is_read_only_for_a_while(
-    cell: Cell, make_search: MakeSearch, ahead: int
-) -> None:
+def test_the_disk_is_read_only_for_a_while(cell: Cell, make_search: MakeSearch, ahead: int) -> None:
     search = make_search()
     controller = search.start(f"--queue-ahead={ahead}")
     search.wait_running()
