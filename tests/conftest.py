@@ -40,6 +40,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             needed = item.get_closest_marker(name) is not None
             if needed and name not in config.getoption("--require") and not is_there():
                 item.add_marker(pytest.mark.skip(reason=f"this machine has no {name}"))
+        if item.get_closest_marker("sge"):
+            # Daemons of several hosts on a busy machine miss their own time limits now and then;
+            # a test that was run again is told as such.
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(autouse=True)
