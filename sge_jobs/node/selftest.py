@@ -6,6 +6,7 @@ Needs the driver and nothing else: ``python -m sge_jobs.node.selftest --help``.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import socket
@@ -322,8 +323,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return given
 
 
-def _watch(seconds: float, code: int) -> None:
-    """End the process after ``seconds``: a GPU that hangs never gives control back."""
+@contextlib.contextmanager
+def _watched(seconds: float, code: int) -> Iterator[None]:
+    """End the process if this takes ``seconds``: a GPU that hangs never gives control back."""
 
     def end() -> None:
         sys.stderr.write(f"FAILED: the GPU gave no answer in {seconds:.0f} s\n")
@@ -333,6 +335,10 @@ def _watch(seconds: float, code: int) -> None:
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -355,7 +361,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if any(index not in range(count) for index in indices):
         sys.stderr.write(f"Error: --device must be less than {count}\n")
         return JOB_ERROR
-    _watch(len(list(indices)) * (given.seconds + _HANG_S), given.bad_exit)
+    with _watched(len(list(indices)) * (given.seconds + _HANG_S), given.bad_exit):
+        return 0 if _all_sound(driver, indices, given, say) else int(given.bad_exit)
+
+
+def _all_sound(
+    driver: Driver, indices: Sequence[int], given: argparse.Namespace, say: Callable[[str], None]
+) -> bool:
+    """Test one GPU after the other and print what was found."""
     sound = True
     for index in indices:
         floors = (given.min_device_gb_s, given.min_host_gb_s)
@@ -366,7 +379,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         else:
             print_report(report)
-    return 0 if sound else int(given.bad_exit)
+    return sound
 
 
 if __name__ == "__main__":

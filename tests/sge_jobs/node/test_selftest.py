@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -320,3 +323,23 @@ def test_the_kernels_that_are_launched_are_in_the_assembly() -> None:
         assert f"__global__ void {name}(" in source
     assert ".version 6.0" in text
     assert ".target sm_52" in text
+
+
+def test_the_watch_over_a_hanging_gpu_ends_with_the_test(gpu: FakeGpu) -> None:
+    before = threading.active_count()
+    with selftest._watched(3600.0, 99):
+        assert threading.active_count() == before + 1
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join(5)
+    assert threading.active_count() == before
+
+
+def test_a_gpu_that_hangs_ends_the_process() -> None:
+    code = (
+        "import time\nfrom sge_jobs.node import selftest\n"
+        "with selftest._watched(0.2, 99):\n    time.sleep(60)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 99
+    assert "gave no answer" in done.stderr
