@@ -191,8 +191,12 @@ def test_run_says_why_a_job_failed(cell: Cell) -> None:
     assert done.returncode == 137
     assert "h_rt" in done.stderr
     done = command(cell, "run", "--directory=/nope", "--", "true")
+    assert (done.returncode, "/nope" in done.stderr) == (2, True)
+    cell.master.run("mkdir", "--mode=755", "/only-here")
+    elsewhere = ("-l", "hostname=node001", "--directory=/only-here")
+    done = command(cell, "run", *elsewhere, "--", "true")
     assert done.returncode == 1
-    assert "can't chdir to /nope" in done.stderr
+    assert "can't chdir to /only-here" in done.stderr
     assert listed(cell) == {}
     done = command(cell, "run", "--queue=none.q", "--", "true")
     assert done.returncode == 1
