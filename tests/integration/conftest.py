@@ -22,7 +22,10 @@ def make_search(cell: Cell, request: pytest.FixtureRequest) -> Iterator[MakeSear
     made: list[SgeSearch] = []
 
     def make(directory: str = request.node.name, **options: object) -> SgeSearch:
-        made.append(SgeSearch(cell, cell.home / directory, **options))
+        path = cell.home / directory
+        if path.exists():  # the test is run again
+            path = path.with_name(f"{directory}-again")
+        made.append(SgeSearch(cell, path, **options))
         return made[-1]
 
     yield make

@@ -148,13 +148,13 @@ def test_a_command_killed_again_and_again(make_search: MakeSearch, ahead: int) -
 
 
 def test_ctrl_c_leaves_the_jobs_and_the_same_command_adopts_them(make_search: MakeSearch) -> None:
-    search = make_search(steps=40)
+    search = make_search(trials=6, steps=150)
     controller = search.start()
     search.wait_running()
     controller.send(signal.SIGINT)
     output = controller.end(status=1)
     assert "6 trials go on in the queue" in output
-    assert "stopped with 0 of 12 trials finished" in output
+    assert "stopped with 0 of 6 trials finished" in output
     assert len(search.jobs_in("r")) == 6
     search.start().end()
     search.assert_complete()
