@@ -7,6 +7,8 @@
     |-- DataError              2   the data cannot be trained on
     |-- BackendUnavailable     2   the backend is not there
     |-- MissingExtra           1   an optional package is not installed
+    |-- KernelBuildError       1   a CUDA kernel cannot be compiled here
+    |-- OutOfDeviceMemory      1   the GPU has no room for the training
     |-- TrainingDiverged       1   the loss is no longer finite
     `-- CheckpointError        1   the checkpoint cannot be read, written or continued
 
@@ -68,6 +70,24 @@ class MissingExtra(PycudaNNError):
         self.extra = extra
 
 
+class KernelBuildError(PycudaNNError):
+    """A CUDA kernel cannot be compiled: there is no compiler, or it does not take the source."""
+
+
+class OutOfDeviceMemory(PycudaNNError):
+    """The GPU has no room; ``needed_bytes`` for ``what``, ``free_bytes`` are there."""
+
+    def __init__(self, what: str, needed_bytes: int, free_bytes: int, *, limited: bool) -> None:
+        where = "--memory-limit leaves" if limited else "the GPU has free"
+        super().__init__(
+            f"out of GPU memory: {what} needs {_mib(needed_bytes)}, {where} {_mib(free_bytes)}",
+            "Lower batch_size or hidden, or choose --precision bf16; nvidia-smi shows who uses it.",
+        )
+        self.what = what
+        self.needed_bytes = needed_bytes
+        self.free_bytes = free_bytes
+
+
 class TrainingDiverged(PycudaNNError):
     """The loss stopped being a finite number; ``epoch`` and ``step`` count from 1."""
 
@@ -84,6 +104,10 @@ class TrainingDiverged(PycudaNNError):
 
 class CheckpointError(PycudaNNError):
     """The checkpoint cannot be read, written, or continued with these settings."""
+
+
+def _mib(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:,.1f} MiB"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,0 +1,1 @@
+"""The GPU through PyCUDA, NVRTC or nvcc, cuBLASLt and CUDA graphs; imported only when asked for."""

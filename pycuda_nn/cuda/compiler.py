@@ -1,0 +1,215 @@
+"""From CUDA C++ to code for one architecture, by NVRTC or nvcc, kept in a cache on disk.
+
+The cache is one file for each (source, options, architecture, compiler): a digest, then the code.
+Files arrive by rename and are read whole, so any number of jobs may fill it at once, on any file
+system; one that is damaged is compiled again, and where nothing can be written nothing is kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pycuda_nn.errors import KernelBuildError
+
+_OPTIONS = ("-std=c++17",)
+_DIGEST_BYTES = 32
+_NVCC_LIMIT_S = 300
+
+
+class Compiler(ABC):
+    """Turns CUDA C++ into code for one architecture."""
+
+    name: str
+
+    @abstractmethod
+    def version(self) -> str:
+        """Return what tells one version from another."""
+
+    @abstractmethod
+    def compile(self, source: str, arch: str, options: Sequence[str]) -> bytes:
+        """Return code for ``arch``, such as ``sm_90``, that the driver can load.
+
+        Raises:
+            KernelBuildError: In the compiler's words.
+        """
+
+
+class Nvcc(Compiler):
+    """The toolkit's compiler; it needs a host compiler as well."""
+
+    name = "nvcc"
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def version(self) -> str:
+        """See :class:`Compiler`."""
+        return _run([self._path, "--version"])
+
+    def architectures(self) -> list[str]:
+        """Return what it can compile for, such as ``sm_90``."""
+        return _run([self._path, "--list-gpu-code"]).split()
+
+    def compile(self, source: str, arch: str, options: Sequence[str]) -> bytes:
+        """See :class:`Compiler`."""
+        with tempfile.TemporaryDirectory() as folder:
+            given, made = Path(folder, "kernel.cu"), Path(folder, "kernel.cubin")
+            given.write_text(source)
+            _run([self._path, "--cubin", f"-arch={arch}", *options, "-o", str(made), str(given)])
+            return made.read_bytes()
+
+
+class Nvrtc(Compiler):
+    """The run-time compiler: a library, no toolkit and no host compiler."""
+
+    name = "NVRTC"
+
+    def __init__(self) -> None:
+        from cuda.bindings import nvrtc  # a door, opened only where it is used
+
+        self._nvrtc = nvrtc
+        self._version = self._checked(nvrtc.nvrtcVersion())
+
+    def version(self) -> str:
+        """See :class:`Compiler`."""
+        return ".".join(map(str, self._version))
+
+    def compile(self, source: str, arch: str, options: Sequence[str]) -> bytes:
+        """See :class:`Compiler`."""
+        nvrtc = self._nvrtc
+        (program,) = self._checked(nvrtc.nvrtcCreateProgram(source.encode(), b"", 0, [], []))
+        try:
+            words = [word.encode() for word in (f"-arch={arch}", *options)]
+            status = nvrtc.nvrtcCompileProgram(program, len(words), words)[0]
+            if int(status):
+                raise KernelBuildError(f"NVRTC: {self._log(program)}")
+            (size,) = self._checked(nvrtc.nvrtcGetCUBINSize(program))
+            code: bytes = bytes(size)  # filled in place, as the binding wants it
+            self._checked(nvrtc.nvrtcGetCUBIN(program, code))
+        finally:
+            nvrtc.nvrtcDestroyProgram(program)
+        return code
+
+    def _log(self, program: object) -> str:
+        (size,) = self._checked(self._nvrtc.nvrtcGetProgramLogSize(program))
+        text: bytes = bytes(size)
+        self._checked(self._nvrtc.nvrtcGetProgramLog(program, text))
+        return text.decode(errors="replace").strip("\0 \n")
+
+    def _checked(self, answer: tuple[Any, ...]) -> tuple[Any, ...]:
+        status, *values = answer
+        if int(status):
+            raise KernelBuildError(f"NVRTC: {status}")
+        return tuple(values)
+
+
+@functools.cache
+def find_compiler() -> Compiler:
+    """Return NVRTC, or else nvcc.
+
+    Raises:
+        KernelBuildError: There is neither.
+    """
+    try:
+        return Nvrtc()
+    except (ImportError, RuntimeError, KernelBuildError):  # no package, or no library
+        nvcc = find_nvcc()
+    if nvcc is None:
+        raise KernelBuildError(
+            "no compiler for CUDA kernels: neither NVRTC nor nvcc",
+            "Install one: pip install 'starmint[gpu]', or put the CUDA toolkit's nvcc on PATH.",
+        )
+    return nvcc
+
+
+def find_nvcc() -> Nvcc | None:
+    """Return the compiler of ``CUDA_HOME``, of ``PATH`` or of /usr/local/cuda."""
+    places = (os.environ.get("CUDA_HOME"), None, "/usr/local/cuda")
+    for place in places:
+        path = shutil.which("nvcc", path=None if place is None else f"{place}/bin")
+        if path is not None:
+            return Nvcc(path)
+    return None
+
+
+def kernel_source(*names: str) -> str:
+    """Return the text of these files of the package, one after the other."""
+    folder = resources.files(__package__) / "kernels"
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def build(
+    source: str, arch: str, options: Sequence[str] = (), compiler: Compiler | None = None
+) -> bytes:
+    """Return ``source`` compiled for ``arch``, from the cache where it is there.
+
+    Raises:
+        KernelBuildError: There is no compiler, or it does not take the source.
+    """
+    chosen = compiler or find_compiler()
+    words = (*_OPTIONS, *options)
+    name = _key(chosen.name, chosen.version(), arch, *words, source)
+    path = cache_folder() / f"{name}.cubin"
+    code = _read(path)
+    if code is None:
+        code = chosen.compile(source, arch, words)
+        _keep(path, code)
+    return code
+
+
+def cache_folder() -> Path:
+    """Return where compiled kernels are kept: ``PYCUDA_NN_CACHE``, or under the user's cache."""
+    given = os.environ.get("PYCUDA_NN_CACHE")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    return Path(base, "pycuda_nn")
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        held = path.read_bytes()
+    except OSError:
+        return None
+    code = held[_DIGEST_BYTES:]
+    return code if hashlib.sha256(code).digest() == held[:_DIGEST_BYTES] else None
+
+
+def _keep(path: Path, code: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, beside = tempfile.mkstemp(dir=path.parent, suffix=".new")
+    except OSError:
+        return
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(hashlib.sha256(code).digest() + code)
+        Path(beside).replace(path)
+    except OSError:
+        Path(beside).unlink(missing_ok=True)
+
+
+def _run(argv: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=_NVCC_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise KernelBuildError(f"{argv[0]}: {error}") from error
+    if done.returncode:
+        raise KernelBuildError(f"{argv[0]}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout

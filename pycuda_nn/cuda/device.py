@@ -1,0 +1,156 @@
+"""One GPU: is there any, its facts, its primary context and its memory."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pycuda.driver as cuda
+
+from pycuda_nn.errors import BackendUnavailable, OutOfDeviceMemory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a kernel or a message needs to know of a GPU.
+
+    Attributes:
+        compute_capability: (major, minor), such as (9, 0).
+        multiprocessors: How many there are.
+        shared_bytes: Most dynamic shared memory of one block.
+        memory_bytes: Of the whole GPU.
+    """
+
+    name: str
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    shared_bytes: int
+    memory_bytes: int
+
+    @property
+    def arch(self) -> str:
+        """Name of the architecture for a compiler, such as ``sm_90``."""
+        major, minor = self.compute_capability
+        return f"sm_{major}{minor}"
+
+
+class Device:
+    """The primary context of one GPU, shared by all sessions of this process.
+
+    The primary context, since cuBLASLt and NCCL work in it too.
+    """
+
+    def __init__(self, ordinal: int = 0) -> None:
+        """Take GPU ``ordinal`` of those in ``CUDA_VISIBLE_DEVICES``.
+
+        Raises:
+            BackendUnavailable: There is no such GPU, or another process holds it alone.
+        """
+        self.ordinal = ordinal
+        self._context = _primary_context(ordinal)
+        self.facts = _facts(ordinal)
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Make the context current in this thread for a while."""
+        self._context.push()
+        try:
+            yield
+        finally:
+            self._context.pop()
+
+    def free_bytes(self) -> int:
+        """Return how much memory nobody uses; the context must be active."""
+        return int(cuda.mem_get_info()[0])
+
+    def synchronize(self) -> None:
+        """Wait for everything that was begun; the context must be active."""
+        self._context.synchronize()
+
+
+class Memory:
+    """Allocations that are given back together, and a clear word when there is no room.
+
+    Args:
+        limit_bytes: Take no more than this; None for what the GPU has.
+    """
+
+    def __init__(self, device: Device, limit_bytes: int | None = None) -> None:
+        self._device, self._limit = device, limit_bytes
+        self._held: list[cuda.DeviceAllocation] = []
+        self.used_bytes = 0
+
+    def available_bytes(self) -> int:
+        """Return how much could still be allocated."""
+        free = self._device.free_bytes()
+        return free if self._limit is None else min(free, self._limit - self.used_bytes)
+
+    def allocate(self, n_bytes: int, what: str) -> int:
+        """Return the address of ``n_bytes`` zero bytes, aligned to 256.
+
+        Raises:
+            OutOfDeviceMemory: There is no room; says for ``what``, how much, and what is free.
+        """
+        wanted = max(n_bytes, 256)
+        if self._limit is not None and self.used_bytes + wanted > self._limit:
+            raise OutOfDeviceMemory(what, wanted, self.available_bytes(), limited=True)
+        try:
+            held = cuda.mem_alloc(wanted)
+        except cuda.MemoryError as error:
+            raise OutOfDeviceMemory(what, wanted, self.available_bytes(), limited=False) from error
+        cuda.memset_d8(held, 0, wanted)
+        self._held.append(held)
+        self.used_bytes += wanted
+        return int(held)
+
+    def free(self) -> None:
+        """Give everything back."""
+        while self._held:
+            self._held.pop().free()
+        self.used_bytes = 0
+
+
+def missing() -> str | None:
+    """Return why no GPU can be used here, or None; creates no context."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver on this machine (libcuda.so.1)"
+    status = driver.cuInit(0)
+    count = ctypes.c_int()
+    if status or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+        return f"the NVIDIA driver shows no GPU (cuInit says {status})"
+    return None
+
+
+@functools.cache
+def _primary_context(ordinal: int) -> cuda.Context:
+    try:
+        cuda.init()
+        count = cuda.Device.count()
+        if not 0 <= ordinal < count:
+            seen = "1 GPU" if count == 1 else f"{count} GPUs"
+            raise BackendUnavailable(
+                f"--device {ordinal}: this process sees {seen}, counted from 0",
+                "See CUDA_VISIBLE_DEVICES.",
+            )
+        return cuda.Device(ordinal).retain_primary_context()
+    except cuda.Error as error:
+        raise BackendUnavailable(
+            f"GPU {ordinal} cannot be used: {error}",
+            "See nvidia-smi; in compute mode EXCLUSIVE_PROCESS another process may hold it.",
+        ) from error
+
+
+def _facts(ordinal: int) -> Facts:
+    device, attribute = cuda.Device(ordinal), cuda.device_attribute
+    return Facts(
+        name=device.name(),
+        compute_capability=device.compute_capability(),
+        multiprocessors=device.get_attribute(attribute.MULTIPROCESSOR_COUNT),
+        shared_bytes=device.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        memory_bytes=device.total_memory(),
+    )
