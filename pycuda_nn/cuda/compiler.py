@@ -1,14 +1,8 @@
-"""From CUDA C++ to code for one architecture, by NVRTC or nvcc, kept in a cache on disk.
-
-The cache is one file for each (source, options, architecture, compiler): a digest, then the code.
-Files arrive by rename and are read whole, so any number of jobs may fill it at once, on any file
-system; one that is damaged is compiled again, and where nothing can be written nothing is kept.
-"""
+"""From CUDA C++ to code for one architecture, by NVRTC or nvcc, kept in the cache on disk."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import shutil
 import subprocess
@@ -19,10 +13,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pycuda_nn.cuda import cache
 from pycuda_nn.errors import KernelBuildError
 
 _OPTIONS = ("-std=c++17",)
-_DIGEST_BYTES = 32
 _NVCC_LIMIT_S = 300
 
 
@@ -158,49 +152,12 @@ def build(
     """
     chosen = compiler or find_compiler()
     words = (*_OPTIONS, *options)
-    name = _key(chosen.name, chosen.version(), arch, *words, source)
-    path = cache_folder() / f"{name}.cubin"
-    code = _read(path)
+    name = cache.key(chosen.name, chosen.version(), arch, *words, source) + ".cubin"
+    code = cache.read(name)
     if code is None:
         code = chosen.compile(source, arch, words)
-        _keep(path, code)
+        cache.keep(name, code)
     return code
-
-
-def cache_folder() -> Path:
-    """Return where compiled kernels are kept: ``PYCUDA_NN_CACHE``, or under the user's cache."""
-    given = os.environ.get("PYCUDA_NN_CACHE")
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    return Path(base, "pycuda_nn")
-
-
-def _key(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        held = path.read_bytes()
-    except OSError:
-        return None
-    code = held[_DIGEST_BYTES:]
-    return code if hashlib.sha256(code).digest() == held[:_DIGEST_BYTES] else None
-
-
-def _keep(path: Path, code: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, beside = tempfile.mkstemp(dir=path.parent, suffix=".new")
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(hashlib.sha256(code).digest() + code)
-        Path(beside).replace(path)
-    except OSError:
-        Path(beside).unlink(missing_ok=True)
 
 
 def _run(argv: Sequence[str]) -> str:

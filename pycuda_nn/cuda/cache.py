@@ -1,0 +1,54 @@
+"""Small results that are dear to find again, on disk: compiled kernels, the fastest algorithms.
+
+One file an entry: a digest, then the content. Files arrive by rename and are read whole, so any
+number of jobs may write at once, on any file system; a damaged one counts as absent, and where
+nothing can be written nothing is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+_DIGEST_BYTES = 32
+
+
+def folder() -> Path:
+    """Return where entries are: ``PYCUDA_NN_CACHE``, or ``pycuda_nn`` in the user's cache."""
+    given = os.environ.get("PYCUDA_NN_CACHE")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    return Path(base, "pycuda_nn")
+
+
+def key(*parts: str) -> str:
+    """Return a name for what depends on all of ``parts``."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def read(name: str) -> bytes | None:
+    """Return the entry, or None when it is absent or damaged."""
+    try:
+        held = (folder() / name).read_bytes()
+    except OSError:
+        return None
+    content = held[_DIGEST_BYTES:]
+    return content if hashlib.sha256(content).digest() == held[:_DIGEST_BYTES] else None
+
+
+def keep(name: str, content: bytes) -> None:
+    """Write the entry, if that is possible."""
+    try:
+        folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, beside = tempfile.mkstemp(dir=folder(), suffix=".new")
+    except OSError:
+        return
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(hashlib.sha256(content).digest() + content)
+        Path(beside).replace(folder() / name)
+    except OSError:
+        Path(beside).unlink(missing_ok=True)

@@ -1,0 +1,243 @@
+"""Matrix products by cuBLASLt: the three of a layer, and the fastest algorithm for each.
+
+All matrices are row-major with padded widths. cuBLASLt counts columns first, so each product is
+asked for transposed: C = A B becomes C' = B' A', which is the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pycuda.driver as cuda
+from nvmath.bindings import cublasLt as lt
+
+from pycuda_nn.cuda import cache
+from pycuda_nn.cuda.device import Device, Memory
+from pycuda_nn.cuda.graph import Graph
+from pycuda_nn.cuda.layout import Layer
+from pycuda_nn.cuda.precision import Precision
+from pycuda_nn.errors import PycudaNNError
+
+_R_32F, _R_16F, _R_16BF = 0, 2, 14  # cudaDataType
+_COMPUTE_32F, _COMPUTE_TF32 = 68, 77  # cublasComputeType_t
+_TYPES = {
+    "float32": (_R_32F, _COMPUTE_32F),
+    "tf32": (_R_32F, _COMPUTE_TF32),
+    "fp16": (_R_16F, _COMPUTE_32F),
+    "bf16": (_R_16BF, _COMPUTE_32F),
+}
+_CANDIDATES = 24
+_WORKSPACE_BYTES = 32 << 20  # what cuBLAS takes on the H100 class
+_TUNE_REPEATS, _TUNE_ROUNDS = 10, 3
+_RESULT_WORDS, _ALGO_WORDS = 12, 8  # of cublasLtMatmulHeuristicResult_t, in 64-bit words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """One product D = op(A) op(B) + beta D as cuBLASLt sees it, columns first.
+
+    Attributes:
+        m, n, k: Shape of D, (m, n), and the length of the sums.
+        trans_a, trans_b: Whether A, B are transposed.
+        a, b, d: Addresses.
+        wide: Whether D is float32 whatever the precision.
+        alpha, beta: Factors of the product and of what D held.
+        relu_bias: Address of a bias (m,) to add before max(., 0); 0 for neither.
+    """
+
+    m: int
+    n: int
+    k: int
+    trans_a: bool
+    trans_b: bool
+    a: int
+    b: int
+    d: int
+    wide: bool = False
+    alpha: float = 1.0
+    beta: float = 0.0
+    relu_bias: int = 0
+
+
+def forward(layer: Layer, rows: int, *, x: int, weights: int, z: int, **more: Any) -> Product:
+    """Return z (rows, outputs) = x W; ``more`` as in :class:`Product`."""
+    shape = {"m": layer.outputs, "n": rows, "k": layer.inputs}
+    return Product(**shape, trans_a=False, trans_b=False, a=weights, b=x, d=z, **more)
+
+
+def data_gradient(layer: Layer, rows: int, *, delta: int, weights: int, below: int) -> Product:
+    """Return below (rows, inputs) = delta W'."""
+    shape = {"m": layer.inputs, "n": rows, "k": layer.outputs}
+    return Product(**shape, trans_a=True, trans_b=False, a=weights, b=delta, d=below)
+
+
+def weight_gradient(
+    layer: Layer, rows: int, *, x: int, delta: int, out: int, alpha: float, beta: float
+) -> Product:
+    """Return out (inputs, outputs), float32, = alpha x' delta + beta out."""
+    shape = {"m": layer.outputs, "n": layer.inputs, "k": rows}
+    scale = {"alpha": alpha, "beta": beta, "wide": True}
+    return Product(**shape, trans_a=False, trans_b=True, a=delta, b=x, d=out, **scale)
+
+
+class Gemms:
+    """cuBLASLt on one device: makes products ready to launch.
+
+    Args:
+        tune: Time the candidates and keep the fastest in the cache on disk; without it the first
+            that cuBLASLt proposes is taken, which depends on nothing but the library's version.
+    """
+
+    def __init__(self, device: Device, precision: Precision, *, tune: bool) -> None:
+        self._handle = lt.create()
+        self._type, self._compute = _TYPES[precision.name]
+        self._tune = tune
+        self._where = f"{device.facts.name} cuBLASLt {lt.get_version()} {precision.name}"
+
+    def workspace(self, memory: Memory) -> tuple[int, int]:
+        """Return address and size of work space for the products of one stream."""
+        size = _WORKSPACE_BYTES
+        return memory.allocate(size, "work space of cuBLASLt"), size
+
+    def ready(self, product: Product, workspace: tuple[int, int], stream: cuda.Stream) -> Gemm:
+        """Return ``product`` with its algorithm; tuning uses the memory it names, on ``stream``."""
+        gemm = Gemm(self._handle, product, self._type, self._compute, workspace)
+        if not self._tune:
+            return gemm
+        name = cache.key(self._where, gemm.kind()) + ".algo"
+        known = cache.read(name)
+        if known is None or not gemm.restore(known):
+            gemm.tune(stream)
+            cache.keep(name, gemm.algorithm())
+        return gemm
+
+    def close(self) -> None:
+        """Give the handle back."""
+        lt.destroy(self._handle)
+
+
+class Gemm:
+    """One product, its descriptors and the algorithm it uses."""
+
+    def __init__(
+        self, handle: int, product: Product, kind: int, compute: int, workspace: tuple[int, int]
+    ) -> None:
+        self._handle, self._product, self._workspace = handle, product, workspace
+        self._kind, self._compute = kind, compute
+        self._scale = np.array([product.alpha, product.beta], np.float32)
+        self._describe()
+        self._candidates = self._propose()
+        self._chosen = self._candidates[0]
+
+    def __call__(self, stream: cuda.Stream) -> None:
+        """Put the product on ``stream``."""
+        p, algorithm, scale = self._product, self._chosen, self._scale.ctypes.data
+        lt.matmul(
+            self._handle, self._operation,
+            scale, p.a, self._a, p.b, self._b,
+            scale + 4, p.d, self._d, p.d, self._d,
+            algorithm.ctypes.data, self._workspace[0], int(algorithm[_ALGO_WORDS]), stream.handle,
+        )  # fmt: skip
+
+    def kind(self) -> str:
+        """Return what the speed of an algorithm depends on."""
+        p = self._product
+        return (
+            f"{p.m} {p.n} {p.k} {p.trans_a} {p.trans_b} {p.wide} "
+            f"{p.beta != 0} {bool(p.relu_bias)} {self._workspace[1]}"
+        )
+
+    def algorithm(self) -> bytes:
+        """Return the algorithm in use, for :meth:`restore`."""
+        return self._chosen.tobytes()
+
+    def restore(self, algorithm: bytes) -> bool:
+        """Use an algorithm found before; return whether it is one."""
+        if len(algorithm) != 8 * _RESULT_WORDS:
+            return False
+        self._chosen = np.frombuffer(algorithm, np.uint64).copy()
+        return True
+
+    def tune(self, stream: cuda.Stream) -> None:
+        """Use the fastest of the candidates, each timed in a graph on what memory holds now."""
+        if len(self._candidates) == 1:
+            return
+        times = [self._time(candidate, stream) for candidate in self._candidates]
+        self._chosen = self._candidates[int(np.argmin(times))]
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for layout in (self._a, self._b, self._d):
+            lt.matrix_layout_destroy(layout)
+        lt.matmul_desc_destroy(self._operation)
+
+    def _describe(self) -> None:
+        p, wide = self._product, _R_32F if self._product.wide else self._kind
+        self._operation = lt.matmul_desc_create(self._compute, _R_32F)
+        name = lt.MatmulDescAttribute
+        self._set(name.TRANSA, int(p.trans_a), np.int32)
+        self._set(name.TRANSB, int(p.trans_b), np.int32)
+        if p.relu_bias:
+            self._set(name.EPILOGUE, lt.Epilogue.RELU_BIAS, np.int32)
+            self._set(name.BIAS_POINTER, p.relu_bias, np.uint64)
+            self._set(name.BIAS_DATA_TYPE, self._kind, np.int32)
+        a = (p.k, p.m) if p.trans_a else (p.m, p.k)
+        b = (p.n, p.k) if p.trans_b else (p.k, p.n)
+        self._a = lt.matrix_layout_create(self._kind, *a, a[0])
+        self._b = lt.matrix_layout_create(self._kind, *b, b[0])
+        self._d = lt.matrix_layout_create(wide, p.m, p.n, p.m)
+
+    def _set(self, name: int, value: int, kind: Any) -> None:
+        held = np.array([value], kind)
+        lt.matmul_desc_set_attribute(self._operation, name, held.ctypes.data, held.nbytes)
+
+    def _propose(self) -> list[Any]:
+        """Return cuBLASLt's candidates, best guess first, that sum in a fixed order."""
+        preference = lt.matmul_preference_create()
+        name, scheme = lt.MatmulPreferenceAttribute, lt.ReductionScheme
+        fixed = int(scheme.COMPUTE_TYPE) | int(scheme.OUTPUT_TYPE)  # INPLACE adds as blocks come
+        for what, value, kind in (
+            (name.MAX_WORKSPACE_BYTES, self._workspace[1], np.uint64),
+            (name.REDUCTION_SCHEME_MASK, fixed, np.uint32),
+        ):
+            held = np.array([value], kind)
+            lt.matmul_preference_set_attribute(preference, what, held.ctypes.data, held.nbytes)
+        results = np.zeros((_CANDIDATES, _RESULT_WORDS), np.uint64)
+        found = np.zeros(1, np.int32)
+        lt.matmul_algo_get_heuristic(
+            self._handle, self._operation, self._a, self._b, self._d, self._d, preference,
+            _CANDIDATES, results.ctypes.data, found.ctypes.data,
+        )  # fmt: skip
+        lt.matmul_preference_destroy(preference)
+        good = [row.copy() for row in results[: found[0]] if not int(row[9]) & 0xFFFFFFFF]
+        if not good:
+            raise PycudaNNError(f"cuBLASLt has no algorithm for a product of {self.kind()}")
+        return good
+
+    def _time(self, candidate: Any, stream: cuda.Stream) -> float:
+        """Return milliseconds of one product; infinite when the algorithm does not run."""
+        self._chosen = candidate
+
+        def body() -> None:
+            for _ in range(_TUNE_REPEATS):
+                self(stream)
+
+        try:
+            graph = Graph(stream, body)
+        except (lt.cuBLASLtError, RuntimeError):
+            return float("inf")
+        took = min(_timed(graph.launch, stream) for _ in range(_TUNE_ROUNDS))
+        graph.close()
+        return took / _TUNE_REPEATS
+
+
+def _timed(run: Callable[[], object], stream: cuda.Stream) -> float:
+    before, after = cuda.Event(), cuda.Event()
+    before.record(stream)
+    run()
+    after.record(stream)
+    after.synchronize()
+    return float(after.time_since(before))

@@ -1,0 +1,80 @@
+"""Where parameters lie on the device: each width padded, so that every row starts aligned.
+
+Padding is zero and stays zero: padded inputs and outputs are zero, hence their gradients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pycuda_nn.network import Network
+
+Array = npt.NDArray[Any]
+
+ALIGN = 16  # elements: 32 bytes of a 16-bit type; cuBLASLt wants 16, tensor cores tiles of 16
+
+
+def padded(width: int) -> int:
+    """Return ``width`` rounded up to whole tiles."""
+    return -(-width // ALIGN) * ALIGN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """One layer on the device; offsets in elements of the flat buffer.
+
+    Attributes:
+        inputs, outputs: Padded widths; the weights are (inputs, outputs), row-major.
+        width: Outputs that the network has.
+    """
+
+    inputs: int
+    outputs: int
+    width: int
+    weights: int
+    bias: int
+
+
+class Layout:
+    """The weights of all layers, then the biases of all layers, padded."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.sizes = tuple(padded(width) for width in network.sizes)
+        pairs = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
+        self.n_weights = sum(i * o for i, o in pairs)
+        self.n_params = self.n_weights + sum(self.sizes[1:])
+        self.layers: list[Layer] = []
+        weights, bias = 0, self.n_weights
+        for (inputs, outputs), width in zip(pairs, network.sizes[1:], strict=True):
+            self.layers.append(
+                Layer(inputs=inputs, outputs=outputs, width=width, weights=weights, bias=bias)
+            )
+            weights, bias = weights + inputs * outputs, bias + outputs
+
+    def spread(self, flat: Array) -> npt.NDArray[np.float32]:
+        """Return the parameters of a state in this layout."""
+        out = np.zeros(self.n_params, dtype=np.float32)
+        for (to_w, to_b), (w, b) in zip(self._views(out), self.network.views(flat), strict=True):
+            to_w[...], to_b[...] = w, b
+        return out
+
+    def compact(self, wide: Array) -> npt.NDArray[np.float32]:
+        """Return the parameters in the layout of a state."""
+        out = np.empty(self.network.n_params, dtype=np.float32)
+        for (w, b), (of_w, of_b) in zip(self.network.views(out), self._views(wide), strict=True):
+            w[...], b[...] = of_w, of_b
+        return out
+
+    def _views(self, wide: Array) -> list[tuple[Array, Array]]:
+        """Return the weights and the bias of every layer without the padding."""
+        views = []
+        for layer, (fan_in, fan_out) in zip(self.layers, self.network.layers, strict=True):
+            size = layer.inputs * layer.outputs
+            weight = wide[layer.weights : layer.weights + size].reshape(layer.inputs, layer.outputs)
+            views.append((weight[:fan_in, :fan_out], wide[layer.bias : layer.bias + fan_out]))
+        return views
