@@ -9,6 +9,8 @@
     |-- MissingExtra           1   an optional package is not installed
     |-- KernelBuildError       1   a CUDA kernel cannot be compiled here
     |-- OutOfDeviceMemory      1   the GPU has no room for the training
+    |-- DeviceError            1   the CUDA driver refused an operation
+    |-- ShapeError             1   arrays given to a kernel do not fit it; nothing was launched
     |-- TrainingDiverged       1   the loss is no longer finite
     `-- CheckpointError        1   the checkpoint cannot be read, written or continued
 
@@ -86,6 +88,14 @@ class OutOfDeviceMemory(PycudaNNError):
         self.what = what
         self.needed_bytes = needed_bytes
         self.free_bytes = free_bytes
+
+
+class DeviceError(PycudaNNError):
+    """The CUDA driver refused an operation; in its words."""
+
+
+class ShapeError(PycudaNNError):
+    """Arrays given to a kernel do not fit it or each other; nothing was launched."""
 
 
 class TrainingDiverged(PycudaNNError):
