@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from pycuda_nn.backends.base import Backend
+from pycuda_nn.backends.cuda_backend import CudaBackend
 from pycuda_nn.backends.numpy_backend import NumpyBackend
 from pycuda_nn.errors import BackendUnavailable, did_you_mean
 
-BACKENDS: dict[str, type[Backend]] = {"numpy": NumpyBackend}
-PLANNED = ("cuda",)
+BACKENDS: dict[str, type[Backend]] = {"cuda": CudaBackend, "numpy": NumpyBackend}
 
 
 def pick(name: str = "auto") -> Backend:
     """Return the backend ``name``; ``auto`` gives the first that works on this machine.
 
     Raises:
-        BackendUnavailable: It is unknown, not part of this version, or not usable here.
+        BackendUnavailable: It is unknown, or not usable here.
     """
     if name == "auto":
         return next(kind() for kind in BACKENDS.values() if kind.missing() is None)
-    if name in PLANNED and name not in BACKENDS:
-        raise BackendUnavailable(
-            f"backend '{name}' is not available in this version; use --backend numpy"
-        )
     if name not in BACKENDS:
         raise BackendUnavailable(
-            f"unknown backend '{name}'. {did_you_mean(name, ['auto', *BACKENDS, *PLANNED])}"
+            f"unknown backend '{name}'. {did_you_mean(name, ['auto', *BACKENDS])}"
         )
     missing = BACKENDS[name].missing()
     if missing is not None:

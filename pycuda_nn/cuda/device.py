@@ -1,9 +1,8 @@
-"""One GPU: is there any, its facts, its primary context and its memory."""
+"""One GPU: its facts, its primary context and its memory."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -111,19 +110,6 @@ class Memory:
         while self._held:
             self._held.pop().free()
         self.used_bytes = 0
-
-
-def missing() -> str | None:
-    """Return why no GPU can be used here, or None; creates no context."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return "no NVIDIA driver on this machine (libcuda.so.1)"
-    status = driver.cuInit(0)
-    count = ctypes.c_int()
-    if status or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
-        return f"the NVIDIA driver shows no GPU (cuInit says {status})"
-    return None
 
 
 @functools.cache
