@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ H
     for (int other = 16; other; other >>= 1)
 #pragma unroll
       for (int k = 0; k < K; k++) z[k] += __shfl_xor_sync(~0u, z[k], other);
-    float top = -INFINITY, total = 0.f, of_label = 0.f, delta = 0.f;
+    float top = -infinity(), total = 0.f, of_label = 0.f, delta = 0.f;
 #pragma unroll
     for (int k = 0; k < K; k++) {
       z[k] += bias[k];

@@ -215,7 +215,7 @@ __device__ __forceinline__ void block_loss(float mine, float* loss) {
 struct Softmax { float top, sum; };
 
 __device__ __forceinline__ Softmax softmax_of(const float* z, const T* bias, int classes, int lane) {
-  float top = -INFINITY, sum = 0.f;
+  float top = -infinity(), sum = 0.f;
   for (int k = lane; k < classes; k += 32) top = fmaxf(top, z[k] + to_float(bias[k]));
   top = warp_max(top);
   for (int k = lane; k < classes; k += 32) sum += expf(z[k] + to_float(bias[k]) - top);
