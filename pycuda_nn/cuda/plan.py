@@ -36,7 +36,7 @@ _SIGNATURES = {
     "merge_tile": "PPiii",
 }
 _HEAD_CLASSES = 16
-_HEAD_PACKS = 40  # 16-byte registers of a lane for the weights of the last layer
+_HEAD_REGISTERS = 210  # of the 255 of a thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +66,15 @@ class Plan:
     def fused_head(self) -> bool:
         """Whether the last layer and its loss are one kernel."""
         sizes = self.layout.sizes
-        classes, packs = self.network.sizes[-1], sizes[-2] // self.pack
+        classes = self.network.sizes[-1]
+        chunks = -(-sizes[-2] // (32 * self.pack)) if len(sizes) > 2 else 0
+        registers = classes * (1 + 4 * chunks) + chunks * (4 + self.pack)  # weights, h, sums
         return (
             self.network.loss == "softmax"
             and len(sizes) > 2
             and self.recipe.dropout == 0
             and classes <= _HEAD_CLASSES
-            and classes * -(-packs // 32) <= _HEAD_PACKS
+            and registers <= _HEAD_REGISTERS
         )
 
     def target_words(self) -> int:

@@ -10,25 +10,37 @@ struct Head {
   float scale;
 };
 
+// Weights of a block, transposed so that a lane reads 16 bytes of one class; then sums of columns.
+union HeadShared {
+  T weight[HEAD_CLASSES][HEAD_WIDTH + Pack<T>::N];
+  float columns[8][HEAD_WIDTH];
+};
+
+__device__ __forceinline__ void load_transposed(const T* weight, HeadShared& shared) {
+  constexpr int N = Pack<T>::N, PER_ROW = 16 / N;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < HEAD_WIDTH * PER_ROW; i += 256) {
+    Pack<T> p = ((const Pack<T>*)weight)[i];
+    int row = i / PER_ROW, first = i % PER_ROW * N;
+#pragma unroll
+    for (int e = 0; e < N; e++)
+      if (first + e < HEAD_CLASSES) shared.weight[first + e][row] = p.at[e];
+  }
+  __syncthreads();
+}
+
 extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ Head u) {
   constexpr int N = Pack<T>::N, PACKS = HEAD_WIDTH / N, C = (PACKS + 31) / 32, K = HEAD_CLASSES;
-  __shared__ float columns[8][HEAD_WIDTH];
+  __shared__ __align__(16) HeadShared shared;
   __shared__ float classes[8][16];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  Pack<T> w[K][C];
+  load_transposed(u.weight, shared);
+  Pack<T> w[K][C];  // lanes behind the last pack hold some weights, and zeros of h
 #pragma unroll
-  for (int c = 0; c < C; c++) {
-    int pack = c * 32 + lane;
+  for (int k = 0; k < K; k++)
 #pragma unroll
-    for (int e = 0; e < N; e++) {
-      Pack<T> row[16 / N];
-#pragma unroll
-      for (int q = 0; q < 16 / N; q++)
-        if (pack < PACKS) row[q] = ((const Pack<T>*)u.weight)[(pack * N + e) * (16 / N) + q];
-#pragma unroll
-      for (int k = 0; k < K; k++) w[k][c].at[e] = pack < PACKS ? row[k / N].at[k % N] : from_float<T>(0.f);
-    }
-  }
+    for (int c = 0; c < C; c++)
+      w[k][c] = *(const Pack<T>*)&shared.weight[k][min(c * 32 + lane, PACKS - 1) * N];
   float bias[K], sum[C][N], of_class = 0.f, mine = 0.f;
 #pragma unroll
   for (int k = 0; k < K; k++) bias[k] = to_float(u.bias[k]);
@@ -89,18 +101,19 @@ extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ H
       if (c * 32 + lane < PACKS) ((Pack<T>*)u.below)[(size_t)r * PACKS + c * 32 + lane] = out;
     }
   }
+  __syncthreads();  // the last reader of the weights is done
 #pragma unroll
   for (int c = 0; c < C; c++)
 #pragma unroll
     for (int e = 0; e < N; e++)
-      if (c * 32 + lane < PACKS) columns[warp][(c * 32 + lane) * N + e] = sum[c][e];
+      if (c * 32 + lane < PACKS) shared.columns[warp][(c * 32 + lane) * N + e] = sum[c][e];
   if (lane < 16) classes[warp][lane] = of_class;
   block_loss(mine, u.loss);
   __syncthreads();
   for (int c = threadIdx.x; c < HEAD_WIDTH; c += 256) {
     float total = 0.f;
 #pragma unroll
-    for (int k = 0; k < 8; k++) total += columns[k][c];
+    for (int k = 0; k < 8; k++) total += shared.columns[k][c];
     u.partial_below[(size_t)blockIdx.x * HEAD_WIDTH + c] = total;
   }
   if (threadIdx.x < 16) {
