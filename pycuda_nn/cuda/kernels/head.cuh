@@ -29,6 +29,15 @@ __device__ __forceinline__ void load_transposed(const T* weight, HeadShared& sha
   __syncthreads();
 }
 
+// Stops the compiler from holding a pack of 16-bit numbers as twice as many registers of floats.
+template <int K, int C> __device__ __forceinline__ void keep_packed(Pack<T> (&w)[K][C]) {
+#pragma unroll
+  for (int i = 0; i < K * C; i++) {
+    unsigned* u = (unsigned*)&w[i / C][i % C];
+    asm volatile("" : "+r"(u[0]), "+r"(u[1]), "+r"(u[2]), "+r"(u[3]));
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ Head u) {
   constexpr int N = Pack<T>::N, PACKS = HEAD_WIDTH / N, C = (PACKS + 31) / 32, K = HEAD_CLASSES;
   __shared__ __align__(16) HeadShared shared;
@@ -49,6 +58,7 @@ extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ H
 #pragma unroll
     for (int e = 0; e < N; e++) sum[c][e] = 0.f;
   for (int r = blockIdx.x * 8 + warp; r < u.rows; r += gridDim.x * 8) {
+    keep_packed(w);
     Pack<T> h[C];
     float z[K];
 #pragma unroll
@@ -86,6 +96,7 @@ extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ H
       if (lane == k) delta = z[k];
     }
     of_class += delta;
+    keep_packed(w);
     if (lane < 16) u.delta[(size_t)r * 16 + lane] = from_float<T>(delta);
 #pragma unroll
     for (int c = 0; c < C; c++) {
