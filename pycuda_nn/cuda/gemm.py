@@ -30,7 +30,8 @@ _TYPES = {
     "bf16": (_R_16BF, _COMPUTE_32F),
 }
 _CANDIDATES = 24
-_WORKSPACE_BYTES = 32 << 20  # what cuBLAS takes on the H100 class
+_WORKSPACE_BYTES = (1 << 20, 32 << 20)  # least; most: what cuBLAS itself takes on the H100 class
+_PARTIAL_RESULTS = 8  # float32 results of one product that work space can hold
 _TUNE_REPEATS, _TUNE_ROUNDS = 10, 3
 _RESULT_WORDS, _ALGO_WORDS = 12, 8  # of cublasLtMatmulHeuristicResult_t, in 64-bit words
 
@@ -103,9 +104,14 @@ class Gemms:
         self._where = f"{device.facts.name} cuBLASLt {cublasLt.get_version()} {precision.name}"
         self._known: dict[str, bytes] = {}
 
-    def workspace(self, memory: Memory) -> tuple[int, int]:
-        """Return address and size of work space for the products of one stream."""
-        size = _WORKSPACE_BYTES
+    def workspace(self, memory: Memory, results: int) -> tuple[int, int]:
+        """Return address and size of work space for the products of one stream.
+
+        Args:
+            results: Elements of the largest product.
+        """
+        least, most = _WORKSPACE_BYTES
+        size = min(max(4 * _PARTIAL_RESULTS * results, least), most)
         return memory.allocate(size, "work space of cuBLASLt"), size
 
     def ready(self, product: Product, workspace: tuple[int, int], stream: cuda.Stream) -> Gemm:

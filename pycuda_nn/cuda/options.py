@@ -41,6 +41,22 @@ class CudaOptions:
             raise ConfigError(f"memory limit {self.memory_limit}: must be at least 1 byte")
 
 
+def cuda_options(
+    precision: str | None, device: int | None, memory_limit: str | None, *, deterministic: bool
+) -> CudaOptions:
+    """Return the options of a command line, on which None stands for what is not given.
+
+    Raises:
+        ConfigError: One is wrong.
+    """
+    return CudaOptions(
+        precision=precision or "float32",
+        device=device or 0,
+        memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
+        deterministic=deterministic,
+    )
+
+
 def parse_bytes(text: str) -> int:
     """Return the bytes of a size such as ``2GiB``, ``512M`` or ``1.5G``, in powers of 1024.
 

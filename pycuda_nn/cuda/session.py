@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from pycuda_nn.cuda.weights import Weights, rates_of
 from pycuda_nn.rng import EpochOrder
 
 Array = npt.NDArray[Any]
+_LOG = logging.getLogger("pycuda_nn")
 Kept = TypeVar("Kept", Gemms, Evaluator, Rows, Step)
 
 _STEPS_A_GRAPH = 8
@@ -31,7 +33,7 @@ _THREADS = 256
 
 
 class CudaSession(Session):
-    """See :class:`Session`; ``notes`` says in words what was chosen and why."""
+    """See :class:`Session`; says in the log ``pycuda_nn`` what it chose, and why."""
 
     def __init__(
         self, plan: Plan, options: CudaOptions, parts: Mapping[str, Part], params: Array
@@ -47,7 +49,7 @@ class CudaSession(Session):
         self._memory = Memory(self._device, options.memory_limit)
         self._closers: list[Any] = []
         self._step = 0
-        self.notes: list[str] = []
+        _LOG.info("training on %s in %s", self._device.facts.name, options.precision)
         with self._device.active():
             try:
                 self._build(parts, params)
@@ -109,14 +111,17 @@ class CudaSession(Session):
         self._gemms = self._kept(
             Gemms(self._device, plan.precision, tune=not self._options.deterministic)
         )
-        self._streams = Streams([self._gemms.workspace(memory) for _ in range(N_STREAMS)])
+        layers = plan.layout.layers
+        largest = max(layer.outputs * max(layer.inputs, self._batch) for layer in layers)
+        spaces = [self._gemms.workspace(memory, largest) for _ in range(N_STREAMS)]
+        self._streams = Streams(spaces)
         heads = head_blocks(self._batch, facts.multiprocessors)
         self._buffers = Buffers(memory, plan, self._batch, heads)
-        largest = max(len(part.x) for part in parts.values())
+        most_rows = max(len(part.x) for part in parts.values())
         self._evaluator = self._kept(
             Evaluator(
                 plan, self._module, self._gemms, self._weights, memory,
-                self._streams.main, self._streams.workspaces[0], largest,
+                self._streams.main, self._streams.workspaces[0], most_rows,
             )
         )  # fmt: skip
         self._order = DeviceOrder(memory, self._module, n)
@@ -143,7 +148,7 @@ class CudaSession(Session):
             resident = needed <= room
             place = "GPU memory" if resident else "pinned host memory, read by the GPU as it trains"
             why = "" if resident else f"; {max(room, 0) / 2**20:,.0f} MiB of GPU memory are left"
-            self.notes.append(f"{name}: {needed / 2**20:,.0f} MiB of rows in {place}{why}")
+            _LOG.info("%s: %s MiB of rows in %s%s", name, f"{needed / 2**20:,.0f}", place, why)
             made = Rows(
                 self._memory, self._module, self._plan, part, self._streams.main,
                 name=name, resident=resident,

@@ -152,7 +152,9 @@ def test_an_old_checkpoint_is_not_overwritten_by_chance(
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--backend", "cuda"], 2, "backend 'cuda' is not available in this version"),
+        (["--precision", "bf17"], 2, "unknown precision 'bf17'\nDid you mean 'bf16'?"),
+        (["--backend", "numpy", "--precision", "bf16"], 2, "are for a GPU"),
+        (["--memory-limit", "2 bananas"], 2, "'2 bananas' is no size of memory"),
         (["--backend", "nump"], 2, "Did you mean 'numpy'?"),
         (["--set", "lrate=1"], 2, "unknown key 'lrate'"),
         (["--set", "epoch=1"], 2, "unknown key 'epoch'. Did you mean 'epochs'?"),

@@ -9,7 +9,13 @@ from pycuda_nn.backends.base import Backend, Part, Recipe, SgdHyper
 from pycuda_nn.backends.cuda_backend import CudaBackend
 from pycuda_nn.backends.numpy_backend import NumpyBackend
 from pycuda_nn.backends.testing import (
-    ADAM, NESTEROV, SGD, BackendContract, sample_network, sample_parts, sample_recipe,
+    ADAM,
+    NESTEROV,
+    SGD,
+    BackendContract,
+    sample_network,
+    sample_parts,
+    sample_recipe,
 )  # fmt: skip
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.network import Network
@@ -83,7 +89,11 @@ def test_gradient_of_every_layer(
     y = rng.integers(0, sizes[-1], n).astype(np.int32)
     parts = {"train": _part(x, y)}
     recipe = Recipe(
-        optimizer=SgdHyper(momentum=0.9, nesterov=False), batch_size=batch, l2=0.0, dropout=0, seed=0
+        optimizer=SgdHyper(momentum=0.9, nesterov=False),
+        batch_size=batch,
+        l2=0.0,
+        dropout=0,
+        seed=0,
     )
     params = network.initial_params(1)
     session = CudaBackend(CudaOptions(precision=precision)).open(network, recipe, parts, params)
