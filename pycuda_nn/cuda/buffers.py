@@ -13,6 +13,7 @@ class Buffers:
     """Everything that a step of at most ``rows`` rows writes besides the parameters.
 
     Attributes:
+        rows: How many there is room for.
         x, y: Rows and targets of a minibatch, for even and odd steps.
         activations: a_l of the hidden layers.
         deltas: Gradient of z_l of every layer.
@@ -22,6 +23,7 @@ class Buffers:
     """
 
     def __init__(self, memory: Memory, plan: Plan, rows: int, head_blocks: int) -> None:
+        self.rows = rows
         item, sizes = plan.precision.item_bytes, plan.layout.sizes
         what = f"a minibatch of {rows:,} rows"
 

@@ -8,6 +8,7 @@ import numpy as np
 import pycuda.driver as cuda
 
 from pycuda_nn.backends.base import Metrics
+from pycuda_nn.cuda.buffers import Buffers
 from pycuda_nn.cuda.device import Memory
 from pycuda_nn.cuda.gemm import Gemm, Gemms, forward
 from pycuda_nn.cuda.module import Module
@@ -16,7 +17,7 @@ from pycuda_nn.cuda.rows import Rows
 from pycuda_nn.cuda.structs import Activation
 from pycuda_nn.cuda.weights import Weights
 
-PIECE_ROWS = 8192
+_PIECE_ROWS = 4096  # where a minibatch has fewer
 _THREADS, _ROWS_A_BLOCK = 256, 8
 
 
@@ -32,20 +33,21 @@ class Evaluator:
         memory: Memory,
         stream: cuda.Stream,
         workspace: tuple[int, int],
+        buffers: Buffers,
         rows: int,
     ) -> None:
-        """Take memory for pieces of at most ``rows`` rows."""
+        """Take memory for parts of at most ``rows`` rows; what fits into ``buffers`` is put there."""
         self._plan, self._module, self._gemms, self._weights = plan, module, gemms, weights
         self._stream, self._workspace = stream, workspace
-        self._piece = min(rows, PIECE_ROWS)
-        self._layers = plan.layout.layers
-        hidden = [layer.outputs for layer in self._layers[:-1]]
-        what = "the evaluation"
-        self._a = [
-            memory.allocate(self._piece * max(hidden, default=0) * plan.precision.item_bytes, what)
-            for _ in range(2)
-        ]
-        self._logits = memory.allocate(4 * self._piece * self._layers[-1].outputs, what)
+        self._piece = max(buffers.rows, min(rows, _PIECE_ROWS))
+        self._layers, what = plan.layout.layers, "the evaluation"
+        if self._piece == buffers.rows:
+            self._a, self._logits = buffers.activations, buffers.logits
+        else:
+            item = plan.precision.item_bytes
+            widths = [layer.outputs for layer in self._layers]
+            self._a = [memory.allocate(item * self._piece * width, what) for width in widths[:-1]]
+            self._logits = memory.allocate(4 * self._piece * widths[-1], what)
         pieces = -(-rows // self._piece)
         self._blocks = -(-self._piece // _ROWS_A_BLOCK)
         self._sums = memory.allocate(16 * self._blocks * pieces, what)
@@ -77,7 +79,7 @@ class Evaluator:
         a = rows.row(start)
         for number in range(len(self._layers)):
             last = number == len(self._layers) - 1
-            z = self._logits if last else self._a[number % 2]
+            z = self._logits if last else self._a[number]
             self._product(number, a, z, count)(self._stream, b=a)
             if not last and self._plan.network.activation != "relu":
                 self._activate(number, z, count)

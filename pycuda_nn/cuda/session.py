@@ -121,7 +121,8 @@ class CudaSession(Session):
         self._evaluator = self._kept(
             Evaluator(
                 plan, self._module, self._gemms, self._weights, memory,
-                self._streams.main, self._streams.workspaces[0], most_rows,
+                self._streams.main, self._streams.workspaces[0], self._buffers,
+                most_rows,
             )
         )  # fmt: skip
         self._order = DeviceOrder(memory, self._module, n)
