@@ -36,7 +36,7 @@ class Evaluator:
         buffers: Buffers,
         rows: int,
     ) -> None:
-        """Take memory for parts of at most ``rows`` rows; what fits into ``buffers`` is put there."""
+        """Take memory for parts of at most ``rows`` rows, where ``buffers`` have too little."""
         self._plan, self._module, self._gemms, self._weights = plan, module, gemms, weights
         self._stream, self._workspace = stream, workspace
         self._piece = max(buffers.rows, min(rows, _PIECE_ROWS))
