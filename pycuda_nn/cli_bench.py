@@ -23,23 +23,14 @@ _ON_DEVICE = click.option(
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-class _Sizes(click.ParamType):
-    """Positive whole numbers with commas between them; 1e6 counts as one."""
-
-    name = "sizes"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            sizes = tuple(int(float(word)) for word in str(value).split(","))
-        except (ValueError, OverflowError):
-            sizes = ()
-        if not sizes or min(sizes) < 1:
-            self.fail(f"'{value}' is not a list of sizes, e.g. 1000,1e6", param, ctx)
-        return sizes
+def _sizes(context: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(float(word)) for word in text.split(","))
+    except (ValueError, OverflowError):
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        raise click.BadParameter(f"'{text}' is not a list of sizes, e.g. 1000,1e6")
+    return sizes
 
 
 @click.group()
@@ -55,8 +46,8 @@ def bench() -> None:
 
 @bench.command()
 @click.option(
-    "--sizes", type=_Sizes(), default="1e3,1e4,1e5,1e6,1e7,1e8", show_default=True,
-    help="Vector sizes, in floats.",
+    "--sizes", callback=_sizes, default="1e3,1e4,1e5,1e6,1e7,1e8", show_default=True,
+    metavar="N,N,...", help="Vector sizes, in floats.",
 )  # fmt: skip
 @click.option(
     "--seconds", type=click.FloatRange(0.01), default=1.0, show_default=True,
@@ -81,7 +72,7 @@ def mulc(sizes: tuple[int, ...], seconds: float, ordinal: int, as_json: bool) ->
 
 @bench.command()
 @click.option(
-    "--sizes", type=_Sizes(), default="1,4,16,64,256,1024", show_default=True,
+    "--sizes", callback=_sizes, default="1,4,16,64,256,1024", show_default=True, metavar="N,N,...",
     help="Sizes of one array, in MiB.",
 )  # fmt: skip
 @click.option("--operation", "names", multiple=True, metavar="NAME", help="Only this; repeat it.")

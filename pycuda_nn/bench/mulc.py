@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pycuda.driver as cuda
 
 from pycuda_nn.bench.machine import describe
 from pycuda_nn.bench.tables import CALLS, MulcReport, MulcRow
-from pycuda_nn.bench.timing import Call, called, replayed
+from pycuda_nn.bench.timing import Call, Timing, called, replayed
 from pycuda_nn.cuda.device import Device, Memory
 from pycuda_nn.cuda.elementwise import Elementwise
 from pycuda_nn.cuda.expression import Expression, Input, exp, ln
@@ -67,12 +68,13 @@ class _Bench:
             calls["npp_mulc"] = self.npp.call("MulC", address, size, _C)
             steps = [self.npp.call(name, address, size, value) for name, value in _CHAIN]
             calls["npp_chain"] = functools.partial(_in_turn, steps)
-        found = dict.fromkeys(("npp_mulc", "npp_mulc_graph", "npp_chain", "npp_chain_graph"))
-        timed = {}
+        none = ("npp_mulc", "npp_mulc_graph", "npp_chain", "npp_chain_graph")
+        timed: dict[str, Timing] = {}
         for name, call in calls.items():
             timed[name] = called(self._stream, call, CALLS, limit_s)
             timed[f"{name}_graph"] = replayed(self._stream, call, CALLS, limit_s)
-        seconds = found | {name: timing.each_s for name, timing in timed.items()}
+        seconds: dict[str, Any] = dict.fromkeys(none)
+        seconds |= {name: timing.each_s for name, timing in timed.items()}
         return MulcRow(size=size, calls=timed["mulc"].calls, **seconds)
 
     def _own(self, expression: Expression, address: int, size: int) -> Call:

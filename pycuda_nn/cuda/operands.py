@@ -113,7 +113,7 @@ def addresses(
 
 
 def _check(name: str, array: DeviceArray, out: DeviceArray) -> None:
-    if not hasattr(array, "dtype") or not hasattr(array, "ptr"):
+    if not hasattr(type(array), "ptr"):  # an empty GPUArray has none: ask its type
         raise ShapeError(f"elementwise: {name} is {type(array).__name__}, not a device array")
     if array.dtype != np.float32:
         raise ShapeError(f"elementwise: {name} is {array.dtype}, not float32")

@@ -55,6 +55,10 @@ class Program:
 
     def source(self) -> str:
         """Return CUDA C++ for the kernels of this expression; the numbers are no part of it."""
+        return self.function() + kernel_source("elementwise.cuh")
+
+    def function(self) -> str:
+        """Return the function ``value`` of one element, which the kernels call."""
         lines = [
             f"#define INPUTS {len(self.inputs)}",
             f"#define SCALARS {max(1, len(self.scalars))}",
@@ -66,7 +70,7 @@ class Program:
             text = OPERATIONS[step.operation].text.format(*step.operands)
             lines.append(f"  const float v{i} = {text};")
         lines += [f"  return {self.result};", "}", ""]
-        return "\n".join(lines) + kernel_source("elementwise.cuh")
+        return "\n".join(lines)
 
     def evaluate(self, **values: Array | float) -> Array:
         """Compute the expression in numpy, in the type of the inputs: the twin of the kernel.
