@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pycuda_nn.backends.cuda_backend import CudaBackend
 from pycuda_nn.bench.tables import kernel_table, mulc_table
 from pycuda_nn.errors import BackendUnavailable, did_you_mean
 
@@ -105,18 +106,13 @@ def _active(ordinal: int) -> Iterator[Device]:
     """Make the context of GPU ``ordinal`` current.
 
     Raises:
-        BackendUnavailable: There is no GPU, or no PyCUDA.
+        BackendUnavailable: There is no GPU, or a package is not installed.
     """
-    try:
-        from pycuda_nn.cuda.device import Device, missing
-    except ImportError as error:  # no package, or no driver for it to load
-        raise BackendUnavailable(
-            f"bench needs an NVIDIA GPU and PyCUDA: {error}",
-            "On a machine with a GPU: pip install 'starmint[gpu]'",
-        ) from error
-    reason = missing()
+    reason = CudaBackend.missing()
     if reason is not None:
-        raise BackendUnavailable(f"bench needs an NVIDIA GPU: {reason}")
+        raise BackendUnavailable(f"bench needs a GPU: {reason}")
+    from pycuda_nn.cuda.device import Device
+
     device = Device(ordinal)
     with device.active():
         yield device
