@@ -1,0 +1,127 @@
+"""Arrays and addresses given to an elementwise kernel: do they fit, and how are they swept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from pycuda_nn.cuda.program import Program
+from pycuda_nn.errors import ShapeError
+
+ITEM = 4  # bytes of a float32
+PACK = 16  # bytes of the widest access
+BLOCK = 256  # threads; BLOCK of elementwise.cuh
+UNROLL = 2  # packs in flight in a thread of `large`; UNROLL of elementwise.cuh
+LARGE = 4 << 20  # elements from which `large` is launched
+_GRID = 2**31 - 1  # most blocks of a launch
+
+
+class DeviceArray(Protocol):
+    """What is asked of an array, as PyCUDA's ``GPUArray`` answers it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements."""
+
+    @property
+    def flags(self) -> Any:
+        """Has ``c_contiguous``."""
+
+    @property
+    def ptr(self) -> Any:
+        """Address of the first element; asked only where there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """One launch over all elements.
+
+    Attributes:
+        entry: Name of the kernel in elementwise.cuh.
+        blocks: How many, of :data:`BLOCK` threads.
+        head: Elements before the first whole pack.
+    """
+
+    entry: str
+    blocks: int
+    head: int
+
+
+def sweep(out: int, inputs: Sequence[int], count: int) -> Sweep | None:
+    """Return how to sweep ``count`` elements at these addresses; None for none of them.
+
+    Raises:
+        ShapeError: An address is no multiple of 4, ``count`` is negative, or an input overlaps
+            ``out`` without being the same array.
+    """
+    if count < 0:
+        raise ShapeError(f"elementwise: {count} elements")
+    if not count:
+        return None
+    for address in (out, *inputs):
+        if address <= 0 or address % ITEM:
+            raise ShapeError(f"elementwise: {address:#x} is no address of a float32")
+        if address != out and abs(address - out) < ITEM * count:
+            raise ShapeError(
+                f"elementwise: an input at {address:#x} overlaps the output at {out:#x}",
+                "Give the same array, or one apart from it.",
+            )
+    if any((address - out) % PACK for address in inputs):
+        return Sweep(entry="single", blocks=_blocks(count, 4 * UNROLL), head=0)
+    head = min(count, -out % PACK // ITEM)
+    packs = (count - head) // (PACK // ITEM)
+    if count < LARGE:
+        return Sweep(entry="small", blocks=_blocks(packs, 1), head=head)
+    return Sweep(entry="large", blocks=_blocks(packs, UNROLL), head=head)
+
+
+def addresses(
+    program: Program, out: DeviceArray, values: Mapping[str, Any]
+) -> tuple[int, list[int], int]:
+    """Return the address of ``out``, those of the inputs, and the number of elements.
+
+    Args:
+        values: Array of each input and number of each named scalar.
+
+    Raises:
+        ShapeError: One is missing, unknown, not float32, not contiguous, or not of out's shape.
+    """
+    known = [*program.inputs, *(scalar.name for scalar in program.scalars if scalar.name)]
+    unknown = [name for name in values if name not in known]
+    if unknown:
+        raise ShapeError(
+            f"elementwise: no operand '{unknown[0]}'", f"The expression has {', '.join(known)}."
+        )
+    arrays: dict[str, DeviceArray] = {"out": out}
+    for name in program.inputs:
+        if name not in values:
+            raise ShapeError(f"elementwise: input '{name}' is not given")
+        arrays[f"input '{name}'"] = values[name]
+    for name, array in arrays.items():
+        _check(name, array, out)
+    count = math.prod(out.shape)
+    found = [int(array.ptr) if count else 0 for array in arrays.values()]
+    return found[0], found[1:], count
+
+
+def _check(name: str, array: DeviceArray, out: DeviceArray) -> None:
+    if not hasattr(type(array), "ptr"):  # an empty GPUArray has none: ask its type
+        raise ShapeError(f"elementwise: {name} is {type(array).__name__}, not a device array")
+    if array.dtype != np.float32:
+        raise ShapeError(f"elementwise: {name} is {array.dtype}, not float32")
+    if array.shape != out.shape:
+        raise ShapeError(f"elementwise: {name} has the shape {array.shape}, out has {out.shape}")
+    if not array.flags.c_contiguous:
+        raise ShapeError(f"elementwise: {name} is not contiguous", "Give a contiguous copy.")
+
+
+def _blocks(items: int, in_flight: int) -> int:
+    return min(max(1, -(-items // (BLOCK * in_flight))), _GRID)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pycuda_nn.cuda.expression import Input, Scalar
+from pycuda_nn.cuda.operands import BLOCK, LARGE, UNROLL, Sweep, addresses, sweep
+from pycuda_nn.cuda.program import program
+from pycuda_nn.errors import ShapeError
+
+FLOAT32 = np.dtype(np.float32)
+
+
+@dataclass(frozen=True)
+class Fake:
+    ptr: int = 4096
+    shape: tuple[int, ...] = (5, 3)
+    dtype: Any = FLOAT32
+    c_contiguous: bool = True
+
+    @property
+    def flags(self) -> Any:
+        return SimpleNamespace(c_contiguous=self.c_contiguous)
+
+
+OUT = Fake()
+AXPY = program(Input("x") * Scalar("a") + Input("y"))
+
+
+def test_addresses_and_count() -> None:
+    values = {"y": Fake(ptr=8192), "x": OUT, "a": 2.0}
+    assert addresses(AXPY, OUT, values) == (4096, [4096, 8192], 15)
+
+
+class Empty(Fake):
+    def __getattribute__(self, name: str) -> Any:
+        if name == "ptr":
+            raise AttributeError("'NoneType' object has no attribute '__int__'")
+        return super().__getattribute__(name)
+
+
+def test_an_empty_array_is_not_asked_for_its_address() -> None:
+    empty = Empty(shape=(0, 3))
+    found = addresses(AXPY, empty, {"x": empty, "y": empty, "a": 1.0})
+    assert found == (0, [0, 0], 0)
+    assert sweep(*found) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"x": replace(OUT, dtype=np.dtype(np.float64))}, "input 'x' is float64, not float32"),
+        ({"y": replace(OUT, shape=(3, 5))}, r"input 'y' has the shape \(3, 5\), out has \(5, 3\)"),
+        ({"y": replace(OUT, shape=(15,))}, "shape"),
+        ({"x": replace(OUT, c_contiguous=False)}, "input 'x' is not contiguous"),
+        ({"x": np.zeros((5, 3), np.float32)}, "input 'x' is ndarray, not a device array"),
+        ({"x": 1.0}, "input 'x' is float, not a device array"),
+        ({"z": OUT}, "no operand 'z'\nThe expression has x, y, a."),
+    ],
+)
+def test_operands_that_do_not_fit(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(ShapeError, match=words):
+        addresses(AXPY, OUT, {"x": OUT, "y": OUT, "a": 1.0} | changed)
+
+
+def test_a_missing_input_and_a_bad_output() -> None:
+    with pytest.raises(ShapeError, match="input 'y' is not given"):
+        addresses(AXPY, OUT, {"x": OUT, "a": 1.0})
+    with pytest.raises(ShapeError, match="out is int32"):
+        addresses(AXPY, replace(OUT, dtype=np.dtype(np.int32)), {"x": OUT, "y": OUT, "a": 1.0})
+
+
+def test_the_kernel_is_chosen_by_size_and_alignment() -> None:
+    assert sweep(4096, [4096], LARGE - 1) == Sweep(
+        entry="small", blocks=LARGE // 4 // BLOCK, head=0
+    )
+    large = Sweep(entry="large", blocks=-(-LARGE // (4 * BLOCK * UNROLL)), head=0)
+    assert sweep(4096, [4096], LARGE) == large
+    assert sweep(4100, [1 << 30], 100) == Sweep(entry="single", blocks=1, head=0)
+
+
+@pytest.mark.parametrize(("address", "head"), [(4096, 0), (4100, 3), (4104, 2), (4108, 1)])
+def test_the_head_ends_where_a_pack_begins(address: int, head: int) -> None:
+    plan = sweep(address, [address + (1 << 20)], 100)
+    assert plan is not None
+    assert (plan.entry, plan.head) == ("small", head)
+    assert sweep(address, [address], 2) == Sweep(entry="small", blocks=1, head=min(head, 2))
+
+
+def test_more_than_two_to_the_31_elements() -> None:
+    plan = sweep(4096, [4096], 2**40 + 1)
+    assert plan is not None
+    assert plan.blocks * BLOCK * UNROLL * 4 >= 2**40 - 3
+
+
+@pytest.mark.parametrize(
+    ("out", "inputs", "count", "words"),
+    [
+        (4096, [4097], 5, "0x1001 is no address"),
+        (0, [4096], 5, "0x0 is no address"),
+        (4096, [-4], 5, "no address"),
+        (4096, [4096], -1, "-1 elements"),
+        (4096, [4100], 5, "overlaps"),
+        (4096, [4096, 4112], 5, "overlaps"),
+        (4112, [4096], 5, "overlaps"),
+    ],
+)
+def test_addresses_that_do_not_fit(out: int, inputs: list[int], count: int, words: str) -> None:
+    with pytest.raises(ShapeError, match=words):
+        sweep(out, inputs, count)
+
+
+def test_neighbours_do_not_overlap() -> None:
+    assert sweep(4096, [4116, 4076], 5) is not None
