@@ -16,6 +16,7 @@ import click
 from pycuda_nn import checkpoint as files
 from pycuda_nn.backends import BACKENDS, pick
 from pycuda_nn.backends.cuda_backend import CudaBackend
+from pycuda_nn.cli_bench import bench
 from pycuda_nn.cuda.options import PRECISION_NAMES, CudaOptions, cuda_options
 from pycuda_nn.data.dataset import TASKS, Dataset
 from pycuda_nn.data.sources import load_data, load_features, load_splits
@@ -230,6 +231,9 @@ def predict(checkpoint: Path, source: str, out: Path | None, probabilities: bool
     write_predictions(model, x, out, sys.stdout, probabilities=probabilities)
     if out is not None:
         click.echo(f"{len(x)} predictions in {out}", err=True)
+
+
+cli.add_command(bench)
 
 
 def _check_checkpoint(path: Path | None, resume: bool, overwrite: bool) -> None:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pycuda_nn.backends.cuda_backend import CudaBackend
-from pycuda_nn.bench.tables import kernel_table, mulc_table
+from pycuda_nn.bench.tables import kernel_table, mulc_table, train_table
+from pycuda_nn.bench.workloads import WORKLOADS
+from pycuda_nn.cuda.options import PRECISION_NAMES, cuda_options
 from pycuda_nn.errors import BackendUnavailable, did_you_mean
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def bench() -> None:
     \b
     Examples:
       pycuda-nn bench mulc
-      pycuda-nn bench kernels --json > kernels.json
+      pycuda-nn bench train --precision bf16
     """
 
 
@@ -99,6 +101,51 @@ def kernels(sizes: tuple[int, ...], names: tuple[str, ...], ordinal: int, as_jso
 
         report = measure(device, sizes, names or tuple(SINGLE), _say)
     click.echo(json.dumps(asdict(report)) if as_json else kernel_table(report))
+
+
+@bench.command()
+@click.option("--workload", "names", multiple=True, metavar="NAME", help="Only this; repeat it.")
+@click.option(
+    "--precision", "precisions", multiple=True, type=click.Choice(PRECISION_NAMES),
+    default=("bf16", "fp16", "tf32"), show_default=True, help="Repeat it for several.",
+)  # fmt: skip
+@click.option("--epochs", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--memory-limit", metavar="SIZE", help="GPU memory to use at most, e.g. 2GiB.")
+@_ON_DEVICE
+@_AS_JSON
+def train(
+    names: tuple[str, ...],
+    precisions: tuple[str, ...],
+    epochs: int,
+    memory_limit: str | None,
+    ordinal: int,
+    as_json: bool,
+) -> None:
+    """Time epochs of the trainer on networks from small to wide.
+
+    \b
+    Examples:
+      pycuda-nn bench train
+      pycuda-nn bench train --workload netflix-1m --precision bf16 --json
+    """
+    unknown = [name for name in names if name not in WORKLOADS]
+    if unknown:
+        raise click.BadParameter(
+            f"'{unknown[0]}'. {did_you_mean(unknown[0], WORKLOADS)}", param_hint="--workload"
+        )
+    chosen = [WORKLOADS[name] for name in names or WORKLOADS]
+    options = [
+        cuda_options(precision, ordinal, memory_limit, deterministic=False)
+        for precision in precisions
+    ]
+    with _active(ordinal) as device:
+        from pycuda_nn.bench.machine import describe
+
+        machine = describe(device)
+    from pycuda_nn.bench.train import measure
+
+    report = measure(machine, chosen, options, epochs, _say)
+    click.echo(json.dumps(asdict(report)) if as_json else train_table(report))
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ CALLS = 128 * 1000  # of Netflix's table
 
 # Seconds of 128 x 1000 calls, NVreg_CheckPCIConfigSpace = 1 and 0. Source: Netflix Technology Blog,
 # "Distributed Neural Networks with GPUs in the AWS Cloud", February 2014.
+NETFLIX_SECONDS_A_MILLION = 96.0  # of GPU time for a million samples; same source
 NETFLIX_2014 = (
     ("cg1.4xlarge", "own kernel", 3.37, 2.56),
     ("cg1.4xlarge", "NPP", 103.04, 6.17),
@@ -49,6 +50,43 @@ class MulcReport:
     machine: Machine
     npp: str | None
     rows: tuple[MulcRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRow:
+    """One workload in one precision.
+
+    Attributes:
+        rows: Of the training.
+        us_a_step: Median over the epochs after the first, with all that an epoch needs.
+        fastest, slowest: Epochs, in the same unit.
+        epoch_s: Seconds of the median epoch.
+        tflops: Of the matrix products, 1e12 a second.
+        setup_s: Not in epochs: rows to the GPU, kernels, choice of algorithms.
+        first_loss, last_loss: Mean training losses of the first and the last epoch.
+        valid_error: After the last.
+    """
+
+    workload: str
+    precision: str
+    rows: int
+    us_a_step: float
+    fastest: float
+    slowest: float
+    epoch_s: float
+    tflops: float
+    setup_s: float
+    first_loss: float
+    last_loss: float
+    valid_error: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainReport:
+    """Every workload and precision, and on what they were measured."""
+
+    machine: Machine
+    rows: tuple[TrainRow, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +154,32 @@ def kernel_table(report: KernelReport) -> str:
         for name in dict.fromkeys(row.operation for row in rows):
             cells = {row.array_bytes: row for row in rows if row.operation == name}
             lines.append(f"{name:<14}" + "".join(_cell(cells[n]) for n in sizes))
+    return "\n".join(lines)
+
+
+def train_table(report: TrainReport) -> str:
+    """Return microseconds a step and seconds an epoch of each workload."""
+    lines = [
+        *report.machine.lines(),
+        "",
+        "Epochs of the ordinary trainer: every loss kept, 8,192 rows evaluated after each",
+        f"{'workload':<14}{'precision':<10}{'us a step':>10}{'from':>9}{'to':>9}{'TFLOP/s':>9}"
+        f"{'Mrows/s':>9}{'s an epoch':>12}{'loss':>8}{'':>3}{'error':>7}{'set-up s':>9}",
+    ]
+    for row in report.rows:
+        lines.append(
+            f"{row.workload:<14}{row.precision:<10}{row.us_a_step:>10.1f}{row.fastest:>9.1f}"
+            f"{row.slowest:>9.1f}{row.tflops:>9.0f}{row.rows / row.epoch_s / 1e6:>9.1f}"
+            f"{row.epoch_s:>12.3f}{row.first_loss:>8.3f}{row.last_loss:>10.3f}"
+            f"{row.valid_error:>7.3f}{row.setup_s:>9.1f}"
+        )
+    million = next((row for row in report.rows if row.rows == 1_000_000), None)
+    if million is not None:
+        lines += [
+            "",
+            f"1,000,000 rows: {million.epoch_s:.3f} s an epoch; Netflix 2014, their network and "
+            f"GPU: {NETFLIX_SECONDS_A_MILLION:.0f} s of GPU time",
+        ]
     return "\n".join(lines)
 
 

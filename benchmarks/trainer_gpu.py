@@ -1,0 +1,80 @@
+"""The trainer on one GPU against PyTorch and JAX: the same network, data and optimizer, in one run.
+
+    python benchmarks/trainer_gpu.py --workload mnist-b128 --precision bf16
+    python benchmarks/trainer_gpu.py --json benchmarks/results/trainer_gpu.json
+
+Ours are whole epochs of ``nn.train`` with every loss kept and 8,192 rows evaluated after each; the
+peers do steps only. Each runs in a process of its own, one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+NAMES = ("mnist-b128", "netflix-b256", "netflix-b1024", "netflix-b8192")
+TORCH = ("eager", "graph", "compiled graph")
+
+
+def main() -> None:
+    """Measure every workload and precision, and print a row of each."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--workload", action="append", metavar="NAME")
+    parser.add_argument("--precision", action="append", metavar="NAME")
+    parser.add_argument("--skip-compiled", action="store_true", help="torch.compile takes a minute")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    variants = TORCH[:2] if options.skip_compiled else TORCH
+    rows = []
+    machine: dict[str, object] = {}
+    print(f"{'us a step':<15}{'':<8}{'ours':>8}{'JAX':>8}" + "".join(f"{v:>16}" for v in TORCH))
+    for workload in options.workload or NAMES:
+        for precision in options.precision or ("bf16",):
+            row = _measure(workload, precision, variants)
+            machine = row.pop("machine", machine)  # type: ignore[assignment]
+            rows.append(row)
+            _show(row)
+            if options.json:
+                options.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1))
+    print(machine)
+
+
+def _measure(workload: str, precision: str, variants: tuple[str, ...]) -> dict[str, object]:
+    row: dict[str, object] = {"workload": workload, "precision": precision}
+    words = ["bench", "train", "--workload", workload, "--precision", precision, "--json"]
+    ours = _run(["-m", "pycuda_nn", *words])
+    if ours:
+        row["machine"] = ours["machine"]
+        row["ours"] = ours["rows"][0]
+    row["jax"] = _run([str(HERE / "peers/jax_mlp.py"), workload, precision])
+    row["torch"] = _run([str(HERE / "peers/torch_mlp.py"), workload, precision, ",".join(variants)])
+    return row
+
+
+def _run(argv: list[str]) -> dict[str, object]:
+    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": path, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    done = subprocess.run(
+        [sys.executable, *argv], env=env, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        print(done.stderr[-1500:], file=sys.stderr)
+        return {}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _show(row: dict[str, object]) -> None:
+    ours, jax, torch = row.get("ours") or {}, row["jax"] or {}, row["torch"] or {}
+    cells = [ours.get("us_a_step"), jax.get("scan"), *(torch.get(name) for name in TORCH)]
+    widths = (8, 8, 16, 16, 16)
+    text = [f"{'-' if v is None else f'{v:.1f}':>{w}}" for v, w in zip(cells, widths, strict=True)]
+    print(f"{row['workload']:<15}{row['precision']:<8}" + "".join(text), flush=True)
+
+
+if __name__ == "__main__":
+    main()
