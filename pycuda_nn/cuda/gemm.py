@@ -33,6 +33,7 @@ _CANDIDATES = 24
 _WORKSPACE_BYTES = (1 << 20, 32 << 20)  # least; most: what cuBLAS itself takes on the H100 class
 _PARTIAL_RESULTS = 8  # float32 results of one product that work space can hold
 _TUNE_REPEATS, _TUNE_ROUNDS = 10, 3
+_KEPT = 3  # algorithms of a product that are tried in the whole step
 _RESULT_WORDS, _ALGO_WORDS = 12, 8  # of cublasLtMatmulHeuristicResult_t, in 64-bit words
 
 
@@ -100,9 +101,9 @@ class Gemms:
     def __init__(self, device: Device, precision: Precision, *, tune: bool) -> None:
         self._handle = cublasLt.create()
         self._type, self._compute = _TYPES[precision.name]
-        self._tune = tune
-        self._where = f"{device.facts.name} cuBLASLt {cublasLt.get_version()} {precision.name}"
-        self._known: dict[str, bytes] = {}
+        self.tune = tune
+        self.where = f"{device.facts.name} cuBLASLt {cublasLt.get_version()} {precision.name}"
+        self._known: dict[str, list[bytes]] = {}
 
     def workspace(self, memory: Memory, results: int) -> tuple[int, int]:
         """Return address and size of work space for the products of one stream.
@@ -120,18 +121,22 @@ class Gemms:
         kind = gemm.kind()
         if kind not in self._known:
             self._known[kind] = self._find(gemm, kind, stream)
-        gemm.use(self._known[kind])
+        gemm.use(self._known[kind][0])
         return gemm
 
-    def _find(self, gemm: Gemm, kind: str, stream: cuda.Stream) -> bytes:
-        if not self._tune:
-            return gemm.candidates()[0]
-        name = cache.key(self._where, kind) + ".algo"
+    def algorithms(self, kind: str) -> list[bytes]:
+        """Return a few algorithms for a kind that was made ready, the fastest first."""
+        return self._known[kind]
+
+    def _find(self, gemm: Gemm, kind: str, stream: cuda.Stream) -> list[bytes]:
+        if not self.tune:
+            return gemm.candidates()[:1]
+        name, size = cache.key(self.where, kind) + ".algo", 8 * _RESULT_WORDS
         known = cache.read(name)
-        if known is None or len(known) != 8 * _RESULT_WORDS:
-            known = gemm.fastest(stream)
+        if known is None:
+            known = b"".join(gemm.fastest(stream)[:_KEPT])
             cache.keep(name, known)
-        return known
+        return [known[at : at + size] for at in range(0, len(known), size)]
 
     def close(self) -> None:
         """Give the handle back."""
@@ -172,13 +177,13 @@ class Gemm:
         """Use one of :meth:`candidates`, of this or of another product of the same kind."""
         self._algorithm = np.frombuffer(algorithm, np.uint64).copy()
 
-    def fastest(self, stream: cuda.Stream) -> bytes:
-        """Return the fastest candidate, each timed in a graph on what memory holds now."""
+    def fastest(self, stream: cuda.Stream) -> list[bytes]:
+        """Return the candidates, fastest first, each timed in a graph on what memory holds now."""
         found = self.candidates()
         if len(found) == 1:
-            return found[0]
+            return found
         times = [self._time(candidate, stream) for candidate in found]
-        return found[int(np.argmin(times))]
+        return [found[place] for place in np.argsort(times, kind="stable")]
 
     def close(self) -> None:
         """Give the descriptors back."""

@@ -20,6 +20,7 @@ from pycuda_nn.cuda.order import DeviceOrder
 from pycuda_nn.cuda.plan import Plan
 from pycuda_nn.cuda.rows import Rows, bytes_of
 from pycuda_nn.cuda.step import N_STREAMS, Feed, Step, Streams, head_blocks
+from pycuda_nn.cuda.tuning import refine
 from pycuda_nn.cuda.weights import Weights, rates_of
 from pycuda_nn.rng import EpochOrder
 
@@ -136,6 +137,8 @@ class CudaSession(Session):
         )
         self._noise()
         self._full = self._step_of(self._batch)
+        if self._gemms.tune:
+            refine(self._full, self._gemms, self._try_steps, repr((plan, self._batch)))
         rest = n % self._batch
         self._rest = self._step_of(rest) if rest else None
         self._restart(params)
@@ -174,6 +177,11 @@ class CudaSession(Session):
             n = self._batch * width
             grid = (-(-n // _THREADS), 1)
             self._module.launch("noise", grid, _THREADS, self._streams.main, address, n)
+
+    def _try_steps(self) -> None:
+        """Put a few steps on the main stream that learn nothing."""
+        cuda.memset_d32_async(self._feed.clock, 0, 4, self._streams.main)
+        self._full.replay(min(_STEPS_A_GRAPH, self._n // self._batch))
 
     def _restart(self, params: Array) -> None:
         """Undo what tuning wrote."""

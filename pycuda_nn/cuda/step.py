@@ -105,13 +105,25 @@ class Step:
             self._graphs[steps] = Graph(self._streams.main, lambda: self._record(steps))
         self._graphs[steps].launch()
 
-    def close(self) -> None:
-        """Give graphs and products back."""
+    def forget(self) -> None:
+        """Drop the recorded graphs, after an algorithm was changed."""
         for graph in self._graphs.values():
             graph.close()
-        for gemm in itertools.chain(*self._forward, *self._weight_grads, self._data_grads.values()):
-            gemm.close()
         self._graphs.clear()
+
+    def products(self) -> dict[str, list[Gemm]]:
+        """Return the products of a step by kind."""
+        kinds: dict[str, list[Gemm]] = {}
+        for gemm in itertools.chain(*self._forward, *self._weight_grads, self._data_grads.values()):
+            kinds.setdefault(gemm.kind(), []).append(gemm)
+        return kinds
+
+    def close(self) -> None:
+        """Give graphs and products back."""
+        self.forget()
+        for gemms in self.products().values():
+            for gemm in gemms:
+                gemm.close()
 
     # Products
 

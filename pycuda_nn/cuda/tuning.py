@@ -43,7 +43,7 @@ def _search(step: Step, gemms: Gemms, run: Callable[[], None], kinds: list[str])
             took = _timed(step, gemms, run, tried)
             if took < _GAIN * best:
                 best, chosen = took, tried
-    return bytes(chosen[kind] for kind in kinds)
+    return bytes([chosen[kind] for kind in kinds])
 
 
 def _use(step: Step, gemms: Gemms, places: dict[str, int]) -> None:
