@@ -21,7 +21,7 @@ from pycuda_nn.cuda.plan import Plan
 from pycuda_nn.cuda.rows import Rows, bytes_of
 from pycuda_nn.cuda.step import N_STREAMS, Feed, Step, Streams, head_blocks
 from pycuda_nn.cuda.tuning import refine
-from pycuda_nn.cuda.weights import Weights, rates_of
+from pycuda_nn.cuda.weights import Weights, optimizer_number, rates_of
 from pycuda_nn.rng import EpochOrder
 
 Array = npt.NDArray[Any]
@@ -138,7 +138,8 @@ class CudaSession(Session):
         self._noise()
         self._full = self._step_of(self._batch)
         if self._gemms.tune:
-            refine(self._full, self._gemms, self._try_steps, repr((plan, self._batch)))
+            what = (plan.network, self._batch, optimizer_number(recipe), recipe.dropout > 0)
+            refine(self._full, self._gemms, self._try_steps, repr(what))
         rest = n % self._batch
         self._rest = self._step_of(rest) if rest else None
         self._restart(params)
