@@ -11,7 +11,7 @@ import pycuda.driver as cuda
 
 from pycuda_nn.bench.machine import describe
 from pycuda_nn.bench.tables import CALLS, MulcReport, MulcRow
-from pycuda_nn.bench.timing import Call, Timing, called, replayed
+from pycuda_nn.bench.timing import Call, race
 from pycuda_nn.cuda.device import Device, Memory
 from pycuda_nn.cuda.elementwise import Elementwise
 from pycuda_nn.cuda.expression import Expression, Input, exp, ln
@@ -68,11 +68,8 @@ class _Bench:
             calls["npp_mulc"] = self.npp.call("MulC", address, size, _C)
             steps = [self.npp.call(name, address, size, value) for name, value in _CHAIN]
             calls["npp_chain"] = functools.partial(_in_turn, steps)
+        timed = race(self._stream, calls, CALLS, limit_s)
         none = ("npp_mulc", "npp_mulc_graph", "npp_chain", "npp_chain_graph")
-        timed: dict[str, Timing] = {}
-        for name, call in calls.items():
-            timed[name] = called(self._stream, call, CALLS, limit_s)
-            timed[f"{name}_graph"] = replayed(self._stream, call, CALLS, limit_s)
         seconds: dict[str, Any] = dict.fromkeys(none)
         seconds |= {name: timing.each_s for name, timing in timed.items()}
         return MulcRow(size=size, calls=timed["mulc"].calls, **seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,38 +15,59 @@ from pycuda_nn.cuda.graph import Graph
 
 Call = Callable[[], Any]
 
-_BLOCKS = 5  # the median of so many is reported
+_ROUNDS = 7  # the median of so many is reported
 _PROBES = 20  # calls that tell how many are affordable
+_NODES = 1000  # most calls of one graph
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Seconds of one call, the median over blocks of ``calls`` calls in all."""
+    """Seconds of one call by the wall clock, the median of rounds; ``calls`` of all rounds."""
 
     each_s: float
     calls: int
 
 
-def called(stream: cuda.Stream, call: Call, most: int, limit_s: float) -> Timing:
-    """Time at most ``most`` calls from Python in about ``limit_s`` seconds of wall clock."""
-    _elapsed(stream, call, _PROBES)
-    each = _elapsed(stream, call, _PROBES) / _PROBES
-    return _blocks(stream, call, 1, each, most, limit_s)
+@dataclass(frozen=True)
+class _Runner:
+    """What one round does: ``repeats`` launches of ``inside`` calls each."""
+
+    launch: Call
+    inside: int
+    repeats: int
 
 
-def replayed(stream: cuda.Stream, call: Call, most: int, limit_s: float) -> Timing:
-    """Time the same calls recorded in a graph of up to 1000, as :func:`called` does."""
-    probe = Graph(stream, lambda: _repeat(call, _PROBES))
-    _elapsed(stream, probe.launch, 1)
-    each = _elapsed(stream, probe.launch, 1) / _PROBES
-    probe.close()
-    nodes = max(1, min(1000, most // _BLOCKS, int(limit_s / _BLOCKS / each)))
-    graph = Graph(stream, lambda: _repeat(call, nodes))
-    try:
-        _elapsed(stream, graph.launch, 1)
-        return _blocks(stream, graph.launch, nodes, each, most, limit_s)
-    finally:
+def race(
+    stream: cuda.Stream, calls: Mapping[str, Call], most: int, limit_s: float
+) -> dict[str, Timing]:
+    """Time each of ``calls`` from Python, and as ``NAME_graph`` replayed from a CUDA graph.
+
+    They take turns, so that a slow moment of the machine meets all of them.
+
+    Args:
+        most: Calls of one.
+        limit_s: Wall clock of one, about.
+    """
+    runners: dict[str, _Runner] = {}
+    graphs = []
+    for name, call in calls.items():
+        _elapsed(stream, call, _PROBES)
+        runners[name] = _runner(call, 1, _elapsed(stream, call, _PROBES) / _PROBES, most, limit_s)
+        graph, nodes, each_s = _recorded(stream, call, most, limit_s)
+        graphs.append(graph)
+        runners[f"{name}_graph"] = _runner(graph.launch, nodes, each_s, most, limit_s)
+    seconds: dict[str, list[float]] = {name: [] for name in runners}
+    for _ in range(_ROUNDS):
+        for name, runner in runners.items():
+            seconds[name].append(_elapsed(stream, runner.launch, runner.repeats))
+    for graph in graphs:
         graph.close()
+    found = {}
+    for name, runner in runners.items():
+        of_round = runner.inside * runner.repeats
+        each_s = statistics.median(seconds[name]) / of_round
+        found[name] = Timing(each_s=each_s, calls=of_round * _ROUNDS)
+    return found
 
 
 def on_device(stream: cuda.Stream, body: Call, prepare: Call, repeats: int) -> float:
@@ -67,14 +88,23 @@ def on_device(stream: cuda.Stream, body: Call, prepare: Call, repeats: int) -> f
     return statistics.median(seconds)
 
 
-def _blocks(
-    stream: cuda.Stream, call: Call, inside: int, each_s: float, most: int, limit_s: float
-) -> Timing:
+def _runner(launch: Call, inside: int, each_s: float, most: int, limit_s: float) -> _Runner:
     affordable = min(most, int(limit_s / each_s))
-    repeats = max(1, affordable // (inside * _BLOCKS))
-    seconds = [_elapsed(stream, call, repeats) for _ in range(_BLOCKS)]
-    calls = repeats * inside
-    return Timing(each_s=statistics.median(seconds) / calls, calls=calls * _BLOCKS)
+    return _Runner(launch, inside, max(1, affordable // (inside * _ROUNDS)))
+
+
+def _recorded(
+    stream: cuda.Stream, call: Call, most: int, limit_s: float
+) -> tuple[Graph, int, float]:
+    """Return a graph of as many calls as are affordable, their number, and seconds of one."""
+    probe = Graph(stream, lambda: _repeat(call, _PROBES))
+    _elapsed(stream, probe.launch, 1)
+    each_s = _elapsed(stream, probe.launch, 1) / _PROBES
+    probe.close()
+    nodes = max(1, min(_NODES, most // _ROUNDS, int(limit_s / _ROUNDS / each_s)))
+    graph = Graph(stream, lambda: _repeat(call, nodes))
+    each_s = min(each_s, _elapsed(stream, graph.launch, 1) / nodes)
+    return graph, nodes, each_s
 
 
 def _elapsed(stream: cuda.Stream, call: Call, times: int) -> float:

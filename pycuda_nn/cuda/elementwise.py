@@ -12,8 +12,8 @@ import pycuda.driver as cuda
 from pycuda_nn.cuda.device import Device
 from pycuda_nn.cuda.expression import SINGLE, Expression
 from pycuda_nn.cuda.module import Module
-from pycuda_nn.cuda.operands import BLOCK, DeviceArray, addresses, sweep
-from pycuda_nn.cuda.program import Program, program
+from pycuda_nn.cuda.operands import BLOCK, ITEM, DeviceArray, addresses, sweep
+from pycuda_nn.cuda.program import OPTIONS, Program, program
 from pycuda_nn.errors import ShapeError
 
 Stream: TypeAlias = "cuda.Stream | None"
@@ -80,7 +80,9 @@ class Kernel:
         plan = sweep(out, inputs, count)
         if plan is None:
             return _nothing
-        packed = self._struct.pack(out, *inputs, count, plan.head, *scalars, *self._padding)
+        firsts = [address + ITEM * plan.before for address in (out, *inputs)]
+        sizes = plan.packs, plan.before, plan.edges
+        packed = self._struct.pack(*firsts, *sizes, *scalars, *self._padding)
         # PyCUDA's prepared_async_call ends in this call; what it does before takes longer.
         launch: Any = self._functions[plan.entry]._launch_kernel
         return functools.partial(launch, (plan.blocks, 1), (BLOCK, 1, 1), packed, 0, stream)
@@ -110,7 +112,8 @@ class Elementwise:
         made = program(expression)
         if made.structure not in self._modules:
             types = dict.fromkeys(_ENTRIES, _types(made))
-            self._modules[made.structure] = Module(self._device, made.source(), types)
+            module = Module(self._device, made.source(), types, OPTIONS)
+            self._modules[made.structure] = module
         return Kernel(made, self._modules[made.structure])
 
     def single(self, name: str) -> Kernel:
@@ -211,7 +214,7 @@ class Elementwise:
 
 def _types(program: Program) -> str:
     scalars = max(1, len(program.scalars))  # as SCALARS of the source: never an empty struct
-    return "P" * (1 + len(program.inputs)) + "qi" + "f" * scalars
+    return "P" * (1 + len(program.inputs)) + "qii" + "f" * scalars
 
 
 def _nothing() -> None:

@@ -17,7 +17,6 @@ PACK = 16  # bytes of the widest access
 BLOCK = 256  # threads; BLOCK of elementwise.cuh
 UNROLL = 2  # packs in flight in a thread of `large`; UNROLL of elementwise.cuh
 LARGE = 4 << 20  # elements from which `large` is launched
-_GRID = 2**31 - 1  # most blocks of a launch
 
 
 class DeviceArray(Protocol):
@@ -47,12 +46,16 @@ class Sweep:
     Attributes:
         entry: Name of the kernel in elementwise.cuh.
         blocks: How many, of :data:`BLOCK` threads.
-        head: Elements before the first whole pack.
+        packs: How many packs of 16 bytes, or single elements where there are none.
+        before: Elements before the first pack.
+        edges: Those and the ones after the last pack.
     """
 
     entry: str
     blocks: int
-    head: int
+    packs: int
+    before: int = 0
+    edges: int = 0
 
 
 def sweep(out: int, inputs: Sequence[int], count: int) -> Sweep | None:
@@ -75,12 +78,17 @@ def sweep(out: int, inputs: Sequence[int], count: int) -> Sweep | None:
                 "Give the same array, or one apart from it.",
             )
     if any((address - out) % PACK for address in inputs):
-        return Sweep(entry="single", blocks=_blocks(count, 4 * UNROLL), head=0)
-    head = min(count, -out % PACK // ITEM)
-    packs = (count - head) // (PACK // ITEM)
-    if count < LARGE:
-        return Sweep(entry="small", blocks=_blocks(packs, 1), head=head)
-    return Sweep(entry="large", blocks=_blocks(packs, UNROLL), head=head)
+        return Sweep(entry="single", blocks=_blocks(count, 4 * UNROLL), packs=count)
+    before = min(count, -out % PACK // ITEM)
+    packs, after = divmod(count - before, PACK // ITEM)
+    entry, in_flight = ("large", UNROLL) if count >= LARGE else ("small", 1)
+    return Sweep(
+        entry=entry,
+        blocks=_blocks(packs, in_flight),
+        packs=packs,
+        before=before,
+        edges=before + after,
+    )
 
 
 def addresses(
@@ -124,4 +132,4 @@ def _check(name: str, array: DeviceArray, out: DeviceArray) -> None:
 
 
 def _blocks(items: int, in_flight: int) -> int:
-    return min(max(1, -(-items // (BLOCK * in_flight))), _GRID)
+    return max(1, -(-items // (BLOCK * in_flight)))

@@ -22,6 +22,10 @@ from pycuda_nn.errors import ShapeError
 
 Array = npt.NDArray[Any]
 
+# Quotients and roots to 2 and 1 units in the last place: the exact ones branch for each element,
+# and sqrt then moved 3.1 of the 4.1 TB/s that an H200 gives.
+OPTIONS = ("--prec-div=false", "--prec-sqrt=false")
+
 
 @dataclass(frozen=True)
 class Step:

@@ -1,19 +1,20 @@
-// out[i] = value(x0[i], x1[i], ...; s0, s1, ...) for all i < n, in one pass over memory.
+// out[i] = value(x0[i], x1[i], ...; s0, s1, ...) for all i, in one pass over memory.
 //
 // INPUTS, SCALARS and value() stand before this text: see program.py. An input may be `out`
-// itself, so nothing is __restrict__; loads come before the stores of the same elements.
+// itself, so nothing is __restrict__; a thread loads all its elements before it stores one.
+// There is no loop over the grid: with one, the compiler split stores of 16 bytes into four.
 
 #ifndef BLOCK
 #define BLOCK 256
 #endif
-#ifndef UNROLL
-#define UNROLL 2
-#endif
 #ifndef LOAD_HINT
-#define LOAD_HINT 0
+#define LOAD_HINT false
 #endif
 #ifndef STORE_HINT
-#define STORE_HINT 0
+#define STORE_HINT false
+#endif
+#ifndef UNROLL
+#define UNROLL 2
 #endif
 
 struct Inputs { const float* at[INPUTS]; };
@@ -38,26 +39,24 @@ template <bool STREAM> __device__ __forceinline__ void store(float* to, const fl
   else *to = from[0];
 }
 
-// `packs` packs of WIDTH elements, TIMES of them in flight in each thread.
-template <int WIDTH, int TIMES, bool LOADS, bool STORES>
-__device__ __forceinline__ void sweep(float* out, const Inputs& in, long long packs,
+// Packs of WIDTH elements, TIMES of them in each thread.
+template <int WIDTH, int TIMES, bool LOADS, bool STORES, class Index>
+__device__ __forceinline__ void sweep(float* out, const Inputs& in, Index packs,
                                       const Scalars& s) {
-  const long long stride = (long long)gridDim.x * (BLOCK * TIMES);
-  long long first = (long long)blockIdx.x * (BLOCK * TIMES) + threadIdx.x;
-#pragma unroll 1
-  for (; first < packs; first += stride) {
-    float x[TIMES][INPUTS][WIDTH];
+  const Index first = (Index)blockIdx.x * (BLOCK * TIMES) + threadIdx.x;
+  float x[TIMES][INPUTS][WIDTH];
 #pragma unroll
-    for (int t = 0; t < TIMES; ++t) {
-      const long long i = first + t * BLOCK;
-      if (i < packs) {
+  for (int t = 0; t < TIMES; ++t) {
+    const Index i = first + t * BLOCK;
+    if (i < packs) {
 #pragma unroll
-        for (int k = 0; k < INPUTS; ++k) load<LOADS>(x[t][k], in.at[k] + i * WIDTH);
-      }
+      for (int k = 0; k < INPUTS; ++k) load<LOADS>(x[t][k], in.at[k] + (long long)i * WIDTH);
     }
+  }
 #pragma unroll
-    for (int t = 0; t < TIMES; ++t) {
-      const long long i = first + t * BLOCK;
+  for (int t = 0; t < TIMES; ++t) {
+    const Index i = first + t * BLOCK;
+    if (i < packs) {
       float y[WIDTH];
 #pragma unroll
       for (int w = 0; w < WIDTH; ++w) {
@@ -66,42 +65,39 @@ __device__ __forceinline__ void sweep(float* out, const Inputs& in, long long pa
         for (int k = 0; k < INPUTS; ++k) one[k] = x[t][k][w];
         y[w] = value(one, s.at);
       }
-      if (i < packs) store<STORES>(out + i * WIDTH, y);
+      store<STORES>(out + (long long)i * WIDTH, y);
     }
   }
 }
 
-// Addresses that all have the same remainder by 16: `head` elements up to the first whole pack of
-// four, the packs, and up to three elements after them.
-template <int TIMES, bool LOADS, bool STORES>
-__device__ __forceinline__ void aligned(float* out, Inputs in, long long n, int head,
-                                        const Scalars& s) {
-  const long long packs = (n - head) / 4;
-  const int edges = (int)(n - 4 * packs);
-  if (blockIdx.x == 0 && threadIdx.x < edges) {
-    const long long i = threadIdx.x < head ? threadIdx.x : 4 * packs + threadIdx.x;
+// The elements before the first pack and after the last: `before` and `edges` - `before` of them.
+__device__ __forceinline__ void fringe(float* out, const Inputs& in, long long packs, int before,
+                                       int edges, const Scalars& s) {
+  if (edges && blockIdx.x == 0 && threadIdx.x < edges) {
+    const int j = (int)threadIdx.x - before;
+    const long long i = j < 0 ? j : 4 * packs + j;
     float one[INPUTS];
 #pragma unroll
     for (int k = 0; k < INPUTS; ++k) one[k] = in.at[k][i];
     out[i] = value(one, s.at);
   }
-#pragma unroll
-  for (int k = 0; k < INPUTS; ++k) in.at[k] += head;
-  sweep<4, TIMES, LOADS, STORES>(out + head, in, packs, s);
+}
+
+// Addresses of the first pack, all multiples of 16. `small` has fewer than 2^31 packs.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    small(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
+  sweep<4, 1, false, false>(out, in, (int)packs, s);
+  fringe(out, in, packs, before, edges, s);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    small(float* out, Inputs in, long long n, int head, Scalars s) {
-  aligned<1, false, false>(out, in, n, head, s);
+    large(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
+  sweep<4, UNROLL, LOAD_HINT, STORE_HINT>(out, in, packs, s);
+  fringe(out, in, packs, before, edges, s);
 }
 
+// Any addresses: `packs` single elements.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    large(float* out, Inputs in, long long n, int head, Scalars s) {
-  aligned<UNROLL, LOAD_HINT, STORE_HINT>(out, in, n, head, s);
-}
-
-// Any addresses: element by element.
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    single(float* out, Inputs in, long long n, int head, Scalars s) {
-  sweep<1, 4 * UNROLL, LOAD_HINT, STORE_HINT>(out, in, n, s);
+    single(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
+  sweep<1, 4 * UNROLL, LOAD_HINT, STORE_HINT>(out, in, packs, s);
 }

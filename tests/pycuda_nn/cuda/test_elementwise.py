@@ -34,8 +34,9 @@ def to_gpu(values: np.ndarray, shift: int = 0) -> Any:
     """Return a GPU array of ``values`` whose address is 4 ``shift`` past a multiple of 256."""
     from pycuda import gpuarray
 
-    room = gpuarray.zeros(values.size + shift, np.float32)
-    part = room[shift:]
+    if not values.size:  # PyCUDA cannot slice or set an empty one
+        return gpuarray.empty(values.shape, np.float32)
+    part = gpuarray.empty(values.size + shift, np.float32)[shift:]
     part.set(np.ascontiguousarray(values.ravel()))
     return part.reshape(values.shape)
 

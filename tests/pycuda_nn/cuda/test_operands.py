@@ -75,26 +75,35 @@ def test_a_missing_input_and_a_bad_output() -> None:
 
 
 def test_the_kernel_is_chosen_by_size_and_alignment() -> None:
-    assert sweep(4096, [4096], LARGE - 1) == Sweep(
-        entry="small", blocks=LARGE // 4 // BLOCK, head=0
-    )
-    large = Sweep(entry="large", blocks=-(-LARGE // (4 * BLOCK * UNROLL)), head=0)
+    blocks = LARGE // 4 // BLOCK
+    small = Sweep(entry="small", blocks=blocks, packs=LARGE // 4 - 1, edges=3)
+    assert sweep(4096, [4096], LARGE - 1) == small
+    large = Sweep(entry="large", blocks=-(-blocks // UNROLL), packs=LARGE // 4)
     assert sweep(4096, [4096], LARGE) == large
-    assert sweep(4100, [1 << 30], 100) == Sweep(entry="single", blocks=1, head=0)
+    assert sweep(4100, [1 << 30], 100) == Sweep(entry="single", blocks=1, packs=100)
 
 
-@pytest.mark.parametrize(("address", "head"), [(4096, 0), (4100, 3), (4104, 2), (4108, 1)])
-def test_the_head_ends_where_a_pack_begins(address: int, head: int) -> None:
-    plan = sweep(address, [address + (1 << 20)], 100)
-    assert plan is not None
-    assert (plan.entry, plan.head) == ("small", head)
-    assert sweep(address, [address], 2) == Sweep(entry="small", blocks=1, head=min(head, 2))
+@pytest.mark.parametrize(
+    ("address", "before", "packs", "edges"),
+    [(0, 0, 25, 0), (4, 3, 24, 4), (8, 2, 24, 4), (12, 1, 24, 4)],
+)
+def test_what_stands_before_and_after_the_packs(
+    address: int, before: int, packs: int, edges: int
+) -> None:
+    plan = sweep(4096 + address, [8192 + address], 100)
+    assert plan == Sweep(entry="small", blocks=1, packs=packs, before=before, edges=edges)
+
+
+def test_fewer_elements_than_stand_before_a_pack() -> None:
+    only = Sweep(entry="small", blocks=1, packs=0, before=2, edges=2)
+    assert sweep(4100, [4100], 2) == only
 
 
 def test_more_than_two_to_the_31_elements() -> None:
     plan = sweep(4096, [4096], 2**40 + 1)
     assert plan is not None
-    assert plan.blocks * BLOCK * UNROLL * 4 >= 2**40 - 3
+    assert plan.packs == 2**38
+    assert plan.blocks * BLOCK * UNROLL == 2**38
 
 
 @pytest.mark.parametrize(
