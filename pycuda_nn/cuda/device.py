@@ -20,6 +20,7 @@ class Facts:
         compute_capability: (major, minor), such as (9, 0).
         multiprocessors: How many there are.
         shared_bytes: Most dynamic shared memory of one block.
+        l2_bytes: Of the L2 cache.
         memory_bytes: Of the whole GPU.
     """
 
@@ -27,6 +28,7 @@ class Facts:
     compute_capability: tuple[int, int]
     multiprocessors: int
     shared_bytes: int
+    l2_bytes: int
     memory_bytes: int
 
     @property
@@ -138,5 +140,6 @@ def _facts(ordinal: int) -> Facts:
         compute_capability=device.compute_capability(),
         multiprocessors=device.get_attribute(attribute.MULTIPROCESSOR_COUNT),
         shared_bytes=device.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        l2_bytes=device.get_attribute(attribute.L2_CACHE_SIZE),
         memory_bytes=device.total_memory(),
     )

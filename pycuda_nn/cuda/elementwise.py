@@ -12,13 +12,13 @@ import pycuda.driver as cuda
 from pycuda_nn.cuda.device import Device
 from pycuda_nn.cuda.expression import SINGLE, Expression
 from pycuda_nn.cuda.module import Module
-from pycuda_nn.cuda.operands import BLOCK, ITEM, DeviceArray, addresses, sweep
+from pycuda_nn.cuda.operands import BLOCK, ITEM, Chip, DeviceArray, addresses, sweep
 from pycuda_nn.cuda.program import OPTIONS, Program, program
 from pycuda_nn.errors import ShapeError
 
 Stream: TypeAlias = "cuda.Stream | None"
 
-_ENTRIES = ("small", "large", "single")
+_ENTRIES = ("narrow", "wide", "single")
 
 
 class Kernel:
@@ -27,8 +27,9 @@ class Kernel:
     :meth:`Elementwise.compile` makes it.
     """
 
-    def __init__(self, program: Program, module: Module) -> None:
+    def __init__(self, program: Program, module: Module, chip: Chip) -> None:
         self.program = program
+        self._chip = chip
         self._functions = module.functions
         self._struct = struct.Struct(_types(program))
         self._padding = () if program.scalars else (0.0,)
@@ -77,7 +78,7 @@ class Kernel:
                 f"elementwise: {len(inputs)} inputs and {len(scalars)} scalars given, "
                 f"the expression has {expected[0]} and {expected[1]}"
             )
-        plan = sweep(out, inputs, count)
+        plan = sweep(self._chip, out, inputs, count)
         if plan is None:
             return _nothing
         firsts = [address + ITEM * plan.before for address in (out, *inputs)]
@@ -99,6 +100,8 @@ class Elementwise:
     def __init__(self, device: Device) -> None:
         """Take ``device``; its context must be active in every call."""
         self._device = device
+        facts = device.facts
+        self._chip = Chip(multiprocessors=facts.multiprocessors, l2_bytes=facts.l2_bytes)
         self._modules: dict[object, Module] = {}
         self._single: dict[str, Kernel] = {}
 
@@ -114,7 +117,7 @@ class Elementwise:
             types = dict.fromkeys(_ENTRIES, _types(made))
             module = Module(self._device, made.source(), types, OPTIONS)
             self._modules[made.structure] = module
-        return Kernel(made, self._modules[made.structure])
+        return Kernel(made, self._modules[made.structure], self._chip)
 
     def single(self, name: str) -> Kernel:
         """Return the kernel of one of :data:`~pycuda_nn.cuda.expression.SINGLE`."""

@@ -14,9 +14,23 @@ from pycuda_nn.errors import ShapeError
 
 ITEM = 4  # bytes of a float32
 PACK = 16  # bytes of the widest access
-BLOCK = 256  # threads; BLOCK of elementwise.cuh
-UNROLL = 2  # packs in flight in a thread of `large`; UNROLL of elementwise.cuh
-LARGE = 4 << 20  # elements from which `large` is launched
+
+# As in elementwise.cuh: threads of a block, packs of a thread of `wide`, elements of `single`.
+BLOCK, WIDE_PACKS, SINGLES = 128, 2, 4
+
+# `wide` is for arrays that stay in the L2 cache, from where one pack a thread is two waves of
+# blocks. Chosen by timing on an H200: see docs/gpu_kernels.rst.
+WIDE_FROM = 1_500_000  # elements
+WIDE_SHARE = 0.75  # of the L2 cache
+WIDE_BLOCKS = 16  # of one multiprocessor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """What the choice of a sweep depends on."""
+
+    multiprocessors: int
+    l2_bytes: int
 
 
 class DeviceArray(Protocol):
@@ -58,7 +72,7 @@ class Sweep:
     edges: int = 0
 
 
-def sweep(out: int, inputs: Sequence[int], count: int) -> Sweep | None:
+def sweep(chip: Chip, out: int, inputs: Sequence[int], count: int) -> Sweep | None:
     """Return how to sweep ``count`` elements at these addresses; None for none of them.
 
     Raises:
@@ -78,17 +92,15 @@ def sweep(out: int, inputs: Sequence[int], count: int) -> Sweep | None:
                 "Give the same array, or one apart from it.",
             )
     if any((address - out) % PACK for address in inputs):
-        return Sweep(entry="single", blocks=_blocks(count, 4 * UNROLL), packs=count)
+        return Sweep(entry="single", blocks=_blocks(count, SINGLES), packs=count)
     before = min(count, -out % PACK // ITEM)
     packs, after = divmod(count - before, PACK // ITEM)
-    entry, in_flight = ("large", UNROLL) if count >= LARGE else ("small", 1)
-    return Sweep(
-        entry=entry,
-        blocks=_blocks(packs, in_flight),
-        packs=packs,
-        before=before,
-        edges=before + after,
-    )
+    entry, blocks = "narrow", _blocks(packs, 1)
+    touched = ITEM * count * len({out, *inputs})
+    if count >= WIDE_FROM and touched <= WIDE_SHARE * chip.l2_bytes:
+        at_once = WIDE_BLOCKS * chip.multiprocessors
+        entry, blocks = "wide", min(_blocks(packs, WIDE_PACKS), at_once)
+    return Sweep(entry=entry, blocks=blocks, packs=packs, before=before, edges=before + after)
 
 
 def addresses(

@@ -1,61 +1,43 @@
 // out[i] = value(x0[i], x1[i], ...; s0, s1, ...) for all i, in one pass over memory.
 //
 // INPUTS, SCALARS and value() stand before this text: see program.py. An input may be `out`
-// itself, so nothing is __restrict__; a thread loads all its elements before it stores one.
-// There is no loop over the grid: with one, the compiler split stores of 16 bytes into four.
+// itself, so nothing is __restrict__; a thread loads its packs before it stores one of them.
 
-#ifndef BLOCK
-#define BLOCK 256
-#endif
-#ifndef LOAD_HINT
-#define LOAD_HINT false
-#endif
-#ifndef STORE_HINT
-#define STORE_HINT false
-#endif
-#ifndef UNROLL
-#define UNROLL 2
-#endif
+#define BLOCK 128
+#define WIDE_PACKS 2
+#define SINGLES 4
 
 struct Inputs { const float* at[INPUTS]; };
 struct Scalars { float at[SCALARS]; };
 
-template <bool STREAM> __device__ __forceinline__ void load(float (&to)[4], const float* from) {
-  const float4* place = reinterpret_cast<const float4*>(from);
-  const float4 v = STREAM ? __ldcs(place) : *place;
+__device__ __forceinline__ void load(float (&to)[4], const float* from) {
+  const float4 v = *reinterpret_cast<const float4*>(from);
   to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
 }
-template <bool STREAM> __device__ __forceinline__ void load(float (&to)[1], const float* from) {
-  to[0] = STREAM ? __ldcs(from) : *from;
-}
-template <bool STREAM> __device__ __forceinline__ void store(float* to, const float (&from)[4]) {
-  float4* place = reinterpret_cast<float4*>(to);
-  const float4 v = make_float4(from[0], from[1], from[2], from[3]);
-  if (STREAM) __stcs(place, v);
-  else *place = v;
-}
-template <bool STREAM> __device__ __forceinline__ void store(float* to, const float (&from)[1]) {
-  if (STREAM) __stcs(to, from[0]);
-  else *to = from[0];
-}
+__device__ __forceinline__ void load(float (&to)[1], const float* from) { to[0] = *from; }
 
-// Packs of WIDTH elements, TIMES of them in each thread.
-template <int WIDTH, int TIMES, bool LOADS, bool STORES, class Index>
-__device__ __forceinline__ void sweep(float* out, const Inputs& in, Index packs,
-                                      const Scalars& s) {
-  const Index first = (Index)blockIdx.x * (BLOCK * TIMES) + threadIdx.x;
+// By intrinsic: an assignment in a loop was seen split into four stores of 4 bytes.
+__device__ __forceinline__ void store(float* to, const float (&from)[4]) {
+  __stwb(reinterpret_cast<float4*>(to), make_float4(from[0], from[1], from[2], from[3]));
+}
+__device__ __forceinline__ void store(float* to, const float (&from)[1]) { *to = from[0]; }
+
+// TIMES packs of WIDTH elements, BLOCK packs apart.
+template <int WIDTH, int TIMES>
+__device__ __forceinline__ void sweep(float* out, const Inputs& in, long long first,
+                                      long long packs, const Scalars& s) {
   float x[TIMES][INPUTS][WIDTH];
 #pragma unroll
   for (int t = 0; t < TIMES; ++t) {
-    const Index i = first + t * BLOCK;
+    const long long i = first + t * BLOCK;
     if (i < packs) {
 #pragma unroll
-      for (int k = 0; k < INPUTS; ++k) load<LOADS>(x[t][k], in.at[k] + (long long)i * WIDTH);
+      for (int k = 0; k < INPUTS; ++k) load(x[t][k], in.at[k] + i * WIDTH);
     }
   }
 #pragma unroll
   for (int t = 0; t < TIMES; ++t) {
-    const Index i = first + t * BLOCK;
+    const long long i = first + t * BLOCK;
     if (i < packs) {
       float y[WIDTH];
 #pragma unroll
@@ -65,7 +47,7 @@ __device__ __forceinline__ void sweep(float* out, const Inputs& in, Index packs,
         for (int k = 0; k < INPUTS; ++k) one[k] = x[t][k][w];
         y[w] = value(one, s.at);
       }
-      store<STORES>(out + (long long)i * WIDTH, y);
+      store(out + i * WIDTH, y);
     }
   }
 }
@@ -83,21 +65,26 @@ __device__ __forceinline__ void fringe(float* out, const Inputs& in, long long p
   }
 }
 
-// Addresses of the first pack, all multiples of 16. `small` has fewer than 2^31 packs.
+// One pack a thread: the fastest from memory, see docs/gpu_kernels.rst.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    small(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
-  sweep<4, 1, false, false>(out, in, (int)packs, s);
+    narrow(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
+  sweep<4, 1>(out, in, (long long)blockIdx.x * BLOCK + threadIdx.x, packs, s);
   fringe(out, in, packs, before, edges, s);
 }
 
+// As many blocks as run at once, for data in the L2 cache.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    large(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
-  sweep<4, UNROLL, LOAD_HINT, STORE_HINT>(out, in, packs, s);
+    wide(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
+  const int chunk = BLOCK * WIDE_PACKS;
+#pragma unroll 1
+  for (long long first = (long long)blockIdx.x * chunk; first < packs;
+       first += (long long)gridDim.x * chunk)
+    sweep<4, WIDE_PACKS>(out, in, first + threadIdx.x, packs, s);
   fringe(out, in, packs, before, edges, s);
 }
 
-// Any addresses: `packs` single elements.
+// Addresses that differ in their remainder by 16: `packs` single elements.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     single(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
-  sweep<1, 4 * UNROLL, LOAD_HINT, STORE_HINT>(out, in, packs, s);
+  sweep<1, SINGLES>(out, in, (long long)blockIdx.x * BLOCK * SINGLES + threadIdx.x, packs, s);
 }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pycuda_nn.cuda.expression import SINGLE, Input, exp, ln, sigmoid, tanh
-from pycuda_nn.cuda.operands import LARGE
+from pycuda_nn.cuda.operands import WIDE_FROM
 from pycuda_nn.errors import DeviceError, ShapeError
 
 pytestmark = pytest.mark.gpu
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 NUMBERS = {"c": 1.7, "level": 0.3, "value": -0.9}
 SIZES = (1, 2, 3, 4, 5, 31, 1023, 1024, 1025, 100_003)
 SHIFTS = ((0, 0, 0), (1, 1, 1), (3, 3, 3), (0, 1, 2), (2, 2, 1))
-CASES = [(size, shifts) for size in SIZES for shifts in SHIFTS] + [(LARGE + 5, (3, 3, 3))]
+CASES = [(size, shifts) for size in SIZES for shifts in SHIFTS] + [(WIDE_FROM + 5, (3, 3, 3))]
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_more_than_two_to_the_31_elements(family: Any) -> None:
             place, count = int(held) + 4 * first, n - first
             family.single("mulc").bind(place, [place], count, [2.0])()
         piece = np.empty(1 << 20, np.float32)
-        for first in (0, 2**30, 2**31 - 2**19, n - len(piece)):
+        for first in (0, 2**30, 2**31 - 2**20, n - len(piece)):
             cuda.memcpy_dtoh(piece, int(held) + 4 * first)
             assert (piece[1:] == 12).all(), first
             assert piece[0] == (6 if first == 0 else 12)

@@ -12,7 +12,7 @@ import pytest
 
 from pycuda_nn.cuda.compiler import build, find_nvcc
 from pycuda_nn.cuda.expression import SINGLE, Expression, Input, exp, ln, sigmoid, tanh
-from pycuda_nn.cuda.operands import LARGE, Sweep, sweep
+from pycuda_nn.cuda.operands import WIDE_FROM, Chip, Sweep, sweep
 from pycuda_nn.cuda.program import OPTIONS, program
 
 # What a kernel sees of CUDA, for one thread after the other.
@@ -24,19 +24,20 @@ SHIM = """
 #define __launch_bounds__(n)
 struct float4 { float x, y, z, w; };
 static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-template <class V> V __ldcs(const V* from) { return *from; }
-template <class V> void __stcs(V* to, V v) { *to = v; }
-static struct { unsigned x; } blockIdx, threadIdx;
+template <class V> void __stwb(V* to, V v) { *to = v; }
+static struct { unsigned x; } blockIdx, threadIdx, gridDim;
 """
 RUN = """
 extern "C" void run_NAME(unsigned blocks, float* out, const Inputs* in, long long packs,
                          int before, int edges, const Scalars* s) {
+  gridDim.x = blocks;
   for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
     for (threadIdx.x = 0; threadIdx.x < BLOCK; ++threadIdx.x)
       NAME(out, *in, packs, before, edges, *s);
 }
 """
-ENTRIES = ("small", "large", "single")
+ENTRIES = ("narrow", "wide", "single")
+CHIP = Chip(multiprocessors=7, l2_bytes=10**9)
 A, DELTA, X, Y = (Input(name) for name in ("a", "delta", "x", "y"))
 MANY = ln(exp(X * 0.5 + 0.25) + 1.0) / (2.0 + sigmoid(Y)) - tanh(A * DELTA)
 EXPRESSIONS = {**SINGLE, "copy": X, "many": MANY}
@@ -84,7 +85,7 @@ def test_the_text_computes_what_the_twin_computes(name: str, tmp_path: Path) -> 
     }
     out = np.full(1001, 7, np.float32)
     addresses = [array.ctypes.data for array in given.values()]
-    plan = sweep(out.ctypes.data, addresses, 1001)
+    plan = sweep(CHIP, out.ctypes.data, addresses, 1001)
     assert plan is not None
     kernel(plan, out.ctypes.data, addresses)
     expected = kernel.program.evaluate(**given, **NUMBERS)
@@ -103,9 +104,9 @@ def test_every_element_is_written_once_and_nothing_else(tmp_path: Path) -> None:
             expected = x.copy()
             expected[4 + shift :][:n] = x[4 + shift :][:n] * np.float32(1.7) + np.float32(0.5)
             addresses = [x[4 + shift :].ctypes.data, y[4 + other :].ctypes.data]
-            plan = sweep(addresses[0], addresses, n)
+            plan = sweep(CHIP, addresses[0], addresses, n)
             assert plan is not None
-            assert plan.entry == ("small" if shift == other else "single")
+            assert plan.entry == ("narrow" if shift == other else "single")
             kernel(plan, addresses[0], addresses)
             np.testing.assert_array_equal(x, expected, err_msg=f"{n} {shift} {other}")
 
@@ -114,15 +115,15 @@ def test_every_element_is_written_once_and_nothing_else(tmp_path: Path) -> None:
 def test_the_same_with_several_packs_a_thread(tmp_path: Path) -> None:
     kernel = OnHost(X * 1.7, tmp_path)
     for shift in range(4):
-        x = _aligned(LARGE + 11)
+        x = _aligned(WIDE_FROM + 11)
         x[:] = 1
         out = x.ctypes.data + 4 * shift
-        plan = sweep(out, [out], LARGE + 7)
+        plan = sweep(CHIP, out, [out], WIDE_FROM + 7)
         assert plan is not None
-        assert plan.entry == "large"
+        assert plan.entry == "wide"
         kernel(plan, out, [out])
-        assert (x[shift : shift + LARGE + 7] == np.float32(1.7)).all()
-        assert x.astype(np.float64).sum() == pytest.approx(4 + 1.7 * (LARGE + 7), rel=1e-7)
+        assert (x[shift : shift + WIDE_FROM + 7] == np.float32(1.7)).all()
+        assert x.astype(np.float64).sum() == pytest.approx(4 + 1.7 * (WIDE_FROM + 7), rel=1e-7)
 
 
 def _aligned(n: int) -> np.ndarray:
@@ -162,7 +163,8 @@ def test_packs_are_loaded_and_stored_by_one_instruction(name: str, tmp_path: Pat
     given.write_text(chosen.source())
     subprocess.run([nvcc, "--ptx", "-arch=sm_90", *OPTIONS, "-o", made, given], check=True)
     for part in made.read_text().split(".entry ")[1:]:
-        singles, packs = (8, 0) if part.startswith("single") else (1, 2 - part.startswith("small"))
+        kind = part.partition("(")[0]
+        singles, packs = {"narrow": (1, 1), "wide": (1, 2), "single": (4, 0)}[kind]
         assert part.count("st.global.f32") == singles
-        assert part.count("st.global.v4.f32") == packs
+        assert part.count("st.global.wb.v4.f32") == packs
         assert part.count("ld.global.v4.f32") == packs * len(chosen.inputs)

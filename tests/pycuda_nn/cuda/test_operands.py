@@ -7,8 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pycuda_nn.cuda import operands
+from pycuda_nn.cuda.compiler import kernel_source
 from pycuda_nn.cuda.expression import Input, Scalar
-from pycuda_nn.cuda.operands import BLOCK, LARGE, UNROLL, Sweep, addresses, sweep
+from pycuda_nn.cuda.operands import (
+    BLOCK,
+    SINGLES,
+    WIDE_BLOCKS,
+    WIDE_FROM,
+    WIDE_PACKS,
+    WIDE_SHARE,
+    Chip,
+    Sweep,
+    addresses,
+    sweep,
+)  # fmt: skip
 from pycuda_nn.cuda.program import program
 from pycuda_nn.errors import ShapeError
 
@@ -27,6 +40,7 @@ class Fake:
         return SimpleNamespace(c_contiguous=self.c_contiguous)
 
 
+CHIP = Chip(multiprocessors=100, l2_bytes=40_000_000)
 OUT = Fake()
 AXPY = program(Input("x") * Scalar("a") + Input("y"))
 
@@ -47,7 +61,7 @@ def test_an_empty_array_is_not_asked_for_its_address() -> None:
     empty = Empty(shape=(0, 3))
     found = addresses(AXPY, empty, {"x": empty, "y": empty, "a": 1.0})
     assert found == (0, [0, 0], 0)
-    assert sweep(*found) is None
+    assert sweep(CHIP, *found) is None
 
 
 @pytest.mark.parametrize(
@@ -74,13 +88,39 @@ def test_a_missing_input_and_a_bad_output() -> None:
         addresses(AXPY, replace(OUT, dtype=np.dtype(np.int32)), {"x": OUT, "y": OUT, "a": 1.0})
 
 
-def test_the_kernel_is_chosen_by_size_and_alignment() -> None:
-    blocks = LARGE // 4 // BLOCK
-    small = Sweep(entry="small", blocks=blocks, packs=LARGE // 4 - 1, edges=3)
-    assert sweep(4096, [4096], LARGE - 1) == small
-    large = Sweep(entry="large", blocks=-(-blocks // UNROLL), packs=LARGE // 4)
-    assert sweep(4096, [4096], LARGE) == large
-    assert sweep(4100, [1 << 30], 100) == Sweep(entry="single", blocks=1, packs=100)
+def test_one_pack_a_thread_outside_the_cache() -> None:
+    n = 4 * BLOCK * 1000 + 3
+    assert sweep(CHIP, 4096, [4096], n) == Sweep(
+        entry="narrow", blocks=1000, packs=BLOCK * 1000, edges=3
+    )
+    n = int(WIDE_SHARE * CHIP.l2_bytes) // 4
+    assert sweep(CHIP, 4096, [4096], n + 1).entry == "narrow"
+    assert sweep(CHIP, 4096, [4096], WIDE_FROM - 1).entry == "narrow"
+
+
+def test_data_in_the_cache_is_swept_by_as_many_blocks_as_run_at_once() -> None:
+    n = int(WIDE_SHARE * CHIP.l2_bytes) // 4
+    plan = sweep(CHIP, 4096, [4096, 4096], n)
+    assert (plan.entry, plan.blocks) == (
+        "wide",
+        min(WIDE_BLOCKS * 100, -(-n // (4 * BLOCK * WIDE_PACKS))),
+    )
+    far = 4096 + 16 * n
+    assert sweep(CHIP, 4096, [far], n // 2).entry == "wide"
+    assert sweep(CHIP, 4096, [far], n // 2 + 1).entry == "narrow", "two arrays are touched"
+    few = sweep(Chip(multiprocessors=10**6, l2_bytes=10**9), 4096, [4096], WIDE_FROM)
+    assert few.blocks == -(-WIDE_FROM // (4 * BLOCK * WIDE_PACKS))
+
+
+def test_addresses_that_share_no_pack_are_swept_one_by_one() -> None:
+    n = BLOCK * SINGLES
+    assert sweep(CHIP, 4100, [1 << 30], n + 1) == Sweep(entry="single", blocks=2, packs=n + 1)
+
+
+def test_the_kernels_and_this_file_agree() -> None:
+    text = kernel_source("elementwise.cuh")
+    for name in ("BLOCK", "WIDE_PACKS", "SINGLES"):
+        assert f"#define {name} {getattr(operands, name)}\n" in text
 
 
 @pytest.mark.parametrize(
@@ -90,20 +130,20 @@ def test_the_kernel_is_chosen_by_size_and_alignment() -> None:
 def test_what_stands_before_and_after_the_packs(
     address: int, before: int, packs: int, edges: int
 ) -> None:
-    plan = sweep(4096 + address, [8192 + address], 100)
-    assert plan == Sweep(entry="small", blocks=1, packs=packs, before=before, edges=edges)
+    plan = sweep(CHIP, 4096 + address, [8192 + address], 100)
+    assert plan == Sweep(entry="narrow", blocks=1, packs=packs, before=before, edges=edges)
 
 
 def test_fewer_elements_than_stand_before_a_pack() -> None:
-    only = Sweep(entry="small", blocks=1, packs=0, before=2, edges=2)
-    assert sweep(4100, [4100], 2) == only
+    only = Sweep(entry="narrow", blocks=1, packs=0, before=2, edges=2)
+    assert sweep(CHIP, 4100, [4100], 2) == only
 
 
 def test_more_than_two_to_the_31_elements() -> None:
-    plan = sweep(4096, [4096], 2**40 + 1)
+    plan = sweep(CHIP, 4096, [4096], 2**40 + 1)
     assert plan is not None
     assert plan.packs == 2**38
-    assert plan.blocks * BLOCK * UNROLL == 2**38
+    assert plan.blocks * BLOCK == 2**38
 
 
 @pytest.mark.parametrize(
@@ -120,8 +160,8 @@ def test_more_than_two_to_the_31_elements() -> None:
 )
 def test_addresses_that_do_not_fit(out: int, inputs: list[int], count: int, words: str) -> None:
     with pytest.raises(ShapeError, match=words):
-        sweep(out, inputs, count)
+        sweep(CHIP, out, inputs, count)
 
 
 def test_neighbours_do_not_overlap() -> None:
-    assert sweep(4096, [4116, 4076], 5) is not None
+    assert sweep(CHIP, 4096, [4116, 4076], 5) is not None
