@@ -18,11 +18,11 @@ PACK = 16  # bytes of the widest access
 # As in elementwise.cuh: threads of a block, packs of a thread of `wide`, elements of `single`.
 BLOCK, WIDE_PACKS, SINGLES = 128, 2, 4
 
-# `wide` is for arrays that stay in the L2 cache, from where one pack a thread is two waves of
-# blocks. Chosen by timing on an H200: see docs/gpu_kernels.rst.
-WIDE_FROM = 1_500_000  # elements
-WIDE_SHARE = 0.75  # of the L2 cache
-WIDE_BLOCKS = 16  # of one multiprocessor
+# From memory one pack a thread is the fastest. Data that stays in the L2 cache comes so quickly
+# that the change of blocks is seen: there as many blocks as run at once go on to the end. Both by
+# timing on an H200, where it gave up to 1.2 times at 8 million floats; see docs/gpu_kernels.rst.
+AT_ONCE = 16  # blocks of one multiprocessor
+WIDE_SHARE = 0.75  # of the L2 cache, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +95,9 @@ def sweep(chip: Chip, out: int, inputs: Sequence[int], count: int) -> Sweep | No
         return Sweep(entry="single", blocks=_blocks(count, SINGLES), packs=count)
     before = min(count, -out % PACK // ITEM)
     packs, after = divmod(count - before, PACK // ITEM)
-    entry, blocks = "narrow", _blocks(packs, 1)
+    entry, blocks, at_once = "narrow", _blocks(packs, 1), AT_ONCE * chip.multiprocessors
     touched = ITEM * count * len({out, *inputs})
-    if count >= WIDE_FROM and touched <= WIDE_SHARE * chip.l2_bytes:
-        at_once = WIDE_BLOCKS * chip.multiprocessors
+    if blocks > at_once and touched <= WIDE_SHARE * chip.l2_bytes:
         entry, blocks = "wide", min(_blocks(packs, WIDE_PACKS), at_once)
     return Sweep(entry=entry, blocks=blocks, packs=packs, before=before, edges=before + after)
 

@@ -65,7 +65,7 @@ __device__ __forceinline__ void fringe(float* out, const Inputs& in, long long p
   }
 }
 
-// One pack a thread: the fastest from memory, see docs/gpu_kernels.rst.
+// One pack a thread: the fastest from memory.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     narrow(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
   sweep<4, 1>(out, in, (long long)blockIdx.x * BLOCK + threadIdx.x, packs, s);

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pycuda_nn.cuda.expression import SINGLE, Input, exp, ln, sigmoid, tanh
-from pycuda_nn.cuda.operands import WIDE_FROM
 from pycuda_nn.errors import DeviceError, ShapeError
 
 pytestmark = pytest.mark.gpu
@@ -17,7 +16,8 @@ pytestmark = pytest.mark.gpu
 NUMBERS = {"c": 1.7, "level": 0.3, "value": -0.9}
 SIZES = (1, 2, 3, 4, 5, 31, 1023, 1024, 1025, 100_003)
 SHIFTS = ((0, 0, 0), (1, 1, 1), (3, 3, 3), (0, 1, 2), (2, 2, 1))
-CASES = [(size, shifts) for size in SIZES for shifts in SHIFTS] + [(WIDE_FROM + 5, (3, 3, 3))]
+WIDE = 3_000_005  # more than one wave of blocks, less than the L2 cache holds
+CASES = [(size, shifts) for size in SIZES for shifts in SHIFTS] + [(WIDE, (3, 3, 3))]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 from pycuda_nn.cuda.compiler import build, find_nvcc
 from pycuda_nn.cuda.expression import SINGLE, Expression, Input, exp, ln, sigmoid, tanh
-from pycuda_nn.cuda.operands import WIDE_FROM, Chip, Sweep, sweep
+from pycuda_nn.cuda.operands import AT_ONCE, BLOCK, Chip, Sweep, sweep
 from pycuda_nn.cuda.program import OPTIONS, program
 
 # What a kernel sees of CUDA, for one thread after the other.
@@ -38,6 +38,7 @@ extern "C" void run_NAME(unsigned blocks, float* out, const Inputs* in, long lon
 """
 ENTRIES = ("narrow", "wide", "single")
 CHIP = Chip(multiprocessors=7, l2_bytes=10**9)
+WAVES = 5 * 4 * BLOCK * AT_ONCE * CHIP.multiprocessors
 A, DELTA, X, Y = (Input(name) for name in ("a", "delta", "x", "y"))
 MANY = ln(exp(X * 0.5 + 0.25) + 1.0) / (2.0 + sigmoid(Y)) - tanh(A * DELTA)
 EXPRESSIONS = {**SINGLE, "copy": X, "many": MANY}
@@ -115,15 +116,15 @@ def test_every_element_is_written_once_and_nothing_else(tmp_path: Path) -> None:
 def test_the_same_with_several_packs_a_thread(tmp_path: Path) -> None:
     kernel = OnHost(X * 1.7, tmp_path)
     for shift in range(4):
-        x = _aligned(WIDE_FROM + 11)
+        x = _aligned(WAVES + 11)
         x[:] = 1
         out = x.ctypes.data + 4 * shift
-        plan = sweep(CHIP, out, [out], WIDE_FROM + 7)
+        plan = sweep(CHIP, out, [out], WAVES + 7)
         assert plan is not None
         assert plan.entry == "wide"
         kernel(plan, out, [out])
-        assert (x[shift : shift + WIDE_FROM + 7] == np.float32(1.7)).all()
-        assert x.astype(np.float64).sum() == pytest.approx(4 + 1.7 * (WIDE_FROM + 7), rel=1e-7)
+        assert (x[shift : shift + WAVES + 7] == np.float32(1.7)).all()
+        assert x.astype(np.float64).sum() == pytest.approx(4 + 1.7 * (WAVES + 7), rel=1e-7)
 
 
 def _aligned(n: int) -> np.ndarray:

@@ -66,6 +66,12 @@ def test_numbers_are_rounded_as_the_kernel_rounds_them() -> None:
     assert math.isnan(program(X * math.nan).numbers({})[0])
 
 
+def test_a_named_scalar_is_one_argument() -> None:
+    made = program((X + Scalar("c")) * Scalar("c") * Scalar("d"))
+    assert [each.name for each in made.scalars] == ["c", "d"]
+    assert made.evaluate(x=np.float32([1]), c=2, d=3).tolist() == [18]
+
+
 def test_the_twin_stays_in_the_type_of_its_inputs() -> None:
     x = np.linspace(-2, 2, 9)
     for kind in (np.float32, np.float64):

@@ -11,17 +11,15 @@ from pycuda_nn.cuda import operands
 from pycuda_nn.cuda.compiler import kernel_source
 from pycuda_nn.cuda.expression import Input, Scalar
 from pycuda_nn.cuda.operands import (
+    AT_ONCE,
     BLOCK,
     SINGLES,
-    WIDE_BLOCKS,
-    WIDE_FROM,
-    WIDE_PACKS,
     WIDE_SHARE,
     Chip,
     Sweep,
     addresses,
     sweep,
-)  # fmt: skip
+)
 from pycuda_nn.cuda.program import program
 from pycuda_nn.errors import ShapeError
 
@@ -88,28 +86,25 @@ def test_a_missing_input_and_a_bad_output() -> None:
         addresses(AXPY, replace(OUT, dtype=np.dtype(np.int32)), {"x": OUT, "y": OUT, "a": 1.0})
 
 
-def test_one_pack_a_thread_outside_the_cache() -> None:
-    n = 4 * BLOCK * 1000 + 3
-    assert sweep(CHIP, 4096, [4096], n) == Sweep(
-        entry="narrow", blocks=1000, packs=BLOCK * 1000, edges=3
-    )
+def test_one_pack_a_thread_from_memory_and_in_one_wave_of_blocks() -> None:
+    n = 4 * BLOCK * AT_ONCE * CHIP.multiprocessors + 3
+    wave = Sweep(entry="narrow", blocks=AT_ONCE * 100, packs=n // 4, edges=3)
+    assert sweep(CHIP, 4096, [4096], n) == wave
     n = int(WIDE_SHARE * CHIP.l2_bytes) // 4
-    assert sweep(CHIP, 4096, [4096], n + 1).entry == "narrow"
-    assert sweep(CHIP, 4096, [4096], WIDE_FROM - 1).entry == "narrow"
+    memory = Sweep(entry="narrow", blocks=-(-n // (4 * BLOCK)), packs=n // 4, edges=1)
+    assert sweep(CHIP, 4096, [4096], n + 1) == memory
 
 
-def test_data_in_the_cache_is_swept_by_as_many_blocks_as_run_at_once() -> None:
+def test_data_in_the_cache_is_swept_by_the_blocks_that_run_at_once() -> None:
+    wave = 4 * BLOCK * AT_ONCE * CHIP.multiprocessors
+    half = Sweep(entry="wide", blocks=AT_ONCE * 50 + 1, packs=wave // 4 + 1)
+    assert sweep(CHIP, 4096, [4096], wave + 4) == half
     n = int(WIDE_SHARE * CHIP.l2_bytes) // 4
-    plan = sweep(CHIP, 4096, [4096, 4096], n)
-    assert (plan.entry, plan.blocks) == (
-        "wide",
-        min(WIDE_BLOCKS * 100, -(-n // (4 * BLOCK * WIDE_PACKS))),
-    )
+    most = Sweep(entry="wide", blocks=AT_ONCE * 100, packs=n // 4)
+    assert sweep(CHIP, 4096, [4096, 4096], n) == most
     far = 4096 + 16 * n
     assert sweep(CHIP, 4096, [far], n // 2).entry == "wide"
     assert sweep(CHIP, 4096, [far], n // 2 + 1).entry == "narrow", "two arrays are touched"
-    few = sweep(Chip(multiprocessors=10**6, l2_bytes=10**9), 4096, [4096], WIDE_FROM)
-    assert few.blocks == -(-WIDE_FROM // (4 * BLOCK * WIDE_PACKS))
 
 
 def test_addresses_that_share_no_pack_are_swept_one_by_one() -> None:
