@@ -29,9 +29,7 @@ def main() -> None:
     parser.add_argument("--skip-compiled", action="store_true", help="torch.compile takes a minute")
     parser.add_argument("--ours-only", action="store_true", help="no PyTorch, no JAX")
     parser.add_argument("--json", type=Path, metavar="FILE", help="rows in it already are kept")
-    parser.add_argument(
-        "--table", type=Path, metavar="FILE", help="write the file's table, run nothing"
-    )
+    parser.add_argument("--table", type=Path, metavar="FILE", help="write that of the file")
     options = parser.parse_args()
     if options.table:
         options.table.write_text(table(json.loads(options.json.read_text())))
@@ -80,10 +78,9 @@ def table(report: dict) -> str:
             f"{machine['compiler']}, PyCUDA {machine['pycuda']};",
             f"JAX {versions.get('jax')}, PyTorch {versions.get('torch')}), one run, "
             "``benchmarks/trainer_gpu.py``. Ours are the median of whole",
-            "epochs of ``nn.train``: rows shuffled anew, every loss kept, 8,192 rows evaluated after "
-            "each. The peers do steps",
-            "only: JAX all steps of an epoch in one jitted ``lax.scan``; PyTorch one step, eager or as "
-            "a CUDA graph with the fused optimizer.",
+            "epochs of ``nn.train``: rows shuffled anew, every loss kept, 8,192 rows evaluated",
+            "after each. The peers do steps only: JAX all steps of an epoch in one jitted",
+            "``lax.scan``; PyTorch one step, eager or as a CUDA graph with the fused optimizer.",
             "",
         ]
     )
