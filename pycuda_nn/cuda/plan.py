@@ -26,6 +26,7 @@ _SIGNATURES = {
     "convert": "PqiiP",
     "tick": "Pi",
     "noise": "Pq",
+    "round_weights": "PiP",
     "bias_activation": Activation,
     "activation_grad": Activation,
     **dict.fromkeys(LOSS_KERNEL.values(), "PPPiiifPP"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -10,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pycuda.driver as cuda
 
-from pycuda_nn.backends.base import Metrics, Part, Session, State
+from pycuda_nn.backends.base import Metrics, Part, Recipe, Session, State
 from pycuda_nn.cuda.buffers import Buffers
 from pycuda_nn.cuda.device import Device, Memory
+from pycuda_nn.cuda.epoch import STEPS_A_GRAPH, GraphEpoch, PersistentEpoch
 from pycuda_nn.cuda.evaluation import Evaluator
 from pycuda_nn.cuda.gemm import Gemms
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.order import DeviceOrder
+from pycuda_nn.cuda.persistent import Persistent
 from pycuda_nn.cuda.plan import Plan
 from pycuda_nn.cuda.rows import Rows, bytes_of
 from pycuda_nn.cuda.step import N_STREAMS, Feed, Step, Streams, head_blocks
@@ -28,7 +31,6 @@ Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
 Kept = TypeVar("Kept", Gemms, Evaluator, Rows, Step)
 
-_STEPS_A_GRAPH = 8
 _RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
 _THREADS = 256
 
@@ -66,7 +68,7 @@ class CudaSession(Session):
         losses = np.empty(steps, dtype=np.float32)
         with self._device.active():
             self._begin_epoch(order, rates_of(self._plan.recipe, learning_rates, self._step))
-            self._launch()
+            self._epoch.launch()
             self._streams.main.synchronize()
             cuda.memcpy_dtoh(losses, self._feed.losses)
         self._step += steps
@@ -106,7 +108,9 @@ class CudaSession(Session):
         plan, memory, facts = self._plan, self._memory, self._device.facts
         recipe, n = plan.recipe, len(parts["train"].x)
         self._n, self._batch = n, min(recipe.batch_size, n)
-        self._weights = Weights(memory, plan.layout, recipe, plan.precision, split=True)
+        network, precision = plan.network, plan.precision
+        small = Persistent.fits(network, self._batched(), precision.name, facts)
+        self._weights = Weights(memory, plan.layout, recipe, precision, split=not small)
         self._weights.load_params(params)
         self._module = plan.module(self._device, self._weights.master_kind)
         self._gemms = self._kept(
@@ -136,12 +140,7 @@ class CudaSession(Session):
             x=train.x, y=train.y, order=self._order.rows, rates=rates, losses=losses, clock=clock
         )
         self._noise()
-        self._full = self._step_of(self._batch)
-        if self._gemms.tune:
-            what = (plan.network, self._batch, optimizer_number(recipe), recipe.dropout > 0)
-            refine(self._full, self._gemms, self._try_steps, repr(what))
-        rest = n % self._batch
-        self._rest = self._step_of(rest) if rest else None
+        self._epoch = self._small_epoch() if small else self._graph_epoch()
         self._restart(params)
 
     def _put(self, parts: Mapping[str, Part]) -> dict[str, Rows]:
@@ -179,10 +178,38 @@ class CudaSession(Session):
             grid = (-(-n // _THREADS), 1)
             self._module.launch("noise", grid, _THREADS, self._streams.main, address, n)
 
-    def _try_steps(self) -> None:
-        """Put a few steps on the main stream that learn nothing."""
-        cuda.memset_d32_async(self._feed.clock, 0, 4, self._streams.main)
-        self._full.replay(min(_STEPS_A_GRAPH, self._n // self._batch))
+    def _graph_epoch(self) -> GraphEpoch:
+        full, main = self._step_of(self._batch), self._streams.main
+        n_steps = self._n // self._batch
+
+        def try_steps() -> None:  # that learn nothing: all rates are 0
+            cuda.memset_d32_async(self._feed.clock, 0, 4, main)
+            full.replay(min(STEPS_A_GRAPH, n_steps))
+
+        if self._gemms.tune:
+            recipe = self._plan.recipe
+            what = (self._plan.network, self._batch, optimizer_number(recipe), recipe.dropout > 0)
+            refine(full, self._gemms, try_steps, repr(what))
+        return GraphEpoch(full, n_steps, self._rest())
+
+    def _small_epoch(self) -> PersistentEpoch:
+        plan = self._plan
+        kernel = Persistent(
+            self._device, self._memory, plan.network, self._batched(), plan.precision.name
+        )
+        n_steps, main = self._n // self._batch, self._streams.main
+        return PersistentEpoch(
+            kernel, self._module, self._weights, self._feed, main, n_steps, self._rest()
+        )
+
+    def _rest(self) -> Step | None:
+        """Return the step on the rows that fill no minibatch."""
+        rows = self._n % self._batch
+        return self._step_of(rows) if rows else None
+
+    def _batched(self) -> Recipe:
+        """Return the recipe with the batch size that there are rows for."""
+        return dataclasses.replace(self._plan.recipe, batch_size=self._batch)
 
     def _restart(self, params: Array) -> None:
         """Undo what tuning wrote."""
@@ -201,15 +228,6 @@ class CudaSession(Session):
             self._order.draw(order, main)
         else:
             cuda.memcpy_htod(self._order.rows, order.astype(np.int32))
-
-    def _launch(self) -> None:
-        full = self._n // self._batch
-        for _ in range(full // _STEPS_A_GRAPH):
-            self._full.replay(_STEPS_A_GRAPH)
-        if full % _STEPS_A_GRAPH:
-            self._full.replay(full % _STEPS_A_GRAPH)
-        if self._rest is not None:
-            self._rest.replay(1)
 
     # The end
 

@@ -48,6 +48,7 @@ class Weights:
         """
         self._layout, self._precision = layout, precision
         n, what = layout.n_params, "the parameters"
+        self.n_params = n
         self.optimizer = optimizer_number(recipe)
         self.values = memory.allocate(n * precision.item_bytes, what)
         self.master_kind = WHOLE

@@ -45,6 +45,12 @@ extern "C" __global__ void convert(const float* __restrict__ from, long long n, 
   *(Pack<T>*)(to + i * Pack<T>::N) = out;
 }
 
+// float weights to the T that products read
+extern "C" __global__ void round_weights(const float* __restrict__ from, int n, T* to) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) to[i] = from_float<T>(from[i]);
+}
+
 extern "C" __global__ void tick(Clock* clock, int steps) {
   clock->step += steps;
   clock->total += steps;
