@@ -21,8 +21,8 @@ __host__ __device__ constexpr int power_of_2(int n) { return n < 2 ? 1 : 2 * pow
 
 // Pitch of rows in shared memory. Rows read 16 bytes a lane start 64 bytes apart (mod 128); those
 // read as 8x8 matrices an odd multiple of 16: neither meets itself in a bank.
-constexpr int pitch_of_lanes(int n) { return n + (96 - n % 64) % 64; }
-constexpr int pitch_of_matrices(int n) { return n / 8 % 2 ? n : n + 8; }
+__host__ __device__ constexpr int pitch_of_lanes(int n) { return n + (96 - n % 64) % 64; }
+__host__ __device__ constexpr int pitch_of_matrices(int n) { return n / 8 % 2 ? n : n + 8; }
 
 // Variable templates, not functions: they are constants wherever the kernel names them.
 constexpr int SIZES[] = {PLAN_SIZES}, WIDTHS[] = {PLAN_WIDTHS}, FIRST_BLOCKS[] = {PLAN_FIRST_BLOCK};

@@ -177,21 +177,20 @@ struct Passes : Place {
   __device__ __forceinline__ void softmax(int r, Logits& z) {
     const int label = s.label[step & 1][r];
     float most = -3.4e38f, total = 0.f, right = 0.f;
-    auto each = [&](auto visit) {
+    auto column_of = [&](int i) { return i / 2 * 16 + me % 8 * 2 + i % 2; };
 #pragma unroll
-      for (int i = 0; i < CLASS_TILES * 2; i++) {
-        const int column = i / 2 * 16 + me % 8 * 2 + i % 2;
-        if (column < CLASSES) visit(z[i / 2][i % 2], column);
-      }
-    };
-    each([&](float x, int) { most = fmaxf(most, x); });
+    for (int i = 0; i < CLASS_TILES * 2; i++)
+      if (column_of(i) < CLASSES) most = fmaxf(most, z[i / 2][i % 2]);
 #pragma unroll
     for (int lanes = 4; lanes; lanes >>= 1) most = fmaxf(most, __shfl_xor_sync(~0u, most, lanes));
-    each([&](float& x, int column) {
-      right += column == label ? x : 0.f;
-      x = __expf(x - most);
-      total += x;
-    });
+#pragma unroll
+    for (int i = 0; i < CLASS_TILES * 2; i++)
+      if (column_of(i) < CLASSES) {
+        float& x = z[i / 2][i % 2];
+        right += column_of(i) == label ? x : 0.f;
+        x = __expf(x - most);
+        total += x;
+      }
 #pragma unroll
     for (int lanes = 4; lanes; lanes >>= 1) {
       total += __shfl_xor_sync(~0u, total, lanes);
