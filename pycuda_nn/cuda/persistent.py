@@ -28,7 +28,7 @@ _FILES = (
 )
 _PRECISIONS = ("bf16", "fp16")
 _CAPABILITY = (8, 0)  # asynchronous copies, bfloat16 in tensor cores
-_THREADS = 288
+_THREADS = 384
 _EMPTY = 0xFFFFFFFF  # a word of the exchange that is not there yet
 
 
@@ -107,7 +107,7 @@ class Persistent:
         self.plan = chosen
         source = chosen.source(network.activation, nesterov=recipe.optimizer.nesterov)
         macro = f"-D{PRECISIONS[precision].macro}"
-        code = build(source + kernel_source(*_FILES), device.facts.arch, (macro, *options))
+        code = build(source + kernel_source(*_FILES), _arch(device.facts), (macro, *options))
         self._momentum, self._l2 = recipe.optimizer.momentum, recipe.l2
         self._module, self._kernel = _load(code, chosen)
         self._exchange = memory.allocate(4 * chosen.exchange_words, "the small network's exchange")
@@ -183,6 +183,11 @@ class Persistent:
 
             driver.cuModuleUnload(self._module)
             self._module = None
+
+
+def _arch(facts: Facts) -> str:
+    """Return the architecture; on Hopper the one in which warps can give registers to others."""
+    return "sm_90a" if facts.compute_capability == (9, 0) else facts.arch
 
 
 def _load(code: bytes, plan: Plan) -> tuple[Any, Any]:

@@ -5,6 +5,8 @@ The names are those of ``kernels/persistent_layout.cuh``, which says what they m
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pycuda_nn.backends.base import Recipe, SgdHyper
@@ -35,7 +37,11 @@ class Tiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A partition of one training; ``sizes`` are padded, ``cycles`` a guess of a step's time."""
+    """A partition of one training; ``sizes`` are padded.
+
+    Attributes:
+        ahead: Whether the weights of the passes are brought to shared memory ahead of their use.
+    """
 
     sizes: tuple[int, ...]
     widths: tuple[int, ...]
@@ -43,6 +49,7 @@ class Plan:
     row_groups: int
     column_groups: int
     chunk: int
+    ahead: bool
     tiles: tuple[Tiles, ...]
 
     @property
@@ -56,11 +63,21 @@ class Plan:
         return self.batch // self.row_groups
 
     @property
+    def tall(self) -> int:
+        """Tiles of 16 rows that a warp multiplies."""
+        return 2 if self.rows > 16 else 1
+
+    @property
+    def deep(self) -> int:
+        """Warps that share the depth of a product."""
+        return _WARPS // (self.rows // (16 * self.tall))
+
+    @property
     def exchange_words(self) -> int:
         """Words of 4 bytes of the three buffers in which blocks exchange results."""
         sizes, batch = self.sizes, self.batch
         weights = [i * o for i, o in zip(sizes[:-1], sizes[1:], strict=True)]
-        elements = batch * (sum(sizes[1:-1]) + sum(sizes[1:])) + sum(weights) + sum(weights[1:])
+        elements = batch * (sum(sizes[1:-1]) + sum(sizes[1:])) + sum(weights) + sum(weights[1:-1])
         words = elements // 2 + sum(sizes[1:]) + self.row_groups
         return 3 * _up(words, 64)
 
@@ -68,31 +85,51 @@ class Plan:
     def shared_bytes(self) -> int:
         """Of one block."""
         sizes, rows = self.sizes, self.rows
-        tall = 2 if rows > 16 else 1
-        deep = _WARPS // (rows // (16 * tall))
-        shares = [-(-(size // 16) // self.column_groups) + 1 for size in sizes[1:-1]]
-        columns = 8 if self.chunk < self.batch else self.chunk * _matrix(self.tiles[0].ins)
-        hidden = max(rows * _matrix(max(sizes[1:-1])), self._stage())
-        members = (
-            2 * rows * _lanes(sizes[0]),
-            2 * columns,
-            2 * hidden,
-            2 * deep * rows * (24 if tall == 2 else 40) * 4,
-            sum(shares) * rows * 32,
-            2 * rows * (sizes[-1] + 8),
-            4 * rows,
-            8 * self.batch + 8 * rows,
+        elements = (
+            rows * _lanes(sizes[0]),
+            8 if self.chunk < self.batch else self.chunk * _matrix(self.tiles[0].ins),
+            self._stage(),
+            max(8, self._strips()[1]),
+            sizes[-1] * _matrix(sizes[-2]),
+            rows * (sizes[-1] + 8),
         )
-        return sum(_up(member, 16) for member in members)
+        words = (
+            2 * self.deep * rows * (24 if self.tall == 2 else 40),
+            sum(self.columns(layer) for layer in range(1, len(sizes) - 1)) * rows // 2,
+            2 * sum(tiles.outs for tiles in self.tiles),
+            rows,
+            2 * self.batch,
+            2 * rows,
+        )
+        return sum(_up(2 * n, 16) for n in elements) + sum(_up(4 * n, 16) for n in words)
+
+    def columns(self, hidden: int) -> int:
+        """Columns of hidden layer ``hidden`` (from 1) that a block may have in the passes."""
+        size = self.sizes[hidden]
+        pairs = self.tall == 1 and size % 32 == 0 and size // 16 > self.column_groups
+        strip = 32 if pairs else 16
+        return -(-size // strip // self.column_groups) * strip
+
+    def _strips(self) -> tuple[int, int]:
+        """Elements of the weights of the passes that are brought ahead, forward and backward."""
+        if not self.ahead:
+            return 0, 0
+        hidden = range(1, len(self.sizes) - 1)
+        return (
+            sum(self.columns(h) * _lanes(self.sizes[h - 1]) for h in hidden[1:]),
+            sum(self.columns(h) * _lanes(self.sizes[h + 1]) for h in hidden[:-1]),
+        )
 
     def _stage(self) -> int:
-        """Elements of the weight gradients' operands."""
-        ring = self.chunk < self.batch
-        sizes = [
-            self.chunk * (_matrix(tiles.outs) + (_matrix(tiles.ins) if layer or ring else 0))
-            for layer, tiles in enumerate(self.tiles)
-        ]
-        return 2 * max(sizes) if ring else sum(sizes)
+        """Elements of forward's weights, then rows of a hidden layer, then operands."""
+        rows = self.rows * _matrix(max(self.sizes[1:-1]))
+        deltas = [self.chunk * _matrix(tiles.outs) for tiles in self.tiles]
+        inputs = [self.chunk * _matrix(tiles.ins) for tiles in self.tiles]
+        if self.chunk < self.batch:
+            operands = max(rows, 2 * max(map(sum, zip(deltas, inputs, strict=True))))
+        else:
+            operands = max(rows, sum(deltas)) + sum(inputs[1:])
+        return max(self._strips()[0], operands)
 
     def source(self, activation: str, *, nesterov: bool) -> str:
         """Return the definitions that the kernel's source begins with."""
@@ -102,6 +139,7 @@ class Plan:
             "ROW_GROUPS": self.row_groups,
             "COLUMN_GROUPS": self.column_groups,
             "CHUNK": self.chunk,
+            "AHEAD": int(self.ahead),
             "SIZES": _listed(self.sizes),
             "WIDTHS": _listed(self.widths),
             "TILE_OUT": _listed([tiles.outs for tiles in self.tiles]),
@@ -129,13 +167,13 @@ def plan(network: Network, recipe: Recipe, multiprocessors: int, shared_bytes: i
     )
     if not possible:
         return None
-    widest = max(sizes[1:-1]) // 16
     plans = [
         one
         for rows in _ROWS
         if batch % rows == 0
-        for column_groups in range(1, min(widest, multiprocessors // (batch // rows)) + 1)
-        if (one := _partition(network, sizes, batch, batch // rows, column_groups))
+        for column_groups in _column_groups(sizes, multiprocessors // (batch // rows))
+        for ahead in (True, False)
+        if (one := partition(network, batch, batch // rows, column_groups, ahead=ahead))
         and one.shared_bytes <= shared_bytes
     ]
     return min(plans, key=cycles, default=None)
@@ -143,45 +181,44 @@ def plan(network: Network, recipe: Recipe, multiprocessors: int, shared_bytes: i
 
 def cycles(plan: Plan) -> float:
     """Return a model of a step's clock cycles: latencies, then bytes and products of a block."""
-    rows, sizes, batch = plan.rows, plan.sizes, plan.batch
-    tall = 2 if rows > 16 else 1
-    deep = _WARPS // (rows // (16 * tall))
+    rows, sizes = plan.rows, plan.sizes
 
-    def product(depth: int, inputs: int) -> float:
-        chunks = -(-depth // (32 * deep))
-        return 500 + 90 * tall * chunks + 2 * depth * (16 + inputs) / 48
+    def product(depth: int, columns: int) -> float:
+        chunks = -(-depth // (32 * plan.deep))
+        return 500 + 45 * plan.tall * chunks * columns / 16 + 2 * depth * columns / 32
 
-    def shares(layer: int) -> int:
-        return -(-(sizes[layer] // 16) // plan.column_groups)
-
-    total, last = 1000.0, len(sizes) - 2
+    total, last = 1500.0, len(sizes) - 2
     for layer in range(1, last + 1):
-        total += 1000 + shares(layer) * product(sizes[layer - 1], rows if layer > 1 else 0)
-    total += 2 * rows * sizes[last] / 48 + product(sizes[last], 0) * sizes[-1] / 16
-    total += 500 + rows / 16 * sizes[last] / 64 * 60
+        total += 1200 + product(sizes[layer - 1], plan.columns(layer))
+        total += 2 * rows * sizes[layer - 1] / 32 * (layer > 1)
+    total += 1000 + 2 * rows * sizes[last] / 32 + product(sizes[last], sizes[-1])
+    total += 300 + rows / 16 * sizes[last] / 64 * 60
     for layer in range(1, last):
-        total += 700 * (layer + 1 < last) + shares(layer) * product(sizes[layer + 1], 0)
-    total += 1000
-    for tiles in plan.tiles:
-        total += 200 + batch * (tiles.outs + tiles.ins) / 24
-        total += batch / 16 * (20 + 20 * tiles.fragments) + 40 * tiles.fragments
-    return total
+        total += 1500 * (layer + 1 < last) + product(sizes[layer + 1], plan.columns(layer))
+        total += 500 * (not plan.ahead)
+    return total + 1500 + max(_loads(plan.tiles, plan.blocks, plan.batch))
 
 
-def _partition(
-    network: Network, sizes: tuple[int, ...], batch: int, row_groups: int, column_groups: int
+def partition(
+    network: Network, batch: int, row_groups: int, column_groups: int, *, ahead: bool = True
 ) -> Plan | None:
+    """Return the plan with these groups, or None where a matrix has too many tiles."""
+    sizes = Layout(network).sizes
     blocks = row_groups * column_groups
-    tiles = []
-    for layer, (ins, outs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
-        best = min(_tilings(ins, outs, blocks), key=_tile_cost, default=None)
-        if best is None:
+    tiles: dict[int, Tiles] = {}
+    layers = list(enumerate(zip(sizes[:-1], sizes[1:], strict=True)))
+    for layer, (ins, outs) in sorted(layers, key=lambda one: -one[1][0] * one[1][1]):
+        loads = _loads(tiles.values(), blocks, batch)
+        places = {0, *((one.first_block + one.count) % blocks for one in tiles.values())}
+        choices = [
+            dataclasses.replace(one, first_block=first)
+            for one in _tilings(ins, outs, blocks)
+            for first in places
+        ]
+        if not choices:
             return None
-        first = 0 if layer == 0 else blocks - best.count  # few blocks have a tile of every layer
-        tiles.append(
-            Tiles(outs=best.outs, ins=best.ins, count=best.count, first_block=first)
-        )
-    if sum(one.fragments for one in tiles) > _MAX_FRAGMENTS:
+        tiles[layer] = min(choices, key=lambda one: _busiest(one, loads, batch))
+    if sum(one.fragments for one in tiles.values()) > _MAX_FRAGMENTS:
         return None
     chunk = max(size for size in range(16, min(batch, _MAX_CHUNK) + 1, 16) if batch % size == 0)
     return Plan(
@@ -191,24 +228,52 @@ def _partition(
         row_groups=row_groups,
         column_groups=column_groups,
         chunk=chunk,
-        tiles=tuple(tiles),
+        ahead=ahead,
+        tiles=tuple(tiles[layer] for layer in range(len(tiles))),
     )
 
 
+def _column_groups(sizes: tuple[int, ...], most: int) -> list[int]:
+    """Return the largest number of groups for each number of tiles that the widest layer gives."""
+    widest = max(sizes[1:-1]) // 16
+    shares = {-(-widest // groups) for groups in range(1, min(widest, most) + 1)}
+    return sorted({min(most, widest, -(-widest // share)) for share in shares})
+
+
+def _load(tiles: Tiles, batch: int) -> float:
+    """Return a model of the cycles that a tile costs its block in the update."""
+    fetched = 2 * batch * (tiles.outs + tiles.ins) / 32
+    return 250 + fetched + batch / 16 * (15 + 12 * tiles.fragments) + 60 * tiles.fragments
+
+
+def _loads(all_tiles: Iterable[Tiles], blocks: int, batch: int) -> list[float]:
+    """Return that of all tiles, for each block."""
+    loads = [0.0] * blocks
+    for tiles in all_tiles:
+        for block in range(tiles.count):
+            loads[(tiles.first_block + block) % blocks] += _load(tiles, batch)
+    return loads
+
+
+def _busiest(tiles: Tiles, loads: list[float], batch: int) -> tuple[float, float]:
+    """Return the load of the busiest block with these tiles besides, and the sum over all."""
+    load, blocks = _load(tiles, batch), len(loads)
+    most = max(loads[(tiles.first_block + one) % blocks] for one in range(tiles.count)) + load
+    return max(most, *loads), tiles.count * load
+
+
 def _tilings(ins: int, outs: int, blocks: int) -> list[Tiles]:
-    """Return for each height the narrowest tiles of which there are enough blocks."""
+    """Return for each height the narrowest tiles of which there are enough blocks, and wider."""
     found = []
     for high in (16, 32, 64, 128):
         down = -(-outs // high)
-        if down <= blocks and (high == 16 or high < 2 * outs):
-            wide = _up(-(-ins // (blocks // down)), 8)
+        if down > blocks or (high > 16 and high >= 2 * outs):
+            continue
+        narrowest = _up(-(-ins // (blocks // down)), 8)
+        for wide in sorted({min(narrowest * factor, _up(ins, 8)) for factor in (1, 2, 3, 4, 8)}):
             count = down * -(-ins // wide)
             found.append(Tiles(outs=high, ins=wide, count=count, first_block=0))
     return found
-
-
-def _tile_cost(tiles: Tiles) -> tuple[int, int]:
-    return tiles.fragments, tiles.outs + tiles.ins
 
 
 def _up(n: int, step: int) -> int:

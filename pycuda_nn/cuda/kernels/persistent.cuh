@@ -30,8 +30,10 @@ template <int l> struct Part : Tile<l> {  // a warp's of the tile: fragments<l> 
 struct Worker : Passes {
   Mine<0> mine;
   float rate;
+  const float momentum, l2;
 
-  __device__ Worker(const Args& args, Shared& shared) : Passes(args, shared) {}
+  __device__ Worker(const Args& args, Shared& shared)
+      : Passes(args, shared), momentum(args.momentum), l2(args.l2) {}
 
   template <int l> __device__ __forceinline__ Mine<l>& of() { return mine; }
 
@@ -53,7 +55,10 @@ struct Worker : Passes {
 #pragma unroll
     for (int e = 0; e < 2; e++) {
       const int at = weights_at<LAYERS> + bias_at<l> + row + e * 8;
-      if (part.bias) each(of<l>().bias[e], of<l>().bias_v[e], a.params + at, a.velocity + at);
+      if (part.bias && t == 0) {
+        float2& bias = s.biases[biases_at<l> + part.row + g + e * 8];
+        each(bias.x, bias.y, a.params + at, a.velocity + at);
+      }
     }
     if constexpr (l + 1 < LAYERS) each_parameter<l + 1>(each);
   }
@@ -70,7 +75,7 @@ struct Worker : Passes {
       T* at = to.data(forward_at<l>) + (row + g) * IN + column + 2 * t;
       publish(at, top);
       publish(at + 8 * IN, low);
-      if constexpr (l > 0) {
+      if constexpr (0 < l && l < HIDDEN) {
         at = to.data(backward_at<l>) + (column + g) * OUT + row + 2 * t;
         publish(at, transposed(top));
         publish(at + 8, transposed(low));
@@ -79,7 +84,8 @@ struct Worker : Passes {
     if (part.bias && t == 0)
 #pragma unroll
       for (int e = 0; e < 2; e++)
-        publish(to.biases(bias_at<l>) + row + g + e * 8, __float_as_uint(of<l>().bias[e]));
+        publish(to.biases(bias_at<l> + row + g + e * 8),
+                __float_as_uint(s.biases[biases_at<l> + part.row + g + e * 8].x));
   }
 
   template <int l> __device__ __forceinline__ void share_all(Turn to) {
@@ -89,10 +95,15 @@ struct Worker : Passes {
 
   // ---- weight gradients: deltas (BATCH, out) transposed times inputs (BATCH, in)
   template <int l> __device__ __forceinline__ T* deltas(int chunk) {
-    return s.hidden + stage_at<l> + chunk % 2 * NEXT_STAGE;
+    return s.hidden + (CHUNKS > 1 ? chunk % 2 * widest_pair<0> : deltas_at<l>);
   }
   template <int l> __device__ __forceinline__ T* inputs(int chunk) {
-    return l || CHUNKS > 1 ? deltas<l>(chunk) + CHUNK * delta_pitch<l> : s.columns;
+    if constexpr (CHUNKS > 1)
+      return deltas<l>(chunk) + CHUNK * delta_pitch<l>;
+    else if constexpr (l > 0)
+      return s.hidden + inputs_at<l>;
+    else
+      return s.columns;
   }
   template <int l> __device__ __forceinline__ auto delta_rows(int chunk, int out) const {
     const T* from = now.data(delta_at<l + 1>) + chunk * CHUNK * size<l + 1> + out;
@@ -109,25 +120,25 @@ struct Worker : Passes {
     }
   }
 
-  template <int l> __device__ __forceinline__ void fetch_inputs(int chunk, int in) {
-    fetch<CHUNK, tile_in<l>, input_pitch<l>>(inputs<l>(chunk), me, size<l> - in,
-                                             input_rows<l>(chunk, in));
-  }
-  template <int l> __device__ __forceinline__ void fetch_operands(int chunk) {
+  template <int l> __device__ __forceinline__ void fetch_inputs(int chunk) {
     const Tile<l> tile(block);
-    if (tile.ours) {
-      fetch<CHUNK, tile_out<l>, delta_pitch<l>>(
+    if (tile.ours)
+      fetch<WORKERS, CHUNK, tile_in<l>, input_pitch<l>>(
+          inputs<l>(chunk), me, size<l> - tile.in, input_rows<l>(chunk, tile.in));
+  }
+  template <int l> __device__ __forceinline__ void fetch_deltas(int chunk) {
+    const Tile<l> tile(block);
+    if (tile.ours)
+      fetch<WORKERS, CHUNK, tile_out<l>, delta_pitch<l>>(
           deltas<l>(chunk), me, size<l + 1> - tile.out, delta_rows<l>(chunk, tile.out));
-      if constexpr (l || CHUNKS > 1) fetch_inputs<l>(chunk, tile.in);
-    }
     copy_commit();
   }
   template <int l> __device__ __forceinline__ void settle_operands(int chunk) {
     const Tile<l> tile(block);
-    settle_fetched<CHUNK, tile_out<l>, delta_pitch<l>>(
+    settle_fetched<WORKERS, CHUNK, tile_out<l>, delta_pitch<l>>(
         deltas<l>(chunk), me, size<l + 1> - tile.out, delta_rows<l>(chunk, tile.out));
     if constexpr (l > 0)
-      settle_fetched<CHUNK, tile_in<l>, input_pitch<l>>(
+      settle_fetched<WORKERS, CHUNK, tile_in<l>, input_pitch<l>>(
           inputs<l>(chunk), me, size<l> - tile.in, input_rows<l>(chunk, tile.in));
   }
 
@@ -160,49 +171,60 @@ struct Worker : Passes {
   }
 
   // ---- the update. v = mu v + g; w -= rate v, or rate (g + mu v) by Nesterov
-  __device__ __forceinline__ void learn(float& w, float& v, float sum, float l2) const {
-    const float gradient = fmaf(l2, w, sum * (1.f / BATCH));
-    v = fmaf(a.momentum, v, gradient);
+  __device__ __forceinline__ void learn(float& w, float& v, float sum, float decay) const {
+    const float gradient = fmaf(decay, w, sum * (1.f / BATCH));
+    v = fmaf(momentum, v, gradient);
 #if defined(PLAN_NESTEROV)
-    w -= rate * fmaf(a.momentum, v, gradient);
+    w -= rate * fmaf(momentum, v, gradient);
 #else
     w -= rate * v;
 #endif
   }
 
-  template <int l> __device__ __forceinline__ void update() {
+  // PENDING: how many fetches begun after this layer's may still be under way.
+  template <int l, int PENDING> __device__ __forceinline__ void update() {
     const Part<l> part(block, warp);
-    if (part.ours) {
-      float c[fragments<l>][4] = {}, sums[4] = {};
-      if constexpr (CHUNKS > 1) fetch_operands<l>(0);
-#pragma unroll 1
-      for (int chunk = 0; chunk < CHUNKS; chunk++) {
-        if constexpr (CHUNKS > 1) {
-          if (chunk + 1 < CHUNKS) fetch_operands<l>(chunk + 1); else copy_commit();
-        }
-        copy_wait<(CHUNKS > 1 ? 1 : l)>();
-        settle_operands<l>(chunk);
-        sync_workers();
-        multiply<l>(part, chunk, c, sums);
-        if (CHUNKS > 1) sync_workers();
-      }
-#pragma unroll
-      for (int f = 0; f < part.N; f++)
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-          if (part.exists(f)) learn(of<l>().w[f][e], of<l>().v[f][e], c[f][e], a.l2);
-      if (part.bias)
-#pragma unroll
-        for (int e = 0; e < 2; e++) learn(of<l>().bias[e], of<l>().bias_v[e], sums[2 * e], 0.f);
-      share_weights<l>(part, next);
+    if (!part.ours) return;
+    float c[fragments<l>][4] = {}, sums[4] = {};
+    if constexpr (CHUNKS > 1) {
+      fetch_inputs<l>(0);
+      fetch_deltas<l>(0);
     }
+#pragma unroll 1
+    for (int chunk = 0; chunk < CHUNKS; chunk++) {
+      if constexpr (CHUNKS > 1) {
+        if (chunk + 1 < CHUNKS) fetch_inputs<l>(chunk + 1);
+        if (chunk + 1 < CHUNKS) fetch_deltas<l>(chunk + 1); else copy_commit();
+      }
+      copy_wait<(CHUNKS > 1 ? 1 : PENDING)>();
+      settle_operands<l>(chunk);
+      sync_workers();
+      MARK(16 + l)
+      multiply<l>(part, chunk, c, sums);
+      if (CHUNKS > 1) sync_workers();
+    }
+#pragma unroll
+    for (int f = 0; f < part.N; f++)  // also fragments that do not exist: nobody reads them
+#pragma unroll
+      for (int e = 0; e < 4; e++) learn(of<l>().w[f][e], of<l>().v[f][e], c[f][e], l2);
+    if (part.bias && t == 0)
+#pragma unroll
+      for (int e = 0; e < 2; e++) {
+        float2& bias = s.biases[biases_at<l> + part.row + g + e * 8];
+        learn(bias.x, bias.y, sums[2 * e], 0.f);
+      }
+    share_weights<l>(part, next);
     MARK(12 + LAYERS - l)
-    if constexpr (l > 0) update<l - 1>();
   }
 
-  template <int l> __device__ __forceinline__ void fetch_all() {
-    fetch_operands<l>(0);
-    if constexpr (l > 0) fetch_all<l - 1>();
+  // ---- a step
+  template <int l> __device__ __forceinline__ void fetch_hidden_inputs() {
+    fetch_inputs<l>(0);
+    if constexpr (l + 1 < LAYERS) fetch_hidden_inputs<l + 1>();
+  }
+  template <int l> __device__ __forceinline__ void fetch_all_deltas() {
+    fetch_deltas<l>(0);
+    if constexpr (l > 0) fetch_all_deltas<l - 1>();
   }
   template <int l> __device__ __forceinline__ void forward_from() {
     if constexpr (l < HIDDEN) {
@@ -211,34 +233,41 @@ struct Worker : Passes {
       forward_from<l + 1>();
     }
   }
+  template <int l> __device__ __forceinline__ void update_from() {
+    if constexpr (l < HIDDEN) {
+      update<l, 0>();
+      update_from<l + 1>();
+    }
+  }
 
   __device__ __forceinline__ void train_step() {
-    barrier_sync<0, THREADS>();
+    MARK(31)
+    barrier_sync<STEP_BEGINS, THREADS>();
     MARK(0)
     rate = a.rates[a.first_step + step];
     forward<0>();
-    barrier_arrive<2, THREADS>();
+    barrier_arrive<INPUT_READ, THREADS>();
     MARK(1)
-    if constexpr (CHUNKS == 1) {
-      const Tile<0> tile(block);
-      if (tile.ours) fetch_inputs<0>(0, tile.in);
-      copy_commit();
-    }
+    if constexpr (CHUNKS == 1) fetch_inputs<0>(0);
     MARK(2)
     forward_from<1>();
-    OutputWeights b;
-    begin(b, output_weights(0));
     fetch_rows<size<HIDDEN>, hidden_at<HIDDEN>>();
+    barrier_sync<OUTPUT_HERE, THREADS>();  // s.hidden and the weights are there
     MARK(8)
+    if constexpr (CHUNKS == 1) fetch_hidden_inputs<1>();
+    copy_commit();
     output();
     MARK(9)
-    last_hidden(b);
+    last_hidden();
     MARK(10)
-    if constexpr (HIDDEN > 1) backward<HIDDEN - 1>();
+    if constexpr (HIDDEN > 1) backward<HIDDEN - 1>(); else sync_workers();
     MARK(11)
-    if constexpr (CHUNKS == 1) fetch_all<LAYERS - 1>();
+    if constexpr (CHUNKS == 1) fetch_all_deltas<HIDDEN>();
     MARK(12)
-    update<LAYERS - 1>();
+    update<HIDDEN, HIDDEN>();
+    update<0, 0>();  // before the others, since it is needed first
+    update_from<1>();
+    MARK(30)
   }
 
   __device__ void run() {
@@ -258,32 +287,72 @@ struct Server : Place {
   const Args& a;
   Shared& s;
   Turn now, old;
+  const int server;
 
-  __device__ Server(const Args& args, Shared& shared) : a(args), s(shared) {}
+  __device__ Server(const Args& args, Shared& shared)
+      : a(args), s(shared), server(threadIdx.x - WORKERS) {}
 
   __device__ __forceinline__ void fetch_indices(int step) {
     const int* order = a.order + (long long)(a.first_step + step) * BATCH;
-    for (int i = lane; i < BATCH; i += 32) s.index[step & 1][i] = order[i];
-    for (int i = lane; i < ROWS; i += 32) s.label[step & 1][i] = a.y[order[row + i]];
-    __syncwarp();
+    for (int i = server; i < BATCH; i += SERVERS) s.index[step & 1][i] = order[i];
+    for (int i = server; i < ROWS; i += SERVERS) s.label[step & 1][i] = a.y[order[row + i]];
   }
   __device__ __forceinline__ void fetch_input(int step) {
     const int* index = s.index[step & 1] + row;
-#pragma unroll 2
-    for (int r = 0; r < ROWS; r++) {
-      const T* from = a.x + (long long)index[r] * size<0>;
-#pragma unroll
-      for (int c = lane * 8; c < size<0>; c += 256)
-        copy_async(s.input + r * INPUT_PITCH + c, from + c);
-    }
+    fetch<SERVERS, ROWS, size<0>, INPUT_PITCH>(
+        s.input, server, size<0>, [&](int r) { return a.x + (long long)index[r] * size<0>; });
     copy_commit();
+  }
+
+  // ---- weights of the passes. work(N, K, PITCH as constants, to, from) on N rows of K.
+  template <bool SETTLE, int N, int K, int PITCH>
+  __device__ __forceinline__ void bring(T* to, const T* from) {
+    auto row = [from](int r) { return from + r * K; };
+    if constexpr (SETTLE)
+      settle_fetched<SERVERS, N, K, PITCH>(to, server, K, row);
+    else
+      fetch<SERVERS, N, K, PITCH>(to, server, K, row);
+  }
+  template <bool SETTLE, int h, int K, int PITCH>
+  __device__ __forceinline__ void bring_strips(T* to, const T* from) {
+    constexpr int WIDE = 16 * strip<h>;
+#pragma unroll 1
+    for (int i = 0; i < share<h>; i++) {
+      const int first = (group + i * COLUMN_GROUPS) * WIDE;
+      if (first < size<h>)
+        bring<SETTLE, WIDE, K, PITCH>(to + i * WIDE * PITCH, from + first * K);
+    }
+  }
+  // Begins a fetch, or waits for it and tells the workers; PENDING fetches were begun after it.
+  template <bool SETTLE, int PENDING, int l> __device__ __forceinline__ void bring_forward() {
+    if constexpr (SETTLE) copy_wait<PENDING>();
+    bring_strips<SETTLE, l + 1, size<l>, forward_pitch<l>>(s.hidden + forward_strips<l>,
+                                                           now.data(forward_at<l>));
+    if constexpr (SETTLE) barrier_arrive<FORWARD_HERE + l, THREADS>(); else copy_commit();
+    if constexpr (l + 1 < HIDDEN) bring_forward<SETTLE, PENDING - 1, l + 1>();
+  }
+  template <bool SETTLE, int PENDING, int h> __device__ __forceinline__ void bring_backward() {
+    if constexpr (SETTLE) copy_wait<PENDING>();
+    bring_strips<SETTLE, h, size<h + 1>, backward_pitch<h>>(s.strips + backward_strips<h>,
+                                                            now.data(backward_at<h>));
+    if constexpr (SETTLE) barrier_arrive<BACKWARD_HERE + h, THREADS>(); else copy_commit();
+    if constexpr (h > 1) bring_backward<SETTLE, PENDING - 1, h - 1>();
+  }
+  template <bool SETTLE> __device__ __forceinline__ void bring_weights() {
+    constexpr int STRIPS = AHEAD ? HIDDEN - 1 : 0;
+    if constexpr (STRIPS > 0) bring_forward<SETTLE, 2 * STRIPS, 1>();
+    if constexpr (SETTLE) copy_wait<STRIPS>();
+    bring<SETTLE, OUTPUTS, size<HIDDEN>, OUTPUT_WEIGHTS_PITCH>(s.output_weights,
+                                                               now.data(forward_at<HIDDEN>));
+    if constexpr (SETTLE) barrier_arrive<OUTPUT_HERE, THREADS>(); else copy_commit();
+    if constexpr (STRIPS > 0) bring_backward<SETTLE, STRIPS - 1, HIDDEN - 1>();
   }
 
   // Empties HIGH rows of WIDE elements, of which `high` and `wide` exist.
   template <int HIGH, int WIDE>
   __device__ __forceinline__ void empty(T* at, int pitch, int high, int wide) {
 #pragma unroll 1
-    for (int i = lane; i < HIGH * (WIDE / 8); i += 32) {
+    for (int i = server; i < HIGH * (WIDE / 8); i += SERVERS) {
       const int r = (unsigned)i / (WIDE / 8), c = (unsigned)i % (WIDE / 8) * 8;
       if (r < high && c < wide) publish(at + r * pitch + c, uint4{EMPTY, EMPTY, EMPTY, EMPTY});
     }
@@ -304,10 +373,10 @@ struct Server : Place {
     if (tile.ours) {
       const int in = IN - tile.in, out = OUT - tile.out;
       empty<O, I>(old.data(forward_at<l>) + tile.out * IN + tile.in, IN, out, in);
-      if constexpr (l > 0)
+      if constexpr (0 < l && l < HIDDEN)
         empty<I, O>(old.data(backward_at<l>) + tile.in * OUT + tile.out, OUT, in, out);
       if (tile.has_bias)
-        for (int i = lane; i < min(O, out); i += 32)
+        for (int i = server; i < min(O, out); i += SERVERS)
           publish(old.biases(bias_at<l> + tile.out + i), EMPTY);
     }
     if constexpr (l + 1 < LAYERS) empty_weights<l + 1>();
@@ -317,7 +386,7 @@ struct Server : Place {
     empty_weights<0>();
     if (group == COLUMN_GROUPS - 1) {
       empty<ROWS, OUTPUTS>(old.data(delta_at<LAYERS>) + row * OUTPUTS, OUTPUTS, ROWS, OUTPUTS);
-      if (lane == 0) publish(old.loss((unsigned)row / ROWS), EMPTY);
+      if (server == 0) publish(old.loss((unsigned)row / ROWS), EMPTY);
     }
   }
 
@@ -332,21 +401,24 @@ struct Server : Place {
 
   __device__ void run() {
     fetch_indices(0);
+    sync_servers();
     fetch_input(0);
     for (int step = 0; step < a.n_steps; step++) {
       const bool more = step + 1 < a.n_steps;
       now.base = a.exchange + step % 3 * TURN;
       old.base = a.exchange + (step + 2) % 3 * TURN;
       copy_wait<0>();
-      barrier_sync<0, THREADS>();  // the rows are here, and step - 1 has been read
-      if (lane == 0) arrive(a.counter);
+      barrier_sync<STEP_BEGINS, THREADS>();  // the rows are here, and step - 1 has been read
+      if (server == 0) arrive(a.counter);
+      bring_weights<false>();
       if (more) fetch_indices(step + 1);
-      barrier_sync<2, THREADS>();  // the rows have been read
+      bring_weights<true>();
+      barrier_sync<INPUT_READ, THREADS>();
       if (more) fetch_input(step + 1);
-      if (lane == 0) await(a.counter, BLOCKS * (step + 1));
-      __syncwarp();
+      if (server == 0) await(a.counter, BLOCKS * (step + 1));
+      sync_servers();
       empty_old();
-      if (block == 0) sum_losses(step);
+      if (block == 0 && server < 32) sum_losses(step);
     }
   }
 };
@@ -355,8 +427,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     train_steps(const __grid_constant__ Args a) {
   extern __shared__ __align__(128) unsigned char memory[];
   Shared& s = *(Shared*)memory;
-  if (threadIdx.x < WORKERS)
+  if (threadIdx.x < WORKERS) {
+    take_registers<224>();
     Worker(a, s).run();
-  else
+  } else {
+    give_registers<56>();
     Server(a, s).run();
+  }
 }

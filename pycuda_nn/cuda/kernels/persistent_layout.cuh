@@ -9,7 +9,7 @@ constexpr int ROWS = BATCH / ROW_GROUPS;  // of the minibatch, in a group of blo
 constexpr int CHUNK = PLAN_CHUNK;         // rows that a weight gradient takes at a time
 constexpr int CHUNKS = BATCH / CHUNK;
 
-constexpr int WARPS = 8, WORKERS = 32 * WARPS, THREADS = WORKERS + 32;
+constexpr int WARPS = 8, WORKERS = 32 * WARPS, SERVERS = 128, THREADS = WORKERS + SERVERS;
 constexpr int TALL = ROWS > 16 ? 2 : 1;     // tiles of 16 rows that a warp multiplies
 constexpr int BESIDE = ROWS / (16 * TALL);  // warps that share the rows
 constexpr int DEEP = WARPS / BESIDE;        // warps that share the depth of a product
@@ -59,9 +59,9 @@ template <> constexpr int hidden_at<1> = 0;
 template <int h> constexpr int delta_at = delta_at<h - 1> + BATCH * size<h - 1>;
 template <> constexpr int delta_at<1> = hidden_at<LAYERS>;  // gradients of z, times the batch size
 template <int l> constexpr int forward_at = delta_at<LAYERS + 1> + weights_at<l>;  // W (out, in)
-template <int l>  // W (in, out), not of the first layer
+template <int l>  // W (in, out), of the layers between hidden ones
 constexpr int backward_at = forward_at<LAYERS> + weights_at<l> - weights_at<1>;
-constexpr int WORDS = backward_at<LAYERS> / 2;  // then floats: biases, a loss for each row group
+constexpr int WORDS = backward_at<HIDDEN> / 2;  // then floats: biases, a loss for each row group
 constexpr int TURN = (WORDS + bias_at<LAYERS> + ROW_GROUPS + 63) / 64 * 64;  // in words
 
 struct Turn {
@@ -79,27 +79,48 @@ constexpr int OUTPUT_PITCH = OUTPUTS + 8, SUM_PITCH = TALL == 1 ? 40 : 24;
 template <int h> constexpr int own_at = own_at<h - 1> + share<h - 1> * strip<h - 1> * ROW_PAIRS;
 template <> constexpr int own_at<1> = 0;
 
-// Operands of the weight gradients: all layers side by side, or two chunks in turns. The first
-// layer's inputs lie apart when there is one chunk, since they are fetched long before.
+// Weights of a block's strips in the passes: here ahead of their use where there is room
+// (PLAN_AHEAD), otherwise read from the exchange when they are used. Forward's lie in the stage.
+constexpr bool AHEAD = PLAN_AHEAD;
+template <int l> constexpr int forward_pitch = AHEAD ? pitch_of_lanes(size<l>) : 0;
+template <int h> constexpr int backward_pitch = AHEAD ? pitch_of_lanes(size<h + 1>) : 0;
+template <int h> constexpr int strip_rows = share<h> * strip<h> * 16;
+template <int l>
+constexpr int forward_strips = forward_strips<l - 1> + strip_rows<l> * forward_pitch<l - 1>;
+template <> constexpr int forward_strips<1> = 0;
+template <int h>
+constexpr int backward_strips =
+    backward_strips<h - 1> + strip_rows<h - 1> * backward_pitch<h - 1>;
+template <> constexpr int backward_strips<1> = 0;
+constexpr int OUTPUT_WEIGHTS_PITCH = pitch_of_matrices(size<HIDDEN>);
+
+// Operands of the weight gradients: all layers side by side, deltas where the rows of a hidden
+// layer were, or two chunks in turns. The first layer's inputs lie apart.
 template <int l> constexpr int delta_pitch = pitch_of_matrices(tile_out<l>);
 template <int l> constexpr int input_pitch = pitch_of_matrices(tile_in<l>);
-template <int l>
-constexpr int stage_size = CHUNK * (delta_pitch<l> + (l || CHUNKS > 1 ? input_pitch<l> : 0));
-template <int l>
-constexpr int stage_at = CHUNKS > 1 ? 0 : stage_at<l - 1> + stage_size<l - 1>;
-template <> constexpr int stage_at<0> = 0;
-template <int l> constexpr int widest_stage = at_least(stage_size<l>, widest_stage<l + 1>);
-template <> constexpr int widest_stage<LAYERS> = 0;
-constexpr int NEXT_STAGE = CHUNKS > 1 ? widest_stage<0> : 0;
-constexpr int STAGE = CHUNKS > 1 ? 2 * NEXT_STAGE : stage_at<HIDDEN> + stage_size<HIDDEN>;
+template <int l> constexpr int pair_size = CHUNK * (delta_pitch<l> + input_pitch<l>);
+template <int l> constexpr int widest_pair = at_least(pair_size<l>, widest_pair<l + 1>);
+template <> constexpr int widest_pair<LAYERS> = 0;
+template <int l> constexpr int deltas_at = deltas_at<l - 1> + CHUNK * delta_pitch<l - 1>;
+template <> constexpr int deltas_at<0> = 0;
+template <int l> constexpr int inputs_at = inputs_at<l - 1> + CHUNK * input_pitch<l - 1>;
+template <> constexpr int inputs_at<1> = at_least(ROWS * HIDDEN_PITCH, deltas_at<LAYERS>);
+constexpr int STAGE =
+    at_least(forward_strips<HIDDEN>, CHUNKS > 1 ? at_least(ROWS * HIDDEN_PITCH, 2 * widest_pair<0>)
+                                                : inputs_at<LAYERS>);
+template <int l> constexpr int biases_at = biases_at<l - 1> + tile_out<l - 1>;
+template <> constexpr int biases_at<0> = 0;
 
 struct alignas(16) Shared {
-  T input[ROWS * INPUT_PITCH];                     // rows of this step, then of the next
+  T input[ROWS * INPUT_PITCH];                         // rows of this step, then of the next
   T columns[CHUNKS > 1 ? 8 : CHUNK * input_pitch<0>];  // of the input, all rows of the minibatch
-  T hidden[at_least(ROWS * HIDDEN_PITCH, STAGE)];  // rows of a hidden layer, or a stage
-  float sums[2][DEEP][ROWS][SUM_PITCH];            // parts of a product
-  unsigned own[own_at<LAYERS>];                    // this block's tiles of the hidden layers
-  T output[ROWS * OUTPUT_PITCH];                   // gradient of the logits
+  T hidden[STAGE];  // forward's weights, then rows of a hidden layer, then operands
+  T strips[at_least(8, backward_strips<HIDDEN>)];      // backward's weights
+  T output_weights[OUTPUTS * OUTPUT_WEIGHTS_PITCH];
+  T output[ROWS * OUTPUT_PITCH];         // gradient of the logits
+  float sums[2][DEEP][ROWS][SUM_PITCH];  // parts of a product
+  unsigned own[own_at<LAYERS>];          // this block's strips of the hidden layers
+  float2 biases[biases_at<LAYERS>];      // this block's, master and velocity
   float losses[ROWS];
   int index[2][BATCH], label[2][ROWS];
 };

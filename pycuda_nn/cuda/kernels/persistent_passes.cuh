@@ -13,14 +13,17 @@ struct Passes : Place {
   template <int TILES> struct Sums { float at[TALL][2 * TILES][4]; };
 
   // Rows (ROWS, K) times TILES tiles of 16 rows of weights (., K), transposed; over this warp's
-  // part of K. PITCH is that of rows in shared memory; 0: they are rows of the exchange.
-  template <int K, int PITCH, int TILES>
-  __device__ __forceinline__ void product(Sums<TILES>& c, const T* rows, const T* weights) {
+  // part of K. Pitches are those of shared memory; 0: they are in the exchange. Weights in shared
+  // memory are there when ready() returns.
+  template <int K, int PITCH, int WEIGHTS_PITCH, int TILES, class Ready>
+  __device__ __forceinline__ void product(Sums<TILES>& c, const T* rows, const T* weights,
+                                          Ready ready) {
     constexpr int ROUNDS = ceil_div(ceil_div(K, 32), DEEP), A = 2 * TALL, B = 2 * TILES;
-    constexpr int Q = at_most(ROUNDS, PITCH ? 8 / B : 2), APART = DEEP * 32;
+    constexpr int Q = at_most(ROUNDS, PITCH ? 16 / B : 2), APART = DEEP * 32;
+    constexpr int P = PITCH ? PITCH : K, W = WEIGHTS_PITCH ? WEIGHTS_PITCH : K;
     const int deep = (unsigned)warp / BESIDE * 32 + t * 8;
-    rows += (warp % BESIDE * 16 * TALL + g) * (PITCH ? PITCH : K) + deep;
-    weights += g * K + deep;
+    rows += (warp % BESIDE * 16 * TALL + g) * P + deep;
+    weights += g * W + deep;
     c = {};
 #pragma unroll 1
     for (int k = 0; k < ROUNDS * APART; k += Q * APART, rows += Q * APART, weights += Q * APART) {
@@ -28,25 +31,27 @@ struct Passes : Place {
         return ROUNDS == Q && (q + 1) * APART <= K ? true : k + q * APART + deep < K;
       };
       auto weights_of = [&](int i) {
-        return exists(i / B) ? weights + (i / B * APART + i % B * 8 * K) : nullptr;
+        return exists(i / B) ? weights + (i / B * APART + i % B * 8 * W) : nullptr;
       };
       auto rows_of = [&](int i) {
-        return exists(i / A) ? rows + (i / A * APART + i % A * 8 * K) : nullptr;
+        return exists(i / A) ? rows + (i / A * APART + i % A * 8 * P) : nullptr;
       };
       uint4 b[Q * B], x[Q * A];
-      begin(b, weights_of);
-      if constexpr (!PITCH) {
-        begin(x, rows_of);
-        settle(x, rows_of);
-      }
-      settle(b, weights_of);
+      if constexpr (!WEIGHTS_PITCH) begin(b, weights_of);
+      if constexpr (!PITCH) begin(x, rows_of);
+      ready();
+      if constexpr (!PITCH) settle(x, rows_of);
+      if constexpr (!WEIGHTS_PITCH) settle(b, weights_of);
 #pragma unroll
       for (int q = 0; q < Q; q++) {
+        if constexpr (WEIGHTS_PITCH)
+#pragma unroll
+          for (int i = q * B; i < q * B + B; i++)
+            b[i] = exists(q) ? *(const uint4*)weights_of(i) : uint4{};
         if constexpr (PITCH)
 #pragma unroll
-          for (int r = 0; r < A; r++)
-            x[q * A + r] =
-                exists(q) ? *(const uint4*)(rows + q * APART + 8 * r * PITCH) : uint4{};
+          for (int i = q * A; i < q * A + A; i++)
+            x[i] = exists(q) ? *(const uint4*)rows_of(i) : uint4{};
 #pragma unroll
         for (int m = 0; m < TALL; m++)
 #pragma unroll
@@ -106,10 +111,16 @@ struct Passes : Place {
       begin(bias, place);
       Sums<strip<l + 1>> c;
       const T* weights = now.data(forward_at<l>) + first * K;
-      if constexpr (l == 0)
-        product<K, INPUT_PITCH>(c, s.input, weights);
-      else
-        product<K, 0>(c, now.data(hidden_at<l>) + row * K, weights);
+      if constexpr (l == 0) {
+        product<K, INPUT_PITCH, 0>(c, s.input, weights, [] {});
+      } else {
+        constexpr int P = forward_pitch<l>;
+        if constexpr (AHEAD) weights = s.hidden + forward_strips<l> + i * WIDE * P;
+        product<K, 0, P>(c, now.data(hidden_at<l>) + row * K, weights, [i] {
+          if (AHEAD && i == 0) barrier_sync<FORWARD_HERE + l, THREADS>();
+        });
+      }
+      MARK(24 + l)
       settle(bias, place);
       T* to = now.data(hidden_at<l + 1>) + row * N + column;
       sum(c, [&](int, int r, int in_strip, float x, float y) {
@@ -130,11 +141,10 @@ struct Passes : Place {
   template <int N, int AT> __device__ __forceinline__ void fetch_rows() {
     const T* rows = now.data(AT) + row * N;
     auto from = [&](int r) { return rows + r * N; };
-    fetch<ROWS, N, HIDDEN_PITCH>(s.hidden, me, N, from);
+    fetch<WORKERS, ROWS, N, HIDDEN_PITCH>(s.hidden, me, N, from);
     copy_commit();
     copy_wait<0>();
-    settle_fetched<ROWS, N, HIDDEN_PITCH>(s.hidden, me, N, from);
-    sync_workers();
+    settle_fetched<WORKERS, ROWS, N, HIDDEN_PITCH>(s.hidden, me, N, from);
   }
 
   // ---- logits of all rows of the group, their loss, and its gradient times the batch size
@@ -154,7 +164,8 @@ struct Passes : Place {
       };
       begin(bias, place);
       Sums<1> c;
-      product<K, HIDDEN_PITCH>(c, s.hidden, now.data(forward_at<HIDDEN>) + i * 16 * K);
+      product<K, HIDDEN_PITCH, OUTPUT_WEIGHTS_PITCH>(
+          c, s.hidden, s.output_weights + i * 16 * OUTPUT_WEIGHTS_PITCH, [] {});
       settle(bias, place);
       sum(c, [&](int visit, int, int, float x, float y) {
         z[visit][i][0] = x + __uint_as_float(bias[0].x);
@@ -211,69 +222,64 @@ struct Passes : Place {
   }
 
   // ---- gradient of the last hidden layer's z: all columns of the group's rows, to s.hidden
-  static constexpr int GROUP = at_least(8 / CLASS_TILES, 1);  // fragments of 8 columns at once
-  typedef uint2 OutputWeights[GROUP * CLASS_TILES];
-
-  __device__ __forceinline__ auto output_weights(int first) const {
-    constexpr int EACH = 8 * WARPS * OUTPUTS;
-    const int n = first * WARPS + warp;
-    const T* from = now.data(backward_at<HIDDEN>) + (n * 8 + g) * OUTPUTS + 4 * t;
-    return [n, from](int i) {
-      constexpr bool all = size<HIDDEN> % (GROUP * WARPS * 8) == 0;
-      const bool exists = all || (n + i / CLASS_TILES * WARPS) * 8 < size<HIDDEN>;
-      return exists ? from + i / CLASS_TILES * EACH + i % CLASS_TILES * 16 : nullptr;
-    };
-  }
-
-  __device__ __forceinline__ void last_hidden(OutputWeights& b) {
-    constexpr int N = size<HIDDEN>, D = CLASS_TILES, FRAGMENTS = ceil_div(N / 8, WARPS);
+  __device__ __forceinline__ void last_hidden() {
+    constexpr int N = size<HIDDEN>, D = CLASS_TILES, P = OUTPUT_WEIGHTS_PITCH;
+    const T* weights = s.output_weights + lane % 16 * P + lane / 16 * 8;
 #pragma unroll 1
-    for (int first = 0; first < FRAGMENTS; first += GROUP) {
-      if (first) begin(b, output_weights(first));
-      settle(b, output_weights(first));
-#pragma unroll 1
-      for (int m = 0; m < ROWS; m += 16) {
-        uint2 lo[D], hi[D];
+    for (int m = 0; m < ROWS; m += 16) {
+      unsigned x[D][4];
+#pragma unroll
+      for (int k = 0; k < D; k++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+          x[k][i] = *(const unsigned*)&s.output[(m + i % 2 * 8 + g) * OUTPUT_PITCH + k * 16 +
+                                                i / 2 * 8 + 2 * t];
+#pragma unroll(D == 1 ? 4 : 1)
+      for (int n = warp * 16; n < N; n += WARPS * 16) {  // two fragments of 8 columns
+        const bool ours = (unsigned)n / (16 * strip<HIDDEN>) % COLUMN_GROUPS == group;
+        if (HIDDEN == 1 && !ours) continue;
+        float c[2][4] = {};
 #pragma unroll
         for (int k = 0; k < D; k++) {
-          lo[k] = *(const uint2*)&s.output[(m + g) * OUTPUT_PITCH + k * 16 + 4 * t];
-          hi[k] = *(const uint2*)&s.output[(m + 8 + g) * OUTPUT_PITCH + k * 16 + 4 * t];
+          unsigned b[4];
+          load_transposed(b, weights + k * 16 * P + n);
+          mma(c[0], x[k][0], x[k][1], x[k][2], x[k][3], b[0], b[1]);
+          mma(c[1], x[k][0], x[k][1], x[k][2], x[k][3], b[2], b[3]);
         }
+        unsigned* at = (unsigned*)&s.hidden[(m + g) * HIDDEN_PITCH + n + 2 * t];
+        T* to = now.data(delta_at<HIDDEN>) + (row + m + g) * N + n + 2 * t;
 #pragma unroll
-        for (int i = 0; i < GROUP; i++) {
-          const int n = (first + i) * WARPS + warp, column = n * 8 + 2 * t;
-          const bool ours = (unsigned)n / (2 * strip<HIDDEN>) % COLUMN_GROUPS == group;
-          if ((N % (GROUP * WARPS * 8) && n * 8 >= N) || (HIDDEN == 1 && !ours)) continue;
-          float c[4] = {0.f, 0.f, 0.f, 0.f};
-#pragma unroll
-          for (int k = 0; k < D; k++)
-            mma(c, lo[k].x, hi[k].x, lo[k].y, hi[k].y, b[i * D + k].x, b[i * D + k].y);
-          unsigned* at = (unsigned*)&s.hidden[(m + g) * HIDDEN_PITCH + column];
-          const unsigned top = sloped(c[0], c[1], at[0]);
-          const unsigned low = sloped(c[2], c[3], at[4 * HIDDEN_PITCH]);
-          at[0] = top;
-          at[4 * HIDDEN_PITCH] = low;
+        for (int i = 0; i < 2; i++) {
+          const unsigned top = sloped(c[i][0], c[i][1], at[4 * i]);
+          const unsigned low = sloped(c[i][2], c[i][3], at[4 * i + 4 * HIDDEN_PITCH]);
+          at[4 * i] = top;
+          at[4 * i + 4 * HIDDEN_PITCH] = low;
           if (ours) {
-            T* to = now.data(delta_at<HIDDEN>) + (row + m + g) * N + column;
-            publish(to, top);
-            publish(to + 8 * N, low);
+            publish(to + 8 * i, top);
+            publish(to + 8 * i + 8 * N, low);
           }
         }
       }
     }
-    sync_workers();
   }
 
   // ---- backward: gradient of hidden layer h's z from that of h + 1 in s.hidden, our strips
   template <int h> __device__ __forceinline__ void backward() {
-    constexpr int K = size<h + 1>, N = size<h>, WIDE = 16 * strip<h>;
+    constexpr int K = size<h + 1>, N = size<h>, WIDE = 16 * strip<h>, P = backward_pitch<h>;
     if constexpr (h + 1 < HIDDEN) fetch_rows<K, delta_at<h + 1>>();
+    if constexpr (AHEAD)
+      barrier_sync<BACKWARD_HERE + h, THREADS>();  // s.hidden and the weights are there
+    else
+      sync_workers();
 #pragma unroll 1
     for (int i = 0; i < share<h>; i++) {
       const int first = (group + i * COLUMN_GROUPS) * WIDE;
       if (first >= N) break;
       Sums<strip<h>> c;
-      product<K, HIDDEN_PITCH>(c, s.hidden, now.data(backward_at<h>) + first * K);
+      const T* weights = AHEAD ? s.strips + backward_strips<h> + i * WIDE * P
+                               : now.data(backward_at<h>) + first * K;
+      product<K, HIDDEN_PITCH, P>(c, s.hidden, weights, [] {});
+      MARK(20 + h)
       T* to = now.data(delta_at<h>) + row * N + first;
       sum(c, [&](int, int r, int column, float x, float y) {
         publish(to + r * N + column, sloped(x, y, s.own[own<h>(i, r, column)]));

@@ -11,8 +11,8 @@
 // again in step i + 2, when everyone has seen every arrival in step i + 1, hence it empty. So
 // nobody waits for a barrier in the passes, and a result is read as soon as it is written.
 //
-// Warps 0 to 7 work; warp 8 serves: it fetches the next rows, counts arrivals, empties, sums
-// losses. Barrier 0: the step begins; 1: the workers; 2: the input rows have been read.
+// Warps 0 to 7 work; warps 8 to 11 serve: they fetch weights ahead and the next step's rows, count
+// arrivals, empty, and sum losses.
 //
 // Fragments read straight from the exchange are 16 bytes a lane: lane t has k = 8 t to 8 t + 7 of
 // 32, which permutes k alike for both operands of mma.
@@ -24,7 +24,11 @@
 #define MARK(k)
 #endif
 
-__device__ __forceinline__ void sync_workers() { barrier_sync<1, WORKERS>(); }
+// Barriers of the block. The last three: servers have fetched weights, workers may use them.
+enum { STEP_BEGINS, OF_WORKERS, OF_SERVERS, INPUT_READ, OUTPUT_HERE, FORWARD_HERE, BACKWARD_HERE = 9 };
+
+__device__ __forceinline__ void sync_workers() { barrier_sync<OF_WORKERS, WORKERS>(); }
+__device__ __forceinline__ void sync_servers() { barrier_sync<OF_SERVERS, SERVERS>(); }
 
 // ---- words that may not be there yet
 __device__ __forceinline__ bool is_empty(unsigned u) { return u == EMPTY; }
@@ -57,30 +61,29 @@ __device__ __forceinline__ void settle(Words (&to)[N], At place) {
   }
 }
 
-// ---- a matrix to shared memory by the workers: N rows of at most WIDE columns, `wide` of which
-// exist; each(r, c) for the 16 bytes from column c on of row r that are this thread's.
-template <int N, int WIDE, class Each>
+// ---- a matrix to shared memory: N rows of at most WIDE columns, `wide` of which exist; calls
+// each(r, c) for the 16 bytes from column c on of row r that are for thread `me` of TEAM.
+template <int TEAM, int N, int WIDE, class Each>
 __device__ __forceinline__ void each_16_bytes(int me, int wide, Each each) {
-  constexpr int ACROSS = power_of_2(WIDE / 8), DOWN = WORKERS / ACROSS;
-  static_assert(DOWN > 0, "the plan allows no wider layer");
-  const int c = me % ACROSS * 8;
-  if (c < at_most(WIDE, wide))
+  constexpr int ACROSS = at_most(power_of_2(WIDE / 8), TEAM), DOWN = TEAM / ACROSS;
+#pragma unroll 1
+  for (int c = me % ACROSS * 8; c < at_most(WIDE, wide); c += ACROSS * 8)
 #pragma unroll 4
     for (int r = me / ACROSS; r < N; r += DOWN) each(r, c);
 }
 
-template <int N, int WIDE, int PITCH, class Row>
+template <int TEAM, int N, int WIDE, int PITCH, class Row>
 __device__ __forceinline__ void fetch(T* to, int me, int wide, Row row) {
-  each_16_bytes<N, WIDE>(
+  each_16_bytes<TEAM, N, WIDE>(
       me, wide, [&](int r, int c) { copy_async(to + r * PITCH + c, row(r) + c); });
 }
 
 // After the copies of a fetch from the exchange: makes those again that came too soon.
-template <int N, int WIDE, int PITCH, class Row>
+template <int TEAM, int N, int WIDE, int PITCH, class Row>
 __device__ __forceinline__ void settle_fetched(T* to, int me, int wide, Row row) {
   for (bool again = true; again;) {
     again = false;
-    each_16_bytes<N, WIDE>(me, wide, [&](int r, int c) {
+    each_16_bytes<TEAM, N, WIDE>(me, wide, [&](int r, int c) {
       if (is_empty(*(const uint4*)(to + r * PITCH + c))) {
         copy_async(to + r * PITCH + c, row(r) + c);
         again = true;
@@ -119,7 +122,6 @@ __device__ __forceinline__ unsigned sloped(float even_delta, float odd_delta, un
 // ---- a thread's part of the parameters of layer l and all above
 template <int l> struct Mine : Mine<l + 1> {
   float w[fragments<l>][4], v[fragments<l>][4];  // e: row g + 8 (e / 2), column 2 t + e % 2
-  float bias[2], bias_v[2];                      // rows g, g + 8; alike in the four lanes of a row
 };
 template <> struct Mine<LAYERS> {};
 
