@@ -37,11 +37,7 @@ class Tiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A partition of one training; ``sizes`` are padded.
-
-    Attributes:
-        ahead: Whether the weights of the passes are brought to shared memory ahead of their use.
-    """
+    """A partition of one training; ``sizes`` are padded."""
 
     sizes: tuple[int, ...]
     widths: tuple[int, ...]
@@ -49,7 +45,6 @@ class Plan:
     row_groups: int
     column_groups: int
     chunk: int
-    ahead: bool
     tiles: tuple[Tiles, ...]
 
     @property
@@ -89,13 +84,12 @@ class Plan:
             rows * _lanes(sizes[0]),
             8 if self.chunk < self.batch else self.chunk * _matrix(self.tiles[0].ins),
             self._stage(),
-            max(8, self._strips()[1]),
             sizes[-1] * _matrix(sizes[-2]),
             rows * (sizes[-1] + 8),
         )
         words = (
             2 * self.deep * rows * (24 if self.tall == 2 else 40),
-            sum(self.columns(layer) for layer in range(1, len(sizes) - 1)) * rows // 2,
+            sum(self.share(h) * self.strip(h) for h in range(1, len(sizes) - 1)) * rows // 2,
             2 * sum(tiles.outs for tiles in self.tiles),
             rows,
             2 * self.batch,
@@ -103,33 +97,24 @@ class Plan:
         )
         return sum(_up(2 * n, 16) for n in elements) + sum(_up(4 * n, 16) for n in words)
 
-    def columns(self, hidden: int) -> int:
-        """Columns of hidden layer ``hidden`` (from 1) that a block may have in the passes."""
+    def strip(self, hidden: int) -> int:
+        """Columns of hidden layer ``hidden`` (from 1) that a block makes at once in the passes."""
         size = self.sizes[hidden]
-        pairs = self.tall == 1 and size % 32 == 0 and size // 16 > self.column_groups
-        strip = 32 if pairs else 16
-        return -(-size // strip // self.column_groups) * strip
+        wide = self.tall == 1 and size % 32 == 0 and size // 16 > self.column_groups
+        return 32 if wide else 16
 
-    def _strips(self) -> tuple[int, int]:
-        """Elements of the weights of the passes that are brought ahead, forward and backward."""
-        if not self.ahead:
-            return 0, 0
-        hidden = range(1, len(self.sizes) - 1)
-        return (
-            sum(self.columns(h) * _lanes(self.sizes[h - 1]) for h in hidden[1:]),
-            sum(self.columns(h) * _lanes(self.sizes[h + 1]) for h in hidden[:-1]),
-        )
+    def share(self, hidden: int) -> int:
+        """How many such strips a block may have."""
+        return -(-self.sizes[hidden] // self.strip(hidden) // self.column_groups)
 
     def _stage(self) -> int:
-        """Elements of forward's weights, then rows of a hidden layer, then operands."""
+        """Elements of the rows of a hidden layer, then of the weight gradients' operands."""
         rows = self.rows * _matrix(max(self.sizes[1:-1]))
         deltas = [self.chunk * _matrix(tiles.outs) for tiles in self.tiles]
         inputs = [self.chunk * _matrix(tiles.ins) for tiles in self.tiles]
         if self.chunk < self.batch:
-            operands = max(rows, 2 * max(map(sum, zip(deltas, inputs, strict=True))))
-        else:
-            operands = max(rows, sum(deltas)) + sum(inputs[1:])
-        return max(self._strips()[0], operands)
+            return max(rows, 2 * max(map(sum, zip(deltas, inputs, strict=True))))
+        return max(rows, sum(deltas)) + sum(inputs[1:])
 
     def source(self, activation: str, *, nesterov: bool) -> str:
         """Return the definitions that the kernel's source begins with."""
@@ -139,7 +124,6 @@ class Plan:
             "ROW_GROUPS": self.row_groups,
             "COLUMN_GROUPS": self.column_groups,
             "CHUNK": self.chunk,
-            "AHEAD": int(self.ahead),
             "SIZES": _listed(self.sizes),
             "WIDTHS": _listed(self.widths),
             "TILE_OUT": _listed([tiles.outs for tiles in self.tiles]),
@@ -172,35 +156,38 @@ def plan(network: Network, recipe: Recipe, multiprocessors: int, shared_bytes: i
         for rows in _ROWS
         if batch % rows == 0
         for column_groups in _column_groups(sizes, multiprocessors // (batch // rows))
-        for ahead in (True, False)
-        if (one := partition(network, batch, batch // rows, column_groups, ahead=ahead))
+        if (one := partition(network, batch, batch // rows, column_groups))
         and one.shared_bytes <= shared_bytes
     ]
     return min(plans, key=cycles, default=None)
 
 
 def cycles(plan: Plan) -> float:
-    """Return a model of a step's clock cycles: latencies, then bytes and products of a block."""
-    rows, sizes = plan.rows, plan.sizes
+    """Return a model of a step's clock cycles, within a third of those measured on an H200.
+
+    Each exchange between blocks costs its latency; then a block's bytes and products.
+    """
+    rows, sizes, last = plan.rows, plan.sizes, len(plan.sizes) - 2
 
     def product(depth: int, columns: int) -> float:
         chunks = -(-depth // (32 * plan.deep))
-        return 500 + 45 * plan.tall * chunks * columns / 16 + 2 * depth * columns / 32
+        return 500 + 45 * plan.tall * chunks * columns / 16 + 2 * depth * columns / 20
 
-    total, last = 1500.0, len(sizes) - 2
+    total = 1500.0
     for layer in range(1, last + 1):
-        total += 1200 + product(sizes[layer - 1], plan.columns(layer))
-        total += 2 * rows * sizes[layer - 1] / 32 * (layer > 1)
-    total += 1000 + 2 * rows * sizes[last] / 32 + product(sizes[last], sizes[-1])
-    total += 300 + rows / 16 * sizes[last] / 64 * 60
+        exchanged = 2 * rows * sizes[layer - 1] / 8 * (layer > 1)
+        strip = product(sizes[layer - 1], plan.strip(layer)) + exchanged
+        total += 1000 + plan.share(layer) * strip
+    total += 800 + 2 * rows * sizes[last] / 8 + product(sizes[last], 0) * sizes[-1] / 16
+    total += 100 + rows / 16 * sizes[last] / 64 * 260
     for layer in range(1, last):
-        total += 1500 * (layer + 1 < last) + product(sizes[layer + 1], plan.columns(layer))
-        total += 500 * (not plan.ahead)
-    return total + 1500 + max(_loads(plan.tiles, plan.blocks, plan.batch))
+        strip = product(sizes[layer + 1], plan.strip(layer))
+        total += 1500 * (layer + 1 < last) + plan.share(layer) * strip
+    return total + 1000 + max(_loads(plan.tiles, plan.blocks, plan.batch))
 
 
 def partition(
-    network: Network, batch: int, row_groups: int, column_groups: int, *, ahead: bool = True
+    network: Network, batch: int, row_groups: int, column_groups: int
 ) -> Plan | None:
     """Return the plan with these groups, or None where a matrix has too many tiles."""
     sizes = Layout(network).sizes
@@ -228,22 +215,22 @@ def partition(
         row_groups=row_groups,
         column_groups=column_groups,
         chunk=chunk,
-        ahead=ahead,
         tiles=tuple(tiles[layer] for layer in range(len(tiles))),
     )
 
 
 def _column_groups(sizes: tuple[int, ...], most: int) -> list[int]:
-    """Return the largest number of groups for each number of tiles that the widest layer gives."""
+    """Return the largest number of groups for each number of tiles a group of the widest layer."""
     widest = max(sizes[1:-1]) // 16
-    shares = {-(-widest // groups) for groups in range(1, min(widest, most) + 1)}
-    return sorted({min(most, widest, -(-widest // share)) for share in shares})
+    most = min(widest, most)
+    largest = {-(-widest // groups): groups for groups in range(1, most + 1)}
+    return sorted(largest.values())
 
 
 def _load(tiles: Tiles, batch: int) -> float:
     """Return a model of the cycles that a tile costs its block in the update."""
-    fetched = 2 * batch * (tiles.outs + tiles.ins) / 32
-    return 250 + fetched + batch / 16 * (15 + 12 * tiles.fragments) + 60 * tiles.fragments
+    fetched = 2 * batch * (tiles.outs + tiles.ins) / 16
+    return 400 + fetched + batch / 16 * (40 + 24 * tiles.fragments) + 150 * tiles.fragments
 
 
 def _loads(all_tiles: Iterable[Tiles], blocks: int, batch: int) -> list[float]:

@@ -304,48 +304,14 @@ struct Server : Place {
     copy_commit();
   }
 
-  // ---- weights of the passes. work(N, K, PITCH as constants, to, from) on N rows of K.
-  template <bool SETTLE, int N, int K, int PITCH>
-  __device__ __forceinline__ void bring(T* to, const T* from) {
+  __device__ __forceinline__ void fetch_output_weights() {
+    constexpr int K = size<HIDDEN>, P = OUTPUT_WEIGHTS_PITCH;
+    const T* from = now.data(forward_at<HIDDEN>);
     auto row = [from](int r) { return from + r * K; };
-    if constexpr (SETTLE)
-      settle_fetched<SERVERS, N, K, PITCH>(to, server, K, row);
-    else
-      fetch<SERVERS, N, K, PITCH>(to, server, K, row);
-  }
-  template <bool SETTLE, int h, int K, int PITCH>
-  __device__ __forceinline__ void bring_strips(T* to, const T* from) {
-    constexpr int WIDE = 16 * strip<h>;
-#pragma unroll 1
-    for (int i = 0; i < share<h>; i++) {
-      const int first = (group + i * COLUMN_GROUPS) * WIDE;
-      if (first < size<h>)
-        bring<SETTLE, WIDE, K, PITCH>(to + i * WIDE * PITCH, from + first * K);
-    }
-  }
-  // Begins a fetch, or waits for it and tells the workers; PENDING fetches were begun after it.
-  template <bool SETTLE, int PENDING, int l> __device__ __forceinline__ void bring_forward() {
-    if constexpr (SETTLE) copy_wait<PENDING>();
-    bring_strips<SETTLE, l + 1, size<l>, forward_pitch<l>>(s.hidden + forward_strips<l>,
-                                                           now.data(forward_at<l>));
-    if constexpr (SETTLE) barrier_arrive<FORWARD_HERE + l, THREADS>(); else copy_commit();
-    if constexpr (l + 1 < HIDDEN) bring_forward<SETTLE, PENDING - 1, l + 1>();
-  }
-  template <bool SETTLE, int PENDING, int h> __device__ __forceinline__ void bring_backward() {
-    if constexpr (SETTLE) copy_wait<PENDING>();
-    bring_strips<SETTLE, h, size<h + 1>, backward_pitch<h>>(s.strips + backward_strips<h>,
-                                                            now.data(backward_at<h>));
-    if constexpr (SETTLE) barrier_arrive<BACKWARD_HERE + h, THREADS>(); else copy_commit();
-    if constexpr (h > 1) bring_backward<SETTLE, PENDING - 1, h - 1>();
-  }
-  template <bool SETTLE> __device__ __forceinline__ void bring_weights() {
-    constexpr int STRIPS = AHEAD ? HIDDEN - 1 : 0;
-    if constexpr (STRIPS > 0) bring_forward<SETTLE, 2 * STRIPS, 1>();
-    if constexpr (SETTLE) copy_wait<STRIPS>();
-    bring<SETTLE, OUTPUTS, size<HIDDEN>, OUTPUT_WEIGHTS_PITCH>(s.output_weights,
-                                                               now.data(forward_at<HIDDEN>));
-    if constexpr (SETTLE) barrier_arrive<OUTPUT_HERE, THREADS>(); else copy_commit();
-    if constexpr (STRIPS > 0) bring_backward<SETTLE, STRIPS - 1, HIDDEN - 1>();
+    fetch<SERVERS, OUTPUTS, K, P>(s.output_weights, server, K, row);
+    copy_commit();
+    copy_wait<0>();
+    settle_fetched<SERVERS, OUTPUTS, K, P>(s.output_weights, server, K, row);
   }
 
   // Empties HIGH rows of WIDE elements, of which `high` and `wide` exist.
@@ -410,9 +376,9 @@ struct Server : Place {
       copy_wait<0>();
       barrier_sync<STEP_BEGINS, THREADS>();  // the rows are here, and step - 1 has been read
       if (server == 0) arrive(a.counter);
-      bring_weights<false>();
+      fetch_output_weights();
+      barrier_arrive<OUTPUT_HERE, THREADS>();
       if (more) fetch_indices(step + 1);
-      bring_weights<true>();
       barrier_sync<INPUT_READ, THREADS>();
       if (more) fetch_input(step + 1);
       if (server == 0) await(a.counter, BLOCKS * (step + 1));
@@ -428,10 +394,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   extern __shared__ __align__(128) unsigned char memory[];
   Shared& s = *(Shared*)memory;
   if (threadIdx.x < WORKERS) {
-    take_registers<224>();
+    take_registers<216>();
     Worker(a, s).run();
   } else {
-    give_registers<56>();
+    give_registers<72>();
     Server(a, s).run();
   }
 }

@@ -75,24 +75,10 @@ struct Turn {
 template <int h> constexpr int widest = at_least(size<h>, widest<h + 1>);
 template <> constexpr int widest<LAYERS> = 0;
 constexpr int INPUT_PITCH = pitch_of_lanes(size<0>), HIDDEN_PITCH = pitch_of_matrices(widest<1>);
-constexpr int OUTPUT_PITCH = OUTPUTS + 8, SUM_PITCH = TALL == 1 ? 40 : 24;
+constexpr int OUTPUT_PITCH = OUTPUTS + 8, OUTPUT_WEIGHTS_PITCH = pitch_of_matrices(size<HIDDEN>);
+constexpr int SUM_PITCH = TALL == 1 ? 40 : 24;
 template <int h> constexpr int own_at = own_at<h - 1> + share<h - 1> * strip<h - 1> * ROW_PAIRS;
 template <> constexpr int own_at<1> = 0;
-
-// Weights of a block's strips in the passes: here ahead of their use where there is room
-// (PLAN_AHEAD), otherwise read from the exchange when they are used. Forward's lie in the stage.
-constexpr bool AHEAD = PLAN_AHEAD;
-template <int l> constexpr int forward_pitch = AHEAD ? pitch_of_lanes(size<l>) : 0;
-template <int h> constexpr int backward_pitch = AHEAD ? pitch_of_lanes(size<h + 1>) : 0;
-template <int h> constexpr int strip_rows = share<h> * strip<h> * 16;
-template <int l>
-constexpr int forward_strips = forward_strips<l - 1> + strip_rows<l> * forward_pitch<l - 1>;
-template <> constexpr int forward_strips<1> = 0;
-template <int h>
-constexpr int backward_strips =
-    backward_strips<h - 1> + strip_rows<h - 1> * backward_pitch<h - 1>;
-template <> constexpr int backward_strips<1> = 0;
-constexpr int OUTPUT_WEIGHTS_PITCH = pitch_of_matrices(size<HIDDEN>);
 
 // Operands of the weight gradients: all layers side by side, deltas where the rows of a hidden
 // layer were, or two chunks in turns. The first layer's inputs lie apart.
@@ -105,17 +91,15 @@ template <int l> constexpr int deltas_at = deltas_at<l - 1> + CHUNK * delta_pitc
 template <> constexpr int deltas_at<0> = 0;
 template <int l> constexpr int inputs_at = inputs_at<l - 1> + CHUNK * input_pitch<l - 1>;
 template <> constexpr int inputs_at<1> = at_least(ROWS * HIDDEN_PITCH, deltas_at<LAYERS>);
-constexpr int STAGE =
-    at_least(forward_strips<HIDDEN>, CHUNKS > 1 ? at_least(ROWS * HIDDEN_PITCH, 2 * widest_pair<0>)
-                                                : inputs_at<LAYERS>);
+constexpr int STAGE = CHUNKS > 1 ? at_least(ROWS * HIDDEN_PITCH, 2 * widest_pair<0>)
+                                 : inputs_at<LAYERS>;
 template <int l> constexpr int biases_at = biases_at<l - 1> + tile_out<l - 1>;
 template <> constexpr int biases_at<0> = 0;
 
 struct alignas(16) Shared {
   T input[ROWS * INPUT_PITCH];                         // rows of this step, then of the next
   T columns[CHUNKS > 1 ? 8 : CHUNK * input_pitch<0>];  // of the input, all rows of the minibatch
-  T hidden[STAGE];  // forward's weights, then rows of a hidden layer, then operands
-  T strips[at_least(8, backward_strips<HIDDEN>)];      // backward's weights
+  T hidden[STAGE];                                     // rows of a hidden layer, then operands
   T output_weights[OUTPUTS * OUTPUT_WEIGHTS_PITCH];
   T output[ROWS * OUTPUT_PITCH];         // gradient of the logits
   float sums[2][DEEP][ROWS][SUM_PITCH];  // parts of a product

@@ -13,11 +13,9 @@ struct Passes : Place {
   template <int TILES> struct Sums { float at[TALL][2 * TILES][4]; };
 
   // Rows (ROWS, K) times TILES tiles of 16 rows of weights (., K), transposed; over this warp's
-  // part of K. Pitches are those of shared memory; 0: they are in the exchange. Weights in shared
-  // memory are there when ready() returns.
-  template <int K, int PITCH, int WEIGHTS_PITCH, int TILES, class Ready>
-  __device__ __forceinline__ void product(Sums<TILES>& c, const T* rows, const T* weights,
-                                          Ready ready) {
+  // part of K. Pitches are those of shared memory; 0: they are in the exchange.
+  template <int K, int PITCH, int WEIGHTS_PITCH, int TILES>
+  __device__ __forceinline__ void product(Sums<TILES>& c, const T* rows, const T* weights) {
     constexpr int ROUNDS = ceil_div(ceil_div(K, 32), DEEP), A = 2 * TALL, B = 2 * TILES;
     constexpr int Q = at_most(ROUNDS, PITCH ? 16 / B : 2), APART = DEEP * 32;
     constexpr int P = PITCH ? PITCH : K, W = WEIGHTS_PITCH ? WEIGHTS_PITCH : K;
@@ -39,7 +37,6 @@ struct Passes : Place {
       uint4 b[Q * B], x[Q * A];
       if constexpr (!WEIGHTS_PITCH) begin(b, weights_of);
       if constexpr (!PITCH) begin(x, rows_of);
-      ready();
       if constexpr (!PITCH) settle(x, rows_of);
       if constexpr (!WEIGHTS_PITCH) settle(b, weights_of);
 #pragma unroll
@@ -111,15 +108,10 @@ struct Passes : Place {
       begin(bias, place);
       Sums<strip<l + 1>> c;
       const T* weights = now.data(forward_at<l>) + first * K;
-      if constexpr (l == 0) {
-        product<K, INPUT_PITCH, 0>(c, s.input, weights, [] {});
-      } else {
-        constexpr int P = forward_pitch<l>;
-        if constexpr (AHEAD) weights = s.hidden + forward_strips<l> + i * WIDE * P;
-        product<K, 0, P>(c, now.data(hidden_at<l>) + row * K, weights, [i] {
-          if (AHEAD && i == 0) barrier_sync<FORWARD_HERE + l, THREADS>();
-        });
-      }
+      if constexpr (l == 0)
+        product<K, INPUT_PITCH, 0>(c, s.input, weights);
+      else
+        product<K, 0, 0>(c, now.data(hidden_at<l>) + row * K, weights);
       MARK(24 + l)
       settle(bias, place);
       T* to = now.data(hidden_at<l + 1>) + row * N + column;
@@ -165,7 +157,7 @@ struct Passes : Place {
       begin(bias, place);
       Sums<1> c;
       product<K, HIDDEN_PITCH, OUTPUT_WEIGHTS_PITCH>(
-          c, s.hidden, s.output_weights + i * 16 * OUTPUT_WEIGHTS_PITCH, [] {});
+          c, s.hidden, s.output_weights + i * 16 * OUTPUT_WEIGHTS_PITCH);
       settle(bias, place);
       sum(c, [&](int visit, int, int, float x, float y) {
         z[visit][i][0] = x + __uint_as_float(bias[0].x);
@@ -234,7 +226,7 @@ struct Passes : Place {
         for (int i = 0; i < 4; i++)
           x[k][i] = *(const unsigned*)&s.output[(m + i % 2 * 8 + g) * OUTPUT_PITCH + k * 16 +
                                                 i / 2 * 8 + 2 * t];
-#pragma unroll(D == 1 ? 4 : 1)
+#pragma unroll(D == 1 ? 2 : 1)
       for (int n = warp * 16; n < N; n += WARPS * 16) {  // two fragments of 8 columns
         const bool ours = (unsigned)n / (16 * strip<HIDDEN>) % COLUMN_GROUPS == group;
         if (HIDDEN == 1 && !ours) continue;
@@ -265,20 +257,15 @@ struct Passes : Place {
 
   // ---- backward: gradient of hidden layer h's z from that of h + 1 in s.hidden, our strips
   template <int h> __device__ __forceinline__ void backward() {
-    constexpr int K = size<h + 1>, N = size<h>, WIDE = 16 * strip<h>, P = backward_pitch<h>;
+    constexpr int K = size<h + 1>, N = size<h>, WIDE = 16 * strip<h>;
     if constexpr (h + 1 < HIDDEN) fetch_rows<K, delta_at<h + 1>>();
-    if constexpr (AHEAD)
-      barrier_sync<BACKWARD_HERE + h, THREADS>();  // s.hidden and the weights are there
-    else
-      sync_workers();
+    sync_workers();  // s.hidden is there
 #pragma unroll 1
     for (int i = 0; i < share<h>; i++) {
       const int first = (group + i * COLUMN_GROUPS) * WIDE;
       if (first >= N) break;
       Sums<strip<h>> c;
-      const T* weights = AHEAD ? s.strips + backward_strips<h> + i * WIDE * P
-                               : now.data(backward_at<h>) + first * K;
-      product<K, HIDDEN_PITCH, P>(c, s.hidden, weights, [] {});
+      product<K, HIDDEN_PITCH, 0>(c, s.hidden, now.data(backward_at<h>) + first * K);
       MARK(20 + h)
       T* to = now.data(delta_at<h>) + row * N + first;
       sum(c, [&](int, int r, int column, float x, float y) {

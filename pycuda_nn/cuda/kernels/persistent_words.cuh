@@ -11,8 +11,8 @@
 // again in step i + 2, when everyone has seen every arrival in step i + 1, hence it empty. So
 // nobody waits for a barrier in the passes, and a result is read as soon as it is written.
 //
-// Warps 0 to 7 work; warps 8 to 11 serve: they fetch weights ahead and the next step's rows, count
-// arrivals, empty, and sum losses.
+// Warps 0 to 7 work; warps 8 to 11 serve: they fetch the last layer's weights and the next step's
+// rows, count arrivals, empty, and sum losses.
 //
 // Fragments read straight from the exchange are 16 bytes a lane: lane t has k = 8 t to 8 t + 7 of
 // 32, which permutes k alike for both operands of mma.
@@ -24,8 +24,9 @@
 #define MARK(k)
 #endif
 
-// Barriers of the block. The last three: servers have fetched weights, workers may use them.
-enum { STEP_BEGINS, OF_WORKERS, OF_SERVERS, INPUT_READ, OUTPUT_HERE, FORWARD_HERE, BACKWARD_HERE = 9 };
+// Barriers of the block: all begin a step; workers; workers have read the input rows; servers have
+// fetched the last layer's weights.
+enum { STEP_BEGINS, OF_WORKERS, INPUT_READ, OUTPUT_HERE, OF_SERVERS };
 
 __device__ __forceinline__ void sync_workers() { barrier_sync<OF_WORKERS, WORKERS>(); }
 __device__ __forceinline__ void sync_servers() { barrier_sync<OF_SERVERS, SERVERS>(); }
