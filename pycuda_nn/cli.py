@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,6 +15,9 @@ import click
 
 from pycuda_nn import checkpoint as files
 from pycuda_nn.backends import BACKENDS, pick
+from pycuda_nn.backends.cuda_backend import CudaBackend
+from pycuda_nn.cli_bench import bench
+from pycuda_nn.cuda.options import PRECISION_NAMES, CudaOptions, cuda_options
 from pycuda_nn.data.dataset import TASKS, Dataset
 from pycuda_nn.data.sources import load_data, load_features, load_splits
 from pycuda_nn.data.split import PARTS, check_fractions
@@ -90,8 +94,23 @@ def cli() -> None:
 @click.option("--overwrite", is_flag=True, help="Start again though the checkpoint is there.")
 @click.option(
     "--backend", default="auto", show_default=True, metavar="NAME",
-    help=f"auto, {', '.join(BACKENDS)} or cuda.",
+    help=f"auto, {' or '.join(BACKENDS)}; auto takes the GPU if there is one.",
 )  # fmt: skip
+@click.option(
+    "--precision", metavar="NAME",
+    help=f"On the GPU: {', '.join(PRECISION_NAMES)}. Default: float32, the results of numpy; "
+    "bf16 is the fastest.",
+)  # fmt: skip
+@click.option("--device", type=click.IntRange(0), metavar="N", help="GPU, from 0. Default: 0.")
+@click.option(
+    "--memory-limit", metavar="SIZE",
+    help="GPU memory to use at most, e.g. 2GiB; rows that do not fit stay in host memory.",
+)  # fmt: skip
+@click.option(
+    "--deterministic",
+    is_flag=True,
+    help="On the GPU: choose no algorithm by timing, for the same bits on every such GPU.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def train(
     source: str,
@@ -106,6 +125,10 @@ def train(
     resume: bool,
     overwrite: bool,
     backend: str,
+    precision: str | None,
+    device: int | None,
+    memory_limit: str | None,
+    deterministic: bool,
     as_json: bool,
 ) -> None:
     """Train a network; show each epoch on standard error, the result on standard output.
@@ -114,8 +137,13 @@ def train(
     Examples:
       pycuda-nn train --data digits --set hidden=128,64 --set epochs=30 --checkpoint digits.npz
       pycuda-nn train --data table.csv --target price --task regress --config net.toml --json
+      pycuda-nn train --data rows.npz --backend cuda --precision bf16 --device 1
     """
-    chosen = pick(backend)
+    cuda = cuda_options(precision, device, memory_limit, deterministic=deterministic)
+    chosen = pick(backend, cuda)
+    if cuda != CudaOptions() and chosen.name != "cuda":
+        reason = CudaBackend.missing() or f"--backend is {backend}"
+        raise ConfigError(f"--precision and the like are for a GPU: {reason}", "Drop them.")
     config = read_settings(config_file, words)
     _check_checkpoint(checkpoint, resume, overwrite)
     how = {"fractions": fractions, "seed": split_seed, "target": target, "task": task}
@@ -205,6 +233,9 @@ def predict(checkpoint: Path, source: str, out: Path | None, probabilities: bool
         click.echo(f"{len(x)} predictions in {out}", err=True)
 
 
+cli.add_command(bench)
+
+
 def _check_checkpoint(path: Path | None, resume: bool, overwrite: bool) -> None:
     if path is None and (resume or overwrite):
         raise click.UsageError("--resume and --overwrite need --checkpoint FILE.")
@@ -267,6 +298,7 @@ def _print_result(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 done, 1 failed, 2 wrong input, 130 Ctrl-C."""
+    logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
         code = cli.main(args=argv, prog_name="pycuda-nn", standalone_mode=False)
     except PycudaNNError as error:

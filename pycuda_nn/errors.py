@@ -77,15 +77,15 @@ class KernelBuildError(PycudaNNError):
 
 
 class OutOfDeviceMemory(PycudaNNError):
-    """The GPU has no room; ``needed_bytes`` for ``what``, ``free_bytes`` are there."""
+    """The GPU has no room; ``needed_bytes`` for ``purpose``, ``free_bytes`` are there."""
 
-    def __init__(self, what: str, needed_bytes: int, free_bytes: int, *, limited: bool) -> None:
+    def __init__(self, purpose: str, needed_bytes: int, free_bytes: int, *, limited: bool) -> None:
         where = "--memory-limit leaves" if limited else "the GPU has free"
         super().__init__(
-            f"out of GPU memory: {what} needs {_mib(needed_bytes)}, {where} {_mib(free_bytes)}",
+            f"out of GPU memory: {purpose} needs {_mib(needed_bytes)}, {where} {_mib(free_bytes)}",
             "Lower batch_size or hidden, or choose --precision bf16; nvidia-smi shows who uses it.",
         )
-        self.what = what
+        self.purpose = purpose
         self.needed_bytes = needed_bytes
         self.free_bytes = free_bytes
 

@@ -15,6 +15,7 @@ bit generator are used: numpy promises their stream for ever, which it does not 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -58,6 +59,19 @@ def shuffled(n: int, seed: int, purpose: Purpose, a: int = 0) -> npt.NDArray[np.
 def epoch_order(n: int, seed: int, epoch: int) -> npt.NDArray[np.intp]:
     """Return the order in which epoch ``epoch`` (from 0) visits ``n`` rows; any backend's order."""
     return shuffled(n, seed, Purpose.ORDER, epoch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochOrder:
+    """The order of epoch ``epoch`` of ``n`` rows, not drawn yet: a device can draw it itself."""
+
+    n: int
+    seed: int
+    epoch: int
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[np.intp]:
+        """Draw it here."""
+        return epoch_order(self.n, self.seed, self.epoch)
 
 
 def uniform(n: int, seed: int, a: int) -> npt.NDArray[np.float32]:

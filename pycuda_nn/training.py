@@ -22,7 +22,7 @@ from pycuda_nn.errors import ConfigError, DataError, TrainingDiverged
 from pycuda_nn.history import EpochReport, History
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
-from pycuda_nn.rng import epoch_order
+from pycuda_nn.rng import EpochOrder
 from pycuda_nn.schedules import learning_rates
 
 OnEpoch = Callable[[EpochReport], object]
@@ -209,7 +209,7 @@ def _epoch(
     n, size = len(parts["train"].x), config.batch_size
     steps = -(-n // size)
     rates = learning_rates(config, epoch, steps)
-    losses = session.run_epoch(epoch_order(n, config.seed, epoch), rates)
+    losses = session.run_epoch(EpochOrder(n=n, seed=config.seed, epoch=epoch), rates)
     bad = np.flatnonzero(~np.isfinite(losses))
     if len(bad):
         step = int(bad[0])

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import logging
+
 from pycuda_nn.backends.base import Backend
+from pycuda_nn.backends.cuda_backend import CudaBackend
 from pycuda_nn.backends.numpy_backend import NumpyBackend
+from pycuda_nn.cuda.driver import no_gpu
+from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.errors import BackendUnavailable, did_you_mean
 
-BACKENDS: dict[str, type[Backend]] = {"numpy": NumpyBackend}
-PLANNED = ("cuda",)
+BACKENDS: dict[str, type[Backend]] = {"cuda": CudaBackend, "numpy": NumpyBackend}
 
 
-def pick(name: str = "auto") -> Backend:
+_LOG = logging.getLogger("pycuda_nn")
+
+
+def pick(name: str = "auto", cuda: CudaOptions | None = None) -> Backend:
     """Return the backend ``name``; ``auto`` gives the first that works on this machine.
 
+    Args:
+        name: ``auto`` or a key of ``BACKENDS``.
+        cuda: For the CUDA backend; others do not read it.
+
     Raises:
-        BackendUnavailable: It is unknown, not part of this version, or not usable here.
+        BackendUnavailable: It is unknown, or not usable here.
     """
     if name == "auto":
-        return next(kind() for kind in BACKENDS.values() if kind.missing() is None)
-    if name in PLANNED and name not in BACKENDS:
-        raise BackendUnavailable(
-            f"backend '{name}' is not available in this version; use --backend numpy"
-        )
+        name = next(key for key, kind in BACKENDS.items() if kind.missing() is None)
+        if name == "numpy" and no_gpu() is None:
+            _LOG.warning("training on the CPU, though there is a GPU: %s", CudaBackend.missing())
     if name not in BACKENDS:
         raise BackendUnavailable(
-            f"unknown backend '{name}'. {did_you_mean(name, ['auto', *BACKENDS, *PLANNED])}"
+            f"unknown backend '{name}'. {did_you_mean(name, ['auto', *BACKENDS])}"
         )
     missing = BACKENDS[name].missing()
     if missing is not None:
         raise BackendUnavailable(f"backend '{name}' cannot be used here: {missing}")
-    return BACKENDS[name]()
+    return CudaBackend(cuda) if name == "cuda" else BACKENDS[name]()

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.network import Network
+from pycuda_nn.rng import EpochOrder
 
 Array = npt.NDArray[Any]
 State = dict[str, Array]
@@ -95,11 +96,13 @@ class Session(ABC):
     """
 
     @abstractmethod
-    def run_epoch(self, order: Array, learning_rates: Array) -> npt.NDArray[np.float32]:
+    def run_epoch(
+        self, order: Array | EpochOrder, learning_rates: Array
+    ) -> npt.NDArray[np.float32]:
         """Train one epoch; return the mean loss of each step, without the L2 term.
 
         Args:
-            order: Indices of training rows, each once.
+            order: Indices of training rows, each once, or what draws them.
             learning_rates: One for each step, ``ceil(len(order) / batch_size)`` of them.
         """
 

@@ -16,7 +16,7 @@ from pycuda_nn.backends.numpy_buffers import Buffers, aligned_zeros, blocks
 from pycuda_nn.backends.numpy_forward import Evaluator
 from pycuda_nn.errors import CheckpointError
 from pycuda_nn.network import Network
-from pycuda_nn.rng import Purpose, Stream, drop_bits, drop_threshold, keep_scale
+from pycuda_nn.rng import EpochOrder, Purpose, Stream, drop_bits, drop_threshold, keep_scale
 
 Array = npt.NDArray[Any]
 
@@ -74,9 +74,11 @@ class NumpySession(Session):
         self._threads: Callable[[], contextlib.AbstractContextManager[object]]
         self._threads = blas.one_thread if largest < _SMALL_PRODUCT else contextlib.nullcontext
 
-    def run_epoch(self, order: Array, learning_rates: Array) -> npt.NDArray[np.float32]:
+    def run_epoch(
+        self, order: Array | EpochOrder, learning_rates: Array
+    ) -> npt.NDArray[np.float32]:
         """See :class:`Session`."""
-        size = self.recipe.batch_size
+        size, order = self.recipe.batch_size, np.asarray(order)
         losses = np.empty(len(learning_rates), dtype=np.float32)
         with np.errstate(all="ignore"), self._threads():
             for i, lr in enumerate(learning_rates.tolist()):

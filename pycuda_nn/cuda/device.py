@@ -1,9 +1,8 @@
-"""One GPU: is there any, its facts, its primary context and its memory."""
+"""One GPU: its facts, its primary context and its memory."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ class Facts:
         compute_capability: (major, minor), such as (9, 0).
         multiprocessors: How many there are.
         shared_bytes: Most dynamic shared memory of one block.
+        l2_bytes: Of the L2 cache.
         memory_bytes: Of the whole GPU.
     """
 
@@ -28,6 +28,7 @@ class Facts:
     compute_capability: tuple[int, int]
     multiprocessors: int
     shared_bytes: int
+    l2_bytes: int
     memory_bytes: int
 
     @property
@@ -113,19 +114,6 @@ class Memory:
         self.used_bytes = 0
 
 
-def missing() -> str | None:
-    """Return why no GPU can be used here, or None; creates no context."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return "no NVIDIA driver on this machine (libcuda.so.1)"
-    status = driver.cuInit(0)
-    count = ctypes.c_int()
-    if status or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
-        return f"the NVIDIA driver shows no GPU (cuInit says {status})"
-    return None
-
-
 @functools.cache
 def _primary_context(ordinal: int) -> cuda.Context:
     try:
@@ -152,5 +140,6 @@ def _facts(ordinal: int) -> Facts:
         compute_capability=device.compute_capability(),
         multiprocessors=device.get_attribute(attribute.MULTIPROCESSOR_COUNT),
         shared_bytes=device.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        l2_bytes=device.get_attribute(attribute.L2_CACHE_SIZE),
         memory_bytes=device.total_memory(),
     )

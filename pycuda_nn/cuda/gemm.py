@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pycuda.driver as cuda
-from nvmath.bindings import cublasLt as lt
+from nvmath.bindings import cublasLt
 
 from pycuda_nn.cuda import cache
 from pycuda_nn.cuda.device import Device, Memory
 from pycuda_nn.cuda.graph import Graph
 from pycuda_nn.cuda.layout import Layer
 from pycuda_nn.cuda.precision import Precision
-from pycuda_nn.errors import PycudaNNError
+from pycuda_nn.errors import DeviceError
 
 _R_32F, _R_16F, _R_16BF = 0, 2, 14  # cudaDataType
 _COMPUTE_32F, _COMPUTE_TF32 = 68, 77  # cublasComputeType_t
@@ -30,8 +30,10 @@ _TYPES = {
     "bf16": (_R_16BF, _COMPUTE_32F),
 }
 _CANDIDATES = 24
-_WORKSPACE_BYTES = 32 << 20  # what cuBLAS takes on the H100 class
+_WORKSPACE_BYTES = (1 << 20, 32 << 20)  # least; most: what cuBLAS itself takes on the H100 class
+_PARTIAL_RESULTS = 8  # float32 results of one product that work space can hold
 _TUNE_REPEATS, _TUNE_ROUNDS = 10, 3
+_KEPT = 3  # algorithms of a product that are tried in the whole step
 _RESULT_WORDS, _ALGO_WORDS = 12, 8  # of cublasLtMatmulHeuristicResult_t, in 64-bit words
 
 
@@ -64,23 +66,28 @@ class Product:
 
 def forward(layer: Layer, rows: int, *, x: int, weights: int, z: int, **more: Any) -> Product:
     """Return z (rows, outputs) = x W; ``more`` as in :class:`Product`."""
-    shape = {"m": layer.outputs, "n": rows, "k": layer.inputs}
-    return Product(**shape, trans_a=False, trans_b=False, a=weights, b=x, d=z, **more)
+    return Product(
+        m=layer.outputs, n=rows, k=layer.inputs,
+        trans_a=False, trans_b=False, a=weights, b=x, d=z, **more,
+    )  # fmt: skip
 
 
 def data_gradient(layer: Layer, rows: int, *, delta: int, weights: int, below: int) -> Product:
     """Return below (rows, inputs) = delta W'."""
-    shape = {"m": layer.inputs, "n": rows, "k": layer.outputs}
-    return Product(**shape, trans_a=True, trans_b=False, a=weights, b=delta, d=below)
+    return Product(
+        m=layer.inputs, n=rows, k=layer.outputs,
+        trans_a=True, trans_b=False, a=weights, b=delta, d=below,
+    )  # fmt: skip
 
 
 def weight_gradient(
     layer: Layer, rows: int, *, x: int, delta: int, out: int, alpha: float, beta: float
 ) -> Product:
     """Return out (inputs, outputs), float32, = alpha x' delta + beta out."""
-    shape = {"m": layer.outputs, "n": layer.inputs, "k": rows}
-    scale = {"alpha": alpha, "beta": beta, "wide": True}
-    return Product(**shape, trans_a=False, trans_b=True, a=delta, b=x, d=out, **scale)
+    return Product(
+        m=layer.outputs, n=layer.inputs, k=rows,
+        trans_a=False, trans_b=True, a=delta, b=x, d=out, wide=True, alpha=alpha, beta=beta,
+    )  # fmt: skip
 
 
 class Gemms:
@@ -92,31 +99,48 @@ class Gemms:
     """
 
     def __init__(self, device: Device, precision: Precision, *, tune: bool) -> None:
-        self._handle = lt.create()
+        self._handle = cublasLt.create()
         self._type, self._compute = _TYPES[precision.name]
-        self._tune = tune
-        self._where = f"{device.facts.name} cuBLASLt {lt.get_version()} {precision.name}"
+        self.tune = tune
+        self.where = f"{device.facts.name} cuBLASLt {cublasLt.get_version()} {precision.name}"
+        self._known: dict[str, list[bytes]] = {}
 
-    def workspace(self, memory: Memory) -> tuple[int, int]:
-        """Return address and size of work space for the products of one stream."""
-        size = _WORKSPACE_BYTES
+    def workspace(self, memory: Memory, results: int) -> tuple[int, int]:
+        """Return address and size of work space for the products of one stream.
+
+        Args:
+            results: Elements of the largest product.
+        """
+        least, most = _WORKSPACE_BYTES
+        size = min(max(4 * _PARTIAL_RESULTS * results, least), most)
         return memory.allocate(size, "work space of cuBLASLt"), size
 
     def ready(self, product: Product, workspace: tuple[int, int], stream: cuda.Stream) -> Gemm:
         """Return ``product`` with its algorithm; tuning uses the memory it names, on ``stream``."""
         gemm = Gemm(self._handle, product, self._type, self._compute, workspace)
-        if not self._tune:
-            return gemm
-        name = cache.key(self._where, gemm.kind()) + ".algo"
-        known = cache.read(name)
-        if known is None or not gemm.restore(known):
-            gemm.tune(stream)
-            cache.keep(name, gemm.algorithm())
+        kind = gemm.kind()
+        if kind not in self._known:
+            self._known[kind] = self._find(gemm, kind, stream)
+        gemm.use(self._known[kind][0])
         return gemm
+
+    def algorithms(self, kind: str) -> list[bytes]:
+        """Return a few algorithms for a kind that was made ready, the fastest first."""
+        return self._known[kind]
+
+    def _find(self, gemm: Gemm, kind: str, stream: cuda.Stream) -> list[bytes]:
+        if not self.tune:
+            return gemm.candidates()[:1]
+        name, size = cache.key(self.where, kind) + ".algo", 8 * _RESULT_WORDS
+        known = cache.read(name)
+        if known is None:
+            known = b"".join(gemm.fastest(stream)[:_KEPT])
+            cache.keep(name, known)
+        return [known[at : at + size] for at in range(0, len(known), size)]
 
     def close(self) -> None:
         """Give the handle back."""
-        lt.destroy(self._handle)
+        cublasLt.destroy(self._handle)
 
 
 class Gemm:
@@ -129,15 +153,14 @@ class Gemm:
         self._kind, self._compute = kind, compute
         self._scale = np.array([product.alpha, product.beta], np.float32)
         self._describe()
-        self._candidates = self._propose()
-        self._chosen = self._candidates[0]
+        self._algorithm = np.zeros(_RESULT_WORDS, np.uint64)
 
-    def __call__(self, stream: cuda.Stream) -> None:
-        """Put the product on ``stream``."""
-        p, algorithm, scale = self._product, self._chosen, self._scale.ctypes.data
-        lt.matmul(
+    def __call__(self, stream: cuda.Stream, b: int = 0) -> None:
+        """Put the product on ``stream``, with B at another address if one is given."""
+        p, algorithm, scale = self._product, self._algorithm, self._scale.ctypes.data
+        cublasLt.matmul(
             self._handle, self._operation,
-            scale, p.a, self._a, p.b, self._b,
+            scale, p.a, self._a, b or p.b, self._b,
             scale + 4, p.d, self._d, p.d, self._d,
             algorithm.ctypes.data, self._workspace[0], int(algorithm[_ALGO_WORDS]), stream.handle,
         )  # fmt: skip
@@ -150,76 +173,76 @@ class Gemm:
             f"{p.beta != 0} {bool(p.relu_bias)} {self._workspace[1]}"
         )
 
-    def algorithm(self) -> bytes:
-        """Return the algorithm in use, for :meth:`restore`."""
-        return self._chosen.tobytes()
+    def use(self, algorithm: bytes) -> None:
+        """Use one of :meth:`candidates`, of this or of another product of the same kind."""
+        self._algorithm = np.frombuffer(algorithm, np.uint64).copy()
 
-    def restore(self, algorithm: bytes) -> bool:
-        """Use an algorithm found before; return whether it is one."""
-        if len(algorithm) != 8 * _RESULT_WORDS:
-            return False
-        self._chosen = np.frombuffer(algorithm, np.uint64).copy()
-        return True
-
-    def tune(self, stream: cuda.Stream) -> None:
-        """Use the fastest of the candidates, each timed in a graph on what memory holds now."""
-        if len(self._candidates) == 1:
-            return
-        times = [self._time(candidate, stream) for candidate in self._candidates]
-        self._chosen = self._candidates[int(np.argmin(times))]
+    def fastest(self, stream: cuda.Stream) -> list[bytes]:
+        """Return the candidates, fastest first, each timed in a graph on what memory holds now."""
+        found = self.candidates()
+        if len(found) == 1:
+            return found
+        times = [self._time(candidate, stream) for candidate in found]
+        return [found[place] for place in np.argsort(times, kind="stable")]
 
     def close(self) -> None:
         """Give the descriptors back."""
         for layout in (self._a, self._b, self._d):
-            lt.matrix_layout_destroy(layout)
-        lt.matmul_desc_destroy(self._operation)
+            cublasLt.matrix_layout_destroy(layout)
+        cublasLt.matmul_desc_destroy(self._operation)
 
     def _describe(self) -> None:
         p, wide = self._product, _R_32F if self._product.wide else self._kind
-        self._operation = lt.matmul_desc_create(self._compute, _R_32F)
-        name = lt.MatmulDescAttribute
+        self._operation = cublasLt.matmul_desc_create(self._compute, _R_32F)
+        name = cublasLt.MatmulDescAttribute
         self._set(name.TRANSA, int(p.trans_a), np.int32)
         self._set(name.TRANSB, int(p.trans_b), np.int32)
         if p.relu_bias:
-            self._set(name.EPILOGUE, lt.Epilogue.RELU_BIAS, np.int32)
+            self._set(name.EPILOGUE, cublasLt.Epilogue.RELU_BIAS, np.int32)
             self._set(name.BIAS_POINTER, p.relu_bias, np.uint64)
             self._set(name.BIAS_DATA_TYPE, self._kind, np.int32)
         a = (p.k, p.m) if p.trans_a else (p.m, p.k)
         b = (p.n, p.k) if p.trans_b else (p.k, p.n)
-        self._a = lt.matrix_layout_create(self._kind, *a, a[0])
-        self._b = lt.matrix_layout_create(self._kind, *b, b[0])
-        self._d = lt.matrix_layout_create(wide, p.m, p.n, p.m)
+        self._a = cublasLt.matrix_layout_create(self._kind, *a, a[0])
+        self._b = cublasLt.matrix_layout_create(self._kind, *b, b[0])
+        self._d = cublasLt.matrix_layout_create(wide, p.m, p.n, p.m)
 
     def _set(self, name: int, value: int, kind: Any) -> None:
         held = np.array([value], kind)
-        lt.matmul_desc_set_attribute(self._operation, name, held.ctypes.data, held.nbytes)
+        cublasLt.matmul_desc_set_attribute(self._operation, name, held.ctypes.data, held.nbytes)
 
-    def _propose(self) -> list[Any]:
-        """Return cuBLASLt's candidates, best guess first, that sum in a fixed order."""
-        preference = lt.matmul_preference_create()
-        name, scheme = lt.MatmulPreferenceAttribute, lt.ReductionScheme
+    def candidates(self) -> list[bytes]:
+        """Return cuBLASLt's algorithms, best guess first, that sum in a fixed order.
+
+        Raises:
+            DeviceError: There is none.
+        """
+        preference = cublasLt.matmul_preference_create()
+        name, scheme = cublasLt.MatmulPreferenceAttribute, cublasLt.ReductionScheme
         fixed = int(scheme.COMPUTE_TYPE) | int(scheme.OUTPUT_TYPE)  # INPLACE adds as blocks come
         for what, value, kind in (
             (name.MAX_WORKSPACE_BYTES, self._workspace[1], np.uint64),
             (name.REDUCTION_SCHEME_MASK, fixed, np.uint32),
         ):
             held = np.array([value], kind)
-            lt.matmul_preference_set_attribute(preference, what, held.ctypes.data, held.nbytes)
+            cublasLt.matmul_preference_set_attribute(
+                preference, what, held.ctypes.data, held.nbytes
+            )
         results = np.zeros((_CANDIDATES, _RESULT_WORDS), np.uint64)
         found = np.zeros(1, np.int32)
-        lt.matmul_algo_get_heuristic(
+        cublasLt.matmul_algo_get_heuristic(
             self._handle, self._operation, self._a, self._b, self._d, self._d, preference,
             _CANDIDATES, results.ctypes.data, found.ctypes.data,
         )  # fmt: skip
-        lt.matmul_preference_destroy(preference)
-        good = [row.copy() for row in results[: found[0]] if not int(row[9]) & 0xFFFFFFFF]
+        cublasLt.matmul_preference_destroy(preference)
+        good = [row.tobytes() for row in results[: found[0]] if not int(row[9]) & 0xFFFFFFFF]
         if not good:
-            raise PycudaNNError(f"cuBLASLt has no algorithm for a product of {self.kind()}")
+            raise DeviceError(f"cuBLASLt has no algorithm for a product of {self.kind()}")
         return good
 
-    def _time(self, candidate: Any, stream: cuda.Stream) -> float:
+    def _time(self, candidate: bytes, stream: cuda.Stream) -> float:
         """Return milliseconds of one product; infinite when the algorithm does not run."""
-        self._chosen = candidate
+        self.use(candidate)
 
         def body() -> None:
             for _ in range(_TUNE_REPEATS):
@@ -227,7 +250,7 @@ class Gemm:
 
         try:
             graph = Graph(stream, body)
-        except (lt.cuBLASLtError, RuntimeError):
+        except (cublasLt.cuBLASLtError, DeviceError):
             return float("inf")
         took = min(_timed(graph.launch, stream) for _ in range(_TUNE_ROUNDS))
         graph.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ class Module:
         self,
         device: Device,
         source: str,
-        signatures: Mapping[str, str],
+        signatures: Mapping[str, str | type[ctypes.Structure]],
         options: Sequence[str] = (),
     ) -> None:
         """Compile (or take from the cache) and load.
@@ -27,7 +28,8 @@ class Module:
             device: Whose context is active.
             source: CUDA C++ with ``extern "C"`` kernels.
             signatures: Types of the arguments of each kernel, as Python's ``struct`` writes them:
-                P an address, i int32, q int64, f float32, Q uint64.
+                P an address, i int32, q int64, f float32, Q uint64; or the structure that is its
+                only argument.
             options: For the compiler, such as ``-DWIDTH=8``.
 
         Raises:
@@ -35,7 +37,7 @@ class Module:
         """
         self._module = cuda.module_from_buffer(build(source, device.facts.arch, options))
         self.functions: dict[str, Any] = {
-            name: self._module.get_function(name).prepare(types)
+            name: self._module.get_function(name).prepare(_types(types))
             for name, types in signatures.items()
         }
 
@@ -43,4 +45,12 @@ class Module:
         self, name: str, grid: tuple[int, int], block: int, stream: cuda.Stream, *arguments: Any
     ) -> None:
         """Put a kernel on ``stream``; nothing is waited for."""
+        if len(arguments) == 1 and isinstance(arguments[0], ctypes.Structure):
+            arguments = (bytes(arguments[0]),)
         self.functions[name].prepared_async_call(grid, (block, 1, 1), stream, *arguments)
+
+
+def _types(signature: str | type[ctypes.Structure]) -> list[str]:
+    if isinstance(signature, str):
+        return list(signature)
+    return [f"{ctypes.sizeof(signature)}s"]

@@ -47,7 +47,9 @@ class Precision:
 
     def joined(self, high: Array, low: Array) -> Array:
         """Return the float32 values of :meth:`rounded` and :meth:`low_bits`."""
-        bits = (high.astype(np.uint32) << np.uint32(16)) + low.view(np.int16).astype(np.int32).view(np.uint32)
+        bits = (high.astype(np.uint32) << np.uint32(16)) + low.view(np.int16).astype(np.int32).view(
+            np.uint32
+        )
         return bits.view(np.float32)
 
 

@@ -4,8 +4,10 @@ import pytest
 
 from pycuda_nn.backends import BACKENDS, pick
 from pycuda_nn.backends.base import Backend
+from pycuda_nn.backends.cuda_backend import CudaBackend
 from pycuda_nn.backends.numpy_backend import NumpyBackend
 from pycuda_nn.backends.testing import BackendContract
+from pycuda_nn.cuda.driver import no_gpu
 from pycuda_nn.errors import BackendUnavailable
 
 
@@ -20,7 +22,6 @@ def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> Non
         def missing(cls) -> str | None:
             return "no device"
 
-    monkeypatch.setitem(BACKENDS, "numpy", NumpyBackend)
     reordered = {"broken": Broken, **BACKENDS}
     monkeypatch.setattr("pycuda_nn.backends.BACKENDS", reordered)
     assert type(pick("auto")) is NumpyBackend
@@ -28,12 +29,23 @@ def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> Non
         pick("broken")
 
 
-def test_cuda_is_one_clear_line() -> None:
+@pytest.mark.skipif(no_gpu() is None, reason="this machine has a GPU")
+def test_no_gpu_is_one_clear_line() -> None:
     with pytest.raises(BackendUnavailable) as caught:
         pick("cuda")
-    assert str(caught.value) == (
-        "backend 'cuda' is not available in this version; use --backend numpy"
-    )
+    line = str(caught.value)
+    assert line.startswith("backend 'cuda' cannot be used here: ")
+    assert "NVIDIA driver" in line
+    assert "\n" not in line
+
+
+def test_a_gpu_that_stands_idle_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("pycuda_nn.backends.no_gpu", lambda: None)
+    monkeypatch.setattr(CudaBackend, "missing", lambda: "not installed: pycuda")
+    assert type(pick("auto")) is NumpyBackend
+    assert caplog.messages == ["training on the CPU, though there is a GPU: not installed: pycuda"]
 
 
 def test_unknown_backend_names_the_nearest() -> None:

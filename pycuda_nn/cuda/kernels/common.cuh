@@ -47,6 +47,8 @@ template <> __device__ __forceinline__ bfloat16 from_float<bfloat16>(float x) {
   return y;
 }
 
+__device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
+
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll
   for (int lane = 16; lane; lane >>= 1) x += __shfl_xor_sync(~0u, x, lane);

@@ -1,0 +1,58 @@
+"""The CUDA backend: finds out whether a GPU can be used, and opens it only when asked to."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from pycuda_nn.backends.base import Backend, Part, Recipe, Session
+from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.network import Network
+
+Array = npt.NDArray[Any]
+
+_PACKAGES = {"pycuda": "pycuda", "cuda.bindings": "cuda-bindings", "nvmath": "nvmath-python"}
+
+
+class CudaBackend(Backend):
+    """Trains on one NVIDIA GPU with own kernels and cuBLASLt."""
+
+    name = "cuda"
+
+    def __init__(self, options: CudaOptions | None = None) -> None:
+        self._options = options or CudaOptions()
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """See :class:`Backend`."""
+        from pycuda_nn.cuda.driver import no_gpu
+
+        reason = no_gpu()
+        if reason is not None:
+            return reason
+        absent = [package for name, package in _PACKAGES.items() if not _is_there(name)]
+        if absent:
+            return f"not installed: {', '.join(absent)}; pip install 'starmint[gpu]'"
+        return None
+
+    def open(
+        self, network: Network, recipe: Recipe, parts: Mapping[str, Part], params: Array
+    ) -> Session:
+        """See :class:`Backend`."""
+        from pycuda_nn.cuda.plan import Plan
+        from pycuda_nn.cuda.precision import PRECISIONS
+        from pycuda_nn.cuda.session import CudaSession
+
+        precision = PRECISIONS[self._options.precision]
+        plan = Plan(network=network, recipe=recipe, precision=precision)
+        return CudaSession(plan, self._options, parts, params)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of its parent
+        return False

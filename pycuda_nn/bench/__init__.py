@@ -1,0 +1,1 @@
+"""What ``pycuda-nn bench`` measures; importing it needs no GPU."""

@@ -1,0 +1,78 @@
+"""Networks and data to time a training with; the peers' scripts in ``benchmarks/`` use them too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+CLASSES = 10
+VALID_ROWS = 8192
+_DISTINCT_ROWS = 1 << 18  # more rows repeat these: drawing them would take longer than training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A classifier with relu layers, and how many rows it is trained on."""
+
+    name: str
+    sizes: tuple[int, ...]
+    batch: int
+    rows: int
+
+    @property
+    def steps(self) -> int:
+        """Steps of an epoch."""
+        return -(-self.rows // self.batch)
+
+    @property
+    def flops(self) -> float:
+        """Operations of a full step's matrix products: forward, and backward but for the data."""
+        products = [i * o for i, o in zip(self.sizes[:-1], self.sizes[1:], strict=True)]
+        return 2.0 * self.batch * (3 * sum(products) - products[0])
+
+
+_NETFLIX = (512, 2048, 2048, 512, CLASSES)
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        Workload(name="mnist-b128", sizes=(784, 512, 512, CLASSES), batch=128, rows=1 << 18),
+        Workload(name="netflix-b256", sizes=_NETFLIX, batch=256, rows=1 << 18),
+        Workload(name="netflix-b1024", sizes=_NETFLIX, batch=1024, rows=1 << 19),
+        Workload(name="netflix-b8192", sizes=_NETFLIX, batch=8192, rows=1 << 20),
+        Workload(
+            name="wide-b8192", sizes=(2048, 8192, 8192, 2048, CLASSES), batch=8192, rows=1 << 17
+        ),
+        Workload(name="netflix-1m", sizes=_NETFLIX, batch=1024, rows=1_000_000),
+        Workload(name="netflix-4m", sizes=_NETFLIX, batch=1024, rows=4_000_000),
+    )
+}
+
+
+def make_rows(workload: Workload, rows: int, seed: int = 0) -> tuple[Array, Array]:
+    """Return learnable rows: normal float32 features, the class the largest of ten projections."""
+    draw = np.random.default_rng(0)
+    projection = draw.standard_normal((workload.sizes[0], CLASSES), dtype=np.float32)
+    distinct = min(rows, _DISTINCT_ROWS)
+    draw = np.random.default_rng((1, seed))
+    x = draw.standard_normal((distinct, workload.sizes[0]), dtype=np.float32)
+    y = (x @ projection).argmax(axis=1).astype(np.int32)
+    if rows > distinct:
+        places = np.arange(rows) % distinct
+        x, y = x[places], y[places]
+    return x, y
+
+
+def initial_weights(workload: Workload, seed: int = 0) -> list[tuple[Array, Array]]:
+    """Return (weights (out, in), bias) of every layer, for peers; uniform, variance 1/(3 in)."""
+    draw = np.random.default_rng(seed)
+    layers = []
+    for fan_in, fan_out in zip(workload.sizes[:-1], workload.sizes[1:], strict=True):
+        bound = fan_in**-0.5
+        weight = draw.uniform(-bound, bound, (fan_out, fan_in)).astype(np.float32)
+        layers.append((weight, np.zeros(fan_out, np.float32)))
+    return layers

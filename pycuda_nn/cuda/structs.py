@@ -1,0 +1,36 @@
+"""Arguments that kernels take as one struct, field by field as in the .cuh files."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+_TYPES = {"P": ctypes.c_uint64, "i": ctypes.c_int, "f": ctypes.c_float, "Q": ctypes.c_uint64}
+
+
+def _struct(name: str, *fields: tuple[str, str]) -> Any:
+    """Return a ctypes structure; each pair gives a type of ``_TYPES`` and names of it."""
+    pairs = [(field, _TYPES[kind]) for kind, names in fields for field in names.split()]
+    return type(name, (ctypes.Structure,), {"_fields_": pairs})
+
+
+Activation = _struct(
+    "Activation",
+    ("P", "a h bias partial clock"),
+    ("Q", "seed purpose"),
+    ("i", "rows packs width share j layer threshold"),
+    ("f", "scale"),
+)
+Head = _struct(
+    "Head",
+    ("P", "h weight bias y below delta loss partial partial_below"),
+    ("i", "rows"),
+    ("f", "scale"),
+)
+Update = _struct(
+    "Update",
+    ("P", "weight master first second grad bias bias_master bias_first bias_second"),
+    ("P", "partial loss losses rates clock"),
+    ("i", "n outputs parts loss_parts rows j"),
+    ("f", "momentum beta2 eps l2 bias_scale"),
+)
