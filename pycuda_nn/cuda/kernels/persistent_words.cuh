@@ -1,0 +1,135 @@
+// Many steps of a small network's training in one launch of blocks that are all resident.
+//
+// ROW_GROUPS x COLUMN_GROUPS blocks. In the passes a block has ROWS rows of the minibatch and
+// tiles of 16 columns of each hidden layer; all blocks of a row group make all its logits and the
+// last hidden layer's gradient. In the update a block has a tile of each weight matrix; masters
+// and velocities stay in its registers.
+//
+// Blocks exchange words that say themselves whether they are there (EMPTY). A step has one of
+// three buffers in turn. What was exchanged in step i - 1 is emptied by who wrote it in step i,
+// when every block has arrived at the counter in step i, hence read all of it; it is written
+// again in step i + 2, when everyone has seen every arrival in step i + 1, hence it empty. So
+// nobody waits for a barrier in the passes, and a result is read as soon as it is written.
+//
+// Warps 0 to 7 work; warps 8 to 11 serve: they fetch the last layer's weights and the next step's
+// rows, count arrivals, empty, and sum losses.
+//
+// Fragments read straight from the exchange are 16 bytes a lane: lane t has k = 8 t to 8 t + 7 of
+// 32, which permutes k alike for both operands of mma.
+
+#if defined(PROFILE)
+#define MARK(k) \
+  if (threadIdx.x == 0 && step == a.n_steps / 2) a.profile[blockIdx.x * 32 + (k)] = clock64();
+#else
+#define MARK(k)
+#endif
+
+// Barriers of the block: all begin a step; workers; workers have read the input rows; servers have
+// fetched the last layer's weights.
+enum { STEP_BEGINS, OF_WORKERS, INPUT_READ, OUTPUT_HERE, OF_SERVERS };
+
+__device__ __forceinline__ void sync_workers() { barrier_sync<OF_WORKERS, WORKERS>(); }
+__device__ __forceinline__ void sync_servers() { barrier_sync<OF_SERVERS, SERVERS>(); }
+
+// ---- words that may not be there yet
+__device__ __forceinline__ bool is_empty(unsigned u) { return u == EMPTY; }
+__device__ __forceinline__ bool is_empty(uint2 u) { return max(u.x, u.y) == EMPTY; }
+__device__ __forceinline__ bool is_empty(uint4 u) {
+  return max(max(u.x, u.y), max(u.z, u.w)) == EMPTY;
+}
+
+// Begins to read the words at place(0) to place(N - 1); zeros where that is nullptr.
+template <int N, class Words, class At>
+__device__ __forceinline__ void begin(Words (&to)[N], At place) {
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    to[i] = Words{};
+    if (const T* at = place(i)) peek(to[i], at);
+  }
+}
+
+// Reads again what was not there, until all is; the whole warp waits.
+template <int N, class Words, class At>
+__device__ __forceinline__ void settle(Words (&to)[N], At place) {
+  for (bool again = true; __any_sync(~0u, again);) {
+    again = false;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (is_empty(to[i])) {
+        peek(to[i], place(i));
+        again = true;
+      }
+  }
+}
+
+// ---- a matrix to shared memory: N rows of at most WIDE columns, `wide` of which exist; calls
+// each(r, c) for the 16 bytes from column c on of row r that are for thread `me` of TEAM.
+template <int TEAM, int N, int WIDE, class Each>
+__device__ __forceinline__ void each_16_bytes(int me, int wide, Each each) {
+  constexpr int ACROSS = at_most(power_of_2(WIDE / 8), TEAM), DOWN = TEAM / ACROSS;
+#pragma unroll 1
+  for (int c = me % ACROSS * 8; c < at_most(WIDE, wide); c += ACROSS * 8)
+#pragma unroll 4
+    for (int r = me / ACROSS; r < N; r += DOWN) each(r, c);
+}
+
+template <int TEAM, int N, int WIDE, int PITCH, class Row>
+__device__ __forceinline__ void fetch(T* to, int me, int wide, Row row) {
+  each_16_bytes<TEAM, N, WIDE>(
+      me, wide, [&](int r, int c) { copy_async(to + r * PITCH + c, row(r) + c); });
+}
+
+// After the copies of a fetch from the exchange: makes those again that came too soon.
+template <int TEAM, int N, int WIDE, int PITCH, class Row>
+__device__ __forceinline__ void settle_fetched(T* to, int me, int wide, Row row) {
+  for (bool again = true; again;) {
+    again = false;
+    each_16_bytes<TEAM, N, WIDE>(me, wide, [&](int r, int c) {
+      if (is_empty(*(const uint4*)(to + r * PITCH + c))) {
+        copy_async(to + r * PITCH + c, row(r) + c);
+        again = true;
+      }
+    });
+    if (again) {
+      copy_commit();
+      copy_wait<0>();
+    }
+  }
+}
+
+// ---- activations
+__device__ __forceinline__ float activated(float z) {
+#if defined(PLAN_RELU)
+  return z < 0.f ? 0.f : z;  // keeps NaN
+#elif defined(PLAN_TANH)
+  return tanhf(z);
+#else
+  return 0.5f * tanhf(0.5f * z) + 0.5f;
+#endif
+}
+__device__ __forceinline__ float slope(float a) {  // given a = activated(z)
+#if defined(PLAN_RELU)
+  return a > 0.f ? 1.f : 0.f;
+#elif defined(PLAN_TANH)
+  return 1.f - a * a;
+#else
+  return a * (1.f - a);
+#endif
+}
+__device__ __forceinline__ unsigned sloped(float even_delta, float odd_delta, unsigned a) {
+  return pair(even_delta * slope(even(a)), odd_delta * slope(odd(a)));
+}
+
+// ---- a thread's part of the parameters of layer l and all above
+template <int l> struct Mine : Mine<l + 1> {
+  float w[fragments<l>][4], v[fragments<l>][4];  // e: row g + 8 (e / 2), column 2 t + e % 2
+};
+template <> struct Mine<LAYERS> {};
+
+struct Place {  // of a thread
+  int block, row, group, me, warp, lane, g, t;
+  __device__ Place()
+      : block(blockIdx.x), row(blockIdx.x / COLUMN_GROUPS * ROWS),
+        group(blockIdx.x % COLUMN_GROUPS), me(threadIdx.x), warp(threadIdx.x / 32),
+        lane(threadIdx.x % 32), g(threadIdx.x % 32 / 4), t(threadIdx.x % 4) {}
+};
