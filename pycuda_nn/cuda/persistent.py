@@ -6,7 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from pycuda_nn.backends.base import Recipe, SgdHyper
-from pycuda_nn.cuda import persistent_plan
+from pycuda_nn.cuda import persistent_plan, structs
 from pycuda_nn.cuda.compiler import build, kernel_source
 from pycuda_nn.cuda.persistent_plan import Plan
 from pycuda_nn.cuda.precision import PRECISIONS
@@ -18,44 +18,20 @@ if TYPE_CHECKING:
 
     from pycuda_nn.cuda.device import Device, Facts, Memory
 
-_FILES = (
+FILES = (
     "common.cuh",
     "tensor.cuh",
     "persistent_layout.cuh",
     "persistent_words.cuh",
     "persistent_passes.cuh",
+    "persistent_worker.cuh",
+    "persistent_server.cuh",
     "persistent.cuh",
 )
 _PRECISIONS = ("bf16", "fp16")
 _CAPABILITY = (8, 0)  # asynchronous copies, bfloat16 in tensor cores
 _THREADS = 384
 _EMPTY = 0xFFFFFFFF  # a word of the exchange that is not there yet
-
-
-class Args(ctypes.Structure):
-    """The kernel's one argument, as ``Args`` in ``persistent_layout.cuh``."""
-
-    _fields_ = (
-        *(
-            (name, ctypes.c_void_p)
-            for name in (
-                "x",
-                "y",
-                "order",
-                "rates",
-                "params",
-                "velocity",
-                "losses",
-                "exchange",
-                "counter",
-                "profile",
-            )
-        ),
-        ("first_step", ctypes.c_int),
-        ("n_steps", ctypes.c_int),
-        ("momentum", ctypes.c_float),
-        ("l2", ctypes.c_float),
-    )
 
 
 class Persistent:
@@ -75,9 +51,7 @@ class Persistent:
     def _plan(network: Network, recipe: Recipe, precision: str, facts: Facts) -> Plan | None:
         if precision not in _PRECISIONS or facts.compute_capability < _CAPABILITY:
             return None
-        return persistent_plan.plan(
-            network, recipe, facts.multiprocessors, facts.shared_bytes
-        )
+        return persistent_plan.plan(network, recipe, facts.multiprocessors, facts.shared_bytes)
 
     def __init__(
         self,
@@ -107,7 +81,7 @@ class Persistent:
         self.plan = chosen
         source = chosen.source(network.activation, nesterov=recipe.optimizer.nesterov)
         macro = f"-D{PRECISIONS[precision].macro}"
-        code = build(source + kernel_source(*_FILES), _arch(device.facts), (macro, *options))
+        code = build(source + kernel_source(*FILES), _arch(device.facts), (macro, *options))
         self._momentum, self._l2 = recipe.optimizer.momentum, recipe.l2
         self._module, self._kernel = _load(code, chosen)
         self._exchange = memory.allocate(4 * chosen.exchange_words, "the small network's exchange")
@@ -153,7 +127,7 @@ class Persistent:
         words = self.plan.exchange_words
         _checked(driver.cuMemsetD32Async(self._exchange, _EMPTY, words, where))
         _checked(driver.cuMemsetD32Async(self._counter, 0, 1, where))
-        args = Args(
+        argument = structs.Persistent(
             x=x,
             y=y,
             order=order,
@@ -169,7 +143,7 @@ class Persistent:
             momentum=self._momentum,
             l2=self._l2,
         )
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(args))
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
         grid, block = (self.plan.blocks, 1, 1), (_THREADS, 1, 1)
         shared, address = self.plan.shared_bytes, ctypes.addressof(pointers)
         _checked(

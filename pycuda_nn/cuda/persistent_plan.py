@@ -6,6 +6,7 @@ The names are those of ``kernels/persistent_layout.cuh``, which says what they m
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -71,7 +72,7 @@ class Plan:
     def exchange_words(self) -> int:
         """Words of 4 bytes of the three buffers in which blocks exchange results."""
         sizes, batch = self.sizes, self.batch
-        weights = [i * o for i, o in zip(sizes[:-1], sizes[1:], strict=True)]
+        weights = [i * o for i, o in itertools.pairwise(sizes)]
         elements = batch * (sum(sizes[1:-1]) + sum(sizes[1:])) + sum(weights) + sum(weights[1:-1])
         words = elements // 2 + sum(sizes[1:]) + self.row_groups
         return 3 * _up(words, 64)
@@ -151,15 +152,19 @@ def plan(network: Network, recipe: Recipe, multiprocessors: int, shared_bytes: i
     )
     if not possible:
         return None
-    plans = [
-        one
-        for rows in _ROWS
-        if batch % rows == 0
-        for column_groups in _column_groups(sizes, multiprocessors // (batch // rows))
-        if (one := partition(network, batch, batch // rows, column_groups))
-        and one.shared_bytes <= shared_bytes
-    ]
-    return min(plans, key=cycles, default=None)
+    widest = max(sizes[1:-1]) // 16
+    for most in (widest, multiprocessors):  # rather no blocks that have no strip in the passes
+        plans = [
+            one
+            for rows in _ROWS
+            if batch % rows == 0
+            for groups in _column_groups(widest, min(most, multiprocessors // (batch // rows)))
+            if (one := partition(network, batch, batch // rows, groups))
+            and one.shared_bytes <= shared_bytes
+        ]
+        if plans:
+            return min(plans, key=cycles)
+    return None
 
 
 def cycles(plan: Plan) -> float:
@@ -175,25 +180,23 @@ def cycles(plan: Plan) -> float:
 
     total = 1500.0
     for layer in range(1, last + 1):
-        exchanged = 2 * rows * sizes[layer - 1] / 8 * (layer > 1)
+        exchanged = 2 * rows * sizes[layer - 1] / 12 * (layer > 1)
         strip = product(sizes[layer - 1], plan.strip(layer)) + exchanged
         total += 1000 + plan.share(layer) * strip
-    total += 800 + 2 * rows * sizes[last] / 8 + product(sizes[last], 0) * sizes[-1] / 16
-    total += 100 + rows / 16 * sizes[last] / 64 * 260
+    total += 800 + 2 * rows * sizes[last] / 12 + product(sizes[last], 0) * sizes[-1] / 16
+    total += 100 + rows / 16 * sizes[last] / 64 * 200
     for layer in range(1, last):
         strip = product(sizes[layer + 1], plan.strip(layer))
         total += 1500 * (layer + 1 < last) + plan.share(layer) * strip
     return total + 1000 + max(_loads(plan.tiles, plan.blocks, plan.batch))
 
 
-def partition(
-    network: Network, batch: int, row_groups: int, column_groups: int
-) -> Plan | None:
+def partition(network: Network, batch: int, row_groups: int, column_groups: int) -> Plan | None:
     """Return the plan with these groups, or None where a matrix has too many tiles."""
     sizes = Layout(network).sizes
     blocks = row_groups * column_groups
     tiles: dict[int, Tiles] = {}
-    layers = list(enumerate(zip(sizes[:-1], sizes[1:], strict=True)))
+    layers = list(enumerate(itertools.pairwise(sizes)))
     for layer, (ins, outs) in sorted(layers, key=lambda one: -one[1][0] * one[1][1]):
         loads = _loads(tiles.values(), blocks, batch)
         places = {0, *((one.first_block + one.count) % blocks for one in tiles.values())}
@@ -219,10 +222,8 @@ def partition(
     )
 
 
-def _column_groups(sizes: tuple[int, ...], most: int) -> list[int]:
-    """Return the largest number of groups for each number of tiles a group of the widest layer."""
-    widest = max(sizes[1:-1]) // 16
-    most = min(widest, most)
+def _column_groups(widest: int, most: int) -> list[int]:
+    """Return the largest number of groups for each number of the ``widest`` tiles that one has."""
     largest = {-(-widest // groups): groups for groups in range(1, most + 1)}
     return sorted(largest.values())
 

@@ -34,3 +34,9 @@ Update = _struct(
     ("i", "n outputs parts loss_parts rows j"),
     ("f", "momentum beta2 eps l2 bias_scale"),
 )
+Persistent = _struct(
+    "Persistent",
+    ("P", "x y order rates params velocity losses exchange counter profile"),
+    ("i", "first_step n_steps"),
+    ("f", "momentum l2"),
+)

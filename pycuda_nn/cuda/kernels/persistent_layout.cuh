@@ -110,7 +110,7 @@ struct alignas(16) Shared {
 };
 static_assert(sizeof(Shared) <= PLAN_SHARED_BYTES, "the plan counts less shared memory");
 
-struct Args {
+struct Persistent {  // the kernel's argument
   const T* x;
   const int *y, *order;
   const float* rates;

@@ -1,12 +1,12 @@
 // The passes of a step, as the eight workers' warps make them.
 
 struct Passes : Place {
-  const Args& a;
+  const Persistent& a;
   Shared& s;
   Turn now, next;
   int step, turn_of_sums;
 
-  __device__ Passes(const Args& args, Shared& shared) : a(args), s(shared), turn_of_sums(0) {}
+  __device__ Passes(const Persistent& args, Shared& shared) : a(args), s(shared), turn_of_sums(0) {}
 
   // ---- products of the passes
 

@@ -1,8 +1,8 @@
 // Runs a kernel of named barriers, warp operations and words exchanged between blocks on the CPU:
-// every thread is a fiber, and blocks take turns at random. Stores that other blocks read become
-// visible late and in any order (but for one address); only `arrive` puts them in order. Copies
-// happen when they are begun or when they are waited for, at random. Stands in for common.cuh and
-// tensor.cuh.
+// every thread is a fiber, blocks take turns at random, and one at a time lags behind. Stores that
+// other blocks read become visible late and in any order (but for one address); only `arrive` puts
+// them in order. Copies happen when they are begun or when they are waited for, at random. Stands
+// in for common.cuh and tensor.cuh.
 
 #include <cmath>
 #include <cstdint>
@@ -125,8 +125,11 @@ inline void enter() {
   yield();
 }
 
-inline void run(int blocks, int threads, size_t shared_bytes, unsigned seed, bool in_order) {
+// Returns whether the kernel came to its end; false when it waits for what never comes.
+inline bool run(int blocks, int threads, size_t shared_bytes, unsigned seed, bool in_order) {
   constexpr size_t STACK = 64 * 1024;
+  size_t turns = (size_t)blocks * 20000;
+  int slow = 0;  // a block that lags behind the others as far as they let it
   random.seed(seed);
   orderly = in_order;
   std::vector<std::unique_ptr<Block>> all;
@@ -152,7 +155,11 @@ inline void run(int blocks, int threads, size_t shared_bytes, unsigned seed, boo
     all.push_back(std::move(block));
   }
   for (size_t left = (size_t)blocks * threads; left;) {
-    Block& block = *all[random() % blocks];
+    if (!--turns) return false;
+    if (chance(64 * blocks)) slow = random() % blocks;
+    const int next = random() % blocks;
+    if (next == slow && blocks > 1 && !chance(64)) continue;
+    Block& block = *all[next];
     const size_t first = random() % threads;
     for (int i = 0; i < threads; i++) {
       Fiber& fiber = *block.fibers[(first + i) % threads];
@@ -165,6 +172,7 @@ inline void run(int blocks, int threads, size_t shared_bytes, unsigned seed, boo
       show(block, random() % block.stores.size());
   }
   for (auto& block : all) show_all(*block);
+  return true;
 }
 
 }  // namespace emulator

@@ -1,0 +1,107 @@
+// A server: what a step needs besides its arithmetic.
+
+struct Server : Place {
+  const Persistent& a;
+  Shared& s;
+  Turn now, old;
+  const int server;
+
+  __device__ Server(const Persistent& args, Shared& shared)
+      : a(args), s(shared), server(threadIdx.x - WORKERS) {}
+
+  __device__ __forceinline__ void fetch_indices(int step) {
+    const int* order = a.order + (long long)(a.first_step + step) * BATCH;
+    for (int i = server; i < BATCH; i += SERVERS) s.index[step & 1][i] = order[i];
+    for (int i = server; i < ROWS; i += SERVERS) s.label[step & 1][i] = a.y[order[row + i]];
+  }
+  __device__ __forceinline__ void fetch_input(int step) {
+    const int* index = s.index[step & 1] + row;
+    fetch<SERVERS, ROWS, size<0>, INPUT_PITCH>(
+        s.input, server, size<0>, [&](int r) { return a.x + (long long)index[r] * size<0>; });
+    copy_commit();
+  }
+
+  __device__ __forceinline__ void fetch_output_weights() {
+    constexpr int K = size<HIDDEN>, P = OUTPUT_WEIGHTS_PITCH;
+    const T* from = now.data(forward_at<HIDDEN>);
+    auto row = [from](int r) { return from + r * K; };
+    fetch<SERVERS, OUTPUTS, K, P>(s.output_weights, server, K, row);
+    copy_commit();
+    copy_wait<0>();
+    settle_fetched<SERVERS, OUTPUTS, K, P>(s.output_weights, server, K, row);
+  }
+
+  // Empties HIGH rows of WIDE elements, of which `high` and `wide` exist.
+  template <int HIGH, int WIDE>
+  __device__ __forceinline__ void empty(T* at, int pitch, int high, int wide) {
+#pragma unroll 1
+    for (int i = server; i < HIGH * (WIDE / 8); i += SERVERS) {
+      const int r = (unsigned)i / (WIDE / 8), c = (unsigned)i % (WIDE / 8) * 8;
+      if (r < high && c < wide) publish(at + r * pitch + c, uint4{EMPTY, EMPTY, EMPTY, EMPTY});
+    }
+  }
+  template <int h> __device__ __forceinline__ void empty_hidden() {
+    constexpr int WIDE = 16 * strip<h>;
+#pragma unroll 1
+    for (int first = group * WIDE; first < size<h>; first += COLUMN_GROUPS * WIDE) {
+      const int at = row * size<h> + first;
+      empty<ROWS, WIDE>(old.data(hidden_at<h>) + at, size<h>, ROWS, WIDE);
+      empty<ROWS, WIDE>(old.data(delta_at<h>) + at, size<h>, ROWS, WIDE);
+    }
+    if constexpr (h < HIDDEN) empty_hidden<h + 1>();
+  }
+  template <int l> __device__ __forceinline__ void empty_weights() {
+    constexpr int IN = size<l>, OUT = size<l + 1>, I = tile_in<l>, O = tile_out<l>;
+    const Tile<l> tile(block);
+    if (tile.ours) {
+      const int in = IN - tile.in, out = OUT - tile.out;
+      empty<O, I>(old.data(forward_at<l>) + tile.out * IN + tile.in, IN, out, in);
+      if constexpr (0 < l && l < HIDDEN)
+        empty<I, O>(old.data(backward_at<l>) + tile.in * OUT + tile.out, OUT, in, out);
+      if (tile.has_bias)
+        for (int i = server; i < min(O, out); i += SERVERS)
+          publish(old.biases(bias_at<l> + tile.out + i), EMPTY);
+    }
+    if constexpr (l + 1 < LAYERS) empty_weights<l + 1>();
+  }
+  __device__ __forceinline__ void empty_old() {
+    empty_hidden<1>();
+    empty_weights<0>();
+    if (group == COLUMN_GROUPS - 1) {
+      empty<ROWS, OUTPUTS>(old.data(delta_at<LAYERS>) + row * OUTPUTS, OUTPUTS, ROWS, OUTPUTS);
+      if (server == 0) publish(old.loss((unsigned)row / ROWS), EMPTY);
+    }
+  }
+
+  __device__ __forceinline__ void sum_losses(int step) {
+    unsigned word[1] = {0};
+    auto place = [&](int) { return lane < ROW_GROUPS ? (const T*)now.loss(lane) : nullptr; };
+    begin(word, place);
+    settle(word, place);
+    const float loss = warp_sum(__uint_as_float(word[0]));
+    if (lane == 0) a.losses[a.first_step + step] = loss / BATCH;
+  }
+
+  __device__ void run() {
+    fetch_indices(0);
+    sync_servers();
+    fetch_input(0);
+    for (int step = 0; step < a.n_steps; step++) {
+      const bool more = step + 1 < a.n_steps;
+      now.base = a.exchange + step % 3 * TURN;
+      old.base = a.exchange + (step + 2) % 3 * TURN;
+      copy_wait<0>();
+      barrier_sync<STEP_BEGINS, THREADS>();  // the rows are here, and step - 1 has been read
+      if (server == 0) arrive(a.counter);
+      fetch_output_weights();
+      barrier_arrive<OUTPUT_HERE, THREADS>();
+      if (more) fetch_indices(step + 1);
+      barrier_sync<INPUT_READ, THREADS>();
+      if (more) fetch_input(step + 1);
+      if (server == 0) await(a.counter, BLOCKS * (step + 1));
+      sync_servers();
+      empty_old();
+      if (block == 0 && server < 32) sum_losses(step);
+    }
+  }
+};
