@@ -1,5 +1,7 @@
 """Files on a node, as plugins handle them: a part of ``node.ssh``."""
 
+# ruff: noqa: D102
+
 from __future__ import annotations
 
 import errno
@@ -18,7 +20,6 @@ from starcluster.errors import InputError
 class Sftp(Protocol):
     """What is used of an SFTP client; the methods are paramiko's."""
 
-    # ruff: noqa: D102
     def open(self, filename: str, mode: str = "r") -> Any: ...
     def stat(self, path: str) -> Any: ...
     def listdir(self, path: str = ".") -> list[str]: ...
