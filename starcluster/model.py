@@ -149,6 +149,48 @@ class Template:
         return tuple(types[:wanted])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A type of instance in a subnet, or in a zone of the default VPC; empty for any."""
+
+    instance_type: str
+    subnet_id: str = ""
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRequest:
+    """Instances to be launched that are alike.
+
+    Attributes:
+        places: In order of preference; RunInstances takes the first only.
+        group_ids: Security groups.
+        user_data: Text handed to the instances; never logged.
+        spot: Whether they are spot instances.
+        spot_bid: Dollars per hour; None for at most the on-demand price.
+        root_device: Of the image, such as ``/dev/sda1``; empty leaves the root volume as it is.
+        root_size_gib: None for the image's own size.
+        public_ip: None for the subnet's own setting.
+        token: The same one again launches nothing more; empty for none.
+    """
+
+    image_id: str
+    count: int
+    places: tuple[Place, ...]
+    key_name: str = ""
+    group_ids: tuple[str, ...] = ()
+    user_data: str = field(default="", repr=False)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    spot: bool = False
+    spot_bid: float | None = None
+    placement_group: str = ""
+    root_device: str = ""
+    root_size_gib: int | None = None
+    root_encrypted: bool = True
+    public_ip: bool | None = None
+    token: str = ""
+
+
 # What AWS has.
 
 
