@@ -349,6 +349,26 @@ def add_what_moto_lacks() -> None:
 
         return call
 
+    def block_devices(original: Any) -> Any:
+        def call(self: Any) -> Any:
+            ask = self._get_param
+
+            def sized(key: str, *rest: Any) -> Any:
+                value = ask(key, *rest)
+                for each in value if key == "BlockDeviceMappings" and value else ():
+                    if "SnapshotId" not in each.get("Ebs", {}):
+                        each["Ebs"].setdefault("VolumeSize", 8)  # of the image
+                return value
+
+            self._get_param = sized
+            try:
+                return original(self)
+            finally:
+                del self._get_param
+
+        return call
+
+    _wrap(EC2Response, "_parse_block_device_mapping", block_devices)
     EC2Response.create_placement_group = create
     EC2Response.describe_placement_groups = describe
     EC2Response.delete_placement_group = delete
