@@ -31,12 +31,14 @@ from starcluster.model import (
     group_name,
 )
 from starcluster.plan import Origin, Planned
-from starcluster.threadpool import ThreadPool
+from starcluster.threadpool import ThreadPool, soon
 from starcluster.userdata import TAG_HOST_KEY, new_host_key, user_data
 
 VERSION = "1"
 """Of the tags; another one is not understood."""
+TAG_DESCRIPTION = "starcluster:description"
 
+PRICES_S = 5.0
 Progress = Callable[[str, str], None]
 
 
@@ -68,8 +70,10 @@ def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
         "facts": lambda: ec2.instance_types(types),
         "offers": lambda: ec2.zones_offering(types),
         "key": lambda: ec2.key_pairs([template.keyname]),
-        "on_demand": lambda: prices.on_demand(ec2, names),
-        "spot": lambda: _spot_prices(ec2, [each.instance_type for each in nodes if each.spot]),
+        "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, names), template),
+        "spot": lambda: _soon(
+            lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
+        ),
     }
     found = dict(zip(asked, ThreadPool().map(lambda ask: _asked(ask), asked.values()), strict=True))
     for value in found.values():
@@ -94,11 +98,11 @@ def _asked(ask: Callable[[], object]) -> object:
         return error
 
 
-def _spot_prices(ec2: Ec2, types: Sequence[str]) -> Mapping[str, float]:
-    try:
-        return prices.spot(ec2, types)
-    except AwsError:  # a price for people to read
-        return {}
+def _soon(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping[str, float]:
+    """Return prices; where they are only for people, without waiting long for them."""
+    if template.max_hourly_cost is not None:
+        return ask()
+    return soon(ask, within_s=PRICES_S, otherwise={})
 
 
 def _subnets(ec2: Ec2, template: Template) -> tuple[str, list[Subnet]]:
@@ -151,8 +155,10 @@ class Launcher:
         origin: Origin,
         site: Site,
         progress: Progress = lambda alias, what: None,
+        description: str = "",
     ) -> None:
         self.ec2, self.name, self.template = ec2, name, template
+        self._more_tags = {TAG_DESCRIPTION: description} if description else {}
         self.origin, self.site, self._progress = origin, site, progress
 
     def check(self, nodes: Sequence[Planned]) -> None:
@@ -179,6 +185,7 @@ class Launcher:
                 TAG_HOST_KEY: key.public,
                 TAG_NAME: self.name,
                 **plan.origin_tags(self.origin),
+                **self._more_tags,
             },
         )
         made: dict[str, Instance] = {}

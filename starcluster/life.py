@@ -19,13 +19,14 @@ from starcluster.errors import (
     SshError,
     StarClusterError,
 )
-from starcluster.launch import Launcher, remove_groups, survey
+from starcluster.launch import PRICES_S, Launcher, remove_groups, survey
 from starcluster.logger import log
 from starcluster.model import Instance, Template, group_name
 from starcluster.node import Node
 from starcluster.plan import Origin, Planned
+from starcluster.plugin_loader import load_plugins
 from starcluster.setup import SetupResult, add_nodes, remove_nodes, run_hook, set_up
-from starcluster.threadpool import ThreadPool
+from starcluster.threadpool import ThreadPool, soon
 
 Progress = Callable[[str, str], None]
 RUNNING_S = 600.0
@@ -71,18 +72,33 @@ class Life:
 
     # New, and again
 
-    def create(self, template: Template, origin: Origin, *, set_up_too: bool = True) -> Outcome:
-        """Launch a new cluster and set it up. ClusterError where one of this name exists."""
+    def prepare(
+        self, template: Template, origin: Origin, description: str = "", *, check: bool = True
+    ) -> Launcher:
+        """Ask AWS whether the new cluster could be launched; nothing is.
+
+        Raises:
+            ClusterError: One of this name exists.
+            InputError: It would cost more than the template allows.
+        """
         self.require_new()
+        load_plugins(template.plugins)  # a plugin that is not there must not be found out later
         nodes = plan.whole_cluster(template)
         site = survey(self.ec2, template, nodes)
         plan.check_cost(template, plan.cost(nodes, site.on_demand, site.spot))
-        launcher = Launcher(self.ec2, self.name, template, origin, site, self.progress)
+        launcher = Launcher(
+            self.ec2, self.name, template, origin, site, self.progress, description
+        )
+        if check:
+            launcher.check(nodes)
+        return launcher
+
+    def create(self, launcher: Launcher, *, set_up_too: bool = True) -> Outcome:
+        """Launch what was prepared, and set it up."""
         with self._told():
-            made = launcher.launch(nodes)
+            made = launcher.launch(plan.whole_cluster(launcher.template))
             if not set_up_too:
-                self._running(made)
-                return Outcome(ready=(), failed={})
+                return Outcome(ready=(), failed=self._running(made)[1])
             return self._bring_up(made, lambda alias: self._launched(launcher, alias))
 
     def require_new(self) -> None:
@@ -408,7 +424,7 @@ class Life:
                     "No instance of it runs; only its security group is left. "
                     f"Remove it: starcluster terminate {self.name}"
                 )
-            price = plan.cost_of(found, prices.on_demand(self.ec2, {each.type for each in found}))
+            price = self.price(found)
         except StarClusterError:
             return f"It may be running, and cost: starcluster listclusters {self.name}"
         count = f"{len(found)} instance{'s' if len(found) > 1 else ''}"
@@ -418,6 +434,13 @@ class Life:
             f"Go on: starcluster start -x {self.name}\n"
             f"Or remove it: starcluster terminate {self.name}"
         )
+
+
+    def price(self, found: Sequence[Instance]) -> plan.Cost:
+        """Return what instances cost now, at most; without waiting long for AWS's price list."""
+        types = {each.type for each in found}
+        told = soon(lambda: prices.on_demand(self.ec2, types), within_s=PRICES_S, otherwise={})
+        return plan.cost_of(found, told)
 
 
 def _mark(node: Node) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -223,3 +224,20 @@ def request(
         public_ip=template.public_ips,
         token=base.token,
     )
+
+
+# Codes of Service Quotas: for on-demand and for spot instances, by the first letters of a type.
+_QUOTAS = {
+    ("g", "vt"): (("L-DB2E81BA", "L-3819A6DF"), "G and VT"),
+    ("p",): (("L-417A185B", "L-7212CCBC"), "P"),
+    ("a", "c", "d", "h", "i", "m", "r", "t", "z"): (("L-1216C47A", "L-34B43A08"), "Standard"),
+}
+
+
+def quota_of(instance_type: str, *, spot: bool) -> tuple[str, str] | None:
+    """Return code and name of the quota that an instance counts for; None for a rare type."""
+    letters = re.match(r"[a-z]+", instance_type.partition(".")[0])
+    for families, (codes, name) in _QUOTAS.items():
+        if letters and letters[0] in families:
+            return codes[spot], f"{name} {'spot' if spot else 'on-demand'} instances"
+    return None
