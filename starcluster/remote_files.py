@@ -32,6 +32,23 @@ class Sftp(Protocol):
     def get(self, remotepath: str, localpath: str) -> None: ...
 
 
+class OneAtATime:
+    """An SFTP session or an open file that threads use in turn; paramiko's loses answers else."""
+
+    def __init__(self, inner: Any, lock: Any) -> None:
+        self._inner, self._lock = inner, lock
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        def call(*arguments: Any) -> Any:
+            with self._lock:
+                result = method(*arguments)
+            return OneAtATime(result, self._lock) if name == "open" else result
+
+        return call
+
+
 class RemoteFile:
     """An open file of a node; a text file unless its mode has a ``b``."""
 

@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from starcluster.errors import HostKeyMismatch, MissingExtra, RemoteCommandFailed, SshError
 from starcluster.logger import log, redact
-from starcluster.remote_files import RemoteFiles
+from starcluster.remote_files import OneAtATime, RemoteFiles, Sftp
 
 if TYPE_CHECKING:
     import paramiko
 
 COMMAND_S = 3600.0
 """Seconds that a command may take unless the caller says otherwise."""
-_KEEPALIVE_S = 10
+_KEEPALIVE_S = 10.0
 _STEP_S = 0.5
 _CHUNK = 1 << 16
+_SESSIONS = 8  # sshd allows 10 on a connection, and the files take one
 _PROFILE = "[ ! -r /etc/profile ] || . /etc/profile >/dev/null 2>&1\n"
 
 
@@ -68,7 +69,8 @@ class Shell(RemoteFiles):
         self.name = name or host
         self._lock = threading.RLock()
         self._transport: paramiko.Transport | None = None
-        self._sftp: paramiko.SFTPClient | None = None
+        self._sftp: Sftp | None = None
+        self._sessions = threading.BoundedSemaphore(_SESSIONS)
         self._last_status = 0
 
     # The connection
@@ -141,7 +143,7 @@ class Shell(RemoteFiles):
             transport.start_client(timeout=self.timeout_s)
             self._verify(transport)
             transport.auth_publickey(self.user, self._private_key())
-            transport.set_keepalive(_KEEPALIVE_S)
+            transport.set_keepalive(max(1, int(min(_KEEPALIVE_S, self.timeout_s / 3))))
         except (OSError, EOFError, lib.SSHException) as error:
             if transport is not None:
                 transport.close()
@@ -350,6 +352,7 @@ class Shell(RemoteFiles):
     @contextlib.contextmanager
     def _channel(self) -> Iterator[Any]:
         channel = None
+        self._sessions.acquire()
         try:
             channel = self._connected().open_session(timeout=self.timeout_s)
             yield channel
@@ -358,6 +361,7 @@ class Shell(RemoteFiles):
         finally:
             if channel is not None:
                 channel.close()
+            self._sessions.release()
 
     def _lost(self) -> SshError:
         self.close()
@@ -373,7 +377,7 @@ class Shell(RemoteFiles):
     # Files
 
     @property
-    def sftp(self) -> paramiko.SFTPClient:
+    def sftp(self) -> Sftp:
         """The SFTP session over the same connection."""
         with self._lock:
             if self._sftp is None or not self.is_connected:
@@ -381,7 +385,8 @@ class Shell(RemoteFiles):
                     channel = self._connected().open_session(timeout=self.timeout_s)
                     channel.settimeout(self.timeout_s)
                     channel.invoke_subsystem("sftp")
-                    self._sftp = cast("paramiko.SFTPClient", _paramiko().SFTPClient(channel))
+                    client = _paramiko().SFTPClient(channel)
+                    self._sftp = cast("Sftp", OneAtATime(client, threading.RLock()))
                 except (OSError, EOFError, _paramiko().SSHException) as error:
                     raise self._lost() from error
             return self._sftp

@@ -98,7 +98,7 @@ def remove_nodes(
     if not template.disable_queue:
         steps.forget(master, aliases)
     workers = [node for node in staying if node is not master]
-    steps.share(master, workers, template)
+    steps.share(master, workers, steps.Wanted.of(template))
     _each(staying, lambda node: node.remove_from_etc_hosts(leaving))
 
 
@@ -122,6 +122,7 @@ class _SetUp:
         progress: Progress,
     ) -> None:
         self.nodes, self.template, self.plugins = list(nodes), template, plugins
+        self.wanted = steps.Wanted.of(template)
         self.master = _master(nodes)
         self._progress = progress
         self.failed: dict[str, str] = {}
@@ -135,14 +136,14 @@ class _SetUp:
             self._leave_out([node.alias for node in new])
             raise
         ready = [node.alias for node in self._well(new)]
-        if not self.template.disable_queue:
+        if self.wanted.queue:
             steps.enable(self.master, ready)
         for alias in ready:
             self._progress(alias, "ready")
         return SetupResult(ready=tuple(ready), failed=dict(self.failed))
 
     def _prepare(self, new: Sequence[Node]) -> dict[Node, steps.Prepared]:
-        master, template = self.master, self.template
+        master, wanted = self.master, self.wanted
         adding = master not in new
         reached = self._on(new, "connecting", lambda node: node.ssh.connect())
         others = [node for node in self.nodes if node not in new or node in reached]
@@ -152,7 +153,7 @@ class _SetUp:
         done = self._on(
             list(reached),
             "packages",
-            lambda node: steps.prepare(node, others, master, template),
+            lambda node: steps.prepare(node, others, master, wanted),
         )
         self._require_master()
         return done
@@ -160,17 +161,17 @@ class _SetUp:
     def _join(self, prepared: Mapping[Node, steps.Prepared], new: Sequence[Node]) -> None:
         workers = [node for node in self.nodes if node is not self.master]
         base = self._on_master(
-            "Grid Engine", lambda: steps.start_master(self.master, workers, self.template)
+            "Grid Engine", lambda: steps.start_master(self.master, workers, self.wanted)
         )
-        if not self.template.disable_queue:
+        if self.wanted.queue:
             self._on_master("queue", lambda: steps.register(self.master, prepared))
         joined = self._on(
             list(prepared),
             "joining",
-            lambda node: steps.join(node, self.master, base, self.template),
+            lambda node: steps.join(node, self.master, base, self.wanted),
         )
         self._require_master()
-        if not self.template.disable_queue:
+        if self.wanted.queue:
             for alias in steps.silent(self.master, joined):
                 self.failed[alias] = f"{alias}: no report from its sge_execd"
             self._leave_out(self.failed)
@@ -198,7 +199,7 @@ class _SetUp:
 
     def _leave_out(self, aliases: Sequence[str] | Mapping[str, str]) -> None:
         """Let no jobs start on nodes that failed, also where they took jobs before."""
-        if aliases and not self.template.disable_queue:
+        if aliases and self.wanted.queue:
             steps.disable(self.master, aliases)
 
     def _on(self, nodes: Sequence[Node], what: str, work: Callable[[Node], T]) -> dict[Node, T]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sge_jobs.plan import LOST, REPORTS
 from starcluster.hosts_file import known_hosts
-from starcluster.model import Template
+from starcluster.model import Template, Volume
 from starcluster.node import EXPORT_OPTIONS, Node
 from starcluster.setup.scripts import facts, script
 from starcluster.setup.tools import TOOLS, install
@@ -18,6 +18,31 @@ _STEP_S = 180.0
 _REPORT_S = 40
 _EXPORTS = "/etc/exports.d/starcluster.exports"
 _KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What of a template the set-up follows; ``queue`` for Grid Engine."""
+
+    user: str
+    shell: str
+    volumes: tuple[Volume, ...] = ()
+    queue: bool = True
+
+    @classmethod
+    def of(cls, template: Template) -> Wanted:
+        """Return what a template asks for."""
+        return cls(
+            user=template.cluster_user,
+            shell=template.cluster_shell,
+            volumes=template.volumes,
+            queue=not template.disable_queue,
+        )
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """Directories that nodes mount from the master."""
+        return tuple(dict.fromkeys(["/home", *(each.mount_path for each in self.volumes)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +68,14 @@ class Base:
     shares: tuple[str, ...]
 
 
-def prepare(node: Node, everyone: Sequence[Node], master: Node, template: Template) -> Prepared:
+def prepare(node: Node, everyone: Sequence[Node], master: Node, wanted: Wanted) -> Prepared:
     """Name the node, tell it the others, and install what it lacks."""
     node.set_hostname()
     node.add_to_etc_hosts(everyone)
     know_hosts(node, everyone)
     install(node)
     values = {
-        **_common(template),
+        **_common(wanted),
         "ROLE": "master" if node is master else "node",
         "MASTER": master.alias,
         "TOOLS": TOOLS,
@@ -67,34 +92,28 @@ def know_hosts(node: Node, everyone: Iterable[Node]) -> None:
         node.ssh.write_file(_KNOWN_HOSTS, new)
 
 
-def start_master(master: Node, nodes: Sequence[Node], template: Template) -> Base:
+def start_master(master: Node, nodes: Sequence[Node], wanted: Wanted) -> Base:
     """Make the user and its home, share it, start Grid Engine's master."""
-    shares = shares_of(template)
     values = {
-        **_common(template),
-        **_user(template, ""),
+        **_common(wanted),
+        **_user(wanted, ""),
         "MASTER": master.alias,
         "VOLUMES": "\n".join(
             f"{each.volume_id} {each.device} {each.partition or '-'} {each.mount_path}"
-            for each in template.volumes
+            for each in wanted.volumes
         ),
-        "EXPORTS": exports(nodes, shares),
+        "EXPORTS": exports(nodes, wanted.shares),
         "CONFIGURATION": configuration(),
         "USER_KEYS": master.ssh.public_key,
     }
     found = _run(master, "user+master", values, _STEP_S)
-    return Base(number=found["number"][0], root_key=found["root_key"][0], shares=shares)
+    return Base(number=found["number"][0], root_key=found["root_key"][0], shares=wanted.shares)
 
 
-def share(master: Node, workers: Sequence[Node], template: Template) -> None:
+def share(master: Node, workers: Sequence[Node], wanted: Wanted) -> None:
     """Share the master's directories with ``workers`` and no other."""
-    master.ssh.write_file(_EXPORTS, f"{exports(workers, shares_of(template))}\n")
+    master.ssh.write_file(_EXPORTS, f"{exports(workers, wanted.shares)}\n")
     master.ssh.checked(["exportfs", "-ra"], timeout_s=_STEP_S)
-
-
-def shares_of(template: Template) -> tuple[str, ...]:
-    """Return the directories that nodes mount from the master."""
-    return tuple(dict.fromkeys(["/home", *(each.mount_path for each in template.volumes)]))
 
 
 def configuration() -> str:
@@ -115,11 +134,11 @@ def register(master: Node, prepared: Mapping[Node, Prepared]) -> None:
     _run(master, "cell", {"HOSTS": "\n".join(lines)}, _STEP_S)
 
 
-def join(node: Node, master: Node, base: Base, template: Template) -> None:
+def join(node: Node, master: Node, base: Base, wanted: Wanted) -> None:
     """Give the node the cluster's user and the shared directories; start its daemon."""
     values = {
-        **_common(template),
-        **_user(template, base.number),
+        **_common(wanted),
+        **_user(wanted, base.number),
         "ROLE": "master" if node is master else "node",
         "MASTER": master.alias,
         "SHARES": "\n".join(base.shares),
@@ -156,14 +175,14 @@ def _queue(master: Node, aliases: Iterable[str], action: str) -> None:
         _run(master, "queue", {"HOSTS": names, "ACTION": action}, _STEP_S)
 
 
-def _common(template: Template) -> dict[str, str]:
-    return {"QUEUE": "no" if template.disable_queue else "yes"}
+def _common(wanted: Wanted) -> dict[str, str]:
+    return {"QUEUE": "yes" if wanted.queue else "no"}
 
 
-def _user(template: Template, number: str) -> dict[str, str]:
+def _user(wanted: Wanted, number: str) -> dict[str, str]:
     return {
-        "CLUSTER_USER": template.cluster_user,
-        "LOGIN_SHELL": template.cluster_shell,
+        "CLUSTER_USER": wanted.user,
+        "LOGIN_SHELL": wanted.shell,
         "NUMBER": number,
     }
 
