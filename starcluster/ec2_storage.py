@@ -66,9 +66,9 @@ class Storage(Door):
         """Attach a volume as ``device``."""
         self.call("ec2", "AttachVolume", VolumeId=id, InstanceId=instance_id, Device=device)
 
-    def detach_volume(self, id: str) -> None:
+    def detach_volume(self, id: str, instance_id: str) -> None:
         """Detach a volume from its instance."""
-        self.call("ec2", "DetachVolume", VolumeId=id)
+        self.call("ec2", "DetachVolume", VolumeId=id, InstanceId=instance_id)
 
     def grow_volume(self, id: str, size_gib: int) -> None:
         """Make a volume larger in place; its file system must be grown on the node."""
