@@ -84,11 +84,18 @@ class Storage(Door):
         *,
         name: str = "",
         owners: Sequence[str] = (),
+        shared: bool = False,
     ) -> list[Image]:
-        """Return images, the newest first; ``*`` in ``name`` stands for any text."""
+        """Return images, the newest first; ``*`` in ``name`` stands for any text.
+
+        Args:
+            shared: Only those that others shared with this account.
+        """
         arguments: dict[str, Any] = {"ImageIds": list(ids)} if ids else {}
         if owners:
             arguments["Owners"] = list(owners)
+        if shared:
+            arguments["ExecutableUsers"] = ["self"]
         if name:
             arguments["Filters"] = as_filters({"name": [name], "state": ["available"]})
         found = self.pages("ec2", "DescribeImages", "Images", **arguments)
