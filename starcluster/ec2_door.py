@@ -137,9 +137,15 @@ class Door:
 
     def _do(self, client: Any, operation: str, call: Any) -> Any:
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
         try:
             return call()
+        except ResponseParserError as error:
+            address = client.meta.endpoint_url
+            what = f"{address} gave an answer that is not AWS's ({operation})"
+            fix = "Is there a proxy that answers in its place? Check aws_proxy and the network."
+            raise Unreachable(what, fix, operation=operation) from error
         except ClientError as error:
             said = error.response.get("Error", {})
             raise translate(

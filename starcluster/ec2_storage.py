@@ -66,9 +66,9 @@ class Storage(Door):
         """Attach a volume as ``device``."""
         self.call("ec2", "AttachVolume", VolumeId=id, InstanceId=instance_id, Device=device)
 
-    def detach_volume(self, id: str) -> None:
+    def detach_volume(self, id: str, instance_id: str) -> None:
         """Detach a volume from its instance."""
-        self.call("ec2", "DetachVolume", VolumeId=id)
+        self.call("ec2", "DetachVolume", VolumeId=id, InstanceId=instance_id)
 
     def grow_volume(self, id: str, size_gib: int) -> None:
         """Make a volume larger in place; its file system must be grown on the node."""
@@ -84,11 +84,18 @@ class Storage(Door):
         *,
         name: str = "",
         owners: Sequence[str] = (),
+        shared: bool = False,
     ) -> list[Image]:
-        """Return images, the newest first; ``*`` in ``name`` stands for any text."""
+        """Return images, the newest first; ``*`` in ``name`` stands for any text.
+
+        Args:
+            shared: Only those that others shared with this account.
+        """
         arguments: dict[str, Any] = {"ImageIds": list(ids)} if ids else {}
         if owners:
             arguments["Owners"] = list(owners)
+        if shared:
+            arguments["ExecutableUsers"] = ["self"]
         if name:
             arguments["Filters"] = as_filters({"name": [name], "state": ["available"]})
         found = self.pages("ec2", "DescribeImages", "Images", **arguments)
