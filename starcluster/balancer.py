@@ -71,8 +71,10 @@ class Balancer:
             seen = replace(see(cluster), since_change_s=time.monotonic() - self._changed)
             decision = decide(seen, self.limits)
             self._write(seen, decision)
-            self._say(f"{1 + len(seen.age_s)} nodes, {seen.running_jobs} jobs run, "
-                      f"{len(seen.waiting_s)} wait: {decision.why}")
+            self._say(
+                f"{1 + len(seen.age_s)} nodes, {seen.running_jobs} jobs run, "
+                f"{len(seen.waiting_s)} wait: {decision.why}"
+            )
             return self._do(cluster, decision)
         finally:
             cluster.close()
@@ -85,9 +87,7 @@ class Balancer:
             if decision.remove:
                 self.life.remove(list(decision.remove))
             if decision.add:
-                short = [
-                    each.alias.removeprefix(f"{cluster.name}-") for each in cluster.instances
-                ]
+                short = [each.alias.removeprefix(f"{cluster.name}-") for each in cluster.instances]
                 names = plan.free_aliases(short, decision.add)
                 self.life.add(plan.more_nodes(cluster.template, names), cluster.template)
         except StarClusterError as error:
@@ -182,5 +182,6 @@ def drain(cluster: Cluster, aliases: tuple[str, ...]) -> None:
     for alias in aliases:
         for argv in (["qmod", "-d", f"*@{alias}"], ["qmod", "-rq", f"*@{alias}"]):
             log.debug("%s: %s", alias, " ".join(argv))
-            cluster.master.ssh.execute(" ".join([argv[0], argv[1], f"'{argv[2]}'"]),
-                                       ignore_exit_status=True)
+            cluster.master.ssh.execute(
+                " ".join([argv[0], argv[1], f"'{argv[2]}'"]), ignore_exit_status=True
+            )

@@ -86,9 +86,7 @@ class Life:
         nodes = plan.whole_cluster(template)
         site = survey(self.ec2, template, nodes)
         plan.check_cost(template, plan.cost(nodes, site.on_demand, site.spot))
-        launcher = Launcher(
-            self.ec2, self.name, template, origin, site, self.progress, description
-        )
+        launcher = Launcher(self.ec2, self.name, template, origin, site, self.progress, description)
         if check:
             launcher.check(nodes)
         return launcher
@@ -435,11 +433,11 @@ class Life:
             f"Or remove it: starcluster terminate {self.name}"
         )
 
-
     def price(self, found: Sequence[Instance]) -> plan.Cost:
         """Return what instances cost now, at most; without waiting long for AWS's price list."""
         types = {each.type for each in found}
-        told = soon(lambda: prices.on_demand(self.ec2, types), within_s=PRICES_S, otherwise={})
+        nothing: dict[str, float] = {}
+        told = soon(lambda: prices.on_demand(self.ec2, types), within_s=PRICES_S, otherwise=nothing)
         return plan.cost_of(found, told)
 
 

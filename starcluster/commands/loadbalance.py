@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @click.argument("tag")
 @click.option("-m", "--max_nodes", "--max-nodes", type=click.IntRange(1), help="Default: as now.")
 @click.option("-n", "--min_nodes", "--min-nodes", type=click.IntRange(1), default=1)
-@click.option("-i", "--interval", type=click.FloatRange(5), default=60, help="Seconds. Default: 60.")
+@click.option(
+    "-i", "--interval", type=click.FloatRange(5), default=60, help="Seconds. Default: 60."
+)
 @click.option("-w", "--job_wait_time", type=float, default=900, help="Seconds. Default: 900.")
 @click.option("-a", "--add_nodes_per_iter", type=click.IntRange(1), default=1)
 @click.option("-k", "--kill_after", type=float, default=45, help="Minutes. Default: 45.")

@@ -28,7 +28,9 @@ def finish(tag: str, life: Life, outcome: Outcome, ready: str) -> None:
     """Print how it ended. Raises SetupError where nodes failed."""
     if outcome.failed:
         raise SetupError(told(outcome.failed, len(outcome.ready)), life.remains())
-    click.echo(f"Cluster {tag} is ready, {len(outcome.ready)} nodes. {ready}".replace(", 0 nodes", ""))
+    click.echo(
+        f"Cluster {tag} is ready, {len(outcome.ready)} nodes. {ready}".replace(", 0 nodes", "")
+    )
 
 
 def told(failed: Mapping[str, str], ready: int) -> str:

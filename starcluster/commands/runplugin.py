@@ -29,10 +29,7 @@ def runplugin(app: App, plugin: str, tag: str | None) -> None:
       starcluster runplugin nvidia_tune gpucluster
     """
     chosen = load_plugins([app.config.plugin(plugin)])
-    if tag is None:
-        cluster = only_running(app.ec2, app.config)
-    else:
-        cluster = find(app.ec2, app.config, tag)
+    cluster = find(app.ec2, app.config, tag) if tag else only_running(app.ec2, app.config)
     if not cluster.nodes:
         raise ClusterError(
             f"no node of cluster '{cluster.name}' runs ({cluster.state})",

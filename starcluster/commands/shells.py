@@ -41,7 +41,7 @@ def _flags(options: dict[str, Any]) -> list[str]:
 @click.argument("command", nargs=-1)
 @_options
 @click.pass_obj
-def sshmaster(app: App, tag: str, command: tuple[str, ...], user: str, **options: Any) -> None:
+def sshmaster(app: App, /, tag: str, command: tuple[str, ...], user: str, **options: Any) -> None:
     """Log in to the master of a cluster, or run a command there.
 
     \b
@@ -59,7 +59,7 @@ def sshmaster(app: App, tag: str, command: tuple[str, ...], user: str, **options
 @_options
 @click.pass_obj
 def sshnode(
-    app: App, tag: str, node: str, command: tuple[str, ...], user: str, **options: Any
+    app: App, /, tag: str, node: str, command: tuple[str, ...], user: str, **options: Any
 ) -> None:
     """Log in to a node of a cluster, or run a command there.
 
@@ -77,7 +77,7 @@ def sshnode(
 @_options
 @click.pass_obj
 def sshinstance(
-    app: App, instance: str, command: tuple[str, ...], user: str, **options: Any
+    app: App, /, instance: str, command: tuple[str, ...], user: str, **options: Any
 ) -> None:
     """Log in to an instance that starcluster launched, by its id.
 

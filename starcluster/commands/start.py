@@ -74,7 +74,7 @@ _OVERRIDES = {
     help="A node that fails is left as it is, removed, or replaced once. Default: leave.",
 )
 @click.pass_obj
-def start(app: App, tag: str, on_bad_node: str, **options: Any) -> None:
+def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
     """Start a cluster TAG: launch instances, set them up, and give their GPUs to the queue.
 
     \b
@@ -125,7 +125,9 @@ def described(app: App, launcher: Launcher, *, quota: bool) -> list[str]:
         names = first.alias if len(batch) == 1 else f"{first.alias} ... {batch[-1].alias}"
         kind = "spot" if first.spot else "on demand"
         image = site.images[first.image_id]
-        lines.append(f"  {len(batch)} x {first.instance_type} {kind}, {names}, {image.name or image.id}")
+        lines.append(
+            f"  {len(batch)} x {first.instance_type} {kind}, {names}, {image.name or image.id}"
+        )
     lines.append(f"Price: {plan.cost(nodes, site.on_demand, site.spot)}")
     if quota:
         lines += [f"Quota: {line}" for line in _quotas(app, nodes)]
