@@ -94,7 +94,7 @@ def remember(instance: Instance) -> Path:
             "Was it started by another program?",
             alias=instance.alias,
         )
-    folder = KNOWN_HOSTS.expanduser()
+    folder = KNOWN_HOSTS.expanduser() / instance.cluster
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / instance.id
     beside = folder / f".{instance.id}.{os.getpid()}"
@@ -103,7 +103,6 @@ def remember(instance: Instance) -> Path:
     return path
 
 
-def forget(ids: Sequence[str]) -> None:
-    """Delete what :func:`remember` wrote of instances that are gone."""
-    for each in ids:
-        (KNOWN_HOSTS.expanduser() / each).unlink(missing_ok=True)
+def forget(tag: str) -> None:
+    """Delete what :func:`remember` wrote of a cluster that is gone."""
+    shutil.rmtree(KNOWN_HOSTS.expanduser() / tag, ignore_errors=True)

@@ -134,9 +134,8 @@ def terminate(app: App, tags: tuple[str, ...], confirm: bool, force: bool) -> No
     """
 
     def one(tag: str) -> None:
-        ids = [each.id for each in app.ec2.instances(cluster=tag)]
         removed = Life(app.ec2, app.config, tag, progress=progress()).terminate()
-        login.forget(ids)
+        login.forget(tag)
         click.echo(f"Removed of {tag}: {', '.join(removed) or 'nothing'}.")
 
     _each(app, tags, "Terminate", one, confirm=confirm, force=force)
