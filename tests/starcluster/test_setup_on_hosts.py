@@ -67,7 +67,9 @@ def where_jobs_run(master: Node, hosts: Sequence[str]) -> list[str]:
     """Run a job on each host as the cluster's user; return where they say they are."""
     found = []
     for host in hosts:
-        options = f"-sync y -b y -shell n -terse -j y -o /home/sgeadmin/out-{host} -l hostname={host}"
+        options = (
+            f"-sync y -b y -shell n -terse -j y -o /home/sgeadmin/out-{host} -l hostname={host}"
+        )
         line = f"qsub {options} -N probe hostname"
         master.ssh.execute(f"su - sgeadmin -c '{line}'", timeout_s=60)
         found += master.ssh.read_file(f"/home/sgeadmin/out-{host}").split()
