@@ -24,7 +24,7 @@ StarClusterError            exit code 1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class StarClusterError(Exception):
@@ -149,7 +149,17 @@ class NodeError(StarClusterError):
 
 
 class SetupError(StarClusterError):
-    """Setting the cluster up failed on some nodes; the others can be used."""
+    """Setting the cluster up failed on some nodes; the others can be used.
+
+    Attributes:
+        failed: What went wrong, by alias; empty where it is not the matter of single nodes.
+    """
+
+    def __init__(
+        self, what: str, fix: str = "", *, failed: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(what, fix)
+        self.failed = dict(failed or {})
 
 
 class PluginError(StarClusterError):
