@@ -89,7 +89,7 @@ class Template:
         cluster_size: Nodes, the master among them.
         node_instance_type: The last item has no count.
         node_image_id, master_image_id: Id, name or SSM parameter; master's empty for the nodes'.
-        master_instance_type: Empty for the first node type.
+        master_instance_type: Empty for the last node type, which is the default one.
         availability_zone, subnet_id: In order of preference; empty for any of the default VPC.
         fallback_instance_types: Taken in this order where a node type has no capacity.
         public_ips: None for the subnet's own setting.
@@ -131,10 +131,10 @@ class Template:
 
     def type_of_master(self) -> NodeType:
         """Return type and image of the master, both filled in where the template has them."""
-        first = self.node_instance_type[0]
+        default = self.node_instance_type[-1]
         return NodeType(
-            instance_type=self.master_instance_type or first.instance_type,
-            image_id=self.master_image_id or first.image_id or self.node_image_id,
+            instance_type=self.master_instance_type or default.instance_type,
+            image_id=self.master_image_id or default.image_id or self.node_image_id,
         )
 
     def types_of_nodes(self) -> tuple[NodeType, ...]:

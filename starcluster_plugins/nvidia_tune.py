@@ -121,7 +121,8 @@ class NvidiaTune(ClusterSetup):
     def _set(self, node: Node, what: str, arguments: list[str]) -> None:
         answer = node.ssh.run(["nvidia-smi", *arguments])
         words = (answer.stdout + answer.stderr).strip()
-        if re.search(r"not supported", words, re.I):
+        wrong = "Specified clock combination" in words  # of the user, not a lack of the card
+        if re.search(r"not supported", words, re.I) and not wrong:
             log.info("%s: %s: not supported by this card", node.alias, what)
         elif answer.status:
             call = shlex.join(["nvidia-smi", *arguments])

@@ -1,4 +1,4 @@
-"""Hosts of the test bed that answer SSH, without a cloud: for tests of the connection and set-up."""
+"""Hosts of the test bed that answer SSH, without a cloud: to test connection and set-up."""
 
 from __future__ import annotations
 
