@@ -71,6 +71,7 @@ class Life:
         self.ec2, self.config, self.name = ec2, config, name
         self.progress, self.patience = progress, patience or Patience()
         self.on_bad_node = on_bad_node
+        self._unmet: set[str] = set()  # nodes that the master was never told of
 
     # New, and again
 
@@ -269,6 +270,7 @@ class Life:
         running, failed = self._running(made)
         new = [cluster.node_of(each) for each in running]
         failed |= self._reached(new)
+        self._unmet |= set(failed)
         well = [node for node in new if node.alias not in failed]
         mine = {each.id for each in made}
         old = [node for node in cluster.nodes if node.id not in mine]
@@ -302,10 +304,10 @@ class Life:
                     plugins=cluster.plugins,
                     progress=self.progress,
                 )
-            except StarClusterError:
+            except StarClusterError as error:
                 if not force:
                     raise
-                log.warning("the cluster could not be told; the nodes go all the same")
+                log.warning("the cluster could not be told, the nodes go: %s", error.what)
         if not keep:
             self.ec2.terminate([each.id for each in leaving])
         return [each.alias for each in leaving]
@@ -319,6 +321,7 @@ class Life:
         cluster = Cluster(self.name, running, self.ec2, self.config)
         with contextlib.closing(cluster):
             failed |= self._reached(cluster.nodes)
+            self._unmet |= set(failed)
             well = [node for node in cluster.nodes if node.alias not in failed]
             outcome = self._set_up(cluster, well, failed)
         return self._after_bad_nodes(outcome, made, again)
@@ -350,7 +353,11 @@ class Life:
             return outcome
         for each in bad:
             self.progress(each.alias, f"removed: {outcome.failed[each.alias]}")
-        self.remove([each.alias for each in bad], force=True)
+        met = [each.alias for each in bad if each.alias not in self._unmet]
+        if met:
+            self.remove(met, force=True)
+        if unmet := [each.id for each in bad if each.alias in self._unmet]:
+            self.ec2.terminate(unmet)
         if self.on_bad_node != "replace" or again is None:
             return outcome
         new = [again(each.alias) for each in bad]
