@@ -18,6 +18,20 @@ log = logging.getLogger("starcluster")
 
 # Where each command is; imported when it is used, for some need a second of imports.
 COMMANDS: Mapping[str, str] = {
+    "start": "starcluster.commands.start:start",
+    "stop": "starcluster.commands.clusters:stop",
+    "terminate": "starcluster.commands.clusters:terminate",
+    "restart": "starcluster.commands.clusters:restart",
+    "listclusters": "starcluster.commands.clusters:listclusters",
+    "sshmaster": "starcluster.commands.shells:sshmaster",
+    "sshnode": "starcluster.commands.shells:sshnode",
+    "sshinstance": "starcluster.commands.shells:sshinstance",
+    "addnode": "starcluster.commands.resize:addnode",
+    "removenode": "starcluster.commands.resize:removenode",
+    "loadbalance": "starcluster.commands.loadbalance:loadbalance",
+    "runplugin": "starcluster.commands.runplugin:runplugin",
+    "put": "starcluster.commands.files:put",
+    "get": "starcluster.commands.files:get",
     "help": "starcluster.commands.help:help_",
     "createkey": "starcluster.commands.keys:createkey",
     "removekey": "starcluster.commands.keys:removekey",
