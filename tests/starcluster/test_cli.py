@@ -259,6 +259,28 @@ def test_images(run: Run, ec2: Ec2) -> None:
     assert own not in run("listimages", "-o", "amazon", "ubuntu*").stdout
 
 
+def test_start_tells_all_that_aws_lacks_and_launches_nothing(
+    run: Run, home: Path, ec2: Ec2
+) -> None:
+    assert run("createkey", "mykey", "-a").returncode == 0
+    config = home / ".starcluster/config"
+    text = config.read_text() + "[cluster gpu]\nkeyname = mykey\ncluster_size = 2\n"
+    config.write_text(text + "node_instance_type = t3.micr\nnode_image_id = ami-0123abcd\n")
+    done = run("start", "c", "-a", "us-est-1a")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "Error: template 'gpu' cannot start:",
+        "  - ~/.starcluster/config:10: node_instance_type: us-east-1 does not offer 't3.micr'. "
+        "Did you mean 't3.micro'?",
+        "  - ~/.starcluster/config:11: node_image_id: us-east-1 has no image 'ami-0123abcd'",
+        "  - command line: availability_zone: us-east-1 has no zone 'us-est-1a' now. "
+        "Did you mean 'us-east-1a'?",
+        "Edit ~/.starcluster/config; nothing was launched.",
+    ]
+    assert ec2.instances() == []
+    assert ec2.security_groups("@sc-*") == []
+
+
 def test_completion(run: Run) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_STARCLUSTER_COMPLETE" in run("completion", shell).stdout
