@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,25 @@ class Config:
         if template is None or problems:
             raise self._error(f"template '{name}' cannot start", problems)
         return template
+
+    def refusal(
+        self,
+        name: str,
+        problems: Iterable[tuple[str, str]],
+        overrides: Mapping[str, str] | None = None,
+    ) -> ConfigError:
+        """Return the error that has each problem, a config key and text, at the key's line."""
+        section = self._document.of("cluster")[name]
+        entries = config_values.inherited(self._document, name, [])
+        entries |= config_values.given(overrides or {})
+        found = [
+            Problem(
+                where=entries[key].where if key in entries else section.where,
+                text=f"{key}: {text}",
+            )
+            for key, text in problems
+        ]
+        return self._error(f"template '{name}' cannot start", found)
 
     def key(self, name: str) -> Key:
         """Return a key whose file is there and private. Raises ConfigError."""

@@ -89,7 +89,7 @@ class Template:
         cluster_size: Nodes, the master among them.
         node_instance_type: The last item has no count.
         node_image_id, master_image_id: Id, name or SSM parameter; master's empty for the nodes'.
-        master_instance_type: Empty for the first node type.
+        master_instance_type: Empty for the last node type, which is the default one.
         availability_zone, subnet_id: In order of preference; empty for any of the default VPC.
         fallback_instance_types: Taken in this order where a node type has no capacity.
         public_ips: None for the subnet's own setting.
@@ -131,10 +131,10 @@ class Template:
 
     def type_of_master(self) -> NodeType:
         """Return type and image of the master, both filled in where the template has them."""
-        first = self.node_instance_type[0]
+        default = self.node_instance_type[-1]
         return NodeType(
-            instance_type=self.master_instance_type or first.instance_type,
-            image_id=self.master_image_id or first.image_id or self.node_image_id,
+            instance_type=self.master_instance_type or default.instance_type,
+            image_id=self.master_image_id or default.image_id or self.node_image_id,
         )
 
     def types_of_nodes(self) -> tuple[NodeType, ...]:
@@ -147,6 +147,48 @@ class Template:
             )
             types += [one] * (wanted - len(types) if item.count is None else item.count)
         return tuple(types[:wanted])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A type of instance in a subnet, or in a zone of the default VPC; empty for any."""
+
+    instance_type: str
+    subnet_id: str = ""
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRequest:
+    """Instances to be launched that are alike.
+
+    Attributes:
+        places: In order of preference; RunInstances takes the first only.
+        group_ids: Security groups.
+        user_data: Text handed to the instances; never logged.
+        spot: Whether they are spot instances.
+        spot_bid: Dollars per hour; None for at most the on-demand price.
+        root_device: Of the image, such as ``/dev/sda1``; empty leaves the root volume as it is.
+        root_size_gib: None for the image's own size.
+        public_ip: None for the subnet's own setting.
+        token: The same one again launches nothing more; empty for none.
+    """
+
+    image_id: str
+    count: int
+    places: tuple[Place, ...]
+    key_name: str = ""
+    group_ids: tuple[str, ...] = ()
+    user_data: str = field(default="", repr=False)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    spot: bool = False
+    spot_bid: float | None = None
+    placement_group: str = ""
+    root_device: str = ""
+    root_size_gib: int | None = None
+    root_encrypted: bool = True
+    public_ip: bool | None = None
+    token: str = ""
 
 
 # What AWS has.

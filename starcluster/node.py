@@ -26,16 +26,16 @@ MOUNT_OPTIONS = "rw,hard,noatime"
 class Power(Protocol):
     """What starts and ends instances."""
 
-    def start_instances(self, ids: Sequence[str]) -> object:
+    def start(self, ids: Sequence[str]) -> object:
         """Start stopped instances."""
 
-    def stop_instances(self, ids: Sequence[str]) -> object:
+    def stop(self, ids: Sequence[str]) -> object:
         """Stop running instances."""
 
-    def reboot_instances(self, ids: Sequence[str]) -> object:
+    def reboot(self, ids: Sequence[str]) -> object:
         """Reboot running instances."""
 
-    def terminate_instances(self, ids: Sequence[str]) -> object:
+    def terminate(self, ids: Sequence[str]) -> object:
         """Delete instances."""
 
 
@@ -173,22 +173,22 @@ class Node(NodeUsers):
 
     def start(self) -> None:
         """Start the stopped instance."""
-        self._power().start_instances([self.id])
+        self._power().start([self.id])
 
     def stop(self) -> None:
         """Stop the instance; its disks stay."""
         self.close()
-        self._power().stop_instances([self.id])
+        self._power().stop([self.id])
 
     def reboot(self) -> None:
         """Reboot the instance."""
         self.close()
-        self._power().reboot_instances([self.id])
+        self._power().reboot([self.id])
 
     def terminate(self) -> None:
         """Delete the instance."""
         self.close()
-        self._power().terminate_instances([self.id])
+        self._power().terminate([self.id])
 
     def _power(self) -> Power:
         if self._ec2 is None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starcluster.errors import SetupError, StarClusterError
 
+T = TypeVar("T")
 SIZE = 64
 """Threads at most: they wait for nodes, and hardly compute."""
 
@@ -120,3 +122,17 @@ def failures(failed: Mapping[str, str], count: int) -> SetupError:
 
 def _words(error: BaseException | None) -> str:
     return error.what if isinstance(error, StarClusterError) else f"{error}"
+
+
+def soon(work: Callable[[], T], *, within_s: float, otherwise: T) -> T:
+    """Return what ``work`` returns, or ``otherwise`` where that takes longer or fails."""
+    done: list[T] = []
+
+    def body() -> None:
+        with contextlib.suppress(StarClusterError):
+            done.append(work())
+
+    thread = threading.Thread(target=body, daemon=True)
+    thread.start()
+    thread.join(within_s)
+    return done[0] if done else otherwise

@@ -7,7 +7,6 @@ tag of the instance, so that every machine that may see the cluster can verify i
 from __future__ import annotations
 
 import email.policy
-import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,8 +29,8 @@ class HostKey:
 
 def new_host_key() -> HostKey:
     """Return a new ED25519 key."""
-    from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415 - extra aws
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
         Ed25519PrivateKey,
     )
 
@@ -43,8 +42,8 @@ def new_host_key() -> HostKey:
     return HostKey(public=public.decode(), private=private)
 
 
-def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> bytes:
-    """Return what EC2 hands to cloud-init; compressed where that is needed.
+def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> str:
+    """Return what EC2 hands to cloud-init.
 
     Args:
         scripts: Texts by file name, each with its ``#!`` line; run as root at the first boot.
@@ -62,15 +61,13 @@ def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> by
             },
         }
     )
-    data = _parts([("cloud-config", "host-key", config), *_script_parts(scripts or {})])
-    if len(data) > LIMIT:
-        data = gzip.compress(data, mtime=0)
-    if len(data) > LIMIT:
+    text = _parts([("cloud-config", "host-key", config), *_script_parts(scripts or {})])
+    if len(text.encode()) > LIMIT:
         raise ConfigError(
-            f"the user data scripts are too long: {len(data)} bytes compressed, EC2 takes {LIMIT}",
+            f"the user data scripts are too long: {len(text.encode())} bytes, EC2 takes {LIMIT}",
             "Let a script fetch the rest, or do it in a plugin.",
         )
-    return data
+    return text
 
 
 def _script_parts(scripts: Mapping[str, str]) -> list[tuple[str, str, str]]:
@@ -83,9 +80,9 @@ def _script_parts(scripts: Mapping[str, str]) -> list[tuple[str, str, str]]:
     return [("x-shellscript", name, text) for name, text in scripts.items()]
 
 
-def _parts(parts: Sequence[tuple[str, str, str]]) -> bytes:
+def _parts(parts: Sequence[tuple[str, str, str]]) -> str:
     if len(parts) == 1:
-        return parts[0][2].encode()
+        return parts[0][2]
     message = EmailMessage(policy=email.policy.SMTP.clone(linesep="\n"))
     message["MIME-Version"] = "1.0"
     message.make_mixed()
@@ -93,4 +90,4 @@ def _parts(parts: Sequence[tuple[str, str, str]]) -> bytes:
         part = EmailMessage()
         part.set_content(text.encode(), maintype="text", subtype=kind, filename=name)
         message.attach(part)
-    return message.as_bytes()
+    return message.as_string()

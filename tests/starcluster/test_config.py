@@ -309,7 +309,7 @@ def test_types_of_master_and_nodes(tmp_path: Path) -> None:
         "size = 3", "size = 4"
     )
     template = load(tmp_path, text + "node_image_id = ami-0\n").template()
-    assert template.type_of_master() == NodeType(instance_type="c1.xlarge", image_id="ami-1")
+    assert template.type_of_master() == NodeType(instance_type="g5.xlarge", image_id="ami-0")
     nodes = [(each.instance_type, each.image_id) for each in template.types_of_nodes()]
     assert nodes == [("c1.xlarge", "ami-1"), ("g5.xlarge", "ami-0"), ("g5.xlarge", "ami-0")]
 

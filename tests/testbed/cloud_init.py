@@ -36,7 +36,6 @@ def prepare(node: Node, facts: Facts) -> None:
     node.write("/etc/hosts", f"127.0.0.1 localhost\n{node.ip} {host}.ec2.internal {host}\n")
     node.write("/etc/resolv.conf", "")
     node.write("/etc/profile.d/image.sh", facts.profile)
-    node.inside("/root").chmod(0o700)
     node.write("/root/.bashrc", "")  # this machine's would run at every command over SSH
     node.inside("/root/.ssh").mkdir(mode=0o700, exist_ok=True)
     keys = [facts.public_key, *config.get("ssh_authorized_keys", [])]

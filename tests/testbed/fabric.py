@@ -150,8 +150,10 @@ class Node:
         self.pid = _init_of(self._process.pid, depth=3)
         inner = _pid_in_fabric(self.pid)
         link = f"node{inner}"  # not of the host: the link of a lost one lives on for a moment
+        # The same hardware address after a reboot: the others remember it.
+        mac = "02:00:" + ":".join(f"{int(part):02x}" for part in self.ip.split("."))
         inner_script = (
-            f"ip link set lo up; ip addr add {self.ip}/{self.fabric.prefix} dev eth0; "
+            f"ip link set eth0 address {mac}; ip link set lo up; ip addr add {self.ip}/{self.fabric.prefix} dev eth0; "
             "ip link set eth0 up"
         )
         if self.public_ip:

@@ -30,6 +30,7 @@ from moto.ec2.models.fleets import Fleet
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses import EC2Response
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.server import ThreadedMotoServer
 
 from . import cloud_init
@@ -37,6 +38,7 @@ from .fabric import Fabric, Node
 
 ACCOUNT = "123456789012"
 IMAGE = "ami-0dee9ba5e0000001a"  # it has Grid Engine, NFS and OpenSSH
+PRICES = {"g4dn.xlarge": 0.526, "g4dn.12xlarge": 3.912, "m5.large": 0.096}  # dollars per hour
 _UNLOGGED = {"UserData", "PublicKeyMaterial"}
 
 
@@ -349,6 +351,26 @@ def add_what_moto_lacks() -> None:
 
         return call
 
+    def block_devices(original: Any) -> Any:
+        def call(self: Any) -> Any:
+            ask = self._get_param
+
+            def sized(key: str, *rest: Any) -> Any:
+                value = ask(key, *rest)
+                for each in value if key == "BlockDeviceMappings" and value else ():
+                    if "SnapshotId" not in each.get("Ebs", {}):
+                        each["Ebs"].setdefault("VolumeSize", 8)  # of the image
+                return value
+
+            self._get_param = sized
+            try:
+                return original(self)
+            finally:
+                del self._get_param
+
+        return call
+
+    _wrap(EC2Response, "_parse_block_device_mapping", block_devices)
     EC2Response.create_placement_group = create
     EC2Response.describe_placement_groups = describe
     EC2Response.delete_placement_group = delete
@@ -380,6 +402,33 @@ def record_calls(machines: Machines) -> None:
     _wrap(BaseResponse, "call_action", call_action)
 
 
+def tell_prices() -> None:
+    """Answer the price list and the quotas, which moto's server has not."""
+
+    def answer(original: Any) -> Any:
+        def call(self: Any, environ: dict[str, Any], start_response: Any) -> Any:
+            action = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
+            if action not in ("GetProducts", "GetServiceQuota"):
+                return original(self, environ, start_response)
+            length = int(environ.get("CONTENT_LENGTH") or 0)
+            asked = json.loads(environ["wsgi.input"].read(length))
+            told = _products(asked) if action == "GetProducts" else {"Quota": {"Value": 64.0}}
+            start_response("200 OK", [("Content-Type", "application/x-amz-json-1.1")])
+            return [json.dumps(told).encode()]
+
+        return call
+
+    _wrap(DomainDispatcherApplication, "__call__", answer)
+
+
+def _products(asked: dict[str, Any]) -> dict[str, Any]:
+    fields = {each["Field"]: each["Value"] for each in asked["Filters"]}
+    price = PRICES.get(fields["instanceType"])
+    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": str(price)}}
+    product = {"terms": {"OnDemand": {"term": {"priceDimensions": {"rate": dimension}}}}}
+    return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product)] if price else []}
+
+
 def furnish(region: str) -> None:
     """Register the image that nodes are made of."""
     backend = ec2_backends[ACCOUNT][region]
@@ -399,6 +448,7 @@ def main() -> None:
     connect_fleets(machines)
     add_what_moto_lacks()
     record_calls(machines)
+    tell_prices()
     furnish(settings["region"])
     server = ThreadedMotoServer(
         ip_address=settings["net"].partition("/")[0], port=settings["port"], verbose=False

@@ -1,0 +1,452 @@
+"""The life of a cluster: start, restart, stop, terminate."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from starcluster import plan, prices
+from starcluster.cluster import Cluster, aliases, find
+from starcluster.config import Config
+from starcluster.ec2 import Ec2
+from starcluster.errors import (
+    AlreadyThere,
+    ClusterError,
+    NodeError,
+    SetupError,
+    SshError,
+    StarClusterError,
+)
+from starcluster.launch import PRICES_S, Launcher, remove_groups, survey
+from starcluster.logger import log
+from starcluster.model import Instance, Template, group_name
+from starcluster.node import Node
+from starcluster.plan import Origin, Planned
+from starcluster.plugin_loader import load_plugins
+from starcluster.setup import SetupResult, add_nodes, remove_nodes, run_hook, set_up
+from starcluster.threadpool import ThreadPool, soon
+
+Progress = Callable[[str, str], None]
+RUNNING_S = 600.0
+SSH_S = 300.0
+GONE_S = 600.0
+_FIRST_POLL_S, _LAST_POLL_S = 0.2, 5.0
+_REBOOT_MARK = "/run/starcluster-before-reboot"
+BAD_NODE = ("leave", "remove", "replace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds to wait for an instance to run, and then for its SSH."""
+
+    running_s: float = RUNNING_S
+    ssh_s: float = SSH_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Aliases of nodes that take jobs, and why the others do not."""
+
+    ready: tuple[str, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+class Life:
+    """Starts, changes and ends one cluster."""
+
+    def __init__(
+        self,
+        ec2: Ec2,
+        config: Config,
+        name: str,
+        *,
+        progress: Progress = lambda alias, what: None,
+        patience: Patience | None = None,
+        on_bad_node: str = "leave",
+    ) -> None:
+        self.ec2, self.config, self.name = ec2, config, name
+        self.progress, self.patience = progress, patience or Patience()
+        self.on_bad_node = on_bad_node
+
+    # New, and again
+
+    def prepare(
+        self, template: Template, origin: Origin, description: str = "", *, check: bool = True
+    ) -> Launcher:
+        """Ask AWS whether the new cluster could be launched; nothing is.
+
+        Raises:
+            ClusterError: One of this name exists.
+            InputError: It would cost more than the template allows.
+        """
+        self.require_new()
+        load_plugins(template.plugins)  # a plugin that is not there must not be found out later
+        nodes = plan.whole_cluster(template)
+        site = survey(self.ec2, template, nodes)
+        plan.check_cost(template, plan.cost(nodes, site.on_demand, site.spot))
+        launcher = Launcher(self.ec2, self.name, template, origin, site, self.progress, description)
+        if check:
+            launcher.check(nodes)
+        return launcher
+
+    def create(self, launcher: Launcher, *, set_up_too: bool = True) -> Outcome:
+        """Launch what was prepared, and set it up."""
+        with self._told():
+            made = launcher.launch(plan.whole_cluster(launcher.template))
+            if not set_up_too:
+                return Outcome(ready=(), failed=self._running(made)[1])
+            return self._bring_up(made, lambda alias: self._launched(launcher, alias))
+
+    def require_new(self) -> None:
+        """Raise ClusterError where the cluster exists."""
+        found = self.ec2.instances(cluster=self.name)
+        if found:
+            states = Cluster(self.name, found, self.ec2, self.config).state
+            use = "restart" if states == "running" else "start -x"
+            raise ClusterError(
+                f"cluster '{self.name}' already exists in {self.ec2.region} ({states})",
+                f"Use it: starcluster {use} {self.name}\n"
+                f"Or remove it: starcluster terminate {self.name}",
+            )
+
+    def start_again(self) -> Outcome:
+        """Start the stopped nodes of a cluster, and set all up again."""
+        cluster = find(self.ec2, self.config, self.name)
+        _ = cluster.template  # before anything starts to cost
+        stopping = [each.id for each in cluster.instances if each.state == "stopping"]
+        if stopping:
+            self._wait(stopping, "stopped", GONE_S)
+        ids = [each.id for each in cluster.instances if each.state in ("stopping", "stopped")]
+        with self._told():
+            if ids:
+                self.progress("", f"starting {aliases(cluster.instances)}")
+                self.ec2.start(ids)
+            return self._bring_up(cluster.instances)
+
+    def restart(self, *, set_up_too: bool = True) -> Outcome:
+        """Reboot all running nodes, and set them up again."""
+        cluster = find(self.ec2, self.config, self.name)
+        with contextlib.closing(cluster), self._told():
+            nodes = cluster.nodes
+            if not nodes:
+                raise ClusterError(
+                    f"no node of cluster '{self.name}' runs ({cluster.state})",
+                    f"Start it: starcluster start -x {self.name}",
+                )
+            self._hook(cluster, "on_restart")
+            ThreadPool().map(_mark, nodes)
+            cluster.close()
+            self.ec2.reboot([node.id for node in nodes])
+            self.progress("", "rebooting")
+            failed = self._each(nodes, lambda node: self._rebooted(node))
+            well = [node for node in nodes if node.alias not in failed]
+            if not set_up_too:
+                return Outcome(ready=tuple(node.alias for node in well), failed=failed)
+            return self._set_up(cluster, well, failed)
+
+    def _rebooted(self, node: Node) -> None:
+        deadline = time.monotonic() + self.patience.ssh_s
+        while True:
+            with contextlib.suppress(SshError):
+                node.ssh.connect(wait_s=max(deadline - time.monotonic(), 0))
+                if not node.ssh.path_exists(_REBOOT_MARK):
+                    return
+            node.close()
+            if time.monotonic() > deadline:
+                raise NodeError(f"it did not come back from its reboot: {node.alias}")
+            time.sleep(_FIRST_POLL_S)
+
+    # The end
+
+    def stop(self, *, terminate_unstoppable: bool = False) -> list[str]:
+        """Stop all nodes; return the aliases of those stopped. Disks stay, and cost."""
+        cluster = find(self.ec2, self.config, self.name)
+        spot = [each for each in cluster.instances if each.is_spot]
+        if spot and not terminate_unstoppable:
+            raise ClusterError(
+                f"spot instances cannot be stopped: {aliases(spot)}",
+                f"Terminate these and stop the others: starcluster stop -t {self.name}",
+            )
+        running = [each for each in cluster.instances if each.state in ("pending", "running")]
+        stopped = [each for each in running if each not in spot]
+        self._shutdown(cluster)
+        if spot:
+            self.ec2.terminate([each.id for each in spot])
+        if stopped:
+            self.ec2.stop([each.id for each in stopped])
+            self._wait([each.id for each in stopped], "stopped", GONE_S)
+        return [each.alias for each in stopped]
+
+    def terminate(self) -> list[str]:
+        """End all instances of the cluster and remove its groups; return what was removed.
+
+        What an earlier try left is removed too.
+        """
+        found = self.ec2.instances(
+            cluster=self.name, states=("pending", "running", "stopping", "stopped", "shutting-down")
+        )
+        if not found and not self.ec2.security_groups(group_name(self.name)):
+            find(self.ec2, self.config, self.name)  # raises, with its hint
+        cluster = Cluster(self.name, found, self.ec2, self.config)
+        self._shutdown(cluster)
+        ids = [each.id for each in found]
+        if ids:
+            self.progress("", f"terminating {aliases(cluster.instances)}")
+            self.ec2.terminate(ids)
+            self._wait(ids, "terminated", GONE_S)
+        removed = [each.alias or each.id for each in cluster.instances]
+        return removed + self._groups_removed()
+
+    def _groups_removed(self) -> list[str]:
+        deadline = time.monotonic() + GONE_S
+        for pause in _pauses():
+            try:
+                return remove_groups(self.ec2, self.name)
+            except AlreadyThere:  # the network interfaces of instances go a little later
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(pause)
+        raise AssertionError
+
+    def _shutdown(self, cluster: Cluster) -> None:
+        """Call on_shutdown; a cluster that is broken ends all the same."""
+        with contextlib.closing(cluster):
+            try:
+                self._hook(cluster, "on_shutdown")
+            except StarClusterError as error:
+                log.warning("on_shutdown was not called for all plugins: %s", error.what)
+
+    def _hook(self, cluster: Cluster, hook: str) -> None:
+        if not any(each.state == "running" for each in cluster.instances):
+            return
+        if cluster.plugins:
+            run_hook(hook, cluster.plugins, cluster.nodes, cluster.template)
+
+    # Larger and smaller
+
+    def add(self, nodes: Sequence[Planned], template: Template) -> Outcome:
+        """Launch ``nodes`` and take them in, all at once."""
+        cluster = find(self.ec2, self.config, self.name)
+        _ = cluster.master
+        site = survey(self.ec2, template, nodes)
+        everyone = [
+            *(
+                Planned(alias=each.alias, instance_type=each.type, image_id="", spot=each.is_spot)
+                for each in cluster.instances
+            ),
+            *nodes,
+        ]
+        on_demand = {**prices.on_demand(self.ec2, {each.type for each in cluster.instances})}
+        on_demand |= site.on_demand
+        plan.check_cost(template, plan.cost(everyone, on_demand, site.spot))
+        launcher = Launcher(self.ec2, self.name, template, cluster.origin, site, self.progress)
+        with contextlib.closing(cluster), self._told():
+            made = launcher.launch(nodes)
+            return self._take_in(cluster, made, lambda alias: self._launched(launcher, alias))
+
+    def take_in(self, names: Sequence[str]) -> Outcome:
+        """Set up instances that are launched already, as one more time."""
+        cluster = find(self.ec2, self.config, self.name)
+        chosen = [each for each in cluster.instances if each.alias in names]
+        stopped = [each.id for each in chosen if each.state == "stopped"]
+        with contextlib.closing(cluster), self._told():
+            if stopped:
+                self.ec2.start(stopped)
+            return self._take_in(cluster, chosen, None)
+
+    def _take_in(
+        self,
+        cluster: Cluster,
+        made: Sequence[Instance],
+        again: Callable[[str], Instance] | None,
+    ) -> Outcome:
+        running, failed = self._running(made)
+        new = [cluster.node_of(each) for each in running]
+        failed |= self._reached(new)
+        well = [node for node in new if node.alias not in failed]
+        mine = {each.id for each in made}
+        old = [node for node in cluster.nodes if node.id not in mine]
+        result = SetupResult(ready=())
+        if well:
+            result = add_nodes(
+                well, old, cluster.template, plugins=cluster.plugins, progress=self.progress
+            )
+        failed |= result.failed
+        outcome = Outcome(ready=result.ready, failed=failed)
+        for node in new:
+            node.close()
+        return self._after_bad_nodes(outcome, made, again)
+
+    def remove(self, names: Sequence[str], *, keep: bool = False, force: bool = False) -> list[str]:
+        """Let the cluster forget nodes, and terminate them unless ``keep``.
+
+        Args:
+            force: Terminate them also where the master cannot be told.
+        """
+        cluster = find(self.ec2, self.config, self.name)
+        leaving = [each for each in cluster.instances if each.alias in names]
+        nodes = [cluster.node_of(each) for each in leaving]
+        staying = [node for node in cluster.nodes if node.alias not in names]
+        with contextlib.closing(cluster):
+            try:
+                remove_nodes(
+                    nodes,
+                    [*staying, *nodes],
+                    cluster.template,
+                    plugins=cluster.plugins,
+                    progress=self.progress,
+                )
+            except StarClusterError:
+                if not force:
+                    raise
+                log.warning("the cluster could not be told; the nodes go all the same")
+        if not keep:
+            self.ec2.terminate([each.id for each in leaving])
+        return [each.alias for each in leaving]
+
+    # From instances to nodes that take jobs
+
+    def _bring_up(
+        self, made: Sequence[Instance], again: Callable[[str], Instance] | None = None
+    ) -> Outcome:
+        running, failed = self._running(made)
+        cluster = Cluster(self.name, running, self.ec2, self.config)
+        with contextlib.closing(cluster):
+            failed |= self._reached(cluster.nodes)
+            well = [node for node in cluster.nodes if node.alias not in failed]
+            outcome = self._set_up(cluster, well, failed)
+        return self._after_bad_nodes(outcome, made, again)
+
+    def _set_up(
+        self, cluster: Cluster, nodes: Sequence[Node], failed: Mapping[str, str]
+    ) -> Outcome:
+        for node in cluster.nodes:
+            if node.is_master() and node not in nodes:
+                raise SetupError(f"the master cannot be used: {failed[node.alias]}", failed=failed)
+        result = set_up(nodes, cluster.template, plugins=cluster.plugins, progress=self.progress)
+        return Outcome(ready=result.ready, failed={**failed, **result.failed})
+
+    def _launched(self, launcher: Launcher, alias: str) -> Instance:
+        planned = {each.alias: each for each in plan.whole_cluster(launcher.template)}
+        short = alias.removeprefix(f"{self.name}-")
+        node = planned.get(short) or plan.more_nodes(launcher.template, [short])[0]
+        return launcher.launch([node])[0]
+
+    def _after_bad_nodes(
+        self,
+        outcome: Outcome,
+        made: Sequence[Instance],
+        again: Callable[[str], Instance] | None,
+    ) -> Outcome:
+        """Remove or replace bad nodes, where that is wished."""
+        bad = [each for each in made if each.alias in outcome.failed]
+        if not bad or self.on_bad_node == "leave":
+            return outcome
+        for each in bad:
+            self.progress(each.alias, f"removed: {outcome.failed[each.alias]}")
+        self.remove([each.alias for each in bad], force=True)
+        if self.on_bad_node != "replace" or again is None:
+            return outcome
+        new = [again(each.alias) for each in bad]
+        cluster = find(self.ec2, self.config, self.name)
+        with contextlib.closing(cluster):
+            second = self._take_in(cluster, new, None)
+        return Outcome(ready=(*outcome.ready, *second.ready), failed=second.failed)
+
+    def _reached(self, nodes: Sequence[Node]) -> dict[str, str]:
+        for node in nodes:
+            self.progress(node.alias, "waiting for SSH")
+        return self._each(nodes, lambda node: node.ssh.connect(wait_s=self.patience.ssh_s))
+
+    def _each(self, nodes: Sequence[Node], work: Callable[[Node], object]) -> dict[str, str]:
+        """Do ``work`` on all nodes at once; return why it failed, by alias."""
+
+        def careful(node: Node) -> str:
+            try:
+                work(node)
+            except StarClusterError as error:
+                return error.what.removeprefix(f"{node.alias}: ")
+            return ""
+
+        said = ThreadPool().map(careful, nodes)
+        return {node.alias: why for node, why in zip(nodes, said, strict=True) if why}
+
+    def _running(self, made: Sequence[Instance]) -> tuple[list[Instance], dict[str, str]]:
+        """Wait for instances; return those that run, and why the others do not."""
+        for each in made:
+            self.progress(each.alias, "booting")
+        names = {each.id: each.alias for each in made}
+        found = self._wait(list(names), "running", self.patience.running_s)
+        failed = {
+            names[each.id]: each.reason or f"the instance is {each.state}"
+            for each in found
+            if each.state != "running"
+        }
+        return [each for each in found if each.state == "running"], failed
+
+    def _wait(self, ids: Sequence[str], state: str, limit_s: float) -> list[Instance]:
+        """Poll all instances by one request until each is in ``state``, or never will be."""
+        ended = {state, "terminated"} | (
+            {"shutting-down", "stopped"} if state == "running" else set()
+        )
+        deadline = time.monotonic() + limit_s
+        for pause in _pauses():
+            found = self.ec2.instances(ids)
+            waiting = [each for each in found if each.state not in ended]
+            if not waiting or time.monotonic() > deadline:
+                return found
+            time.sleep(pause)
+        raise AssertionError
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what runs and costs, whatever ends the work before its time."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            raise ClusterError("interrupted", self.remains()) from error
+        except StarClusterError as error:
+            error.fix = "\n".join(filter(None, [error.fix, self.remains()]))
+            raise
+
+    def remains(self) -> str:
+        """Return what of the cluster is there and costs, and what to do with it."""
+        try:
+            found = self.ec2.instances(cluster=self.name)
+            if not found:
+                if not self.ec2.security_groups(group_name(self.name)):
+                    return "No instance of it runs."
+                return (
+                    "No instance of it runs; only its security group is left. "
+                    f"Remove it: starcluster terminate {self.name}"
+                )
+            price = self.price(found)
+        except StarClusterError:
+            return f"It may be running, and cost: starcluster listclusters {self.name}"
+        count = f"{len(found)} instance{'s' if len(found) > 1 else ''}"
+        names = [each.alias or each.id for each in found]
+        return (
+            f"{count} of it exist ({', '.join(names)}) and cost {price}.\n"
+            f"Go on: starcluster start -x {self.name}\n"
+            f"Or remove it: starcluster terminate {self.name}"
+        )
+
+    def price(self, found: Sequence[Instance]) -> plan.Cost:
+        """Return what instances cost now, at most; without waiting long for AWS's price list."""
+        types = {each.type for each in found}
+        nothing: dict[str, float] = {}
+        told = soon(lambda: prices.on_demand(self.ec2, types), within_s=PRICES_S, otherwise=nothing)
+        return plan.cost_of(found, told)
+
+
+def _mark(node: Node) -> None:
+    node.ssh.checked(["touch", _REBOOT_MARK])
+
+
+def _pauses() -> Iterator[float]:
+    pause = _FIRST_POLL_S
+    while True:
+        yield pause
+        pause = min(pause * 1.4, _LAST_POLL_S)
