@@ -67,9 +67,7 @@ def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
     asked = {
         "subnets": lambda: _subnets(ec2, template),
         "images": lambda: {each: ec2.image(each) for each in {node.image_id for node in nodes}},
-        "facts": lambda: ec2.instance_types(types),
         "offers": lambda: ec2.zones_offering(types),
-        "key": lambda: ec2.key_pairs([template.keyname]),
         "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, names), template),
         "spot": lambda: _soon(
             lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
@@ -79,7 +77,6 @@ def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
     for value in found.values():
         if isinstance(value, Exception):
             raise value
-    _check_types(ec2, types, found["facts"], found["images"], nodes)
     vpc, subnets = found["subnets"]
     return Site(
         vpc=vpc,
@@ -124,24 +121,6 @@ def _subnets(ec2: Ec2, template: Template) -> tuple[str, list[Subnet]]:
             "See the zones: starcluster listzones; or give subnet_id in the template.",
         )
     return vpc, ordered
-
-
-def _check_types(
-    ec2: Ec2,
-    types: Sequence[str],
-    facts: Mapping[str, object],
-    images: Mapping[str, Image],
-    nodes: Sequence[Planned],
-) -> None:
-    problems = [f"{each} is not offered in {ec2.region}" for each in types if each not in facts]
-    for kind, ref in dict.fromkeys((node.instance_type, node.image_id) for node in nodes):
-        wanted = getattr(facts.get(kind), "architecture", "")
-        if wanted and images[ref].architecture not in ("", wanted):
-            problems.append(f"image {ref} is for {images[ref].architecture}, {kind} is {wanted}")
-    if problems:
-        raise ConfigError(
-            "this cluster cannot start:", "Edit the template; nothing was launched.", problems
-        )
 
 
 class Launcher:
