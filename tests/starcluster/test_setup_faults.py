@@ -63,17 +63,17 @@ def test_hosts_that_never_answer_die_or_lose_ssh_are_named_and_mended_by_a_secon
 
 
 def _replace(hosts: SshHosts, within: Callable[..., SetupResult]) -> None:
-    """A new host takes the place and the name of a dead one."""
-    hosts.add("node002")
+    """New hosts take the places and the names of dead ones, at other addresses."""
+    hosts.add("node002", "node003")
     nodes = hosts.nodes(["master", "node001", "node004"])
-    (new,) = hosts.nodes(["node002"])
-    assert within(add_nodes, [new], nodes, TEMPLATE).ready == ("node002",)
+    new = hosts.nodes(["node002", "node003"])
+    assert within(add_nodes, new, nodes, TEMPLATE).ready == ("node002", "node003")
 
     def check() -> SetupResult:
-        assert where_jobs_run(nodes[0], ["node002"]) == ["node002"]
-        assert nodes[1].ssh.execute("getent hosts node002 | cut -d' ' -f1") == [
-            new.private_ip_address
-        ]
+        assert where_jobs_run(nodes[0], ["node002", "node003"]) == ["node002", "node003"]
+        for node in new:
+            found = nodes[1].ssh.execute(f"getent hosts {node.alias} | cut -d' ' -f1")
+            assert found == [node.private_ip_address]
         return SetupResult(ready=())
 
     within(check)
