@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starcluster import plan
-from starcluster.aws_check import aws_problems, look
 from starcluster.cluster import Cluster, aliases, find
 from starcluster.config import Config
 from starcluster.ec2 import Ec2
@@ -29,6 +28,7 @@ from starcluster.plugin_loader import load_plugins
 from starcluster.remains import price_now, remains
 from starcluster.setup import SetupResult, add_nodes, remove_nodes, run_hook, set_up
 from starcluster.threadpool import ThreadPool
+from starcluster.volumes import attach
 from starcluster.waiting import FIRST_POLL_S, failures_of, pauses, wait_for
 
 Progress = Callable[[str, str], None]
@@ -86,10 +86,6 @@ class Life:
         """
         self.require_new()
         load_plugins(template.plugins)  # a plugin that is not there must not be found out later
-        if check:
-            problems = list(aws_problems(template, look(self.ec2, template)))
-            if problems:
-                raise self.config.refusal(template.name, problems, origin.overrides)
         nodes = plan.whole_cluster(template)
         site = survey(self.ec2, template, nodes)
         plan.check_cost(template, plan.cost(nodes, site.on_demand, site.spot))
@@ -320,6 +316,8 @@ class Life:
         running, failed = self._running(made)
         cluster = Cluster(self.name, running, self.ec2, self.config)
         with contextlib.closing(cluster):
+            if cluster.template.volumes:
+                attach(self.ec2, cluster.template.volumes, cluster.master.instance, self.progress)
             failed |= self._reached(cluster.nodes)
             self._unmet |= set(failed)
             well = [node for node in cluster.nodes if node.alias not in failed]
