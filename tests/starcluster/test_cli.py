@@ -299,7 +299,7 @@ def test_without_boto3_the_extra_is_named(run: Run, home: Path) -> None:
 
 def test_help_opens_neither_boto3_nor_paramiko() -> None:
     code = "import sys; sys.argv[1:] = ['--help']\nfrom starcluster.cli import main\n"
-    code += "try: main()\nexcept SystemExit: pass\nprint(sorted({'boto3', 'botocore', 'matplotlib'}"
+    code += "try: main()\nexcept SystemExit: pass\nprint(sorted({'boto3', 'paramiko', 'matplotlib'}"
     code += " & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
