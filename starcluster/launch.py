@@ -22,6 +22,7 @@ from starcluster.model import (
     TAG_CLUSTER,
     TAG_NAME,
     TAG_VERSION,
+    EbsVolume,
     Image,
     Instance,
     LaunchRequest,
@@ -66,10 +67,9 @@ def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
     types = sorted(names | set(template.fallback_instance_types))
     asked = {
         "subnets": lambda: _subnets(ec2, template),
+        "volumes": lambda: _volumes(ec2, template),
         "images": lambda: {each: ec2.image(each) for each in {node.image_id for node in nodes}},
-        "facts": lambda: ec2.instance_types(types),
         "offers": lambda: ec2.zones_offering(types),
-        "key": lambda: ec2.key_pairs([template.keyname]),
         "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, names), template),
         "spot": lambda: _soon(
             lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
@@ -79,8 +79,15 @@ def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
     for value in found.values():
         if isinstance(value, Exception):
             raise value
-    _check_types(ec2, types, found["facts"], found["images"], nodes)
     vpc, subnets = found["subnets"]
+    if zones := {each.zone for each in found["volumes"]}:  # a volume is attached in its zone only
+        subnets = [each for each in subnets if each.zone in zones]
+        if not subnets:
+            raise ConfigError(
+                f"the volumes of template '{template.name}' are in {', '.join(sorted(zones))}, "
+                "where it has no subnet",
+                "Name that zone, or a subnet there.",
+            )
     return Site(
         vpc=vpc,
         subnets=tuple(subnets),
@@ -105,6 +112,10 @@ def _soon(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping
     return soon(ask, within_s=PRICES_S, otherwise={})
 
 
+def _volumes(ec2: Ec2, template: Template) -> list[EbsVolume]:
+    return ec2.volumes([each.volume_id for each in template.volumes]) if template.volumes else []
+
+
 def _subnets(ec2: Ec2, template: Template) -> tuple[str, list[Subnet]]:
     if template.subnet_id:
         found = ec2.subnets(template.subnet_id)
@@ -124,24 +135,6 @@ def _subnets(ec2: Ec2, template: Template) -> tuple[str, list[Subnet]]:
             "See the zones: starcluster listzones; or give subnet_id in the template.",
         )
     return vpc, ordered
-
-
-def _check_types(
-    ec2: Ec2,
-    types: Sequence[str],
-    facts: Mapping[str, object],
-    images: Mapping[str, Image],
-    nodes: Sequence[Planned],
-) -> None:
-    problems = [f"{each} is not offered in {ec2.region}" for each in types if each not in facts]
-    for kind, ref in dict.fromkeys((node.instance_type, node.image_id) for node in nodes):
-        wanted = getattr(facts.get(kind), "architecture", "")
-        if wanted and images[ref].architecture not in ("", wanted):
-            problems.append(f"image {ref} is for {images[ref].architecture}, {kind} is {wanted}")
-    if problems:
-        raise ConfigError(
-            "this cluster cannot start:", "Edit the template; nothing was launched.", problems
-        )
 
 
 class Launcher:

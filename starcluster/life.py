@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from starcluster import plan, prices
+from starcluster import plan
 from starcluster.cluster import Cluster, aliases, find
 from starcluster.config import Config
 from starcluster.ec2 import Ec2
@@ -19,20 +19,22 @@ from starcluster.errors import (
     SshError,
     StarClusterError,
 )
-from starcluster.launch import PRICES_S, Launcher, remove_groups, survey
+from starcluster.launch import Launcher, remove_groups, survey
 from starcluster.logger import log
 from starcluster.model import Instance, Template, group_name
 from starcluster.node import Node
 from starcluster.plan import Origin, Planned
 from starcluster.plugin_loader import load_plugins
+from starcluster.remains import price_now, remains
 from starcluster.setup import SetupResult, add_nodes, remove_nodes, run_hook, set_up
-from starcluster.threadpool import ThreadPool, soon
+from starcluster.threadpool import ThreadPool
+from starcluster.volumes import attach
+from starcluster.waiting import FIRST_POLL_S, failures_of, pauses, wait_for
 
 Progress = Callable[[str, str], None]
 RUNNING_S = 600.0
 SSH_S = 300.0
 GONE_S = 600.0
-_FIRST_POLL_S, _LAST_POLL_S = 0.2, 5.0
 _REBOOT_MARK = "/run/starcluster-before-reboot"
 BAD_NODE = ("leave", "remove", "replace")
 
@@ -69,6 +71,7 @@ class Life:
         self.ec2, self.config, self.name = ec2, config, name
         self.progress, self.patience = progress, patience or Patience()
         self.on_bad_node = on_bad_node
+        self._unmet: set[str] = set()  # nodes that the master was never told of
 
     # New, and again
 
@@ -94,7 +97,12 @@ class Life:
     def create(self, launcher: Launcher, *, set_up_too: bool = True) -> Outcome:
         """Launch what was prepared, and set it up."""
         with self._told():
-            made = launcher.launch(plan.whole_cluster(launcher.template))
+            try:
+                made = launcher.launch(plan.whole_cluster(launcher.template))
+            except StarClusterError:
+                if not self.ec2.instances(cluster=self.name):
+                    remove_groups(self.ec2, self.name)
+                raise
             if not set_up_too:
                 return Outcome(ready=(), failed=self._running(made)[1])
             return self._bring_up(made, lambda alias: self._launched(launcher, alias))
@@ -117,7 +125,7 @@ class Life:
         _ = cluster.template  # before anything starts to cost
         stopping = [each.id for each in cluster.instances if each.state == "stopping"]
         if stopping:
-            self._wait(stopping, "stopped", GONE_S)
+            wait_for(self.ec2, stopping, "stopped", GONE_S)
         ids = [each.id for each in cluster.instances if each.state in ("stopping", "stopped")]
         with self._told():
             if ids:
@@ -140,7 +148,7 @@ class Life:
             cluster.close()
             self.ec2.reboot([node.id for node in nodes])
             self.progress("", "rebooting")
-            failed = self._each(nodes, lambda node: self._rebooted(node))
+            failed = failures_of(nodes, lambda node: self._rebooted(node))
             well = [node for node in nodes if node.alias not in failed]
             if not set_up_too:
                 return Outcome(ready=tuple(node.alias for node in well), failed=failed)
@@ -156,7 +164,7 @@ class Life:
             node.close()
             if time.monotonic() > deadline:
                 raise NodeError(f"it did not come back from its reboot: {node.alias}")
-            time.sleep(_FIRST_POLL_S)
+            time.sleep(FIRST_POLL_S)
 
     # The end
 
@@ -176,7 +184,7 @@ class Life:
             self.ec2.terminate([each.id for each in spot])
         if stopped:
             self.ec2.stop([each.id for each in stopped])
-            self._wait([each.id for each in stopped], "stopped", GONE_S)
+            wait_for(self.ec2, [each.id for each in stopped], "stopped", GONE_S)
         return [each.alias for each in stopped]
 
     def terminate(self) -> list[str]:
@@ -195,13 +203,13 @@ class Life:
         if ids:
             self.progress("", f"terminating {aliases(cluster.instances)}")
             self.ec2.terminate(ids)
-            self._wait(ids, "terminated", GONE_S)
+            wait_for(self.ec2, ids, "terminated", GONE_S)
         removed = [each.alias or each.id for each in cluster.instances]
         return removed + self._groups_removed()
 
     def _groups_removed(self) -> list[str]:
         deadline = time.monotonic() + GONE_S
-        for pause in _pauses():
+        for pause in pauses():
             try:
                 return remove_groups(self.ec2, self.name)
             except AlreadyThere:  # the network interfaces of instances go a little later
@@ -231,16 +239,9 @@ class Life:
         cluster = find(self.ec2, self.config, self.name)
         _ = cluster.master
         site = survey(self.ec2, template, nodes)
-        everyone = [
-            *(
-                Planned(alias=each.alias, instance_type=each.type, image_id="", spot=each.is_spot)
-                for each in cluster.instances
-            ),
-            *nodes,
-        ]
-        on_demand = {**prices.on_demand(self.ec2, {each.type for each in cluster.instances})}
-        on_demand |= site.on_demand
-        plan.check_cost(template, plan.cost(everyone, on_demand, site.spot))
+        there = price_now(self.ec2, cluster.instances)
+        more = plan.cost(nodes, site.on_demand, site.spot)
+        plan.check_cost(template, there + more)
         launcher = Launcher(self.ec2, self.name, template, cluster.origin, site, self.progress)
         with contextlib.closing(cluster), self._told():
             made = launcher.launch(nodes)
@@ -265,6 +266,7 @@ class Life:
         running, failed = self._running(made)
         new = [cluster.node_of(each) for each in running]
         failed |= self._reached(new)
+        self._unmet |= set(failed)
         well = [node for node in new if node.alias not in failed]
         mine = {each.id for each in made}
         old = [node for node in cluster.nodes if node.id not in mine]
@@ -298,10 +300,10 @@ class Life:
                     plugins=cluster.plugins,
                     progress=self.progress,
                 )
-            except StarClusterError:
+            except StarClusterError as error:
                 if not force:
                     raise
-                log.warning("the cluster could not be told; the nodes go all the same")
+                log.warning("the cluster could not be told, the nodes go: %s", error.what)
         if not keep:
             self.ec2.terminate([each.id for each in leaving])
         return [each.alias for each in leaving]
@@ -314,7 +316,10 @@ class Life:
         running, failed = self._running(made)
         cluster = Cluster(self.name, running, self.ec2, self.config)
         with contextlib.closing(cluster):
+            if cluster.template.volumes:
+                attach(self.ec2, cluster.template.volumes, cluster.master.instance, self.progress)
             failed |= self._reached(cluster.nodes)
+            self._unmet |= set(failed)
             well = [node for node in cluster.nodes if node.alias not in failed]
             outcome = self._set_up(cluster, well, failed)
         return self._after_bad_nodes(outcome, made, again)
@@ -346,7 +351,11 @@ class Life:
             return outcome
         for each in bad:
             self.progress(each.alias, f"removed: {outcome.failed[each.alias]}")
-        self.remove([each.alias for each in bad], force=True)
+        met = [each.alias for each in bad if each.alias not in self._unmet]
+        if met:
+            self.remove(met, force=True)
+        if unmet := [each.id for each in bad if each.alias in self._unmet]:
+            self.ec2.terminate(unmet)
         if self.on_bad_node != "replace" or again is None:
             return outcome
         new = [again(each.alias) for each in bad]
@@ -358,47 +367,20 @@ class Life:
     def _reached(self, nodes: Sequence[Node]) -> dict[str, str]:
         for node in nodes:
             self.progress(node.alias, "waiting for SSH")
-        return self._each(nodes, lambda node: node.ssh.connect(wait_s=self.patience.ssh_s))
-
-    def _each(self, nodes: Sequence[Node], work: Callable[[Node], object]) -> dict[str, str]:
-        """Do ``work`` on all nodes at once; return why it failed, by alias."""
-
-        def careful(node: Node) -> str:
-            try:
-                work(node)
-            except StarClusterError as error:
-                return error.what.removeprefix(f"{node.alias}: ")
-            return ""
-
-        said = ThreadPool().map(careful, nodes)
-        return {node.alias: why for node, why in zip(nodes, said, strict=True) if why}
+        return failures_of(nodes, lambda node: node.ssh.connect(wait_s=self.patience.ssh_s))
 
     def _running(self, made: Sequence[Instance]) -> tuple[list[Instance], dict[str, str]]:
         """Wait for instances; return those that run, and why the others do not."""
         for each in made:
             self.progress(each.alias, "booting")
         names = {each.id: each.alias for each in made}
-        found = self._wait(list(names), "running", self.patience.running_s)
+        found = wait_for(self.ec2, list(names), "running", self.patience.running_s)
         failed = {
             names[each.id]: each.reason or f"the instance is {each.state}"
             for each in found
             if each.state != "running"
         }
         return [each for each in found if each.state == "running"], failed
-
-    def _wait(self, ids: Sequence[str], state: str, limit_s: float) -> list[Instance]:
-        """Poll all instances by one request until each is in ``state``, or never will be."""
-        ended = {state, "terminated"} | (
-            {"shutting-down", "stopped"} if state == "running" else set()
-        )
-        deadline = time.monotonic() + limit_s
-        for pause in _pauses():
-            found = self.ec2.instances(ids)
-            waiting = [each for each in found if each.state not in ended]
-            if not waiting or time.monotonic() > deadline:
-                return found
-            time.sleep(pause)
-        raise AssertionError
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -413,40 +395,8 @@ class Life:
 
     def remains(self) -> str:
         """Return what of the cluster is there and costs, and what to do with it."""
-        try:
-            found = self.ec2.instances(cluster=self.name)
-            if not found:
-                if not self.ec2.security_groups(group_name(self.name)):
-                    return "No instance of it runs."
-                return (
-                    "No instance of it runs; only its security group is left. "
-                    f"Remove it: starcluster terminate {self.name}"
-                )
-            price = self.price(found)
-        except StarClusterError:
-            return f"It may be running, and cost: starcluster listclusters {self.name}"
-        count = f"{len(found)} instance{'s' if len(found) > 1 else ''}"
-        names = [each.alias or each.id for each in found]
-        return (
-            f"{count} of it exist ({', '.join(names)}) and cost {price}.\n"
-            f"Go on: starcluster start -x {self.name}\n"
-            f"Or remove it: starcluster terminate {self.name}"
-        )
-
-    def price(self, found: Sequence[Instance]) -> plan.Cost:
-        """Return what instances cost now, at most; without waiting long for AWS's price list."""
-        types = {each.type for each in found}
-        nothing: dict[str, float] = {}
-        told = soon(lambda: prices.on_demand(self.ec2, types), within_s=PRICES_S, otherwise=nothing)
-        return plan.cost_of(found, told)
+        return remains(self.ec2, self.name)
 
 
 def _mark(node: Node) -> None:
     node.ssh.checked(["touch", _REBOOT_MARK])
-
-
-def _pauses() -> Iterator[float]:
-    pause = _FIRST_POLL_S
-    while True:
-        yield pause
-        pause = min(pause * 1.4, _LAST_POLL_S)

@@ -42,6 +42,10 @@ class Cost:
     dollars: float
     unknown: tuple[str, ...] = ()
 
+    def __add__(self, other: Cost) -> Cost:
+        unknown = dict.fromkeys((*self.unknown, *other.unknown))
+        return Cost(dollars=self.dollars + other.dollars, unknown=tuple(unknown))
+
     def __str__(self) -> str:
         if self.unknown and not self.dollars:
             return "price unknown"

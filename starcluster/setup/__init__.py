@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starcluster.errors import SetupError, StarClusterError
+from starcluster.logger import log
 from starcluster.model import Template
 from starcluster.node import Node
 from starcluster.plugin_loader import LoadedPlugin, call, volumes_for_plugins
@@ -82,7 +83,8 @@ def remove_nodes(
 ) -> None:
     """Make a cluster forget nodes that are about to go; their jobs run again elsewhere.
 
-    The nodes themselves are not asked: they may be gone already. Plugins are called in reverse.
+    The nodes themselves are not asked: they may be gone already, and a plugin that fails for that
+    is only logged. Plugins are called in reverse.
     """
     master = _master(nodes)
     staying = [node for node in nodes if node not in leaving]
@@ -92,7 +94,10 @@ def remove_nodes(
     for node in leaving:
         progress(node.alias, "plugins")
         for plugin in reversed(plugins):
-            call(plugin, "on_remove_node", node, nodes, *_for_plugins(master, template))
+            try:
+                call(plugin, "on_remove_node", node, nodes, *_for_plugins(master, template))
+            except StarClusterError as error:
+                log.error("%s: %s", node.alias, error.what)
     for alias in aliases:
         progress(alias, "leaving")
     if not template.disable_queue:
@@ -149,7 +154,9 @@ class _SetUp:
         others = [node for node in self.nodes if node not in new or node in reached]
         if adding:
             old = [node for node in self.nodes if node not in new]
-            self._on(old, "hosts", lambda node: _introduce(node, others))
+            _, unreached = _each(old, lambda node: _introduce(node, others))
+            for alias, why in unreached.items():
+                log.warning("%s does not know the new nodes by name: %s", alias, why)
         done = self._on(
             list(reached),
             "packages",

@@ -123,8 +123,11 @@ def configuration() -> str:
 
 
 def exports(nodes: Iterable[Node], shares: Iterable[str]) -> str:
-    """Return the lines of /etc/exports that share ``shares`` with ``nodes``."""
-    clients = " ".join(f"{node.alias}({EXPORT_OPTIONS})" for node in nodes)
+    """Return the lines of /etc/exports that share ``shares`` with ``nodes``.
+
+    By address: one name that cannot be resolved makes exportfs refuse all.
+    """
+    clients = " ".join(f"{node.private_ip_address}({EXPORT_OPTIONS})" for node in nodes)
     return "\n".join(f"{path} {clients}" for path in shares) if clients else ""
 
 

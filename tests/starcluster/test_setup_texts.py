@@ -55,9 +55,10 @@ def test_the_archive_is_always_the_same_and_only_root_can_change_what_comes_of_i
 
 def test_exports_name_the_nodes_and_no_one_else() -> None:
     nodes = [fake_node(FakeShell(name=name)) for name in ("node001", "node002")]
+    assert {node.private_ip_address for node in nodes} == {"10.0.0.5"}
     lines = steps.exports(nodes, ["/home", "/data"]).splitlines()
     options = "(rw,async,no_root_squash,no_subtree_check)"
-    assert lines == [f"{path} node001{options} node002{options}" for path in ("/home", "/data")]
+    assert lines == [f"{path} 10.0.0.5{options} 10.0.0.5{options}" for path in ("/home", "/data")]
     assert steps.exports([], ["/home"]) == ""
 
 

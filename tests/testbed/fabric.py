@@ -153,8 +153,8 @@ class Node:
         # The same hardware address after a reboot: the others remember it.
         mac = "02:00:" + ":".join(f"{int(part):02x}" for part in self.ip.split("."))
         inner_script = (
-            f"ip link set eth0 address {mac}; ip link set lo up; ip addr add {self.ip}/{self.fabric.prefix} dev eth0; "
-            "ip link set eth0 up"
+            f"ip link set eth0 address {mac}; ip link set lo up; "
+            f"ip addr add {self.ip}/{self.fabric.prefix} dev eth0; ip link set eth0 up"
         )
         if self.public_ip:
             inner_script += f"; ip addr add {self.public_ip}/32 dev eth0"

@@ -59,7 +59,7 @@ class SshHosts:
             facts = Facts(
                 id=f"i-{alias}",
                 public_key=self.key.with_suffix(".pub").read_text(),
-                user_data=user_data(self.host_key),
+                user_data=user_data(self.host_key).encode(),
                 gpus=self._gpus,
             )
             prepare(machine, facts)

@@ -6,7 +6,9 @@ gone() { # its jobs may take a moment to leave
     ! qconf -sel | grep -qxF "$1"
 }
 
+known=" $(qconf -sel 2>/dev/null | tr '\n' ' ') "
 for name in $HOSTS; do
+    case $known in *" $name "*) ;; *) continue ;; esac # the master remembers what it cannot resolve
     qmod -d "all.q@$name" >/dev/null 2>&1 || :
     qmod -rq "all.q@$name" >/dev/null 2>&1 || :
     qconf -purge queue slots "all.q@$name" >/dev/null 2>&1 || :

@@ -1,8 +1,10 @@
 # A plugin in the manner of those that were written for StarCluster 0.95, after 2to3.
 import posixpath
 
+from starcluster import exception
 from starcluster.clustersetup import DefaultClusterSetup
 from starcluster.logger import log
+from starcluster.utils import print_timing
 
 
 class OldStyle(DefaultClusterSetup):
@@ -30,6 +32,7 @@ class OldStyle(DefaultClusterSetup):
         nssh.chown(entry.pw_uid, entry.pw_gid, '/opt/old/%s' % user)
         nssh.chmod(0o750, '/opt/old/%s' % user)
 
+    @print_timing("OldStyle")
     def run(self, nodes, master, user, user_shell, volumes):
         log.info("Running OldStyle plugin")
         aliases = [n.alias for n in nodes]
@@ -41,6 +44,10 @@ class OldStyle(DefaultClusterSetup):
         for node in nodes:
             self.pool.simple_job(node.ssh.execute, 'touch /tmp/old-style', jobid=node.alias)
         self.pool.wait(len(nodes))
+        try:
+            master.ssh.execute('ls /not/there')
+        except exception.RemoteCommandFailed as e:
+            log.debug('as it should: %s' % e)
         home = master.getpwnam(user).pw_dir
         master.ssh.switch_user(user)
         master.ssh.execute('echo %s > %s' % (','.join(aliases), posixpath.join(home, 'nodes')))
