@@ -18,6 +18,7 @@ import pytest
 from starcluster.cli.main import ALIASES, COMMANDS, cli
 from starcluster.ec2 import Ec2
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER, LaunchRequest, Place
+from starcluster.plan import Origin, origin_tags
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -257,6 +258,19 @@ def test_images(run: Run, ec2: Ec2) -> None:
     assert [each["id"] for each in json.loads(run("li", "--json").stdout)] == [own]
     assert own in run("listimages", "my*").stdout
     assert own not in run("listimages", "-o", "amazon", "ubuntu*").stdout
+
+
+def test_what_runs_can_be_ended_with_a_broken_template(run: Run, home: Path, ec2: Ec2) -> None:
+    id = launch(ec2, cluster="c", alias="master")
+    ec2.tag([id], origin_tags(Origin(template="gpu", overrides={})))
+    config = home / ".starcluster/config"
+    config.write_text(config.read_text() + "[cluster gpu]\ncluster_sise = 2\n")
+    assert run("listclusters", "c").returncode == 0
+    done = run("terminate", "--confirm", "c")
+    assert "has no key 'cluster_sise'" in done.stderr
+    # Moto has no placement groups, so it cannot tell whether one is left: exit code 1.
+    assert "DescribePlacementGroups" in done.stderr
+    assert ec2.instances() == []
 
 
 def test_start_tells_all_that_aws_lacks_and_launches_nothing(
