@@ -123,7 +123,8 @@ def all_clusters(ec2: Ec2, config: Config) -> list[Cluster]:
 
 
 def find(ec2: Ec2, config: Config, name: str) -> Cluster:
-    """Return a cluster by name. Raises ClusterError."""
+    """Return a cluster by name. Raises ClusterError, or InputError for what is no name."""
+    plan.check_name(name)
     found = ec2.instances(cluster=name)
     if found:
         return Cluster(name, found, ec2, config)

@@ -250,7 +250,7 @@ class Launcher:
 
         def name(node: Planned, instance: Instance) -> Instance:
             alias = plan.host_name(self.name, node.alias, self.template)
-            tags = {TAG_ALIAS: alias, TAG_NAME: f"{self.name}-{node.alias}"}
+            tags = tags_of_node(self.name, alias)
             self.ec2.tag([instance.id], tags)
             return replace(instance, tags={**instance.tags, **tags})
 
@@ -288,6 +288,11 @@ class Launcher:
         if name not in self.ec2.placement_groups(name):
             self.ec2.create_placement_group(name)
         return name
+
+
+def tags_of_node(cluster: str, alias: str) -> dict[str, str]:
+    """Return the tags that make an instance the node ``alias`` of ``cluster``."""
+    return {TAG_ALIAS: alias, TAG_NAME: f"{cluster}-{alias.removeprefix(f'{cluster}-')}"}
 
 
 def remove_groups(ec2: Ec2, name: str) -> list[str]:

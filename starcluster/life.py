@@ -14,12 +14,10 @@ from starcluster.ec2 import Ec2
 from starcluster.errors import (
     AlreadyThere,
     ClusterError,
-    NodeError,
     SetupError,
-    SshError,
     StarClusterError,
 )
-from starcluster.launch import Launcher, remove_groups, survey
+from starcluster.launch import Launcher, remove_groups, survey, tags_of_node
 from starcluster.logger import log
 from starcluster.model import Instance, Template, group_name
 from starcluster.node import Node
@@ -29,22 +27,18 @@ from starcluster.remains import price_now, remains
 from starcluster.setup import SetupResult, add_nodes, remove_nodes, run_hook, set_up
 from starcluster.threadpool import ThreadPool
 from starcluster.volumes import attach
-from starcluster.waiting import FIRST_POLL_S, failures_of, pauses, wait_for
+from starcluster.waiting import (
+    Patience,
+    failures_of,
+    mark_boot,
+    pauses,
+    wait_for,
+    wait_for_reboot,
+)
 
 Progress = Callable[[str, str], None]
-RUNNING_S = 600.0
-SSH_S = 300.0
 GONE_S = 600.0
-_REBOOT_MARK = "/run/starcluster-before-reboot"
 BAD_NODE = ("leave", "remove", "replace")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """Seconds to wait for an instance to run, and then for its SSH."""
-
-    running_s: float = RUNNING_S
-    ssh_s: float = SSH_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +62,7 @@ class Life:
         patience: Patience | None = None,
         on_bad_node: str = "leave",
     ) -> None:
+        plan.check_name(name)
         self.ec2, self.config, self.name = ec2, config, name
         self.progress, self.patience = progress, patience or Patience()
         self.on_bad_node = on_bad_node
@@ -123,7 +118,7 @@ class Life:
     def start_again(self) -> Outcome:
         """Start the stopped nodes of a cluster, and set all up again."""
         cluster = find(self.ec2, self.config, self.name)
-        _ = cluster.template  # before anything starts to cost
+        cluster = self._all_named(cluster)  # raises before anything starts to cost
         stopping = [each.id for each in cluster.instances if each.state == "stopping"]
         if stopping:
             wait_for(self.ec2, stopping, "stopped", GONE_S)
@@ -133,6 +128,19 @@ class Life:
                 self.progress("", f"starting {aliases(cluster.instances)}")
                 self.ec2.start(ids)
             return self._bring_up(cluster.instances)
+
+    def _all_named(self, cluster: Cluster) -> Cluster:
+        """Give aliases to instances whose launch was interrupted before they had one."""
+        nameless = [each for each in cluster.instances if not each.alias]
+        taken = {each.alias for each in cluster.instances}
+        names = [
+            plan.host_name(self.name, each.alias, cluster.template)
+            for each in plan.whole_cluster(cluster.template)
+        ]
+        free = [each for each in names if each not in taken]
+        for instance, alias in zip(nameless, free, strict=False):
+            self.ec2.tag([instance.id], tags_of_node(self.name, alias))
+        return cluster.again() if nameless else cluster
 
     def restart(self, *, set_up_too: bool = True) -> Outcome:
         """Reboot all running nodes, and set them up again."""
@@ -145,27 +153,15 @@ class Life:
                     f"Start it: starcluster start -x {self.name}",
                 )
             self._hook(cluster, "on_restart")
-            ThreadPool().map(_mark, nodes)
+            ThreadPool().map(mark_boot, nodes)
             cluster.close()
             self.ec2.reboot([node.id for node in nodes])
             self.progress("", "rebooting")
-            failed = failures_of(nodes, lambda node: self._rebooted(node))
+            failed = failures_of(nodes, lambda node: wait_for_reboot(node, self.patience.ssh_s))
             well = [node for node in nodes if node.alias not in failed]
             if not set_up_too:
                 return Outcome(ready=tuple(node.alias for node in well), failed=failed)
             return self._set_up(cluster, well, failed)
-
-    def _rebooted(self, node: Node) -> None:
-        deadline = time.monotonic() + self.patience.ssh_s
-        while True:
-            with contextlib.suppress(SshError):
-                node.ssh.connect(wait_s=max(deadline - time.monotonic(), 0))
-                if not node.ssh.path_exists(_REBOOT_MARK):
-                    return
-            node.close()
-            if time.monotonic() > deadline:
-                raise NodeError(f"it did not come back from its reboot: {node.alias}")
-            time.sleep(FIRST_POLL_S)
 
     # The end
 
@@ -397,7 +393,3 @@ class Life:
     def remains(self) -> str:
         """Return what of the cluster is there and costs, and what to do with it."""
         return remains(self.ec2, self.name)
-
-
-def _mark(node: Node) -> None:
-    node.ssh.checked(["touch", _REBOOT_MARK])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from starcluster.cluster import Cluster, find
 from starcluster.errors import MissingExtra, NodeError
 from starcluster.model import Instance
+from starcluster.plan import check_name
 from starcluster.userdata import TAG_HOST_KEY
 
 if TYPE_CHECKING:
@@ -105,4 +106,5 @@ def remember(instance: Instance) -> Path:
 
 def forget(tag: str) -> None:
     """Delete what :func:`remember` wrote of a cluster that is gone."""
+    check_name(tag)
     shutil.rmtree(KNOWN_HOSTS.expanduser() / tag, ignore_errors=True)

@@ -25,6 +25,19 @@ _TAG_LENGTH = 255
 _TAG_PARTS = 20
 
 
+# It is part of names in AWS and of paths here; AWS would read * and ? as any text.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def check_name(cluster: str) -> None:
+    """Raise InputError for what cannot be the name of a cluster."""
+    if not _NAME.fullmatch(cluster):
+        raise InputError(
+            f"'{cluster}' cannot be the name of a cluster",
+            "Take letters, digits, dots, hyphens and underscores; the first a letter or digit.",
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """A node to be launched; ``image_id`` as the template names it."""

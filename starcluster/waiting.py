@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from starcluster.ec2 import Ec2
-from starcluster.errors import StarClusterError
+from starcluster.errors import NodeError, SshError, StarClusterError
 from starcluster.model import Instance
 from starcluster.node import Node
 from starcluster.threadpool import ThreadPool
 
+RUNNING_S = 600.0
+SSH_S = 300.0
+_BOOT_MARK = "/run/starcluster-before-reboot"  # a reboot empties /run
 FIRST_POLL_S, LAST_POLL_S = 0.2, 5.0
 _NEVER_RUN = frozenset({"shutting-down", "stopping", "stopped"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds to wait for an instance to run, and then for its SSH."""
+
+    running_s: float = RUNNING_S
+    ssh_s: float = SSH_S
 
 
 def wait_for(ec2: Ec2, ids: Sequence[str], state: str, limit_s: float) -> list[Instance]:
@@ -51,3 +64,22 @@ def pauses() -> Iterator[float]:
     while True:
         yield pause
         pause = min(pause * 1.4, LAST_POLL_S)
+
+
+def mark_boot(node: Node) -> None:
+    """Prepare for :func:`wait_for_reboot`."""
+    node.ssh.checked(["touch", _BOOT_MARK])
+
+
+def wait_for_reboot(node: Node, limit_s: float) -> None:
+    """Return when the node has rebooted since it was marked. NodeError after ``limit_s``."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        with contextlib.suppress(SshError):
+            node.ssh.connect(wait_s=max(deadline - time.monotonic(), 0))
+            if not node.ssh.path_exists(_BOOT_MARK):
+                return
+        node.close()
+        if time.monotonic() > deadline:
+            raise NodeError("it did not come back from its reboot", alias=node.alias)
+        time.sleep(FIRST_POLL_S)

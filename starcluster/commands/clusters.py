@@ -14,6 +14,7 @@ from starcluster.commands.report import finish, progress
 from starcluster.errors import ClusterError, StarClusterError
 from starcluster.launch import TAG_DESCRIPTION
 from starcluster.life import Life
+from starcluster.plan import check_name
 from starcluster.threadpool import ThreadPool
 
 if TYPE_CHECKING:
@@ -161,6 +162,8 @@ def restart(app: App, tag: str, reboot_only: bool) -> None:
 def _each(  # type: ignore[no-untyped-def]
     app: App, tags: tuple[str, ...], what: str, work, *, confirm: bool, force: bool
 ) -> None:
+    for tag in tags:
+        check_name(tag)
     if not confirm:
         for tag in tags:
             found = app.ec2.instances(cluster=tag)

@@ -55,7 +55,7 @@ def addnode(
       starcluster addnode -n 4 -b 0.40 gpucluster
     """
     cluster = find(app.ec2, app.config, tag)
-    names = _names(cluster, alias, num_nodes, new=not no_create)
+    names = names_of_new(cluster, alias, num_nodes, new=not no_create)
     life = Life(app.ec2, app.config, tag, progress=progress(), on_bad_node=on_bad_node)
     if no_create:
         outcome = life.take_in(names)
@@ -77,7 +77,8 @@ def addnode(
     finish(tag, life, outcome, f"New: {', '.join(outcome.ready)}")
 
 
-def _names(cluster: Cluster, alias: str | None, count: int | None, *, new: bool) -> list[str]:
+def names_of_new(cluster: Cluster, alias: str | None, count: int | None, *, new: bool) -> list[str]:
+    """Return the aliases of nodes to be added, or of those to be taken in."""
     taken = [each.alias for each in cluster.instances]
     named = [each.strip() for each in (alias or "").split(",") if each.strip()]
     if named and count not in (None, len(named)):

@@ -7,67 +7,22 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from starcluster import config
-from starcluster.ec2 import Ec2
 from starcluster.errors import (
     CapacityError,
     ClusterError,
     InputError,
     PermissionDenied,
     QuotaError,
+    SetupError,
 )
-from starcluster.life import Life, Patience
+from starcluster.life import Outcome
 from starcluster.model import TAG_ALIAS
 from starcluster.plan import Origin
-from tests.testbed.cloud import REGION, Cloud
-from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.cloud import Cloud
+
+from .bench import NAME, TYPE, Bench
 
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
-NAME = "faulty"
-TYPE = "g4dn.xlarge"
-
-
-class Bench:
-    """A cloud, and lives of a cluster in it."""
-
-    def __init__(self, cloud: Cloud) -> None:
-        self.cloud = cloud
-        key = cloud.home / "mine.pem"
-        path = cloud.home / "config"
-        path.write_text(
-            f"[key mine]\nkey_location = {key}\n[cluster small]\nkeyname = mine\n"
-            f"cluster_size = 3\nnode_instance_type = {TYPE}\nnode_image_id = {IMAGE}\n"
-        )
-        path.chmod(0o600)
-        self.config = config.load(path, cloud.environment())
-        os.environ.update(cloud.environment())
-        self.ec2 = Ec2(self.config.aws(), REGION)
-        _, text = self.ec2.create_key_pair("mine")
-        key.write_text(text)
-        key.chmod(0o600)
-
-    def life(
-        self, progress: Callable[[str, str], None] = lambda alias, what: None, bad: str = "leave"
-    ) -> Life:
-        return Life(
-            self.ec2,
-            self.config,
-            NAME,
-            progress=progress,
-            patience=Patience(running_s=20, ssh_s=4),
-            on_bad_node=bad,
-        )
-
-    def start(self, life: Life, **overrides: str) -> object:
-        template = self.config.template("small", overrides)
-        return life.create(life.prepare(template, Origin(template="small", overrides=overrides)))
-
-    def nothing_left(self) -> bool:
-        return not (
-            self.ec2.instances(cluster=NAME)
-            or self.ec2.security_groups(f"@sc-{NAME}")
-            or self.cloud.nodes()
-        )
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +160,7 @@ def test_a_bad_node_is_replaced_where_that_is_wished(bench: Bench) -> None:
     bench.cloud.call(body)
 
 
-def start_with_a_mute_node(bench: Bench, bad: str):  # type: ignore[no-untyped-def]
+def start_with_a_mute_node(bench: Bench, bad: str) -> Outcome:
     """Start; a node that is no master comes up without SSH."""
 
     def progress(alias: str, what: str) -> None:
@@ -240,8 +195,26 @@ def test_a_node_that_dies_during_set_up_is_named(bench: Bench) -> None:
                 bench.ec2.terminate([instance.id])
 
         outcome = bench.start(bench.life(_once(progress)))
-        assert sorted(outcome.ready) == ["master", "node001"]  # type: ignore[attr-defined]
-        assert list(outcome.failed) == ["node002"]  # type: ignore[attr-defined]
+        assert sorted(outcome.ready) == ["master", "node001"]
+        assert list(outcome.failed) == ["node002"]
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_instances_whose_launch_was_interrupted_before_they_had_a_name_get_one(
+    bench: Bench,
+) -> None:
+    def body() -> None:
+        bench.cloud.fail("CreateTags", "UnauthorizedOperation", times=3)
+        with pytest.raises(SetupError, match="CreateTags") as caught:
+            bench.start(bench.life(), disable_queue="true")
+        assert f"starcluster start -x {NAME}" in str(caught.value)
+        assert {each.alias for each in bench.ec2.instances(cluster=NAME)} == {""}
+        bench.life().start_again()
+        found = {each.alias for each in bench.ec2.instances(cluster=NAME)}
+        assert found == {"master", "node001", "node002"}
         bench.life().terminate()
         assert bench.nothing_left()
 

@@ -56,7 +56,8 @@ def settings(tmp_path: Path, ec2: Ec2) -> config.Config:
     path = tmp_path / "config"
     path.write_text(
         f"[key big]\nkey_location = {tmp_path / 'key'}\n[cluster big]\nkeyname = big\n"
-        f"cluster_size = 2\nnode_instance_type = t3.micro\nnode_image_id = {IMAGE}\nroot_volume_size = 40\n"
+        f"cluster_size = 2\nnode_instance_type = t3.micro\nnode_image_id = {IMAGE}\n"
+        "root_volume_size = 40\n"
     )
     path.chmod(0o600)
     return config.load(path, {})

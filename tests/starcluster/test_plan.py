@@ -152,3 +152,16 @@ def test_tags_of_another_program_tell_no_origin() -> None:
 def test_each_family_counts_for_its_quota(kind: str, spot: bool, code: str | None) -> None:
     found = plan.quota_of(kind, spot=spot)
     assert (found[0] if found else None) == code
+
+
+@pytest.mark.parametrize(
+    "name", ["", "*", "gpu*", "a?", "../x", "a/b", "-x", ".", "a" * 101, "a b"]
+)
+def test_a_name_that_aws_or_a_path_would_read_otherwise_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="cannot be the name of a cluster"):
+        plan.check_name(name)
+
+
+@pytest.mark.parametrize("name", ["gpucluster", "gpu-2.1_x", "9"])
+def test_a_name_of_letters_and_digits_is_taken(name: str) -> None:
+    plan.check_name(name)
