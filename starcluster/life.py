@@ -100,8 +100,9 @@ class Life:
             try:
                 made = launcher.launch(plan.whole_cluster(launcher.template))
             except StarClusterError:
-                if not self.ec2.instances(cluster=self.name):
-                    remove_groups(self.ec2, self.name)
+                with contextlib.suppress(StarClusterError):  # the first error is the one to tell
+                    if not self.ec2.instances(cluster=self.name):
+                        remove_groups(self.ec2, self.name)
                 raise
             if not set_up_too:
                 return Outcome(ready=(), failed=self._running(made)[1])

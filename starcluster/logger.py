@@ -18,11 +18,11 @@ _SECRETS = (
 _SHOWN = 500
 
 
-def redact(text: str) -> str:
+def redact(text: str, *, limit: int = _SHOWN) -> str:
     """Return ``text`` fit for a log: keys, tokens and passwords replaced, long texts cut."""
     for pattern in _SECRETS:
         text = pattern.sub(_hidden, text)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 
 def _hidden(match: re.Match[str]) -> str:
