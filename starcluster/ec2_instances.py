@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import base64
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from starcluster import ec2_types
 from starcluster.ec2_door import Door
@@ -12,6 +15,10 @@ from starcluster.errors import AwsError, NotFound
 from starcluster.model import TAG_CLUSTER, Instance, LaunchRequest, Place, SpotRequest
 
 LIVE = ("pending", "running", "stopping", "stopped")
+# A resource that was made a moment ago may not be known everywhere in AWS yet: seconds to wait
+# before each new try.
+SETTLE_S = (0.5, 1.0, 2.0, 4.0)
+T = TypeVar("T")
 
 
 class Instances(Door):
@@ -61,7 +68,7 @@ class Instances(Door):
         Spot instances by price and capacity, on-demand ones in the order of the places.
         Returns what was launched and why other places were not taken.
         """
-        name = f"starcluster-{request.token or 'fleet'}"
+        name = f"starcluster-{request.token or secrets.token_hex(8)}"
         template = self.call(
             "ec2",
             "CreateLaunchTemplate",
@@ -82,7 +89,7 @@ class Instances(Door):
             )
             for each in answer.get("Errors", ())
         ]
-        return (self.instances(ids) if ids else []), errors
+        return (settled(lambda: self.instances(ids)) if ids else []), errors
 
     def start(self, ids: Sequence[str]) -> None:
         """Start stopped instances."""
@@ -101,8 +108,9 @@ class Instances(Door):
         self.call("ec2", "TerminateInstances", InstanceIds=list(ids))
 
     def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
-        """Set ``tags`` of any resources."""
-        self.call("ec2", "CreateTags", Resources=list(ids), Tags=ec2_types.tag_list(tags))
+        """Set ``tags`` of any resources, also of those made a moment ago."""
+        wanted = ec2_types.tag_list(tags)
+        settled(lambda: self.call("ec2", "CreateTags", Resources=list(ids), Tags=wanted))
 
     def wait_instances(self, ids: Sequence[str], state: str, *, limit_s: float) -> None:
         """Wait until all are ``running``, ``stopped`` or ``terminated``. Raises Unreachable."""
@@ -124,6 +132,16 @@ class Instances(Door):
     def cancel_spot_requests(self, ids: Sequence[str]) -> None:
         """Cancel requests; their instances go on."""
         self.call("ec2", "CancelSpotInstanceRequests", SpotInstanceRequestIds=list(ids))
+
+
+def settled(ask: Callable[[], T]) -> T:
+    """Return what ``ask`` does, asked again while AWS does not know what was just made."""
+    for pause in SETTLE_S:
+        try:
+            return ask()
+        except NotFound:
+            time.sleep(pause)
+    return ask()
 
 
 def as_filters(filters: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
@@ -162,8 +180,6 @@ def run_arguments(request: LaunchRequest) -> dict[str, Any]:
 
 def template_data(request: LaunchRequest) -> dict[str, Any]:
     """Return the data of a launch template for :meth:`Instances.run_fleet`."""
-    import base64
-
     data = _common(request) | _network(request, Place(instance_type=""))
     if request.user_data:
         data["UserData"] = base64.b64encode(request.user_data.encode()).decode()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from starcluster import ec2_types
 from starcluster.ec2_door import Door
-from starcluster.ec2_instances import as_filters
+from starcluster.ec2_instances import as_filters, settled
 from starcluster.errors import AlreadyThere, NotFound
 from starcluster.model import KeyPair, Permission, SecurityGroup, Subnet
 
@@ -54,7 +54,11 @@ class Network(Door):
             )["GroupId"]
         )
         among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
-        self.call("ec2", "AuthorizeSecurityGroupIngress", GroupId=group, IpPermissions=[among])
+        settled(
+            lambda: self.call(
+                "ec2", "AuthorizeSecurityGroupIngress", GroupId=group, IpPermissions=[among]
+            )
+        )
         return group
 
     def open_ports(self, group_id: str, permissions: Iterable[Permission]) -> None:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from starcluster import config, ec2_door, ec2_errors, prices
+from starcluster import config, ec2_door, ec2_errors, ec2_instances, prices
 from starcluster.config import AwsSettings
 from starcluster.ec2 import Ec2
 from starcluster.errors import (
@@ -135,6 +135,21 @@ def test_and_told_when_it_does_not_end(
     with pytest.raises(Throttled, match="Wait a minute"):
         door.regions()
     assert len(fake.asked) == 2
+
+
+def test_what_was_just_made_may_not_be_known_yet(
+    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    fake.refuse("InvalidInstanceID.NotFound")
+    fake.answers.append((200, "<CreateTagsResponse><return>true</return></CreateTagsResponse>"))
+    door.tag(["i-1"], {"Name": "c-master"})
+    assert len(fake.asked) == 2
+    fake.answers.clear()
+    fake.refuse("InvalidInstanceID.NotFound")
+    with pytest.raises(NotFound):
+        door.tag(["i-1"], {"Name": "c-master"})
+    assert len(fake.asked) == 5
 
 
 def test_a_dry_run_that_passes_is_the_error_of_that_name(fake: Aws, door: Ec2) -> None:
