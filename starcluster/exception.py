@@ -3,6 +3,6 @@
 from starcluster.errors import PluginError, RemoteCommandFailed, StarClusterError
 from starcluster.errors import SshError as SSHError
 
-BaseException = StarClusterError  # noqa: A001 - the name that plugins know
+BaseException = StarClusterError
 
 __all__ = ["BaseException", "PluginError", "RemoteCommandFailed", "SSHError"]
