@@ -12,6 +12,8 @@ _HEADER = re.compile(r"\[(?P<title>[^\]]*)\]\s*$")
 _ENTRY = re.compile(r"(?P<key>[^=:\s][^=:]*?)\s*[=:]\s*(?P<value>.*)$")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 OTHERS = 0o077
+# Names of sections in older files.
+OLD_KINDS = {"keypair": "key"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ def read(path: Path) -> Document:
 
 
 def _read_into(document: Document, path: Path, chain: tuple[Path, ...]) -> None:
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
     sections, problems = parse(text, path)
     document.problems += problems
     for section in sections:
@@ -186,4 +188,4 @@ def _kind_and_name(title: str) -> tuple[str, str, str]:
     if words.lower() in ("aws info", "aws", "global"):
         return words.lower(), "", ""
     kind, blank, name = words.partition(" ")
-    return kind.lower(), blank, name
+    return OLD_KINDS.get(kind.lower(), kind.lower()), blank, name

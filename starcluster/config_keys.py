@@ -242,3 +242,5 @@ SECTIONS: Mapping[str, Mapping[str, ConfigKey]] = {
     "cluster": CLUSTER,
 }
 WITHOUT_NAME = ("global", "aws info")
+# What files of the original may have and nothing here needs: read over.
+OBSOLETE = frozenset({"aws_s3_host", "aws_s3_path", "ec2_cert", "ec2_private_key", "web_browser"})

@@ -21,13 +21,21 @@ def typed(
     problems: list[Problem],
     title: str = "",
 ) -> dict[str, Any]:
-    """Return the values of ``entries``; those that are wrong are left out."""
+    """Return the values of ``entries``; those that are wrong are left out.
+
+    A key without a value has its default, also where the template it extends has a value.
+    """
     values: dict[str, Any] = {}
     for entry in entries.values():
         key = keys.get(entry.key)
+        if key is None and entry.key in config_keys.OBSOLETE:
+            continue
         if key is None:
             text = f"[{title}] has no key '{entry.key}'. {did_you_mean(entry.key, keys)}".strip()
             problems.append(Problem(where=entry.where, text=text))
+            continue
+        if not entry.value and not key.required:
+            values[entry.key] = key.default
             continue
         try:
             values[entry.key] = key.parse(entry.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -60,6 +61,9 @@ class Door:
     """
 
     def __init__(self, settings: AwsSettings, region: str = "") -> None:
+        if region and region != settings.aws_region_name:
+            # The host of the config is that of its own region.
+            settings = replace(settings, aws_region_host="", aws_port=None)
         self._settings = settings
         self._session = open_session(settings)
         found = region or settings.aws_region_name or self._session.region_name
@@ -98,6 +102,10 @@ class Door:
         attempts = {"Delay": delay_s, "MaxAttempts": max(1, round(limit_s / delay_s))}
         call = client.get_waiter(waiter).wait
         self._do(client, waiter, lambda: call(WaiterConfig=attempts, **arguments))
+
+    def address(self) -> str:
+        """Return the address that requests to EC2 go to."""
+        return str(self._client("ec2").meta.endpoint_url)
 
     def regions_known(self) -> list[str]:
         """Return the regions that boto3 knows, without a request."""

@@ -53,12 +53,8 @@ class ConfigError(StarClusterError):
     exit_code = 2
 
     def __init__(self, what: str, fix: str = "", problems: Sequence[str] = ()) -> None:
-        super().__init__(what, fix)
+        super().__init__("\n".join([what, *(f"  - {each}" for each in problems)]), fix)
         self.problems = tuple(problems)
-
-    def __str__(self) -> str:
-        lines = [self.what, *(f"  - {problem}" for problem in self.problems)]
-        return "\n".join([*lines, self.fix] if self.fix else lines)
 
 
 class MissingExtra(StarClusterError):

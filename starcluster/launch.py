@@ -22,6 +22,7 @@ from starcluster.model import (
     TAG_CLUSTER,
     TAG_NAME,
     TAG_VERSION,
+    EbsVolume,
     Image,
     Instance,
     LaunchRequest,
@@ -66,6 +67,7 @@ def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
     types = sorted(names | set(template.fallback_instance_types))
     asked = {
         "subnets": lambda: _subnets(ec2, template),
+        "volumes": lambda: _volumes(ec2, template),
         "images": lambda: {each: ec2.image(each) for each in {node.image_id for node in nodes}},
         "offers": lambda: ec2.zones_offering(types),
         "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, names), template),
@@ -78,6 +80,14 @@ def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
         if isinstance(value, Exception):
             raise value
     vpc, subnets = found["subnets"]
+    if zones := {each.zone for each in found["volumes"]}:  # a volume is attached in its zone only
+        subnets = [each for each in subnets if each.zone in zones]
+        if not subnets:
+            raise ConfigError(
+                f"the volumes of template '{template.name}' are in {', '.join(sorted(zones))}, "
+                "where it has no subnet",
+                "Name that zone, or a subnet there.",
+            )
     return Site(
         vpc=vpc,
         subnets=tuple(subnets),
@@ -100,6 +110,10 @@ def _soon(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping
     if template.max_hourly_cost is not None:
         return ask()
     return soon(ask, within_s=PRICES_S, otherwise={})
+
+
+def _volumes(ec2: Ec2, template: Template) -> list[EbsVolume]:
+    return ec2.volumes([each.volume_id for each in template.volumes]) if template.volumes else []
 
 
 def _subnets(ec2: Ec2, template: Template) -> tuple[str, list[Subnet]]:

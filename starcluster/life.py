@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starcluster import plan
-from starcluster.aws_check import aws_problems, look
 from starcluster.cluster import Cluster, aliases, find
 from starcluster.config import Config
 from starcluster.ec2 import Ec2
@@ -29,6 +28,7 @@ from starcluster.plugin_loader import load_plugins
 from starcluster.remains import price_now, remains
 from starcluster.setup import SetupResult, add_nodes, remove_nodes, run_hook, set_up
 from starcluster.threadpool import ThreadPool
+from starcluster.volumes import attach
 from starcluster.waiting import FIRST_POLL_S, failures_of, pauses, wait_for
 
 Progress = Callable[[str, str], None]
@@ -71,6 +71,7 @@ class Life:
         self.ec2, self.config, self.name = ec2, config, name
         self.progress, self.patience = progress, patience or Patience()
         self.on_bad_node = on_bad_node
+        self._unmet: set[str] = set()  # nodes that the master was never told of
 
     # New, and again
 
@@ -85,10 +86,6 @@ class Life:
         """
         self.require_new()
         load_plugins(template.plugins)  # a plugin that is not there must not be found out later
-        if check:
-            problems = list(aws_problems(template, look(self.ec2, template)))
-            if problems:
-                raise self.config.refusal(template.name, problems, origin.overrides)
         nodes = plan.whole_cluster(template)
         site = survey(self.ec2, template, nodes)
         plan.check_cost(template, plan.cost(nodes, site.on_demand, site.spot))
@@ -103,8 +100,9 @@ class Life:
             try:
                 made = launcher.launch(plan.whole_cluster(launcher.template))
             except StarClusterError:
-                if not self.ec2.instances(cluster=self.name):
-                    remove_groups(self.ec2, self.name)
+                with contextlib.suppress(StarClusterError):  # the first error is the one to tell
+                    if not self.ec2.instances(cluster=self.name):
+                        remove_groups(self.ec2, self.name)
                 raise
             if not set_up_too:
                 return Outcome(ready=(), failed=self._running(made)[1])
@@ -269,6 +267,7 @@ class Life:
         running, failed = self._running(made)
         new = [cluster.node_of(each) for each in running]
         failed |= self._reached(new)
+        self._unmet |= set(failed)
         well = [node for node in new if node.alias not in failed]
         mine = {each.id for each in made}
         old = [node for node in cluster.nodes if node.id not in mine]
@@ -302,10 +301,10 @@ class Life:
                     plugins=cluster.plugins,
                     progress=self.progress,
                 )
-            except StarClusterError:
+            except StarClusterError as error:
                 if not force:
                     raise
-                log.warning("the cluster could not be told; the nodes go all the same")
+                log.warning("the cluster could not be told, the nodes go: %s", error.what)
         if not keep:
             self.ec2.terminate([each.id for each in leaving])
         return [each.alias for each in leaving]
@@ -318,7 +317,10 @@ class Life:
         running, failed = self._running(made)
         cluster = Cluster(self.name, running, self.ec2, self.config)
         with contextlib.closing(cluster):
+            if cluster.template.volumes:
+                attach(self.ec2, cluster.template.volumes, cluster.master.instance, self.progress)
             failed |= self._reached(cluster.nodes)
+            self._unmet |= set(failed)
             well = [node for node in cluster.nodes if node.alias not in failed]
             outcome = self._set_up(cluster, well, failed)
         return self._after_bad_nodes(outcome, made, again)
@@ -350,7 +352,11 @@ class Life:
             return outcome
         for each in bad:
             self.progress(each.alias, f"removed: {outcome.failed[each.alias]}")
-        self.remove([each.alias for each in bad], force=True)
+        met = [each.alias for each in bad if each.alias not in self._unmet]
+        if met:
+            self.remove(met, force=True)
+        if unmet := [each.id for each in bad if each.alias in self._unmet]:
+            self.ec2.terminate(unmet)
         if self.on_bad_node != "replace" or again is None:
             return outcome
         new = [again(each.alias) for each in bad]

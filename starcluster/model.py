@@ -46,7 +46,7 @@ class Volume:
 
     Attributes:
         device: Such as ``/dev/sdz``; empty for the next free one.
-        partition: Its number; None for a file system on the whole device.
+        partition: Its number; None for the first, or the whole device where it has none.
     """
 
     name: str

@@ -25,7 +25,8 @@ _HEADINGS = ("ID", "NAME", "GIB", "STATE", "TYPE", "ZONE", "ENCRYPTED", "INSTANC
 def createvolume(app: App, size: int, zone: str, name: str, snapshot: str, type_: str) -> None:
     """Make an encrypted volume of SIZE GiB in ZONE.
 
-    A cluster mounts it when a [volume] section of the config names it; nodes must be in its zone.
+    A cluster whose nodes are in its zone mounts it when a [volume] section of the config names
+    it; the first one makes an ext4 file system.
 
     \b
     Examples:

@@ -11,11 +11,14 @@ from starcluster import config
 from starcluster.aws_check import Facts, aws_problems, look
 from starcluster.ec2 import Ec2
 from starcluster.model import (
+    TAG_CLUSTER,
     EbsVolume,
     Image,
     InstanceType,
     Key,
+    LaunchRequest,
     NodeType,
+    Place,
     Subnet,
     Template,
     Volume,
@@ -188,6 +191,28 @@ volumes = data
 volume_id = vol-0123abcd
 mount_path = /data
 """
+
+
+def test_two_hundred_nodes_are_few_requests(ec2: Ec2, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests grow with pages, not with nodes."""
+    place = Place(instance_type="t3.micro")
+    tags = {TAG_CLUSTER: "big"}
+    for _ in range(4):
+        ec2.run(LaunchRequest(image_id="ami-12c6146b", count=50, places=(place,), tags=tags))
+    asked: list[str] = []
+    ask = Ec2._do
+
+    def counted(door: Ec2, client: object, operation: str, call: object) -> object:
+        asked.append(operation)
+        return ask(door, client, operation, call)
+
+    monkeypatch.setattr(Ec2, "_do", counted)
+    assert len(ec2.instances(cluster="big")) == 200
+    # The second is the end of the pages, which costs no request.
+    assert asked == ["DescribeInstances"] * 2
+    asked.clear()
+    look(ec2, replace(GOOD, cluster_size=200, node_image_id="ami-12c6146b"))
+    assert len(asked) <= 8
 
 
 def test_against_moto_at_the_lines_of_the_config(

@@ -18,6 +18,7 @@ import pytest
 from starcluster.cli.main import ALIASES, COMMANDS, cli
 from starcluster.ec2 import Ec2
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER, LaunchRequest, Place
+from starcluster.plan import Origin, origin_tags
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -259,6 +260,41 @@ def test_images(run: Run, ec2: Ec2) -> None:
     assert own not in run("listimages", "-o", "amazon", "ubuntu*").stdout
 
 
+def test_what_runs_can_be_ended_with_a_broken_template(run: Run, home: Path, ec2: Ec2) -> None:
+    id = launch(ec2, cluster="c", alias="master")
+    ec2.tag([id], origin_tags(Origin(template="gpu", overrides={})))
+    config = home / ".starcluster/config"
+    config.write_text(config.read_text() + "[cluster gpu]\ncluster_sise = 2\n")
+    assert run("listclusters", "c").returncode == 0
+    done = run("terminate", "--confirm", "c")
+    assert "has no key 'cluster_sise'" in done.stderr
+    # Moto has no placement groups, so it cannot tell whether one is left: exit code 1.
+    assert "DescribePlacementGroups" in done.stderr
+    assert ec2.instances() == []
+
+
+def test_start_tells_all_that_aws_lacks_and_launches_nothing(
+    run: Run, home: Path, ec2: Ec2
+) -> None:
+    assert run("createkey", "mykey", "-a").returncode == 0
+    config = home / ".starcluster/config"
+    text = config.read_text() + "[cluster gpu]\nkeyname = mykey\ncluster_size = 2\n"
+    config.write_text(text + "node_instance_type = t3.micr\nnode_image_id = ami-0123abcd\n")
+    done = run("start", "c", "-a", "us-est-1a")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "Error: template 'gpu' cannot start:",
+        "  - ~/.starcluster/config:10: node_instance_type: us-east-1 does not offer 't3.micr'. "
+        "Did you mean 't3.micro'?",
+        "  - ~/.starcluster/config:11: node_image_id: us-east-1 has no image 'ami-0123abcd'",
+        "  - command line: availability_zone: us-east-1 has no zone 'us-est-1a' now. "
+        "Did you mean 'us-east-1a'?",
+        "Edit ~/.starcluster/config; nothing was launched.",
+    ]
+    assert ec2.instances() == []
+    assert ec2.security_groups("@sc-*") == []
+
+
 def test_completion(run: Run) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_STARCLUSTER_COMPLETE" in run("completion", shell).stdout
@@ -277,7 +313,7 @@ def test_without_boto3_the_extra_is_named(run: Run, home: Path) -> None:
 
 def test_help_opens_neither_boto3_nor_paramiko() -> None:
     code = "import sys; sys.argv[1:] = ['--help']\nfrom starcluster.cli import main\n"
-    code += "try: main()\nexcept SystemExit: pass\nprint(sorted({'boto3', 'botocore', 'matplotlib'}"
+    code += "try: main()\nexcept SystemExit: pass\nprint(sorted({'boto3', 'paramiko', 'matplotlib'}"
     code += " & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr

@@ -15,7 +15,6 @@ from starcluster.errors import (
     InputError,
     PermissionDenied,
     QuotaError,
-    StarClusterError,
 )
 from starcluster.life import Life, Patience
 from starcluster.model import TAG_ALIAS
@@ -249,7 +248,7 @@ def test_a_node_that_dies_during_set_up_is_named(bench: Bench) -> None:
     bench.cloud.call(body)
 
 
-@pytest.mark.parametrize("point", range(10))
+@pytest.mark.parametrize("point", range(9))
 def test_ctrl_c_tells_what_runs_and_terminate_removes_all(bench: Bench, point: int) -> None:
     def body() -> None:
         steps: list[str] = []
@@ -260,13 +259,10 @@ def test_ctrl_c_tells_what_runs_and_terminate_removes_all(bench: Bench, point: i
                 if len(steps) == point + 1:
                     raise KeyboardInterrupt
 
-        with pytest.raises(StarClusterError) as caught:
+        with pytest.raises(ClusterError, match="interrupted") as caught:
             bench.start(bench.life(progress))
-            raise ClusterError("interrupted after the end")
-        if "after the end" not in caught.value.what:
-            assert caught.value.what == "interrupted"
-            words = ("starcluster terminate", "Nothing of it runs")
-            assert any(each in caught.value.fix for each in words)
+        words = ("starcluster terminate", "Nothing of it runs")
+        assert any(each in caught.value.fix for each in words)
         if not bench.nothing_left():
             bench.life().terminate()
         assert bench.nothing_left()

@@ -167,13 +167,12 @@ no value here
     found = problems(tmp_path, text)
     lines = {problem.split(":")[1] for problem in found}
     assert all(problem.startswith("~/config:") for problem in found)
-    wrong = (1, 3, 5, 6, 7, 8, 9, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27)
+    wrong = (1, 3, 5, 7, 8, 9, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27)
     assert lines == {str(line) for line in wrong}
     joined = "\n".join(found)
     for part in (
         "default_template = smal: no such [cluster]. Did you mean 'small'?",
         "aws_port = many: give a whole number",
-        "aws_secret_access_key: it is empty",
         "[clutser x]: there is no such section. Did you mean 'cluster'?",
         "[key other] needs key_location",
         "from_port 90 is above to_port 80",
@@ -197,6 +196,59 @@ def test_secrets_are_in_no_problem_and_no_repr(tmp_path: Path) -> None:
         load(tmp_path, text).aws()
     assert "s3cret" not in str(caught.value)
     assert "s3cret" not in repr(load(tmp_path, BASE).aws())
+
+
+OLD = """[global]
+DEFAULT_TEMPLATE=smallcluster
+WEB_BROWSER = chromium
+ENABLE_EXPERIMENTAL=False
+[aws info]
+AWS_ACCESS_KEY_ID = #your_aws_access_key_id
+AWS_SECRET_ACCESS_KEY = #your_secret_access_key
+AWS_USER_ID= #your userid
+EC2_CERT = /path/to/your/ec2_cert.pem
+AWS_REGION_NAME = eu-west-1
+AWS_REGION_HOST = ec2.eu-west-1.amazonaws.com
+[keypair mykey]
+KEY_LOCATION=~/mykey.pem
+[cluster smallcluster]
+KEYNAME = mykey
+CLUSTER_SIZE = 2
+CLUSTER_USER = sgeadmin
+DNS_PREFIX = True
+NODE_IMAGE_ID = ami-3393a45a
+NODE_INSTANCE_TYPE = m1.small
+VOLUMES = one, two
+SPOT_BID = 0.50
+[cluster mediumcluster]
+EXTENDS=smallcluster
+VOLUMES =
+SPOT_BID =
+[volume one]
+VOLUME_ID = vol-c9999999
+MOUNT_PATH = /home
+[volume two]
+VOLUME_ID = vol-c9999999
+MOUNT_PATH = /scratch
+PARTITION = 2
+"""
+
+
+def test_a_config_of_the_original_is_read_as_it_is(tmp_path: Path) -> None:
+    made = load(tmp_path, "\ufeff" + OLD.replace("\n", "\r\n"))
+    template = made.template()
+    assert (template.name, template.dns_prefix, template.spot_bid) == ("smallcluster", True, 0.5)
+    assert [each.partition for each in template.volumes] == [None, 2]
+    assert (made.aws().aws_access_key_id, made.aws().aws_user_id) == ("", "")
+    assert made.aws().aws_region_host == "ec2.eu-west-1.amazonaws.com"
+
+
+def test_a_key_without_a_value_has_its_default_again(tmp_path: Path) -> None:
+    medium = load(tmp_path, OLD).template("mediumcluster")
+    assert (medium.volumes, medium.spot_bid, medium.dns_prefix) == ((), None, True)
+    assert problems(tmp_path, BASE.replace("= mykey", "=")) == [
+        "~/config:13: keyname = : it is empty"
+    ]
 
 
 def test_a_broken_template_keeps_nobody_from_aws(tmp_path: Path) -> None:

@@ -177,6 +177,16 @@ def test_where_a_region_comes_from(
     assert Ec2(AwsSettings()).region == "us-east-1"
 
 
+def test_the_host_of_the_config_is_for_its_own_region() -> None:
+    own = AwsSettings(aws_region_name="eu-west-1", aws_region_host="ec2.eu-west-1.amazonaws.com")
+    for region, host in (
+        ("", "ec2.eu-west-1"),
+        ("eu-west-1", "ec2.eu-west-1"),
+        ("us-west-2", "ec2.us-west-2"),
+    ):
+        assert Ec2(own, region).address() == f"https://{host}.amazonaws.com"
+
+
 def test_addresses_and_proxies_of_the_config() -> None:
     host = AwsSettings(aws_region_host="ec2.cloud", aws_port=8773, aws_is_secure=False)
     assert ec2_door.endpoint(host, "ec2") == "http://ec2.cloud:8773"

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import json
 import os
@@ -242,6 +243,16 @@ def connect_fleets(machines: Machines) -> None:
         if not specs:
             return
         spec = specs[0]
+        template = {
+            "LaunchTemplateId": spec.launch_template_spec["LaunchTemplateId"],
+            "Version": spec.launch_template_spec.get("Version", "1"),
+        }
+        disks = copy.deepcopy(
+            self.ec2_backend._get_template_from_args(template).data.get("BlockDeviceMappings", [])
+        )
+        for disk in disks:
+            disk["Ebs"].setdefault("VolumeSize", 8)
+        more = {"block_device_mappings": disks} if disks else {}
         made = self.ec2_backend.run_instances(
             spec.image_id,
             int(count),
@@ -253,10 +264,8 @@ def connect_fleets(machines: Machines) -> None:
             subnet_id=spec.subnet_id,
             fleet_id=self.id,
             tags=spec.tag_specifications,
-            launch_template={
-                "LaunchTemplateId": spec.launch_template_spec["LaunchTemplateId"],
-                "Version": spec.launch_template_spec.get("Version", "1"),
-            },
+            launch_template=template,
+            **more,
             lifecycle="spot" if market == "spot" else None,
         )
         for instance in made.instances:

@@ -14,6 +14,20 @@ device_of() { # ID DEVICE PARTITION
     [ -b "$device" ] || fail "volume $1 is not there as $device"
 }
 
+first_partition() { # of $device, where it has one
+    for first in "$device-part1" "${device}1"; do
+        [ ! -b "$first" ] || device=$first
+    done
+}
+
+make_file_system() { # on a new volume: nothing that blkid knows, and only zeros
+    found=0
+    blkid -p "$device" >/dev/null 2>&1 || found=$?
+    [ $found -eq 2 ] && cmp -s -n 1048576 "$device" /dev/zero || return 0
+    mkfs.ext4 -q "$device" || fail "no file system could be made on $device"
+    tell filesystem "$device"
+}
+
 mount_volumes() {
     while read -r id device partition path; do
         [ -n "$id" ] || continue
@@ -21,8 +35,9 @@ mount_volumes() {
         ! mountpoint -q "$path" || continue
         [ "$partition" != - ] || partition=
         device_of "$id" "$device" "$partition"
-        mount "$device" "$path" || fail "volume $id cannot be mounted from $device on $path;" \
-            "has it a file system? starcluster createvolume makes one"
+        [ -n "$partition" ] || first_partition
+        make_file_system
+        mount "$device" "$path" || fail "volume $id cannot be mounted from $device on $path"
     done <<END
 $VOLUMES
 END
