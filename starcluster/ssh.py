@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _KEEPALIVE_S = 10.0
 _STEP_S = 0.5
+_GRACE_S = 1.0
 _CHUNK = 1 << 16
 _SESSIONS = 8  # sshd allows 10 on a connection, and the files take one
 
@@ -221,8 +222,12 @@ class Shell(RemoteCommands, RemoteFiles):
         timeout_s: float,
         show: Callable[[str], object] | None,
     ) -> tuple[bytes, bytes]:
-        """Return output and errors up to their end."""
+        """Return output and errors up to their end.
+
+        A daemon that the command leaves behind with its output open keeps nobody waiting.
+        """
         out, err = bytearray(), bytearray()
+        last = time.monotonic()
         waiting = select.poll()
         waiting.register(channel.fileno(), select.POLLIN)
         while True:
@@ -230,16 +235,22 @@ class Shell(RemoteCommands, RemoteFiles):
             ended = channel.closed or channel.eof_received
             while channel.recv_ready():
                 new = channel.recv(_CHUNK)
+                last = time.monotonic()
                 out += new
                 if show:
                     show(new.decode(errors="replace"))
             while channel.recv_stderr_ready():
                 err += channel.recv_stderr(_CHUNK)
-            if ended:
+                last = time.monotonic()
+            now = time.monotonic()
+            if not channel.exit_status_ready():
+                last = now  # what it wrote at its end may come after its exit status
+            left_behind = now > last + _GRACE_S
+            if ended or left_behind:
                 return bytes(out), bytes(err)
             if not self.is_connected:
                 raise self._lost()
-            if time.monotonic() > deadline:
+            if now > deadline:
                 raise self._late(script, timeout_s)
 
     @contextlib.contextmanager

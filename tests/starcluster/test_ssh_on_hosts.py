@@ -98,6 +98,19 @@ def test_the_profile_is_read_and_a_detached_command_goes_on(hosts: SshHosts, she
     hosts.within(use)
 
 
+@pytest.mark.timeout(60)
+def test_what_a_command_leaves_running_with_its_output_open_keeps_nobody_waiting(
+    hosts: SshHosts, shell: Shell
+) -> None:
+    def use() -> None:
+        assert shell.execute("sleep 300 & echo started") == ["started"]
+        assert shell.execute(
+            "(sleep 2; echo late) & sleep 1.5; echo soon; exit 3", raise_on_failure=False
+        ) == ["soon", "late"]
+
+    hosts.within(use)
+
+
 def test_files_and_directories_go_there_and_back(
     hosts: SshHosts, shell: Shell, tmp_path: Path
 ) -> None:
