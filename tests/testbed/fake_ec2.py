@@ -86,7 +86,8 @@ class Machines:
             if fault.get("how") != "no-ssh":
                 cloud_init.start(node, self._facts[instance.id], first=first)
             self._publish(instance, node)
-            _state(instance, "running", 16)
+            if instance.state == "pending":  # not terminated in the middle of it
+                _state(instance, "running", 16)
 
     def _make(self, instance: Any) -> None:
         key = instance.ec2_backend.key_pairs.get(instance.key_name)
