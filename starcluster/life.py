@@ -195,14 +195,15 @@ class Life:
         if not found and not self.ec2.security_groups(group_name(self.name)):
             find(self.ec2, self.config, self.name)  # raises, with its hint
         cluster = Cluster(self.name, found, self.ec2, self.config)
-        self._shutdown(cluster)
         ids = [each.id for each in found]
-        if ids:
-            self.progress("", f"terminating {aliases(cluster.instances)}")
-            self.ec2.terminate(ids)
-            wait_for(self.ec2, ids, "terminated", GONE_S)
-        removed = [each.alias or each.id for each in cluster.instances]
-        return removed + self._groups_removed()
+        with self._told():
+            self._shutdown(cluster)
+            if ids:
+                self.progress("", f"terminating {aliases(cluster.instances)}")
+                self.ec2.terminate(ids)
+                wait_for(self.ec2, ids, "terminated", GONE_S)
+            removed = [each.alias or each.id for each in cluster.instances]
+            return removed + self._groups_removed()
 
     def _groups_removed(self) -> list[str]:
         deadline = time.monotonic() + GONE_S

@@ -45,8 +45,13 @@ def main() -> int:
         (folder / "config").write_text(CONFIG)
         (folder / "config").chmod(0o600)
         (cloud.home / "branin").symlink_to(REPOSITORY / "examples" / "branin")
+        command = cloud.home / "bin" / "starcluster"  # of this source tree, installed or not
+        command.parent.mkdir()
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m starcluster "$@"\n')
+        command.chmod(0o755)
         environment = cloud.environment()
-        environment["PATH"] = f"{Path(sys.executable).parent}:{environment.get('PATH', '')}"
+        path = [str(command.parent), str(Path(sys.executable).parent), environment.get("PATH", "")]
+        environment["PATH"] = ":".join(path)
         environment["PS1"] = "cluster-demo$ "
         begin = "starcluster createkey demo -a && starcluster start gpucluster"
         shell = f"cd && {begin} && cat <<'END' && exec bash --norc -i\n{HELP}END\n"
