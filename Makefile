@@ -12,6 +12,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One more than there are cores: many tests wait for daemons.
+WORKERS ?= $(shell expr 1 + $$(nproc))
 PYTEST_FLAGS ?=
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
@@ -24,7 +26,7 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint report $(DEMO)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS)
 
 cell: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.testbed.cell

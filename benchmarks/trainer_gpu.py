@@ -27,21 +27,63 @@ def main() -> None:
     parser.add_argument("--workload", action="append", metavar="NAME")
     parser.add_argument("--precision", action="append", metavar="NAME")
     parser.add_argument("--skip-compiled", action="store_true", help="torch.compile takes a minute")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--ours-only", action="store_true", help="no PyTorch, no JAX")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="rows in it already are kept")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="write that of the file")
     options = parser.parse_args()
-    variants = TORCH[:2] if options.skip_compiled else TORCH
-    rows = []
-    machine: dict[str, object] = {}
+    if options.table:
+        options.table.write_text(table(json.loads(options.json.read_text())))
+        return
+    variants = () if options.ours_only else TORCH[:2] if options.skip_compiled else TORCH
+    report = {"machine": {}, "rows": []}
+    if options.json and options.json.exists():
+        report = json.loads(options.json.read_text())
     print(f"{'us a step':<15}{'':<8}{'ours':>8}{'JAX':>8}" + "".join(f"{v:>16}" for v in TORCH))
     for workload in options.workload or NAMES:
         for precision in options.precision or ("bf16",):
             row = _measure(workload, precision, variants)
-            machine = row.pop("machine", machine)  # type: ignore[assignment]
-            rows.append(row)
+            report["machine"] = row.pop("machine", report["machine"])
+            report["rows"].append(row)
             _show(row)
             if options.json:
-                options.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1))
-    print(machine)
+                options.json.write_text(json.dumps(report, indent=1))
+    print(report["machine"])
+
+
+def table(report: dict) -> str:
+    """Return the rows as a table of reStructuredText."""
+    cells = [("workload", "precision", "pycuda_nn", "JAX", "PyTorch graph", "PyTorch eager")]
+    for row in report["rows"]:
+        ours, jax, torch = row.get("ours") or {}, row.get("jax") or {}, row.get("torch") or {}
+        mine = ours.get("us_a_step")
+        others = (jax.get("scan"), torch.get("graph"), torch.get("eager"))
+        compared = [f"{v:,.0f} ({v / mine:.1f}x)" if v and mine else "" for v in others]
+        cells.append((row["workload"], row["precision"], f"{mine:.1f}", *compared))
+    widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
+    rule = "  ".join("=" * width for width in widths)
+    lines = ["  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) for line in cells]
+    lines = [rule, lines[0].rstrip(), rule, *(line.rstrip() for line in lines[1:]), rule]
+    versions = {
+        name: row[name]["version"]
+        for row in report["rows"]
+        for name in ("jax", "torch")
+        if row.get(name)
+    }
+    machine = report["machine"]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Microseconds a step on one {machine['gpu']} (driver {machine['driver']}, "
+            f"{machine['compiler']}, PyCUDA {machine['pycuda']};",
+            f"JAX {versions.get('jax')}, PyTorch {versions.get('torch')}), one run, "
+            "``benchmarks/trainer_gpu.py``. Ours are the median of whole",
+            "epochs of ``nn.train``: rows shuffled anew, every loss kept, 8,192 rows evaluated",
+            "after each. The peers do steps only: JAX all steps of an epoch in one jitted",
+            "``lax.scan``; PyTorch one step, eager or as a CUDA graph with the fused optimizer.",
+            "",
+        ]
+    )
 
 
 def _measure(workload: str, precision: str, variants: tuple[str, ...]) -> dict[str, object]:
@@ -51,6 +93,8 @@ def _measure(workload: str, precision: str, variants: tuple[str, ...]) -> dict[s
     if ours:
         row["machine"] = ours["machine"]
         row["ours"] = ours["rows"][0]
+    if not variants:
+        return row
     row["jax"] = _run([str(HERE / "peers/jax_mlp.py"), workload, precision])
     row["torch"] = _run([str(HERE / "peers/torch_mlp.py"), workload, precision, ",".join(variants)])
     return row
@@ -69,7 +113,7 @@ def _run(argv: list[str]) -> dict[str, object]:
 
 
 def _show(row: dict[str, object]) -> None:
-    ours, jax, torch = row.get("ours") or {}, row["jax"] or {}, row["torch"] or {}
+    ours, jax, torch = row.get("ours") or {}, row.get("jax") or {}, row.get("torch") or {}
     cells = [ours.get("us_a_step"), jax.get("scan"), *(torch.get(name) for name in TORCH)]
     widths = (8, 8, 16, 16, 16)
     text = [f"{'-' if v is None else f'{v:.1f}':>{w}}" for v, w in zip(cells, widths, strict=True)]

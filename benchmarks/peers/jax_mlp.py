@@ -37,9 +37,8 @@ def main(name: str, precision: str) -> None:
         a = features
         for number, (w, b) in enumerate(params):
             last = number == len(params) - 1
-            z = jnp.matmul(a, w.astype(kind), precision=exact, preferred_element_type=jnp.float32)
-            z = z + b
-            a = z if last else jax.nn.relu(z).astype(kind)
+            z = jnp.matmul(a, w.astype(kind), precision=exact) + b.astype(kind)
+            a = z.astype(jnp.float32) if last else jax.nn.relu(z)
         picked = jnp.take_along_axis(a, targets[:, None], axis=1)[:, 0]
         return jnp.mean(jax.nn.logsumexp(a, axis=1) - picked)
 
