@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -13,9 +14,8 @@ from pathlib import Path
 from starcluster import plan
 from starcluster.balance import Decision, Limits, Seen, decide
 from starcluster.cluster import Cluster, find
-from starcluster.errors import SshError, StarClusterError
+from starcluster.errors import SshError, StarClusterError, Throttled, Unreachable
 from starcluster.life import Life
-from starcluster.logger import log
 from starcluster.node import Node
 from starcluster.threadpool import ThreadPool
 
@@ -54,16 +54,29 @@ class Balancer:
 
     def run(self) -> None:
         """Go on until the cluster is ended. A look that fails changes nothing."""
-        while True:
+        done = False
+        while not done:
             try:
                 cluster = find(self.life.ec2, self.life.config, self.life.name)
                 done = self.look(cluster)
-            except SshError as error:
+                if not done:
+                    self._pause(cluster)
+            except (SshError, Unreachable, Throttled) as error:
                 self._say(f"unknown: {error.what}")
-                done = False
-            if done:
-                return
-            self._sleep(self.interval_s)
+                self._sleep(self.interval_s)
+
+    def _pause(self, cluster: Cluster) -> None:
+        """Wait for the next look; cut short by AWS's notice that it takes a spot node away."""
+        left = self.interval_s
+        try:
+            while left > 0:
+                step = min(self.notice_s if _spot_nodes(cluster) else left, left)
+                self._sleep(step)
+                left -= step
+                if interrupted(cluster):
+                    return
+        finally:
+            cluster.close()
 
     def look(self, cluster: Cluster) -> bool:
         """Look once and do what is needed; return whether the cluster was ended."""
@@ -173,15 +186,16 @@ def interrupted(cluster: Cluster) -> list[str]:
             return ""
         return node.alias if answer.status == 0 and "action" in answer.stdout else ""
 
-    spot = [node for node in cluster.nodes if node.is_spot() and not node.is_master()]
-    return [each for each in ThreadPool().map(told, spot) if each]
+    return [each for each in ThreadPool().map(told, _spot_nodes(cluster)) if each]
+
+
+def _spot_nodes(cluster: Cluster) -> list[Node]:
+    return [node for node in cluster.nodes if node.is_spot() and not node.is_master()]
 
 
 def drain(cluster: Cluster, aliases: tuple[str, ...]) -> None:
     """Let no job start on nodes, and those that run begin again elsewhere."""
     for alias in aliases:
-        for argv in (["qmod", "-d", f"*@{alias}"], ["qmod", "-rq", f"*@{alias}"]):
-            log.debug("%s: %s", alias, " ".join(argv))
-            cluster.master.ssh.execute(
-                " ".join([argv[0], argv[1], f"'{argv[2]}'"]), ignore_exit_status=True
-            )
+        for option in ("-d", "-rq"):
+            command = shlex.join(["qmod", option, f"*@{alias}"])
+            cluster.master.ssh.execute(command, ignore_exit_status=True)

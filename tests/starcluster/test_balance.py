@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from starcluster import balancer
 from starcluster.balance import Decision, Limits, Seen, decide
-from starcluster.balancer import read_queue
+from starcluster.balancer import Balancer, read_queue
 
 LIMITS = Limits(max_nodes=5)
 NODES = {"node001": 7200.0, "node002": 3600.0}
@@ -129,3 +132,33 @@ def test_what_qstat_tells_is_read_and_a_held_job_does_not_wait() -> None:
     assert seen.waiting_s == (60.0,) * 5
     assert seen.free_slots == 3  # a disabled queue takes none
     assert (seen.slots_per_node, seen.running_jobs, seen.busy) == (4, 1, frozenset({"master"}))
+
+
+class OneSpotNode:
+    """A cluster with a spot node."""
+
+    def __init__(self) -> None:
+        self.nodes = [self]
+
+    def is_spot(self) -> bool:
+        return True
+
+    def is_master(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Be closed."""
+
+
+@pytest.mark.parametrize(("taken_after", "slept"), [(2, [5.0, 5.0]), (99, [5.0] * 12)])
+def test_a_notice_of_aws_cuts_the_wait_short(
+    monkeypatch: pytest.MonkeyPatch, taken_after: int, slept: list[float]
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(
+        balancer, "interrupted", lambda cluster: ["node001"] * (len(pauses) >= taken_after)
+    )
+    nobody: Any = None
+    cluster: Any = OneSpotNode()
+    Balancer(nobody, LIMITS, interval_s=60.0, sleep=pauses.append)._pause(cluster)
+    assert pauses == slept

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from starcluster.balance import Limits
-from starcluster.balancer import Balancer, see
+from starcluster.balancer import Balancer, drain, see
 from starcluster.cluster import Cluster, find
 from tests.testbed.cloud import Cloud
 from tests.testbed.fabric import until
@@ -57,6 +57,9 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
         assert not balancer.look(now(bench))
         assert names(bench) == ["master", "node001", "node002"]
         assert "there are 3 nodes already" in said[-1] or "nothing to do" in said[-1]
+        drain(now(bench), ("node001",))  # as AWS's notice would have it
+        until(lambda: "node001" not in see(now(bench)).busy, 30, 0.2)
+        assert see(now(bench)).running_jobs + len(see(now(bench)).waiting_s) == 9
         now(bench).master.ssh.execute("qdel -u sgeadmin")
         until(lambda: not see(now(bench)).running_jobs, 30, 0.2)
         assert not balancer.look(now(bench))
