@@ -63,6 +63,11 @@ class Site:
 
 def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
     """Ask AWS for all that a launch needs; raises for what is not there. Changes nothing."""
+    if template.disable_cloudinit:
+        raise ConfigError(
+            f"template '{template.name}' has disable_cloudinit",
+            "Nodes get their host keys by cloud-init: take an image that has it.",
+        )
     names = {each.instance_type for each in nodes}
     types = sorted(names | set(template.fallback_instance_types))
     asked = {

@@ -11,6 +11,7 @@ import pytest
 from starcluster import config, ec2_door, life
 from starcluster.cluster import Cluster, all_clusters
 from starcluster.ec2 import Ec2
+from starcluster.errors import ConfigError
 from starcluster.life import Life
 from starcluster.model import Instance
 from starcluster.plan import Origin, alias_of
@@ -94,3 +95,11 @@ def test_requests_grow_with_pages_not_with_nodes(
     assert 0 <= pages <= 20
     asked[200].pop("DescribeSubnets", None), asked[2].pop("DescribeSubnets", None)
     assert asked[200] == asked[2]
+
+
+def test_an_image_without_cloud_init_could_not_be_verified_and_is_refused(
+    ec2: Ec2, settings: config.Config
+) -> None:
+    template = settings.template("big", {"disable_cloudinit": "true"})
+    with pytest.raises(ConfigError, match="disable_cloudinit"):
+        Life(ec2, settings, "big").prepare(template, Origin(template="big"))
