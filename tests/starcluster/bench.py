@@ -43,13 +43,20 @@ class Bench:
             self.config,
             NAME,
             progress=progress,
-            patience=Patience(running_s=20, ssh_s=4),
+            patience=Patience(running_s=20, ssh_s=10),
             on_bad_node=bad,
         )
 
     def start(self, life: Life, **overrides: str) -> Outcome:
         template = self.config.template("small", overrides)
         return life.create(life.prepare(template, Origin(template="small", overrides=overrides)))
+
+    def clear(self) -> None:
+        """End what a failed test left, and forget the faults it asked for."""
+        for fault in (self.cloud.folder / "faults").iterdir():
+            fault.unlink()
+        if not self.nothing_left():
+            self.life().terminate()
 
     def nothing_left(self) -> bool:
         return not (

@@ -18,7 +18,7 @@ from .bench import NAME, Bench
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def bench() -> Iterator[Bench]:
     before = dict(os.environ)
     with Cloud() as cloud:
@@ -45,7 +45,7 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
         bench.start(bench.life(), cluster_size="2")
         submit(bench, "-h")
         submit(bench, "-t 1-9")
-        until(lambda: see(now(bench)).running_jobs == 4, 20, 0.2)  # 2 slots on each node
+        until(lambda: see(now(bench)).running_jobs == 4, 60, 0.2)  # 2 slots on each node
         seen = see(now(bench))
         assert len(seen.waiting_s) == 5
         assert (seen.free_slots, seen.busy) == (0, frozenset({"master", "node001"}))

@@ -34,6 +34,12 @@ def bench() -> Iterator[Bench]:
     os.environ.update(before)
 
 
+@pytest.fixture(autouse=True)
+def cleared(bench: Bench) -> Iterator[None]:
+    yield
+    bench.cloud.call(bench.clear)
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

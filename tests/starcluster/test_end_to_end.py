@@ -65,7 +65,7 @@ class Mark(ClusterSetup):
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cloud() -> Iterator[Cloud]:
     with Cloud() as made:
         folder = made.home / ".starcluster"

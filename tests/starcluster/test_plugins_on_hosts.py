@@ -19,7 +19,7 @@ from tests.testbed.ssh_hosts import SshHosts
 pytestmark = pytest.mark.sge
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def hosts() -> Iterator[SshHosts]:
     with SshHosts("master", "node001", gpus=2) as made:
         yield made
