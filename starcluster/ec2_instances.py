@@ -129,10 +129,6 @@ class Instances(Door):
         )
         return [ec2_types.spot_request(each) for each in found]
 
-    def cancel_spot_requests(self, ids: Sequence[str]) -> None:
-        """Cancel requests; their instances go on."""
-        self.call("ec2", "CancelSpotInstanceRequests", SpotInstanceRequestIds=list(ids))
-
 
 def settled(ask: Callable[[], T]) -> T:
     """Return what ``ask`` does, asked again while AWS does not know what was just made."""
