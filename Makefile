@@ -1,6 +1,7 @@
 # make demo    search a network for handwritten digits with the real command (about two minutes)
 # make test    all tests
 # make cell    a shell on a real Grid Engine cell of three hosts, on this machine; needs root
+# make cluster-demo  a live starcluster cluster of three nodes, on this machine; needs root
 # make check   what CI runs: lint, types, tests, docs
 # make bench   time the trainer and the search's overhead, and search two functions, on this machine
 # make bench-search  our choosers beside Optuna and BoTorch on all functions: hours; can be stopped
@@ -17,7 +18,7 @@ PYTEST_FLAGS ?=
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
 
-.PHONY: demo test cell check lint types docs bench bench-search proto clean
+.PHONY: demo test cell cluster-demo check lint types docs bench bench-search proto clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
@@ -29,6 +30,9 @@ test: $(VENV)/dev.stamp
 
 cell: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.testbed.cell
+
+cluster-demo: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.testbed.cluster_demo
 
 check: lint types test docs
 

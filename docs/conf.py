@@ -10,6 +10,7 @@ from pycuda_nn.cli import cli as pycuda_nn_cli
 from sge_jobs.cli.main import build_parser
 from spearmint import __version__
 from spearmint.cli.main import cli as spearmint_cli
+from starcluster.cli.main import cli as starcluster_cli
 
 project = "starmint"
 author = "the starmint contributors"
@@ -29,11 +30,13 @@ nitpicky = False
 
 def help_pages(name: str, group: click.Group) -> str:
     """Return the help of ``group`` and its commands as reStructuredText."""
+    parent = click.Context(group, info_name=name)
     parts = [_section(name, group, click.Context(group, info_name=name))]
-    for command_name, command in sorted(group.commands.items()):
-        parent = click.Context(group, info_name=name)
-        context = click.Context(command, info_name=command_name, parent=parent)
-        parts.append(_section(f"{name} {command_name}", command, context))
+    for command_name in sorted(group.list_commands(parent)):
+        command = group.get_command(parent, command_name)
+        if command is not None:
+            context = click.Context(command, info_name=command_name, parent=parent)
+            parts.append(_section(f"{name} {command_name}", command, context))
     return "\n".join(parts)
 
 
@@ -63,6 +66,10 @@ generated = Path(__file__).parent / "_generated"
 generated.mkdir(exist_ok=True)
 readme = (Path(__file__).parents[1] / "README.rst").read_text()
 (generated / "readme.rst").write_text(readme.replace("docs/_static", "/_static"))
-for name, group in (("spearmint", spearmint_cli), ("pycuda-nn", pycuda_nn_cli)):
+for name, group in (
+    ("spearmint", spearmint_cli),
+    ("starcluster", starcluster_cli),
+    ("pycuda-nn", pycuda_nn_cli),
+):
     (generated / f"{name}.rst").write_text(help_pages(name, group))
 (generated / "sge-jobs.rst").write_text(argparse_pages(build_parser()))

@@ -1,1 +1,1 @@
-"""Cluster plugins for GPU nodes, loaded by dotted name (not built yet)."""
+"""Cluster plugins for GPU nodes, loaded by dotted name."""

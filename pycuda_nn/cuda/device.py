@@ -21,7 +21,6 @@ class Facts:
         multiprocessors: How many there are.
         shared_bytes: Most dynamic shared memory of one block.
         l2_bytes: Of the L2 cache.
-        memory_bytes: Of the whole GPU.
     """
 
     name: str
@@ -29,7 +28,6 @@ class Facts:
     multiprocessors: int
     shared_bytes: int
     l2_bytes: int
-    memory_bytes: int
 
     @property
     def arch(self) -> str:
@@ -141,5 +139,4 @@ def _facts(ordinal: int) -> Facts:
         multiprocessors=device.get_attribute(attribute.MULTIPROCESSOR_COUNT),
         shared_bytes=device.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
         l2_bytes=device.get_attribute(attribute.L2_CACHE_SIZE),
-        memory_bytes=device.total_memory(),
     )

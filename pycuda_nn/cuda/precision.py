@@ -18,7 +18,6 @@ class Precision:
     Attributes:
         macro: Chooses the type of activations in the kernels.
         item_bytes: Of an activation.
-        exact_products: Whether products are those of float32.
         keep_scale: Whether gradients of activations are kept times the batch size: in fp16 they
             would fall below the smallest number otherwise.
         split: Whether a weight is kept as its bfloat16 and 16 bits more, which together are the
@@ -28,7 +27,6 @@ class Precision:
     name: str
     macro: str
     item_bytes: int
-    exact_products: bool = False
     keep_scale: bool = False
     split: bool = False
 
@@ -61,7 +59,7 @@ def _high(values: Array) -> Array:
 PRECISIONS = {
     precision.name: precision
     for precision in (
-        Precision(name="float32", macro="T_FLOAT", item_bytes=4, exact_products=True),
+        Precision(name="float32", macro="T_FLOAT", item_bytes=4),
         Precision(name="tf32", macro="T_FLOAT", item_bytes=4),
         Precision(name="fp16", macro="T_HALF", item_bytes=2, keep_scale=True),
         Precision(name="bf16", macro="T_BFLOAT16", item_bytes=2, split=True),

@@ -27,9 +27,15 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Fabric:
     """A network and its nodes; a context manager."""
 
-    def __init__(self, *, binds: Iterable[Path] = ()) -> None:
-        """Prepare; ``binds`` are directories that every node sees as this machine does."""
+    def __init__(self, *, binds: Iterable[Path] = (), address: str = f"{_NET}.1/24") -> None:
+        """Prepare.
+
+        Args:
+            binds: Directories that every node sees as this machine does.
+            address: Of this machine on the network, with its prefix length.
+        """
         self.binds = tuple(path.resolve() for path in binds)
+        self.address, self.prefix = address, int(address.partition("/")[2])
         self.work = Path(tempfile.mkdtemp(prefix="testbed-"))
         self.nodes: dict[str, Node] = {}
         self._process: subprocess.Popen[str] | None = None
@@ -39,7 +45,7 @@ class Fabric:
         packages = layer()
         argv = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--net", "--pid", "--fork"]
         argv += ["--kill-child=KILL", "--mount-proc", "--propagation", "private"]
-        argv += ["bash", str(_SCRIPTS / "fabric-init.sh"), str(self.work), f"{_NET}.1/24"]
+        argv += ["bash", str(_SCRIPTS / "fabric-init.sh"), str(self.work), self.address]
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
@@ -49,6 +55,15 @@ class Fabric:
         self.layer = self.work / "packages"
         self.run("cp", "--archive", str(packages), str(self.layer))
         return self
+
+    @classmethod
+    def of(cls, pid: int, work: Path, binds: Iterable[Path], address: str) -> Fabric:
+        """Return the fabric that another process brought up, to boot nodes of one's own in it."""
+        fabric = cls.__new__(cls)
+        fabric.binds, fabric.address, fabric.work = tuple(binds), address, work
+        fabric.pid, fabric.prefix = pid, int(address.partition("/")[2])
+        fabric.layer, fabric.nodes, fabric._process = work / "packages", {}, None
+        return fabric
 
     def __exit__(self, *_: object) -> None:
         """End all nodes and remove every trace."""
@@ -91,9 +106,8 @@ class Node:
     """One host: a file system of its own over this machine's, its own network, processes, name."""
 
     def __init__(self, fabric: Fabric, name: str, ip: str) -> None:
-        self.fabric, self.name, self.ip = fabric, name, ip
+        self.fabric, self.name, self.ip, self.public_ip = fabric, name, ip, ""
         self.pid = 0
-        self._boots = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._base = fabric.work / name
         lower = f"lowerdir={fabric.layer}:/"
@@ -101,6 +115,8 @@ class Node:
         fabric.run("mkdir", "-p", str(upper), str(work), str(root))
         options = f"{lower},upperdir={upper},workdir={work}"
         fabric.run("mount", "-t", "overlay", "node", "-o", options, str(root))
+        by_ip = fabric.work / "by-ip"  # where the stand-in of NFS finds a server
+        fabric.run("sh", "-c", f"mkdir -p {by_ip} && ln -sfn ../{name} {by_ip}/{ip}")
         self.write("/etc/hostname", f"{name}\n")
         for path in fabric.binds:
             for parent in path.parents[:-1]:  # an ordinary user of the node can reach it
@@ -122,17 +138,26 @@ class Node:
     def boot(self) -> None:
         """Start the node; what it wrote before is still there, processes and /run are not."""
         argv = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork"]
-        argv += ["--kill-child=KILL", "bash", str(_SCRIPTS / "node-init.sh")]
-        argv += [str(self._base / "root"), self.name, *map(str, self.fabric.binds)]
+        argv += ["--propagation", "slave", "--kill-child=KILL"]
+        argv += ["bash", str(_SCRIPTS / "node-init.sh")]
+        argv += [str(self._base / "root"), self.name, str(self.fabric.work)]
+        argv += map(str, self.fabric.binds)
         console = self.inside("/../console.log")
         with console.open("ab") as log:
             self._process = subprocess.Popen(
                 self.fabric.enter(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         self.pid = _init_of(self._process.pid, depth=3)
-        self._boots += 1  # the link of a lost host lives on for a moment
-        link, inner = f"{self.name}.{self._boots}", _pid_in_fabric(self.pid)
-        inner_script = f"ip link set lo up; ip addr add {self.ip}/24 dev eth0; ip link set eth0 up"
+        inner = _pid_in_fabric(self.pid)
+        link = f"node{inner}"  # not of the host: the link of a lost one lives on for a moment
+        # The same hardware address after a reboot: the others remember it.
+        mac = "02:00:" + ":".join(f"{int(part):02x}" for part in self.ip.split("."))
+        inner_script = (
+            f"ip link set eth0 address {mac}; ip link set lo up; "
+            f"ip addr add {self.ip}/{self.fabric.prefix} dev eth0; ip link set eth0 up"
+        )
+        if self.public_ip:
+            inner_script += f"; ip addr add {self.public_ip}/32 dev eth0"
         script = (
             f"ip link add {link} type veth peer name eth0 netns {inner} && "
             f"ip link set {link} master br0 up && "
@@ -152,6 +177,13 @@ class Node:
             self._process.wait(30)
             until(lambda: not Path(f"/proc/{self.pid}").exists())
         self._process, self.pid = None, 0
+
+    def remove(self) -> None:
+        """Lose the host and its file system."""
+        if self.pid:
+            self.kill()
+        base, by_ip = str(self._base), str(self.fabric.work / "by-ip" / self.ip)
+        self.fabric.run("sh", "-c", f"umount -l {base}/root; rm -rf {base} {by_ip}")
 
     @property
     def is_up(self) -> bool:

@@ -17,15 +17,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CACHE = Path("/var/cache/starmint-testbed")
+_STAND_INS = Path(__file__).parent / "stand_ins"
 
 # A mail server is a dependency of Grid Engine; nullmailer is the smallest, and it is never started.
-PACKAGES = ("nullmailer", "gridengine-master", "gridengine-exec", "gridengine-client")
+PACKAGES = (
+    "nullmailer",
+    "gridengine-master",
+    "gridengine-exec",
+    "gridengine-client",
+    "openssh-server",
+    "nfs-kernel-server",
+    "python3",
+)
 _KEEP_DAYS = 7
 
 # In a mount namespace of its own: nothing stays mounted, however it ends.
 _BUILD = r"""
 set -eu
-layer=$1; shift
+layer=$1 stand_ins=$2; shift 2
 mkdir -p "$layer/upper" "$layer/work" "$layer/root"
 mount -t overlay layer -o "lowerdir=/,upperdir=$layer/upper,workdir=$layer/work" "$layer/root"
 mount -t proc proc "$layer/root/proc"
@@ -40,6 +49,11 @@ chroot "$layer/root" apt-get install -q -y --no-install-recommends "$@" \
        chroot "$layer/root" apt-get install -q -y --no-install-recommends "$@"; }
 chroot "$layer/root" apt-get clean
 rm -rf "$layer/upper/var/lib/apt" "$layer/upper/var/cache" "$layer/upper/usr/share/man"
+rm -f "$layer"/upper/etc/ssh/ssh_host_*  # each node has its own
+cd "$layer/root/usr/sbin"  # this kernel has no NFS
+install -m 755 "$stand_ins/mount.nfs" mount.nfs
+install -m 755 "$stand_ins/exportfs" exportfs
+install -m 755 "$stand_ins/nfs-kernel-server" ../../etc/init.d/nfs-kernel-server
 """
 
 
@@ -50,7 +64,9 @@ def layer() -> Path:
         RuntimeError: apt-get failed; its last lines are in the message.
     """
     status = Path("/var/lib/dpkg/status").read_bytes()
-    key = hashlib.sha256(" ".join((*PACKAGES, _BUILD)).encode() + status).hexdigest()[:16]
+    stand_ins = b"".join(path.read_bytes() for path in sorted(_STAND_INS.iterdir()))
+    words = " ".join((*PACKAGES, _BUILD)).encode()
+    key = hashlib.sha256(words + stand_ins + status).hexdigest()[:16]
     done = CACHE / key / "upper"
     with _locked():
         if not (CACHE / key / "done").exists():
@@ -63,7 +79,8 @@ def layer() -> Path:
 def _build(target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    argv = ["unshare", "--mount", "bash", "-c", _BUILD, "bash", str(target), *PACKAGES]
+    argv = ["unshare", "--mount", "bash", "-c", _BUILD, "bash", str(target)]
+    argv += [str(_STAND_INS), *PACKAGES]
     done = subprocess.run(
         argv,
         check=False,

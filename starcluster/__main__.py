@@ -1,0 +1,5 @@
+"""``python -m starcluster``."""
+
+from starcluster.cli import main
+
+main()

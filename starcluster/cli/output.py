@@ -1,0 +1,75 @@
+"""Tables, JSON and questions of the commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+confirm_option = click.option("-c", "--confirm", is_flag=True, help="Do not ask.")
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows in columns, each as wide as its widest cell."""
+    lines = [tuple(headings), *(tuple(shown(cell) for cell in row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def shown(value: object) -> str:
+    """Return a value for people: no microseconds, nothing for nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S")
+    return str(value)
+
+
+def say_rows(
+    items: Sequence[DataclassInstance],
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    as_json: bool,
+    none: str,
+) -> None:
+    """Print ``items`` as JSON or their rows as a table; ``none`` where there are none."""
+    if as_json:
+        say_json([asdict(item) for item in items])
+    elif items:
+        click.echo(table(headings, rows))
+    else:
+        click.echo(none)
+
+
+def say_json(value: Any) -> None:
+    """Print JSON; times as ISO 8601."""
+    click.echo(json.dumps(value, indent=2, default=_plain))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def sure(question: str, *, confirmed: bool) -> None:
+    """Ask unless ``confirmed``; leaves with exit code 1 on no."""
+    if not confirmed:
+        click.confirm(question, abort=True)

@@ -1,0 +1,180 @@
+"""``starcluster listclusters``, ``stop``, ``terminate``, ``restart``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from starcluster import login
+from starcluster.cli.output import say_json, shown, sure, table
+from starcluster.cluster import Cluster, all_clusters, find
+from starcluster.commands.report import finish, progress
+from starcluster.errors import ClusterError, StarClusterError
+from starcluster.launch import TAG_DESCRIPTION
+from starcluster.life import Life
+from starcluster.plan import check_name
+from starcluster.threadpool import ThreadPool
+
+if TYPE_CHECKING:
+    from starcluster.cli.app import App
+
+
+@click.command()
+@click.argument("tags", nargs=-1, metavar="[TAG]...")
+@click.option("-s", "--show-ssh-status", is_flag=True, help="Try SSH to each node.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def listclusters(app: App, tags: tuple[str, ...], show_ssh_status: bool, as_json: bool) -> None:
+    """List clusters and their nodes.
+
+    \b
+    Examples:
+      starcluster listclusters
+      starcluster listclusters --show-ssh-status gpucluster
+    """
+    if tags:
+        found = [find(app.ec2, app.config, tag) for tag in tags]
+    else:
+        found = all_clusters(app.ec2, app.config)
+    ssh = {each.name: _ssh(each) if show_ssh_status else {} for each in found}
+    if as_json:
+        say_json([_facts(each, ssh[each.name]) for each in found])
+    elif not found:
+        click.echo(f"No clusters in {app.ec2.region}. Start one: starcluster start NAME")
+    for each in found if not as_json else ():
+        click.echo("\n".join(_lines(each, ssh[each.name])))
+
+
+def _ssh(cluster: Cluster) -> dict[str, str]:
+    def ask(node: object) -> str:
+        try:
+            return "up" if node.is_ssh_up() else "down"  # type: ignore[attr-defined]
+        except StarClusterError as error:
+            return error.what
+
+    said = ThreadPool().map(ask, cluster.nodes)
+    cluster.close()
+    return {node.alias: one for node, one in zip(cluster.nodes, said, strict=True)}
+
+
+def _facts(cluster: Cluster, ssh: dict[str, str]) -> dict[str, object]:
+    nodes = [asdict(each) for each in cluster.instances]
+    for node, instance in zip(nodes, cluster.instances, strict=True):
+        node["alias"] = instance.alias
+        if instance.alias in ssh:
+            node["ssh"] = ssh[instance.alias]
+    return {"name": cluster.name, "state": cluster.state, "nodes": nodes}
+
+
+def _lines(cluster: Cluster, ssh: dict[str, str]) -> list[str]:
+    first = cluster.instances[0]
+    facts = [f"{cluster.name}: {cluster.state}, {len(cluster.instances)} nodes in {first.zone}"]
+    facts.append(f"since {shown(first.launched)} UTC, key {first.key_name}")
+    lines = [", ".join(facts)]
+    if about := first.tags.get(TAG_DESCRIPTION):
+        lines.append(f"  {about}")
+    rows = [
+        (
+            each.alias or "(no alias)",
+            each.state,
+            each.type + (" spot" if each.is_spot else ""),
+            each.id,
+            each.public_ip or each.private_ip,
+            f"ssh {ssh[each.alias]}" if each.alias in ssh else each.reason,
+        )
+        for each in cluster.instances
+    ]
+    text = table(("node", "state", "type", "instance", "address", ""), rows)
+    return [*lines, *(f"  {line}" for line in text.splitlines())]
+
+
+_confirm = click.option("-c", "--confirm", is_flag=True, help="Do not ask.")
+_force = click.option("-f", "--force", is_flag=True, help="Go on where one of several fails.")
+
+
+@click.command()
+@click.argument("tags", nargs=-1, required=True, metavar="TAG...")
+@_confirm
+@_force
+@click.option("-t", "--terminate-unstoppable", is_flag=True, help="Terminate spot instances.")
+@click.pass_obj
+def stop(
+    app: App, tags: tuple[str, ...], confirm: bool, force: bool, terminate_unstoppable: bool
+) -> None:
+    """Stop clusters; their disks stay, and cost a little.
+
+    \b
+    Examples:
+      starcluster stop gpucluster
+      starcluster start -x gpucluster
+    """
+
+    def one(tag: str) -> None:
+        life = Life(app.ec2, app.config, tag, progress=progress())
+        names = life.stop(terminate_unstoppable=terminate_unstoppable)
+        click.echo(f"Stopped {tag}: {', '.join(names) or 'nothing ran'}.")
+        click.echo(f"Start it again: starcluster start -x {tag}")
+
+    _each(app, tags, "Stop", one, confirm=confirm, force=force)
+
+
+@click.command()
+@click.argument("tags", nargs=-1, required=True, metavar="TAG...")
+@_confirm
+@_force
+@click.pass_obj
+def terminate(app: App, tags: tuple[str, ...], confirm: bool, force: bool) -> None:
+    """End clusters for good: instances, their disks and groups. Named volumes stay.
+
+    \b
+    Examples:
+      starcluster terminate gpucluster
+      starcluster terminate --confirm gpucluster othercluster
+    """
+
+    def one(tag: str) -> None:
+        removed = Life(app.ec2, app.config, tag, progress=progress()).terminate()
+        login.forget(tag)
+        click.echo(f"Removed of {tag}: {', '.join(removed) or 'nothing'}.")
+
+    _each(app, tags, "Terminate", one, confirm=confirm, force=force)
+
+
+@click.command()
+@click.argument("tag")
+@click.option("-o", "--reboot-only", is_flag=True, help="Reboot; set nothing up.")
+@click.pass_obj
+def restart(app: App, tag: str, reboot_only: bool) -> None:
+    """Reboot all nodes of a cluster and set them up again.
+
+    \b
+    Examples:
+      starcluster restart gpucluster
+      starcluster restart --reboot-only gpucluster
+    """
+    life = Life(app.ec2, app.config, tag, progress=progress())
+    outcome = life.restart(set_up_too=not reboot_only)
+    finish(tag, life, outcome, f"Log in: starcluster sshmaster {tag}")
+
+
+def _each(  # type: ignore[no-untyped-def]
+    app: App, tags: tuple[str, ...], what: str, work, *, confirm: bool, force: bool
+) -> None:
+    for tag in tags:
+        check_name(tag)
+    if not confirm:
+        for tag in tags:
+            found = app.ec2.instances(cluster=tag)
+            sure(f"{what} {tag} ({len(found)} instances)?", confirmed=False)
+    failed = []
+    for tag in tags:
+        try:
+            work(tag)
+        except StarClusterError as error:
+            if len(tags) == 1 or not force:
+                raise
+            failed.append(f"{tag}: {error.what}")
+    if failed:
+        raise ClusterError("\n".join(["not all clusters:", *failed]))

@@ -1,0 +1,80 @@
+"""``starcluster put`` and ``get``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from starcluster.cluster import find
+from starcluster.errors import InputError
+from starcluster.model import MASTER
+
+if TYPE_CHECKING:
+    from starcluster.cli.app import App
+    from starcluster.ssh import Shell
+
+_user = click.option("-u", "--user", default="root", help="Whose files. Default: root.")
+_node = click.option("-n", "--node", default=MASTER, help="Which node. Default: master.")
+
+
+@click.command()
+@click.argument("tag")
+@click.argument("paths", nargs=-1, required=True, metavar="SRC... DST")
+@_user
+@_node
+@click.pass_obj
+def put(app: App, tag: str, paths: tuple[str, ...], user: str, node: str) -> None:
+    """Copy files and directories of this machine to a node.
+
+    \b
+    Examples:
+      starcluster put gpucluster examples/digits /home/sgeadmin
+      starcluster put -u sgeadmin gpucluster config.pb data.npz search/
+    """
+    sources, target = _split(paths)
+    missing = [each for each in sources if not Path(each).exists()]
+    if missing:
+        raise InputError(f"not there: {', '.join(missing)}", "Nothing was copied.")
+    with _shell(app, tag, node, user) as shell:
+        shell.put([str(Path(each)) for each in sources], target)
+    click.echo(f"Copied to {node} of {tag}: {', '.join(sources)} -> {target}")
+
+
+@click.command()
+@click.argument("tag")
+@click.argument("paths", nargs=-1, required=True, metavar="SRC... DST")
+@_user
+@_node
+@click.pass_obj
+def get(app: App, tag: str, paths: tuple[str, ...], user: str, node: str) -> None:
+    """Copy files and directories of a node to this machine.
+
+    \b
+    Examples:
+      starcluster get gpucluster /home/sgeadmin/digits/output .
+      starcluster get -n node001 gpucluster /var/log/syslog logs/
+    """
+    sources, target = _split(paths)
+    with _shell(app, tag, node, user) as shell:
+        shell.get(list(sources), target)
+    click.echo(f"Copied from {node} of {tag}: {', '.join(sources)} -> {target}")
+
+
+def _split(paths: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    if len(paths) < 2:
+        raise click.UsageError("Name what to copy, and where to.")
+    return paths[:-1], paths[-1]
+
+
+@contextlib.contextmanager
+def _shell(app: App, tag: str, node: str, user: str) -> Iterator[Shell]:
+    cluster = find(app.ec2, app.config, tag)
+    shell = cluster.shell(cluster.node(node).instance, user)
+    try:
+        yield shell
+    finally:
+        shell.close()

@@ -1,0 +1,94 @@
+"""Commands about instances, whatever cluster they are of."""
+
+from __future__ import annotations
+
+import click
+
+from starcluster.cli.app import App
+from starcluster.cli.output import json_option, say_rows
+from starcluster.ec2_instances import LIVE
+from starcluster.errors import NotFound
+from starcluster.model import MASTER
+
+_HEADINGS = ("ID", "CLUSTER", "NODE", "STATE", "TYPE", "ZONE", "ADDRESS", "SPOT", "LAUNCHED")
+
+
+@click.command()
+@click.option("-t", "--show-terminated", is_flag=True, help="Also those that have ended.")
+@json_option
+@click.pass_obj
+def listinstances(app: App, show_terminated: bool, as_json: bool) -> None:
+    """List the account's instances in the region.
+
+    \b
+    Examples:
+      starcluster listinstances
+      starcluster -r eu-west-1 listinstances --show-terminated --json
+    """
+    ended = ("shutting-down", "terminated") if show_terminated else ()
+    found = app.ec2.instances(states=(*LIVE, *ended))
+    rows = [
+        (
+            each.id,
+            each.cluster,
+            each.alias or each.tags.get("Name", ""),
+            each.state,
+            each.type,
+            each.zone,
+            each.public_ip or each.private_ip,
+            each.is_spot,
+            each.launched,
+        )
+        for each in found
+    ]
+    none = f"No instances in {app.ec2.region}."
+    say_rows(found, _HEADINGS, rows, as_json=as_json, none=none)
+
+
+@click.command()
+@click.option("-c", "--show-closed", is_flag=True, help="Also closed, cancelled and failed ones.")
+@json_option
+@click.pass_obj
+def listspots(app: App, show_closed: bool, as_json: bool) -> None:
+    """List the account's requests for spot instances in the region.
+
+    \b
+    Examples:
+      starcluster listspots
+      starcluster listspots --show-closed --json
+    """
+    closed = ("closed", "cancelled", "failed") if show_closed else ()
+    found = app.ec2.spot_requests(("open", "active", *closed))
+    rows = [
+        (e.id, e.state, e.status, e.type, e.zone, e.bid, e.instance_id, e.created) for e in found
+    ]
+    headings = ("ID", "STATE", "STATUS", "TYPE", "ZONE", "BID", "INSTANCE", "CREATED")
+    none = f"No requests for spot instances in {app.ec2.region}."
+    say_rows(found, headings, rows, as_json=as_json, none=none)
+
+
+@click.command()
+@click.argument("instance")
+@click.argument("node", default=MASTER)
+@click.pass_obj
+def showconsole(app: App, instance: str, node: str) -> None:
+    """Show what INSTANCE, or NODE of a cluster, wrote to its console.
+
+    AWS has it some minutes after the boot. NODE is the master unless named.
+
+    \b
+    Examples:
+      starcluster showconsole i-0123456789abcdef0
+      starcluster showconsole gpucluster node001
+    """
+    if not instance.startswith("i-"):
+        members = {each.alias: each.id for each in app.ec2.instances(cluster=instance)}
+        if not members:
+            fix = "See: starcluster listinstances; a region is chosen with -r."
+            raise NotFound(f"there is no cluster '{instance}' in {app.ec2.region}", fix)
+        if node not in members:
+            fix = f"It has: {', '.join(sorted(members))}."
+            raise NotFound(f"cluster '{instance}' has no node '{node}'", fix)
+        instance = members[node]
+    text = app.ec2.console(instance)
+    click.echo(text or "Nothing yet: AWS has the output some minutes after the boot.")

@@ -1,0 +1,42 @@
+"""Commands about regions and zones."""
+
+from __future__ import annotations
+
+import click
+
+from starcluster.cli.app import App
+from starcluster.cli.output import json_option, say_rows
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def listregions(app: App, as_json: bool) -> None:
+    """List EC2's regions.
+
+    \b
+    Examples:
+      starcluster listregions
+      starcluster listregions --json
+    """
+    found = app.ec2.regions()
+    rows = [(each.name, each.endpoint, each.enabled) for each in found]
+    headings = ("REGION", "ENDPOINT", "ENABLED")
+    say_rows(found, headings, rows, as_json=as_json, none="No regions.")
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def listzones(app: App, as_json: bool) -> None:
+    """List the availability zones of the region.
+
+    \b
+    Examples:
+      starcluster listzones
+      starcluster -r eu-west-1 listzones --json
+    """
+    found = app.ec2.zones()
+    rows = [(each.name, each.id, each.state) for each in found]
+    headings = ("ZONE", "ID", "STATE")
+    say_rows(found, headings, rows, as_json=as_json, none=f"No zones in {app.ec2.region}.")

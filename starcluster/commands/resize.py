@@ -1,0 +1,149 @@
+"""``starcluster addnode`` and ``removenode``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from starcluster import plan
+from starcluster.cli.output import sure
+from starcluster.cluster import Cluster, find
+from starcluster.commands.report import finish, progress
+from starcluster.errors import InputError
+from starcluster.life import BAD_NODE, Life
+from starcluster.model import MASTER
+
+if TYPE_CHECKING:
+    from starcluster.cli.app import App
+
+
+@click.command()
+@click.argument("tag")
+@click.option("-n", "--num-nodes", type=click.IntRange(1), help="How many. Default: 1.")
+@click.option("-a", "--alias", metavar="NAMES", help="Their aliases, with commas between.")
+@click.option("-I", "--instance-type", metavar="TYPE", help="Default: as the last nodes.")
+@click.option("-i", "--image-id", metavar="AMI")
+@click.option("-z", "--availability-zone", metavar="ZONE")
+@click.option("-b", "--bid", type=float, metavar="DOLLARS", help="Spot, at most at this price.")
+@click.option("-x", "--no-create", is_flag=True, help="Take in instances that are there.")
+@click.option(
+    "--on-bad-node",
+    type=click.Choice(BAD_NODE),
+    default=BAD_NODE[0],
+    help="A node that fails is left as it is, removed, or replaced once. Default: leave.",
+)
+@click.pass_obj
+def addnode(
+    app: App,
+    tag: str,
+    num_nodes: int | None,
+    alias: str | None,
+    instance_type: str | None,
+    image_id: str | None,
+    availability_zone: str | None,
+    bid: float | None,
+    no_create: bool,
+    on_bad_node: str,
+) -> None:
+    """Add nodes to a running cluster, all at once.
+
+    \b
+    Examples:
+      starcluster addnode gpucluster
+      starcluster addnode -n 4 -b 0.40 gpucluster
+    """
+    cluster = find(app.ec2, app.config, tag)
+    names = names_of_new(cluster, alias, num_nodes, new=not no_create)
+    life = Life(app.ec2, app.config, tag, progress=progress(), on_bad_node=on_bad_node)
+    if no_create:
+        outcome = life.take_in(names)
+    else:
+        template = cluster.template
+        if availability_zone:
+            template = replace(template, availability_zone=(availability_zone,), subnet_id=())
+        if bid is not None:
+            template = replace(template, spot_bid=bid)
+        nodes = [
+            replace(
+                node,
+                instance_type=instance_type or node.instance_type,
+                image_id=image_id or node.image_id,
+            )
+            for node in plan.more_nodes(template, names)
+        ]
+        outcome = life.add(nodes, template)
+    finish(tag, life, outcome, f"New: {', '.join(outcome.ready)}")
+
+
+def names_of_new(cluster: Cluster, alias: str | None, count: int | None, *, new: bool) -> list[str]:
+    """Return the aliases of nodes to be added, or of those to be taken in."""
+    taken = [each.alias for each in cluster.instances]
+    named = [each.strip() for each in (alias or "").split(",") if each.strip()]
+    if named and count not in (None, len(named)):
+        raise InputError(f"-a names {len(named)} nodes, but -n {count}", "Leave out one of them.")
+    if not new:
+        if missing := [each for each in named if each not in taken]:
+            raise InputError(f"no instance has the alias {', '.join(missing)}")
+        if not named:
+            raise InputError("-x needs -a", "Name the aliases of the instances.")
+        return named
+    if clash := [each for each in named if each in taken or each == MASTER]:
+        raise InputError(f"there is a node {', '.join(clash)} already", "Choose other aliases.")
+    short = [each.removeprefix(f"{cluster.name}-") for each in taken]
+    return named or plan.free_aliases(short, count or 1)
+
+
+@click.command()
+@click.argument("tag")
+@click.option("-n", "--num-nodes", type=click.IntRange(1), help="How many; the last. Default: 1.")
+@click.option("-a", "--aliases", metavar="NAMES", help="Their aliases, with commas between.")
+@click.option("-k", "--keep-instance", is_flag=True, help="Let the instances run on.")
+@click.option("-f", "--force", is_flag=True, help="Also where the cluster cannot be told.")
+@click.option("-c", "--confirm", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def removenode(
+    app: App,
+    tag: str,
+    num_nodes: int | None,
+    aliases: str | None,
+    keep_instance: bool,
+    force: bool,
+    confirm: bool,
+) -> None:
+    """Remove nodes from a cluster; their jobs run again elsewhere.
+
+    \b
+    Examples:
+      starcluster removenode gpucluster
+      starcluster removenode --confirm -a node003,node004 gpucluster
+    """
+    cluster = find(app.ec2, app.config, tag)
+    names = leaving(cluster, aliases, num_nodes)
+    sure(f"Remove {', '.join(names)} of {tag}?", confirmed=confirm)
+    life = Life(app.ec2, app.config, tag, progress=progress())
+    removed = life.remove(names, keep=keep_instance, force=force)
+    kept = "; the instances run on" if keep_instance else ""
+    click.echo(f"Removed of {tag}: {', '.join(removed)}{kept}.")
+
+
+def leaving(cluster: Cluster, aliases: str | None, count: int | None) -> list[str]:
+    """Return the aliases to be removed: those named, or the last ones; never the master."""
+    workers = [each.alias for each in cluster.instances if not _is_master(each.alias)]
+    named = [each.strip() for each in (aliases or "").split(",") if each.strip()]
+    if any(_is_master(each) for each in named):
+        raise InputError(
+            "the master cannot be removed", f"End the cluster: starcluster terminate {cluster.name}"
+        )
+    if missing := [each for each in named if each not in workers]:
+        there = ", ".join(workers) or "none but the master"
+        raise InputError(f"no node {', '.join(missing)} in {cluster.name}", f"There are: {there}.")
+    wanted = count or 1
+    if not named and wanted > len(workers):
+        raise InputError(f"{cluster.name} has only {len(workers)} nodes besides the master")
+    return named or workers[-wanted:]
+
+
+def _is_master(alias: str) -> bool:
+    return alias == MASTER or alias.endswith(f"-{MASTER}")

@@ -1,0 +1,41 @@
+"""``starcluster runplugin``."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import click
+
+from starcluster.cluster import find, only_running
+from starcluster.errors import ClusterError
+from starcluster.plugin_loader import load_plugins
+from starcluster.setup import run_hook
+
+if TYPE_CHECKING:
+    from starcluster.cli.app import App
+
+
+@click.command()
+@click.argument("plugin")
+@click.argument("tag", required=False)
+@click.pass_obj
+def runplugin(app: App, plugin: str, tag: str | None) -> None:
+    """Run a plugin of the config on a running cluster; the only one where TAG is left out.
+
+    \b
+    Examples:
+      starcluster runplugin nvidia_tune
+      starcluster runplugin nvidia_tune gpucluster
+    """
+    chosen = load_plugins([app.config.plugin(plugin)])
+    cluster = find(app.ec2, app.config, tag) if tag else only_running(app.ec2, app.config)
+    if not cluster.nodes:
+        raise ClusterError(
+            f"no node of cluster '{cluster.name}' runs ({cluster.state})",
+            f"Start it: starcluster start -x {cluster.name}",
+        )
+    with contextlib.closing(cluster):
+        run_hook("run", chosen, cluster.nodes, cluster.template)
+    count = len(cluster.nodes)
+    click.echo(f"Plugin {plugin} ran on cluster {cluster.name}, {count} nodes.")

@@ -1,0 +1,96 @@
+"""``starcluster sshmaster``, ``sshnode``, ``sshinstance``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from starcluster.cluster import Cluster, find
+from starcluster.errors import ClusterError
+from starcluster.login import run_ssh, run_ssh_to
+from starcluster.model import MASTER
+
+if TYPE_CHECKING:
+    from starcluster.cli.app import App
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _options(command: F) -> F:
+    options = (
+        click.option("-u", "--user", default="root", help="Who to log in as. Default: root."),
+        click.option("-X", "--forward-x11", is_flag=True, help="Show its windows here."),
+        click.option("-A", "--forward-agent", is_flag=True, help="Lend it this machine's keys."),
+        click.option("-t", "--pseudo-tty", is_flag=True, help="A terminal also for a command."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _flags(options: dict[str, Any]) -> list[str]:
+    letters = {"forward_x11": "-X", "forward_agent": "-A", "pseudo_tty": "-t"}
+    return [letter for name, letter in letters.items() if options[name]]
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("tag")
+@click.argument("command", nargs=-1)
+@_options
+@click.pass_obj
+def sshmaster(app: App, /, tag: str, command: tuple[str, ...], user: str, **options: Any) -> None:
+    """Log in to the master of a cluster, or run a command there.
+
+    \b
+    Examples:
+      starcluster sshmaster gpucluster
+      starcluster sshmaster -u sgeadmin gpucluster 'qsub -l gpu=1 job.sh'
+    """
+    sys.exit(run_ssh(app, tag, MASTER, user=user, command=command, flags=_flags(options)))
+
+
+@click.command()
+@click.argument("tag")
+@click.argument("node")
+@click.argument("command", nargs=-1)
+@_options
+@click.pass_obj
+def sshnode(
+    app: App, /, tag: str, node: str, command: tuple[str, ...], user: str, **options: Any
+) -> None:
+    """Log in to a node of a cluster, or run a command there.
+
+    \b
+    Examples:
+      starcluster sshnode gpucluster node001
+      starcluster sshnode gpucluster node001 nvidia-smi
+    """
+    sys.exit(run_ssh(app, tag, node, user=user, command=command, flags=_flags(options)))
+
+
+@click.command()
+@click.argument("instance")
+@click.argument("command", nargs=-1)
+@_options
+@click.pass_obj
+def sshinstance(
+    app: App, /, instance: str, command: tuple[str, ...], user: str, **options: Any
+) -> None:
+    """Log in to an instance that starcluster launched, by its id.
+
+    \b
+    Examples:
+      starcluster sshinstance i-0123456789abcdef0
+      starcluster sshinstance i-0123456789abcdef0 'tail /var/log/cloud-init-output.log'
+    """
+    found = app.ec2.instance(instance)
+    if not found.cluster:
+        raise ClusterError(
+            f"{instance} is of no cluster, so its host key is not known",
+            f"Use ssh itself: ssh -i KEY {user}@{found.public_ip or found.private_ip}",
+        )
+    cluster: Cluster = find(app.ec2, app.config, found.cluster)
+    sys.exit(run_ssh_to(cluster, found, user, command, _flags(options)))

@@ -1,0 +1,114 @@
+"""``starcluster spothistory``: what a spot instance has cost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import click
+
+from starcluster.cli.app import App
+from starcluster.cli.output import json_option, say_json, table
+from starcluster.config_file import short
+from starcluster.errors import InputError
+from starcluster.guess import did_you_mean
+from starcluster.model import SpotPrice
+from starcluster.spot_plot import write_plot
+
+_TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneHistory:
+    """Prices of one zone, in dollars per hour; ``mean`` over time."""
+
+    zone: str
+    now: float
+    mean: float
+    lowest: float
+    highest: float
+
+
+@click.command()
+@click.argument("type_", metavar="TYPE")
+@click.option("-z", "--zone", "zones", multiple=True, metavar="ZONE", help="Only this zone.")
+@click.option("-d", "--days", type=click.IntRange(1, 90), default=30, show_default=True,
+              help="Days back.")  # fmt: skip
+@click.option("-s", "--start", type=_TIME, help="First day, over --days.")
+@click.option("-e", "--end", type=_TIME, help="Last moment; default: now.")
+@click.option("-p", "--plot", is_flag=True, help="Draw them, into spothistory-TYPE.svg.")
+@json_option
+@click.pass_obj
+def spothistory(
+    app: App,
+    type_: str,
+    zones: tuple[str, ...],
+    days: int,
+    start: datetime | None,
+    end: datetime | None,
+    plot: bool,
+    as_json: bool,
+) -> None:
+    """Show what spot instances of TYPE have cost in each zone.
+
+    \b
+    Examples:
+      starcluster spothistory g5.xlarge
+      starcluster spothistory p4d.24xlarge --days 7 --zone us-east-1a --plot
+    """
+    last = end.replace(tzinfo=UTC) if end else datetime.now(UTC)
+    first = start.replace(tzinfo=UTC) if start else last - timedelta(days=days)
+    if first >= last:
+        raise InputError("--start is not before --end")
+    prices = app.ec2.spot_prices([type_], start=first, end=last, zones=zones)
+    if not prices:
+        _refuse(app, type_)
+    if plot:
+        file = Path(f"spothistory-{type_}.svg")
+        write_plot(file, prices, title=f"{type_}, spot, {app.ec2.region}", end=last)
+        click.echo(f"Drawn: {short(file.absolute())}", err=True)
+    found = summary(prices, start=first, end=last)
+    if as_json:
+        say_json([{"zone": e.zone, "price": e.price, "time": e.time} for e in prices])
+        return
+    rows = [(e.zone, *(f"{v:.4f}" for v in (e.now, e.mean, e.lowest, e.highest))) for e in found]
+    click.echo(f"{type_}, dollars per hour, {first:%Y-%m-%d} to {last:%Y-%m-%d}")
+    click.echo(table(("ZONE", "NOW", "MEAN", "LOWEST", "HIGHEST"), rows))
+
+
+def summary(
+    prices: Iterable[SpotPrice], *, start: datetime, end: datetime
+) -> Sequence[ZoneHistory]:
+    """Return the history of each zone, the cheapest now first; each price holds till the next."""
+    by_zone: dict[str, list[SpotPrice]] = defaultdict(list)
+    for each in sorted(prices, key=lambda price: price.time):
+        by_zone[each.zone].append(each)
+    found = []
+    for zone, steps in by_zone.items():
+        times = [max(each.time, start) for each in steps] + [end]
+        held = [(b - a).total_seconds() for a, b in pairwise(times)]
+        values = [each.price for each in steps]
+        total = sum(held)
+        weighted = sum(value * time for value, time in zip(values, held, strict=True))
+        found.append(
+            ZoneHistory(
+                zone=zone,
+                now=values[-1],
+                mean=weighted / total if total else values[-1],
+                lowest=min(values),
+                highest=max(values),
+            )
+        )
+    return sorted(found, key=lambda each: (each.now, each.zone))
+
+
+def _refuse(app: App, type_: str) -> None:
+    known = app.ec2.offered_types()
+    if type_ in known:
+        raise InputError(f"{type_} has no spot price in {app.ec2.region} in this time")
+    fix = did_you_mean(type_, known) or "Another region may have it: -r."
+    raise InputError(f"{app.ec2.region} does not offer '{type_}'", fix)

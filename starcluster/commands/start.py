@@ -1,0 +1,161 @@
+"""``starcluster start``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from starcluster import plan
+from starcluster.aws_check import aws_problems, look
+from starcluster.commands.report import finish, progress
+from starcluster.life import BAD_NODE, Life
+from starcluster.login import run_ssh
+from starcluster.plan import Origin
+
+if TYPE_CHECKING:
+    from starcluster.cli.app import App
+    from starcluster.launch import Launcher
+    from starcluster.model import Template
+
+# Option: key of the config that it overrides.
+_OVERRIDES = {
+    "bid": "spot_bid",
+    "cluster_size": "cluster_size",
+    "cluster_user": "cluster_user",
+    "cluster_shell": "cluster_shell",
+    "master_image_id": "master_image_id",
+    "node_image_id": "node_image_id",
+    "master_instance_type": "master_instance_type",
+    "node_instance_type": "node_instance_type",
+    "availability_zone": "availability_zone",
+    "keyname": "keyname",
+    "key_location": "key_location",
+    "userdata_script": "userdata_scripts",
+    "dns_prefix": "dns_prefix",
+    "subnet_id": "subnet_id",
+    "disable_queue": "disable_queue",
+    "force_spot_master": "force_spot_master",
+    "public_ips": "public_ips",
+}
+
+
+@click.command()
+@click.argument("tag")
+@click.option("-x", "--no-create", is_flag=True, help="Start the stopped cluster TAG again.")
+@click.option("-o", "--create-only", is_flag=True, help="Launch the instances; set nothing up.")
+@click.option("-v", "--validate-only", is_flag=True, help="Check all; launch nothing.")
+@click.option("-V", "--skip-validation", is_flag=True, help="Do not ask AWS before launching.")
+@click.option("--dry-run", is_flag=True, help="Print plan, price and quota; launch nothing.")
+@click.option("-l", "--login-master", is_flag=True, help="Log in once it is ready.")
+@click.option("-c", "--cluster-template", metavar="NAME", help="Default: default_template.")
+@click.option("-s", "--cluster-size", metavar="N", help="Nodes, the master among them.")
+@click.option("-d", "--description", default="", metavar="TEXT", help="Kept with the instances.")
+@click.option("-b", "--bid", metavar="DOLLARS", help="Spot instances, at most at this price.")
+@click.option("--force-spot-master/--no-spot-master", default=None, help="Master as spot too.")
+@click.option("-I", "--master-instance-type", metavar="TYPE")
+@click.option("-i", "--node-instance-type", metavar="TYPE")
+@click.option("-m", "--master-image-id", metavar="AMI")
+@click.option("-n", "--node-image-id", metavar="AMI")
+@click.option("-a", "--availability-zone", metavar="ZONE")
+@click.option("-N", "--subnet-id", metavar="ID")
+@click.option("--public-ips/--no-public-ips", default=None, help="Default: as the subnet says.")
+@click.option("-k", "--keyname", metavar="NAME", help="Key pair.")
+@click.option("-K", "--key-location", metavar="FILE", help="Its private half.")
+@click.option("-u", "--cluster-user", metavar="NAME", help="Who runs jobs.")
+@click.option("-S", "--cluster-shell", metavar="SHELL")
+@click.option("-U", "--userdata-script", metavar="FILE", help="Run by each node's first boot.")
+@click.option("-P/-p", "--dns-prefix/--no-dns-prefix", default=None, help="Host names TAG-node001.")
+@click.option("-Q/-q", "--disable-queue/--enable-queue", default=None, help="No Grid Engine.")
+@click.option(
+    "--on-bad-node",
+    type=click.Choice(BAD_NODE),
+    default=BAD_NODE[0],
+    help="A node that fails is left as it is, removed, or replaced once. Default: leave.",
+)
+@click.pass_obj
+def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
+    """Start a cluster TAG: launch instances, set them up, and give their GPUs to the queue.
+
+    \b
+    Examples:
+      starcluster start gpucluster
+      starcluster start -s 8 -b 0.40 --dry-run gpucluster
+      starcluster start -x gpucluster
+    """
+    life = Life(app.ec2, app.config, tag, progress=progress(), on_bad_node=on_bad_node)
+    if options["no_create"]:
+        outcome = life.start_again()
+    else:
+        overrides = overrides_of(options)
+        template = app.config.template(options["cluster_template"], overrides)
+        if not options["skip_validation"]:
+            _refuse_what_aws_lacks(app, template, overrides)
+        launcher = life.prepare(
+            template,
+            Origin(template=template.name, overrides=overrides),
+            options["description"],
+            check=not options["skip_validation"],
+        )
+        for line in described(app, launcher, quota=options["dry_run"]):
+            click.echo(line)
+        if options["dry_run"] or options["validate_only"]:
+            click.echo("AWS would launch it. Nothing was launched.")
+            return
+        outcome = life.create(launcher, set_up_too=not options["create_only"])
+    finish(tag, life, outcome, f"Log in: starcluster sshmaster {tag}")
+    if options["login_master"]:
+        sys.exit(run_ssh(app, tag, "master", user="root", command=()))
+
+
+def _refuse_what_aws_lacks(app: App, template: Template, overrides: Mapping[str, str]) -> None:
+    """Raise ConfigError with all that AWS has not of what ``template`` names, by file and line."""
+    problems = list(aws_problems(template, look(app.ec2, template)))
+    if problems:
+        raise app.config.refusal(template.name, problems, overrides)
+
+
+def overrides_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the text of each option that was given, by the key of the config."""
+    given = {key: options[name] for name, key in _OVERRIDES.items() if options[name] is not None}
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in given.items()
+    }
+
+
+def described(app: App, launcher: Launcher, *, quota: bool) -> list[str]:
+    """Return the plan as lines: nodes by type, price, and quota where that is wished."""
+    nodes = plan.whole_cluster(launcher.template)
+    site = launcher.site
+    lines = [f"Cluster {launcher.name} in {app.ec2.region}, template {launcher.template.name}:"]
+    for batch in plan.batches(nodes):
+        first = batch[0]
+        names = first.alias if len(batch) == 1 else f"{first.alias} ... {batch[-1].alias}"
+        kind = "spot" if first.spot else "on demand"
+        image = site.images[first.image_id]
+        lines.append(
+            f"  {len(batch)} x {first.instance_type} {kind}, {names}, {image.name or image.id}"
+        )
+    lines.append(f"Price: {plan.cost(nodes, site.on_demand, site.spot)}")
+    if quota:
+        lines += [f"Quota: {line}" for line in _quotas(app, nodes)]
+    return lines
+
+
+def _quotas(app: App, nodes: tuple[plan.Planned, ...]) -> list[str]:
+    facts = app.ec2.instance_types({each.instance_type for each in nodes})
+    wanted: dict[tuple[str, str], int] = {}
+    for node in nodes:
+        found = plan.quota_of(node.instance_type, spot=node.spot)
+        if found and node.instance_type in facts:
+            wanted[found] = wanted.get(found, 0) + facts[node.instance_type].vcpus
+    lines = []
+    for (code, name), vcpus in wanted.items():
+        limit = app.ec2.vcpu_quota(code)
+        allowed = "not told by AWS" if limit is None else f"{limit:g} allowed in all"
+        short = " - too few" if limit is not None and vcpus > limit else ""
+        lines.append(f"{vcpus} vCPUs of {name}, {allowed}{short}")
+    return lines

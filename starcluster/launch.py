@@ -1,0 +1,319 @@
+"""Launch the instances of a cluster, and remove what was made for them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from starcluster import plan, prices
+from starcluster.ec2 import Ec2
+from starcluster.errors import (
+    AlreadyThere,
+    AwsError,
+    CapacityError,
+    ClusterError,
+    ConfigError,
+    NotFound,
+)
+from starcluster.model import (
+    TAG_ALIAS,
+    TAG_CLUSTER,
+    TAG_NAME,
+    TAG_VERSION,
+    EbsVolume,
+    Image,
+    Instance,
+    LaunchRequest,
+    Place,
+    Subnet,
+    Template,
+    group_name,
+)
+from starcluster.plan import Origin, Planned
+from starcluster.threadpool import ThreadPool, soon
+from starcluster.userdata import TAG_HOST_KEY, new_host_key, user_data
+
+VERSION = "1"
+"""Of the tags; another one is not understood."""
+TAG_DESCRIPTION = "starcluster:description"
+
+PRICES_S = 5.0
+Progress = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What the region has for a template.
+
+    Attributes:
+        subnets: In order of preference.
+        images: By what the template calls them.
+        on_demand, spot: Dollars per hour of each type; types of unknown price are left out.
+    """
+
+    vpc: str
+    subnets: tuple[Subnet, ...]
+    images: Mapping[str, Image]
+    offers: Mapping[str, Sequence[str]]
+    on_demand: Mapping[str, float] = field(default_factory=dict)
+    spot: Mapping[str, float] = field(default_factory=dict)
+
+
+def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
+    """Ask AWS for all that a launch needs; raises for what is not there. Changes nothing."""
+    if template.disable_cloudinit:
+        raise ConfigError(
+            f"template '{template.name}' has disable_cloudinit",
+            "Nodes get their host keys by cloud-init: take an image that has it.",
+        )
+    names = {each.instance_type for each in nodes}
+    types = sorted(names | set(template.fallback_instance_types))
+    asked = {
+        "subnets": lambda: _subnets(ec2, template),
+        "volumes": lambda: _volumes(ec2, template),
+        "images": lambda: {each: ec2.image(each) for each in {node.image_id for node in nodes}},
+        "offers": lambda: ec2.zones_offering(types),
+        "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, names), template),
+        "spot": lambda: _soon(
+            lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
+        ),
+    }
+    found = dict(zip(asked, ThreadPool().map(lambda ask: _asked(ask), asked.values()), strict=True))
+    for value in found.values():
+        if isinstance(value, Exception):
+            raise value
+    vpc, subnets = found["subnets"]
+    if zones := {each.zone for each in found["volumes"]}:  # a volume is attached in its zone only
+        subnets = [each for each in subnets if each.zone in zones]
+        if not subnets:
+            raise ConfigError(
+                f"the volumes of template '{template.name}' are in {', '.join(sorted(zones))}, "
+                "where it has no subnet",
+                "Name that zone, or a subnet there.",
+            )
+    return Site(
+        vpc=vpc,
+        subnets=tuple(subnets),
+        images=found["images"],
+        offers=found["offers"],
+        on_demand=found["on_demand"],
+        spot=found["spot"],
+    )
+
+
+def _asked(ask: Callable[[], object]) -> object:
+    try:
+        return ask()
+    except (AwsError, ConfigError, ClusterError) as error:
+        return error
+
+
+def _soon(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping[str, float]:
+    """Return prices; where they are only for people, without waiting long for them."""
+    if template.max_hourly_cost is not None:
+        return ask()
+    return soon(ask, within_s=PRICES_S, otherwise={})
+
+
+def _volumes(ec2: Ec2, template: Template) -> list[EbsVolume]:
+    return ec2.volumes([each.volume_id for each in template.volumes]) if template.volumes else []
+
+
+def _subnets(ec2: Ec2, template: Template) -> tuple[str, list[Subnet]]:
+    if template.subnet_id:
+        found = ec2.subnets(template.subnet_id)
+        vpcs = sorted({each.vpc_id for each in found})
+        if len(vpcs) > 1:
+            raise ConfigError(
+                f"the subnets of template '{template.name}' are of several VPCs: {', '.join(vpcs)}",
+                "Nodes must reach one another: name subnets of one VPC.",
+            )
+        return vpcs[0], plan.ordered_subnets(template, found)
+    vpc = ec2.default_vpc()
+    ordered = plan.ordered_subnets(template, ec2.subnets(vpc=vpc))
+    if not ordered:
+        wanted = ", ".join(template.availability_zone) or "any zone"
+        raise NotFound(
+            f"the default VPC of {ec2.region} has no subnet in {wanted}",
+            "See the zones: starcluster listzones; or give subnet_id in the template.",
+        )
+    return vpc, ordered
+
+
+class Launcher:
+    """Launches nodes of one cluster."""
+
+    def __init__(
+        self,
+        ec2: Ec2,
+        name: str,
+        template: Template,
+        origin: Origin,
+        site: Site,
+        progress: Progress = lambda alias, what: None,
+        description: str = "",
+    ) -> None:
+        self.ec2, self.name, self.template = ec2, name, template
+        self._more_tags = {TAG_DESCRIPTION: description} if description else {}
+        self.origin, self.site, self._progress = origin, site, progress
+
+    def check(self, nodes: Sequence[Planned]) -> None:
+        """Ask AWS whether it would launch ``nodes``; launches nothing, makes no group."""
+        base = self._base("", user_data(new_host_key(), self._scripts()), "")
+        for batch in plan.batches(nodes):
+            request = self._request(batch, base, self.site.subnets)
+            self.ec2.check_run(replace(request, group_ids=(), placement_group=""))
+
+    def launch(self, nodes: Sequence[Planned]) -> list[Instance]:
+        """Launch ``nodes``; return their instances, all tagged, in the same order.
+
+        Raises:
+            CapacityError: Not all could be launched anywhere; those that were are tagged.
+        """
+        group = self._group()
+        placement = self._placement_group()
+        key = new_host_key()
+        base = replace(
+            self._base(group, user_data(key, self._scripts()), placement),
+            tags={
+                TAG_CLUSTER: self.name,
+                TAG_VERSION: VERSION,
+                TAG_HOST_KEY: key.public,
+                TAG_NAME: self.name,
+                **plan.origin_tags(self.origin),
+                **self._more_tags,
+            },
+        )
+        made: dict[str, Instance] = {}
+        subnets = list(self.site.subnets)
+        for batch in plan.batches(nodes):
+            for node in batch:
+                self._progress(node.alias, "launching")
+            request = self._request(batch, base, subnets)
+            made |= self._launch(batch, request)
+            # Nodes of one zone reach one another quickly and for free.
+            zone = next(iter(made.values())).zone
+            subnets.sort(key=lambda each: each.zone != zone)
+        return [made[node.alias] for node in nodes]
+
+    def _base(self, group: str, data: str, placement: str) -> LaunchRequest:
+        return LaunchRequest(
+            image_id="",
+            count=0,
+            places=(),
+            group_ids=(group,) if group else (),
+            user_data=data,
+            placement_group=placement,
+        )
+
+    def _request(
+        self, batch: Sequence[Planned], base: LaunchRequest, subnets: Sequence[Subnet]
+    ) -> LaunchRequest:
+        image = self.site.images[batch[0].image_id]
+        kind = batch[0].instance_type
+        where = plan.places(self.template, kind, subnets, self.site.offers)
+        if not where:
+            zones = ", ".join(self.site.offers.get(kind, ())) or "none"
+            raise CapacityError(
+                f"no subnet of this cluster is in a zone that offers {kind}; they are: {zones}",
+                "Name one with -a, or a subnet there with -N.",
+            )
+        own = replace(
+            base,
+            image_id=image.id,
+            root_device=image.root_device,
+            token=uuid.uuid4().hex,
+        )
+        return plan.request(batch, where, self.template, own)
+
+    def _launch(self, batch: Sequence[Planned], request: LaunchRequest) -> dict[str, Instance]:
+        named: dict[str, Instance] = {}
+        if request.spot:
+            made, errors = self.ec2.run_fleet(request)
+            named = self._named(batch, made)
+            if len(made) == request.count:
+                return named
+            why = f": {errors[0].what}" if errors else ""
+            self._progress("", f"{len(batch) - len(made)} not as spot, so on demand{why}")
+            batch = batch[len(made) :]
+            request = replace(request, spot=False, spot_bid=None, count=len(batch))
+        missing: CapacityError | None = None
+        for place in request.places:
+            one = replace(request, places=(place,), token=uuid.uuid4().hex)
+            try:
+                return named | self._named(batch, self.ec2.run(one))
+            except CapacityError as error:
+                missing = error
+                self._progress("", f"no {_shown(place)}")
+        assert missing is not None  # noqa: S101 - there is at least one place
+        raise missing
+
+    def _named(self, batch: Sequence[Planned], made: Sequence[Instance]) -> dict[str, Instance]:
+        pairs = list(zip(batch, made, strict=False))
+
+        def name(node: Planned, instance: Instance) -> Instance:
+            alias = plan.host_name(self.name, node.alias, self.template)
+            tags = tags_of_node(self.name, alias)
+            self.ec2.tag([instance.id], tags)
+            return replace(instance, tags={**instance.tags, **tags})
+
+        named = ThreadPool().map(name, [p[0] for p in pairs], [p[1] for p in pairs])
+        return {node.alias: instance for (node, _), instance in zip(pairs, named, strict=True)}
+
+    def _scripts(self) -> dict[str, str]:
+        scripts = {}
+        for path in self.template.userdata_scripts:
+            try:
+                scripts[path.name] = Path(path).read_text()
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigError(f"the user data script {path} cannot be read: {error}") from error
+        return scripts
+
+    def _group(self) -> str:
+        name = group_name(self.name)
+        found = self.ec2.security_groups(name, vpc=self.site.vpc)
+        if found:
+            group = found[0].id
+        else:
+            group = self.ec2.create_security_group(
+                name,
+                vpc=self.site.vpc,
+                description=f"starcluster {self.name}",
+                tags={TAG_CLUSTER: self.name},
+            )
+        self.ec2.open_ports(group, plan.permissions(self.template))
+        return group
+
+    def _placement_group(self) -> str:
+        if not self.template.placement_group:
+            return ""
+        name = group_name(self.name)
+        if name not in self.ec2.placement_groups(name):
+            self.ec2.create_placement_group(name)
+        return name
+
+
+def tags_of_node(cluster: str, alias: str) -> dict[str, str]:
+    """Return the tags that make an instance the node ``alias`` of ``cluster``."""
+    return {TAG_ALIAS: alias, TAG_NAME: f"{cluster}-{alias.removeprefix(f'{cluster}-')}"}
+
+
+def remove_groups(ec2: Ec2, name: str) -> list[str]:
+    """Delete the security and placement groups of a cluster whose instances are gone."""
+    removed = []
+    for group in ec2.security_groups(group_name(name)):
+        ec2.delete_security_group(group.id)
+        removed.append(f"security group {group.name}")
+    for placement in ec2.placement_groups(group_name(name)):
+        try:
+            ec2.delete_placement_group(placement)
+        except AlreadyThere:
+            continue
+        removed.append(f"placement group {placement}")
+    return removed
+
+
+def _shown(place: Place) -> str:
+    return f"{place.instance_type} in {place.zone or place.subnet_id or 'this region'} now"

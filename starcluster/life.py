@@ -1,0 +1,396 @@
+"""The life of a cluster: start, restart, stop, terminate."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from starcluster import plan
+from starcluster.cluster import Cluster, aliases, find
+from starcluster.config import Config
+from starcluster.ec2 import Ec2
+from starcluster.errors import (
+    AlreadyThere,
+    ClusterError,
+    SetupError,
+    StarClusterError,
+)
+from starcluster.launch import Launcher, remove_groups, survey, tags_of_node
+from starcluster.logger import log
+from starcluster.model import Instance, Template, group_name
+from starcluster.node import Node
+from starcluster.plan import Origin, Planned
+from starcluster.plugin_loader import load_plugins
+from starcluster.remains import price_now, remains
+from starcluster.setup import SetupResult, add_nodes, remove_nodes, run_hook, set_up
+from starcluster.threadpool import ThreadPool
+from starcluster.volumes import attach
+from starcluster.waiting import (
+    Patience,
+    failures_of,
+    mark_boot,
+    pauses,
+    wait_for,
+    wait_for_reboot,
+)
+
+Progress = Callable[[str, str], None]
+GONE_S = 600.0
+BAD_NODE = ("leave", "remove", "replace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Aliases of nodes that take jobs, and why the others do not."""
+
+    ready: tuple[str, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+class Life:
+    """Starts, changes and ends one cluster."""
+
+    def __init__(
+        self,
+        ec2: Ec2,
+        config: Config,
+        name: str,
+        *,
+        progress: Progress = lambda alias, what: None,
+        patience: Patience | None = None,
+        on_bad_node: str = "leave",
+    ) -> None:
+        plan.check_name(name)
+        self.ec2, self.config, self.name = ec2, config, name
+        self.progress, self.patience = progress, patience or Patience()
+        self.on_bad_node = on_bad_node
+        self._unmet: set[str] = set()  # nodes that the master was never told of
+
+    # New, and again
+
+    def prepare(
+        self, template: Template, origin: Origin, description: str = "", *, check: bool = True
+    ) -> Launcher:
+        """Ask AWS whether the new cluster could be launched; nothing is.
+
+        Raises:
+            ClusterError: One of this name exists.
+            InputError: It would cost more than the template allows.
+        """
+        self.require_new()
+        load_plugins(template.plugins)  # a plugin that is not there must not be found out later
+        nodes = plan.whole_cluster(template)
+        site = survey(self.ec2, template, nodes)
+        plan.check_cost(template, plan.cost(nodes, site.on_demand, site.spot))
+        launcher = Launcher(self.ec2, self.name, template, origin, site, self.progress, description)
+        if check:
+            launcher.check(nodes)
+        return launcher
+
+    def create(self, launcher: Launcher, *, set_up_too: bool = True) -> Outcome:
+        """Launch what was prepared, and set it up."""
+        with self._told():
+            try:
+                made = launcher.launch(plan.whole_cluster(launcher.template))
+            except StarClusterError:
+                with contextlib.suppress(StarClusterError):  # the first error is the one to tell
+                    if not self.ec2.instances(cluster=self.name):
+                        remove_groups(self.ec2, self.name)
+                raise
+            if not set_up_too:
+                return Outcome(ready=(), failed=self._running(made)[1])
+            return self._bring_up(made, lambda alias: self._launched(launcher, alias))
+
+    def require_new(self) -> None:
+        """Raise ClusterError where the cluster exists."""
+        found = self.ec2.instances(cluster=self.name)
+        if found:
+            states = Cluster(self.name, found, self.ec2, self.config).state
+            use = "restart" if states == "running" else "start -x"
+            raise ClusterError(
+                f"cluster '{self.name}' already exists in {self.ec2.region} ({states})",
+                f"Use it: starcluster {use} {self.name}\n"
+                f"Or remove it: starcluster terminate {self.name}",
+            )
+
+    def start_again(self) -> Outcome:
+        """Start the stopped nodes of a cluster, and set all up again."""
+        cluster = find(self.ec2, self.config, self.name)
+        cluster = self._all_named(cluster)  # raises before anything starts to cost
+        stopping = [each.id for each in cluster.instances if each.state == "stopping"]
+        if stopping:
+            wait_for(self.ec2, stopping, "stopped", GONE_S)
+        ids = [each.id for each in cluster.instances if each.state in ("stopping", "stopped")]
+        with self._told():
+            if ids:
+                self.progress("", f"starting {aliases(cluster.instances)}")
+                self.ec2.start(ids)
+            return self._bring_up(cluster.instances)
+
+    def _all_named(self, cluster: Cluster) -> Cluster:
+        """Give aliases to instances whose launch was interrupted before they had one."""
+        nameless = [each for each in cluster.instances if not each.alias]
+        taken = {each.alias for each in cluster.instances}
+        names = [
+            plan.host_name(self.name, each.alias, cluster.template)
+            for each in plan.whole_cluster(cluster.template)
+        ]
+        free = [each for each in names if each not in taken]
+        for instance, alias in zip(nameless, free, strict=False):
+            self.ec2.tag([instance.id], tags_of_node(self.name, alias))
+        return cluster.again() if nameless else cluster
+
+    def restart(self, *, set_up_too: bool = True) -> Outcome:
+        """Reboot all running nodes, and set them up again."""
+        cluster = find(self.ec2, self.config, self.name)
+        with contextlib.closing(cluster), self._told():
+            nodes = cluster.nodes
+            if not nodes:
+                raise ClusterError(
+                    f"no node of cluster '{self.name}' runs ({cluster.state})",
+                    f"Start it: starcluster start -x {self.name}",
+                )
+            self._hook(cluster, "on_restart")
+            ThreadPool().map(mark_boot, nodes)
+            cluster.close()
+            self.ec2.reboot([node.id for node in nodes])
+            self.progress("", "rebooting")
+            failed = failures_of(nodes, lambda node: wait_for_reboot(node, self.patience.ssh_s))
+            well = [node for node in nodes if node.alias not in failed]
+            if not set_up_too:
+                return Outcome(ready=tuple(node.alias for node in well), failed=failed)
+            return self._set_up(cluster, well, failed)
+
+    # The end
+
+    def stop(self, *, terminate_unstoppable: bool = False) -> list[str]:
+        """Stop all nodes; return the aliases of those stopped. Disks stay, and cost."""
+        cluster = find(self.ec2, self.config, self.name)
+        spot = [each for each in cluster.instances if each.is_spot]
+        if spot and not terminate_unstoppable:
+            raise ClusterError(
+                f"spot instances cannot be stopped: {aliases(spot)}",
+                f"Terminate these and stop the others: starcluster stop -t {self.name}",
+            )
+        running = [each for each in cluster.instances if each.state in ("pending", "running")]
+        stopped = [each for each in running if each not in spot]
+        self._shutdown(cluster)
+        if spot:
+            self.ec2.terminate([each.id for each in spot])
+        if stopped:
+            self.ec2.stop([each.id for each in stopped])
+            wait_for(self.ec2, [each.id for each in stopped], "stopped", GONE_S)
+        return [each.alias for each in stopped]
+
+    def terminate(self) -> list[str]:
+        """End all instances of the cluster and remove its groups; return what was removed.
+
+        What an earlier try left is removed too.
+        """
+        found = self.ec2.instances(
+            cluster=self.name, states=("pending", "running", "stopping", "stopped", "shutting-down")
+        )
+        if not found and not self.ec2.security_groups(group_name(self.name)):
+            find(self.ec2, self.config, self.name)  # raises, with its hint
+        cluster = Cluster(self.name, found, self.ec2, self.config)
+        ids = [each.id for each in found]
+        with self._told():
+            self._shutdown(cluster)
+            if ids:
+                self.progress("", f"terminating {aliases(cluster.instances)}")
+                self.ec2.terminate(ids)
+                wait_for(self.ec2, ids, "terminated", GONE_S)
+            removed = [each.alias or each.id for each in cluster.instances]
+            return removed + self._groups_removed()
+
+    def _groups_removed(self) -> list[str]:
+        deadline = time.monotonic() + GONE_S
+        for pause in pauses():
+            try:
+                return remove_groups(self.ec2, self.name)
+            except AlreadyThere:  # the network interfaces of instances go a little later
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(pause)
+        raise AssertionError
+
+    def _shutdown(self, cluster: Cluster) -> None:
+        """Call on_shutdown; a cluster that is broken ends all the same."""
+        with contextlib.closing(cluster):
+            try:
+                self._hook(cluster, "on_shutdown")
+            except StarClusterError as error:
+                log.warning("on_shutdown was not called for all plugins: %s", error.what)
+
+    def _hook(self, cluster: Cluster, hook: str) -> None:
+        if not any(each.state == "running" for each in cluster.instances):
+            return
+        if cluster.plugins:
+            run_hook(hook, cluster.plugins, cluster.nodes, cluster.template)
+
+    # Larger and smaller
+
+    def add(self, nodes: Sequence[Planned], template: Template) -> Outcome:
+        """Launch ``nodes`` and take them in, all at once."""
+        cluster = find(self.ec2, self.config, self.name)
+        _ = cluster.master
+        site = survey(self.ec2, template, nodes)
+        there = price_now(self.ec2, cluster.instances)
+        more = plan.cost(nodes, site.on_demand, site.spot)
+        plan.check_cost(template, there + more)
+        launcher = Launcher(self.ec2, self.name, template, cluster.origin, site, self.progress)
+        with contextlib.closing(cluster), self._told():
+            made = launcher.launch(nodes)
+            return self._take_in(cluster, made, lambda alias: self._launched(launcher, alias))
+
+    def take_in(self, names: Sequence[str]) -> Outcome:
+        """Set up instances that are launched already, as one more time."""
+        cluster = find(self.ec2, self.config, self.name)
+        chosen = [each for each in cluster.instances if each.alias in names]
+        stopped = [each.id for each in chosen if each.state == "stopped"]
+        with contextlib.closing(cluster), self._told():
+            if stopped:
+                self.ec2.start(stopped)
+            return self._take_in(cluster, chosen, None)
+
+    def _take_in(
+        self,
+        cluster: Cluster,
+        made: Sequence[Instance],
+        again: Callable[[str], Instance] | None,
+    ) -> Outcome:
+        running, failed = self._running(made)
+        new = [cluster.node_of(each) for each in running]
+        failed |= self._reached(new)
+        self._unmet |= set(failed)
+        well = [node for node in new if node.alias not in failed]
+        mine = {each.id for each in made}
+        old = [node for node in cluster.nodes if node.id not in mine]
+        result = SetupResult(ready=())
+        if well:
+            result = add_nodes(
+                well, old, cluster.template, plugins=cluster.plugins, progress=self.progress
+            )
+        failed |= result.failed
+        outcome = Outcome(ready=result.ready, failed=failed)
+        for node in new:
+            node.close()
+        return self._after_bad_nodes(outcome, made, again)
+
+    def remove(self, names: Sequence[str], *, keep: bool = False, force: bool = False) -> list[str]:
+        """Let the cluster forget nodes, and terminate them unless ``keep``.
+
+        Args:
+            force: Terminate them also where the master cannot be told.
+        """
+        cluster = find(self.ec2, self.config, self.name)
+        leaving = [each for each in cluster.instances if each.alias in names]
+        nodes = [cluster.node_of(each) for each in leaving]
+        staying = [node for node in cluster.nodes if node.alias not in names]
+        with contextlib.closing(cluster):
+            try:
+                remove_nodes(
+                    nodes,
+                    [*staying, *nodes],
+                    cluster.template,
+                    plugins=cluster.plugins,
+                    progress=self.progress,
+                )
+            except StarClusterError as error:
+                if not force:
+                    raise
+                log.warning("the cluster could not be told, the nodes go: %s", error.what)
+        if not keep:
+            self.ec2.terminate([each.id for each in leaving])
+        return [each.alias for each in leaving]
+
+    # From instances to nodes that take jobs
+
+    def _bring_up(
+        self, made: Sequence[Instance], again: Callable[[str], Instance] | None = None
+    ) -> Outcome:
+        running, failed = self._running(made)
+        cluster = Cluster(self.name, running, self.ec2, self.config)
+        with contextlib.closing(cluster):
+            if cluster.template.volumes:
+                attach(self.ec2, cluster.template.volumes, cluster.master.instance, self.progress)
+            failed |= self._reached(cluster.nodes)
+            self._unmet |= set(failed)
+            well = [node for node in cluster.nodes if node.alias not in failed]
+            outcome = self._set_up(cluster, well, failed)
+        return self._after_bad_nodes(outcome, made, again)
+
+    def _set_up(
+        self, cluster: Cluster, nodes: Sequence[Node], failed: Mapping[str, str]
+    ) -> Outcome:
+        for node in cluster.nodes:
+            if node.is_master() and node not in nodes:
+                raise SetupError(f"the master cannot be used: {failed[node.alias]}", failed=failed)
+        result = set_up(nodes, cluster.template, plugins=cluster.plugins, progress=self.progress)
+        return Outcome(ready=result.ready, failed={**failed, **result.failed})
+
+    def _launched(self, launcher: Launcher, alias: str) -> Instance:
+        planned = {each.alias: each for each in plan.whole_cluster(launcher.template)}
+        short = alias.removeprefix(f"{self.name}-")
+        node = planned.get(short) or plan.more_nodes(launcher.template, [short])[0]
+        return launcher.launch([node])[0]
+
+    def _after_bad_nodes(
+        self,
+        outcome: Outcome,
+        made: Sequence[Instance],
+        again: Callable[[str], Instance] | None,
+    ) -> Outcome:
+        """Remove or replace bad nodes, where that is wished."""
+        bad = [each for each in made if each.alias in outcome.failed]
+        if not bad or self.on_bad_node == "leave":
+            return outcome
+        for each in bad:
+            self.progress(each.alias, f"removed: {outcome.failed[each.alias]}")
+        met = [each.alias for each in bad if each.alias not in self._unmet]
+        if met:
+            self.remove(met, force=True)
+        if unmet := [each.id for each in bad if each.alias in self._unmet]:
+            self.ec2.terminate(unmet)
+        if self.on_bad_node != "replace" or again is None:
+            return outcome
+        new = [again(each.alias) for each in bad]
+        cluster = find(self.ec2, self.config, self.name)
+        with contextlib.closing(cluster):
+            second = self._take_in(cluster, new, None)
+        return Outcome(ready=(*outcome.ready, *second.ready), failed=second.failed)
+
+    def _reached(self, nodes: Sequence[Node]) -> dict[str, str]:
+        for node in nodes:
+            self.progress(node.alias, "waiting for SSH")
+        return failures_of(nodes, lambda node: node.ssh.connect(wait_s=self.patience.ssh_s))
+
+    def _running(self, made: Sequence[Instance]) -> tuple[list[Instance], dict[str, str]]:
+        """Wait for instances; return those that run, and why the others do not."""
+        for each in made:
+            self.progress(each.alias, "booting")
+        names = {each.id: each.alias for each in made}
+        found = wait_for(self.ec2, list(names), "running", self.patience.running_s)
+        failed = {
+            names[each.id]: each.reason or f"the instance is {each.state}"
+            for each in found
+            if each.state != "running"
+        }
+        return [each for each in found if each.state == "running"], failed
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what runs and costs, whatever ends the work before its time."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            raise ClusterError("interrupted", self.remains()) from error
+        except StarClusterError as error:
+            error.fix = "\n".join(filter(None, [error.fix, self.remains()]))
+            raise
+
+    def remains(self) -> str:
+        """Return what of the cluster is there and costs, and what to do with it."""
+        return remains(self.ec2, self.name)

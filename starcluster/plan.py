@@ -1,0 +1,260 @@
+"""What a cluster will be made of and what it will cost; pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from starcluster.errors import InputError
+from starcluster.model import (
+    MASTER,
+    TAG_TEMPLATE,
+    Instance,
+    LaunchRequest,
+    NodeType,
+    Permission,
+    Place,
+    Subnet,
+    Template,
+)
+
+SSH = Permission(name="ssh", from_port=22, to_port=22)
+_TAG_LENGTH = 255
+_TAG_PARTS = 20
+
+
+# It is part of names in AWS and of paths here; AWS would read * and ? as any text.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def check_name(cluster: str) -> None:
+    """Raise InputError for what cannot be the name of a cluster."""
+    if not _NAME.fullmatch(cluster):
+        raise InputError(
+            f"'{cluster}' cannot be the name of a cluster",
+            "Take letters, digits, dots, hyphens and underscores; the first a letter or digit.",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A node to be launched; ``image_id`` as the template names it."""
+
+    alias: str
+    instance_type: str
+    image_id: str
+    spot: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Dollars per hour of all nodes; ``unknown`` are types whose price AWS did not tell."""
+
+    dollars: float
+    unknown: tuple[str, ...] = ()
+
+    def __add__(self, other: Cost) -> Cost:
+        unknown = dict.fromkeys((*self.unknown, *other.unknown))
+        return Cost(dollars=self.dollars + other.dollars, unknown=tuple(unknown))
+
+    def __str__(self) -> str:
+        if self.unknown and not self.dollars:
+            return "price unknown"
+        more = f" and what {', '.join(self.unknown)} costs" if self.unknown else ""
+        return f"${self.dollars:.2f}/h{more}"
+
+
+def whole_cluster(template: Template) -> tuple[Planned, ...]:
+    """Return all nodes of a new cluster, the master first."""
+    spot = template.spot_bid is not None
+    master = _planned(MASTER, template.type_of_master(), spot=spot and template.force_spot_master)
+    nodes = [
+        _planned(alias_of(number), kind, spot=spot)
+        for number, kind in enumerate(template.types_of_nodes(), start=1)
+    ]
+    return (master, *nodes)
+
+
+def more_nodes(template: Template, aliases: Iterable[str]) -> tuple[Planned, ...]:
+    """Return nodes to be added to a cluster, of the type that its last nodes have."""
+    last = template.node_instance_type[-1]
+    kind = NodeType(
+        instance_type=last.instance_type, image_id=last.image_id or template.node_image_id
+    )
+    return tuple(_planned(each, kind, spot=template.spot_bid is not None) for each in aliases)
+
+
+def _planned(alias: str, kind: NodeType, *, spot: bool) -> Planned:
+    return Planned(alias=alias, instance_type=kind.instance_type, image_id=kind.image_id, spot=spot)
+
+
+def alias_of(number: int) -> str:
+    """Return the alias of a node by its number, from 1 on."""
+    return f"node{number:03d}"
+
+
+def free_aliases(taken: Iterable[str], count: int) -> list[str]:
+    """Return the aliases of ``count`` new nodes: those after the last one there is."""
+    numbers = [int(each[4:]) for each in taken if each.startswith("node") and each[4:].isdigit()]
+    first = max(numbers, default=0) + 1
+    return [alias_of(number) for number in range(first, first + count)]
+
+
+def host_name(cluster: str, alias: str, template: Template) -> str:
+    """Return the alias as the template wants it: with the cluster's name where dns_prefix is."""
+    return f"{cluster}-{alias}" if template.dns_prefix else alias
+
+
+def batches(nodes: Iterable[Planned]) -> list[tuple[Planned, ...]]:
+    """Return the nodes in groups of those that are alike, in the order of the first of each."""
+    alike: dict[tuple[str, str, bool], list[Planned]] = {}
+    for node in nodes:
+        alike.setdefault((node.instance_type, node.image_id, node.spot), []).append(node)
+    return [tuple(group) for group in alike.values()]
+
+
+def cost(
+    nodes: Iterable[Planned], on_demand: Mapping[str, float], spot: Mapping[str, float]
+) -> Cost:
+    """Return what ``nodes`` cost, given the prices of types in dollars per hour."""
+    total, unknown = 0.0, []
+    for node in nodes:
+        price = (spot if node.spot else on_demand).get(node.instance_type)
+        price = on_demand.get(node.instance_type) if price is None else price
+        total += price or 0.0
+        if price is None:
+            unknown.append(node.instance_type)
+    return Cost(dollars=total, unknown=tuple(dict.fromkeys(unknown)))
+
+
+def cost_of(instances: Iterable[Instance], on_demand: Mapping[str, float]) -> Cost:
+    """Return what instances cost that are not stopped, at most: at the on-demand price."""
+    running = [each for each in instances if each.state in ("pending", "running")]
+    nodes = [Planned(alias=each.alias, instance_type=each.type, image_id="") for each in running]
+    return cost(nodes, on_demand, {})
+
+
+def check_cost(template: Template, found: Cost) -> None:
+    """Raise InputError for more than the template's max_hourly_cost, or for an unknown price."""
+    limit = template.max_hourly_cost
+    if limit is None:
+        return
+    if found.unknown:
+        raise InputError(
+            f"AWS does not tell the price of {', '.join(found.unknown)}, and max_hourly_cost is "
+            f"${limit:.2f}",
+            "Let these credentials read prices (pricing:GetProducts), or drop max_hourly_cost.",
+        )
+    if found.dollars > limit:
+        raise InputError(
+            f"this costs {found}, more than max_hourly_cost = ${limit:.2f}; nothing was launched",
+            "Take fewer or smaller nodes, or raise max_hourly_cost in the template.",
+        )
+
+
+def ordered_subnets(template: Template, subnets: Sequence[Subnet]) -> list[Subnet]:
+    """Return the subnets in the template's order; of one zone, the one with most addresses."""
+    if template.subnet_id:
+        rank = {name: number for number, name in enumerate(template.subnet_id)}
+        return sorted(subnets, key=lambda each: rank.get(each.id, len(rank)))
+    zones = {name: number for number, name in enumerate(template.availability_zone)}
+    wanted = [each for each in subnets if not zones or each.zone in zones]
+    return sorted(
+        wanted, key=lambda each: (zones.get(each.zone, 0), each.zone, -each.free_addresses)
+    )
+
+
+def places(
+    template: Template,
+    instance_type: str,
+    subnets: Sequence[Subnet],
+    offers: Mapping[str, Sequence[str]],
+) -> tuple[Place, ...]:
+    """Return where to launch, the wanted type everywhere before another one."""
+    types = dict.fromkeys((instance_type, *template.fallback_instance_types))
+    return tuple(
+        Place(instance_type=kind, subnet_id=subnet.id, zone=subnet.zone)
+        for kind in types
+        for subnet in subnets
+        if kind not in offers or subnet.zone in offers[kind]
+    )
+
+
+def permissions(template: Template) -> tuple[Permission, ...]:
+    """Return what is open to the outside; SSH to all addresses where nothing is said of it."""
+    named = [
+        each for each in template.permissions if each.from_port <= SSH.from_port <= each.to_port
+    ]
+    return template.permissions if named else (SSH, *template.permissions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Which template a cluster was made of, and what the command line set otherwise."""
+
+    template: str
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+
+def origin_tags(origin: Origin) -> dict[str, str]:
+    """Return the tags that tell an instance's origin; several, for one holds 256 letters."""
+    text = json.dumps([origin.template, dict(origin.overrides)], separators=(",", ":"))
+    parts = [text[start : start + _TAG_LENGTH] for start in range(0, len(text), _TAG_LENGTH)]
+    if len(parts) > _TAG_PARTS:
+        raise InputError("the options are too long to be kept in the tags of the nodes")
+    return {TAG_TEMPLATE + (f":{n}" if n else ""): part for n, part in enumerate(parts)}
+
+
+def origin_of(tags: Mapping[str, str]) -> Origin | None:
+    """Return the origin that tags tell; None where they tell none."""
+    names = [TAG_TEMPLATE, *(f"{TAG_TEMPLATE}:{number}" for number in range(1, _TAG_PARTS))]
+    try:
+        name, overrides = json.loads("".join(tags.get(each, "") for each in names))
+    except ValueError:
+        return None
+    return Origin(template=str(name), overrides={str(k): str(v) for k, v in overrides.items()})
+
+
+def request(
+    batch: Sequence[Planned],
+    where: tuple[Place, ...],
+    template: Template,
+    base: LaunchRequest,
+) -> LaunchRequest:
+    """Return what to ask EC2 for; ``base`` has image, groups, user data and tags."""
+    return LaunchRequest(
+        image_id=base.image_id,
+        count=len(batch),
+        places=where,
+        key_name=template.keyname,
+        group_ids=base.group_ids,
+        user_data=base.user_data,
+        tags=base.tags,
+        spot=batch[0].spot,
+        spot_bid=template.spot_bid if batch[0].spot else None,
+        placement_group=base.placement_group,
+        root_device=base.root_device,
+        root_size_gib=template.root_volume_size,
+        root_encrypted=template.root_volume_encrypted,
+        public_ip=template.public_ips,
+        token=base.token,
+    )
+
+
+# Codes of Service Quotas: for on-demand and for spot instances, by the first letters of a type.
+_QUOTAS = {
+    ("g", "vt"): (("L-DB2E81BA", "L-3819A6DF"), "G and VT"),
+    ("p",): (("L-417A185B", "L-7212CCBC"), "P"),
+    ("a", "c", "d", "h", "i", "m", "r", "t", "z"): (("L-1216C47A", "L-34B43A08"), "Standard"),
+}
+
+
+def quota_of(instance_type: str, *, spot: bool) -> tuple[str, str] | None:
+    """Return code and name of the quota that an instance counts for; None for a rare type."""
+    letters = re.match(r"[a-z]+", instance_type.partition(".")[0])
+    for families, (codes, name) in _QUOTAS.items():
+        if letters and letters[0] in families:
+            return codes[spot], f"{name} {'spot' if spot else 'on-demand'} instances"
+    return None

@@ -1,0 +1,165 @@
+"""Load plugins by dotted name, and call their hooks."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starcluster.clustersetup import ClusterSetup
+from starcluster.errors import ConfigError, PluginError, SetupError, StarClusterError
+from starcluster.logger import log
+from starcluster.model import Plugin, Volume
+
+FOLDER = Path("~/.starcluster/plugins")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedPlugin:
+    """A plugin, made with its arguments from the config; ``name`` is that of its section."""
+
+    name: str
+    setup: ClusterSetup
+
+
+def load_plugins(plugins: Sequence[Plugin], folder: Path = FOLDER) -> list[LoadedPlugin]:
+    """Return the plugins in the same order; nothing is sent to a node.
+
+    Args:
+        folder: Where modules are looked for beside those that are installed.
+
+    Raises:
+        PluginError: No such module or class, or it cannot be imported.
+        ConfigError: The arguments do not fit the class.
+    """
+    return [LoadedPlugin(name=each.name, setup=load(each, folder)) for each in plugins]
+
+
+def load(plugin: Plugin, folder: Path = FOLDER) -> ClusterSetup:
+    """Return one plugin; raises as :func:`load_plugins`."""
+    kind = _class(plugin, folder.expanduser())
+    _check_arguments(plugin, kind)
+    try:
+        return kind(**plugin.arguments)
+    except StarClusterError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"plugin {plugin.name}: {plugin.setup_class} refuses its arguments: {error}",
+            f"Edit section [plugin {plugin.name}].",
+        ) from error
+
+
+def _class(plugin: Plugin, folder: Path) -> type[ClusterSetup]:
+    module_name, _, name = plugin.setup_class.rpartition(".")
+    where = f"plugin {plugin.name}: setup_class {plugin.setup_class}"
+    if not module_name:
+        raise PluginError(f"{where} has no module", "Give it as module.Class.")
+    module = _module(module_name, where, folder)
+    kind = getattr(module, name, None)
+    if kind is None:
+        there = [key for key, value in vars(module).items() if _is_plugin(value)]
+        hint = f" It has: {', '.join(there)}." if there else ""
+        raise PluginError(f"{where}: {module_name} has no class {name}.{hint}")
+    if not _is_plugin(kind):
+        raise PluginError(
+            f"{where} is no plugin", "It must derive from starcluster.clustersetup.ClusterSetup."
+        )
+    return kind  # type: ignore[no-any-return]
+
+
+def _module(name: str, where: str, folder: Path) -> Any:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        if name == missing or name.startswith(f"{missing}."):
+            fix = f"Put {name.partition('.')[0]}.py into {folder}, or install its package."
+        else:
+            fix = f"The plugin needs another package: pip install {missing}"
+        raise PluginError(f"{where}: there is no module {missing}", fix) from error
+    except SyntaxError as error:
+        raise PluginError(
+            f"{where}: {error.filename}, line {error.lineno}: {error.msg}",
+            "A plugin written for Python 2 must be converted once, by 2to3.",
+        ) from error
+    except Exception as error:
+        what = f"{where} cannot be imported: {type(error).__name__}: {error}"
+        raise PluginError(what) from error
+
+
+def _is_plugin(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, ClusterSetup)
+
+
+def _check_arguments(plugin: Plugin, kind: type[ClusterSetup]) -> None:
+    parameters = inspect.signature(kind).parameters.values()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return
+    known = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
+    needed = [each.name for each in parameters if each.default is each.empty]
+    problems = []
+    for name in plugin.arguments:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            takes = f"; did you mean {near[0]}?" if near else f"; it takes: {', '.join(known)}"
+            problems.append(f"{name} is no argument of {kind.__name__}{takes}")
+    problems += [
+        f"{name} is missing" for name in needed if name in known and name not in plugin.arguments
+    ]
+    if problems:
+        raise ConfigError(
+            f"plugin {plugin.name} cannot be made:",
+            f"Edit section [plugin {plugin.name}].",
+            problems,
+        )
+
+
+def call(plugin: LoadedPlugin, hook: str, *arguments: Any) -> bool:
+    """Call a hook; return whether the plugin has it.
+
+    Raises:
+        SetupError: It failed on some nodes, which ``failed`` names; the others are done.
+        PluginError: It failed as a whole.
+    """
+    if getattr(type(plugin.setup), hook) is getattr(ClusterSetup, hook):
+        return False
+    try:
+        getattr(plugin.setup, hook)(*arguments)
+    except NotImplementedError:
+        return False
+    except SetupError as error:
+        if not error.failed:
+            raise PluginError(f"plugin {plugin.name}: {error.what}", error.fix) from error
+        failed = {alias: f"{plugin.name}: {why}" for alias, why in error.failed.items()}
+        raise SetupError(f"plugin {plugin.name}: {error.what}", error.fix, failed=failed) from error
+    except StarClusterError as error:
+        raise PluginError(f"plugin {plugin.name}: {error.what}", error.fix) from error
+    except Exception as error:
+        log.debug("plugin %s", plugin.name, exc_info=True)
+        raise PluginError(
+            f"plugin {plugin.name}: {type(error).__name__}: {error}",
+            "See where, with: starcluster --debug runplugin ...",
+        ) from error
+    return True
+
+
+def volumes_for_plugins(volumes: Sequence[Volume]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the volumes as hooks get them."""
+    return {
+        volume.name: {
+            "volume_id": volume.volume_id,
+            "device": volume.device,
+            "partition": volume.partition,
+            "mount_path": volume.mount_path,
+        }
+        for volume in volumes
+    }

@@ -1,0 +1,1 @@
+"""Plugins that come with StarCluster; third parties' load in the same way."""

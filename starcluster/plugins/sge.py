@@ -1,0 +1,90 @@
+"""``setup_class = starcluster.plugins.sge.SGEPlugin``: Grid Engine with settings of one's own."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from starcluster.clustersetup import DefaultClusterSetup, for_each
+from starcluster.errors import ConfigError
+from starcluster.model import Volume
+from starcluster.node import Node
+from starcluster.setup import steps
+from starcluster.threadpool import ThreadPool, failures
+
+_FALSE = ("false", "no", "0", "off")
+
+
+class SGEPlugin(DefaultClusterSetup):
+    """Set Grid Engine up where ``disable_queue`` left it out; change its slots everywhere.
+
+    Args:
+        master_is_exec_host: Whether jobs run on the master too.
+        slots_per_host: Jobs at once on a node; its processors where empty.
+    """
+
+    def __init__(self, master_is_exec_host: str = "true", slots_per_host: str = "") -> None:
+        super().__init__()
+        self._on_master = str(master_is_exec_host).lower() not in _FALSE
+        if slots_per_host and not str(slots_per_host).isdigit():
+            raise ConfigError(
+                f"sge: slots_per_host is {slots_per_host}", "Give a number: slots_per_host = 4"
+            )
+        self._slots = str(slots_per_host)
+
+    def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
+        """Set it up on all nodes."""
+        self._bring(nodes, nodes, master, _wanted(user, user_shell, volumes))
+
+    def on_add_node(
+        self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
+    ) -> None:
+        """Set it up on the new node."""
+        self._bring([node], nodes, master, _wanted(user, user_shell, volumes))
+
+    def on_remove_node(
+        self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
+    ) -> None:
+        """Take the node out; its jobs run again elsewhere."""
+        steps.forget(master, [node.alias])
+
+    def _bring(
+        self, new: Sequence[Node], nodes: Sequence[Node], master: Node, wanted: steps.Wanted
+    ) -> None:
+        known = self._known(master)
+        missing = [node for node in new if node.alias not in known]
+        if missing:
+            self._set_up(missing, nodes, master, wanted)
+        if self._slots:
+            for node in new:
+                _qconf(master, "-mattr", "queue", "slots", f"[{node.alias}={self._slots}]")
+        if not self._on_master and master in new:
+            steps.disable(master, [master.alias])
+            _qconf(master, "-mattr", "queue", "slots", f"[{master.alias}=0]")
+
+    def _known(self, master: Node) -> set[str]:
+        answer = master.ssh.execute("qconf -sel 2>/dev/null", ignore_exit_status=True)
+        return {line.strip() for line in answer}
+
+    def _set_up(
+        self, new: Sequence[Node], nodes: Sequence[Node], master: Node, wanted: steps.Wanted
+    ) -> None:
+        found = ThreadPool().map(lambda node: steps.prepare(node, nodes, master, wanted), new)
+        workers = [node for node in nodes if node is not master]
+        base = steps.start_master(master, workers, wanted)
+        steps.register(master, dict(zip(new, found, strict=True)))
+        for_each(new, lambda node: steps.join(node, master, base, wanted))
+        silent = steps.silent(master, new)
+        if silent:
+            raise failures(dict.fromkeys(silent, "no report from its sge_execd"), len(new))
+        steps.enable(master, [node.alias for node in new])
+
+
+def _wanted(user: str, shell: str, volumes: Any) -> steps.Wanted:
+    mounted = tuple(Volume(name=name, **dict(each)) for name, each in (volumes or {}).items())
+    return steps.Wanted(user=user, shell=shell, volumes=mounted)
+
+
+def _qconf(master: Node, *arguments: str) -> None:
+    master.ssh.execute(f"qconf {shlex.join(arguments)} {steps.QUEUE}")

@@ -1,0 +1,35 @@
+"""The shell scripts of the set-up, with their values; pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from starcluster.errors import StarClusterError
+
+_FOLDER = Path(__file__).parent / "sh"
+
+
+def script(name: str, values: Mapping[str, str]) -> str:
+    """Return the text of a script for ``sh -s``, its variables set to ``values``."""
+    assignments = "".join(f"{key}={shlex.quote(value)}\n" for key, value in values.items())
+    files = [(_FOLDER / f"{each}.sh").read_text() for each in ("common", *name.split("+"))]
+    return assignments + "\n".join(files)
+
+
+def facts(output: str) -> dict[str, list[str]]:
+    """Return what a script told, by name.
+
+    Raises:
+        StarClusterError: A line that should be a fact is not one.
+    """
+    found: dict[str, list[str]] = {}
+    for line in output.splitlines():
+        if line.startswith("fact "):
+            match = re.fullmatch(r"fact (\w+) (.*)", line)
+            if match is None:
+                raise StarClusterError(f"a node's set-up told nonsense: {line}")
+            found.setdefault(match[1], []).append(match[2])
+    return found

@@ -1,0 +1,37 @@
+# What the scripts of the set-up share. A fact for the caller is a line "fact NAME VALUE".
+set -eu
+PATH=/usr/lib/gridengine:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH LC_ALL=C
+
+fail() {
+    printf '%s\n' "$*" >&2
+    exit 1
+}
+
+tell() { printf 'fact %s %s\n' "$1" "$2"; }
+
+sge_environment() {
+    SGE_ROOT=/var/lib/gridengine SGE_CELL=default
+    SGE_ARCH=$(/usr/share/gridengine/util/arch)
+    export SGE_ROOT SGE_CELL SGE_ARCH
+}
+
+until_true() { # SECONDS COMMAND...
+    tries=$(($1 * 10))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || return 1
+        sleep 0.1
+    done
+}
+
+running() { pgrep -x "$1" >/dev/null; }
+
+start_daemon() { # PROGRAM SERVICE
+    running "$1" && return
+    if [ -d /run/systemd/system ]; then
+        systemctl start "$2" && until_true 3 running "$1" && return
+    fi
+    "$1" || fail "$1 does not start"
+}

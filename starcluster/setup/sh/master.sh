@@ -1,0 +1,117 @@
+# The master's volumes, the user's home, the NFS server and Grid Engine's master.
+# VOLUMES: lines "ID DEVICE PARTITION PATH", "-" for none. EXPORTS: lines of /etc/exports.
+# CONFIGURATION: lines "NAME VALUE" for a new cell. USER_KEYS: public keys that may log in.
+
+device_of() { # ID DEVICE PARTITION
+    by_id=/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_$(printf '%s' "$1" | tr -d -)
+    if [ -e "$by_id" ]; then
+        device=$by_id${3:+-part$3}
+    else
+        device=$2
+        [ -e "$device" ] || device=/dev/xvd${2#/dev/sd}
+        device=$device$3
+    fi
+    [ -b "$device" ] || fail "volume $1 is not there as $device"
+}
+
+first_partition() { # of $device, where it has one
+    for first in "$device-part1" "${device}1"; do
+        [ ! -b "$first" ] || device=$first
+    done
+}
+
+make_file_system() { # on a new volume: nothing that blkid knows, and only zeros
+    found=0
+    blkid -p "$device" >/dev/null 2>&1 || found=$?
+    [ $found -eq 2 ] && cmp -s -n 1048576 "$device" /dev/zero || return 0
+    mkfs.ext4 -q "$device" || fail "no file system could be made on $device"
+    tell filesystem "$device"
+}
+
+mount_volumes() {
+    while read -r id device partition path; do
+        [ -n "$id" ] || continue
+        mkdir -p "$path"
+        ! mountpoint -q "$path" || continue
+        [ "$partition" != - ] || partition=
+        device_of "$id" "$device" "$partition"
+        [ -n "$partition" ] || first_partition
+        make_file_system
+        mount "$device" "$path" || fail "volume $id cannot be mounted from $device on $path"
+    done <<END
+$VOLUMES
+END
+}
+
+make_home() {
+    if [ ! -d "$home" ]; then
+        mkdir -p "${home%/*}"
+        cp -r /etc/skel "$home"
+        chown -R "$CLUSTER_USER:" "$home"
+    fi
+    keys=$home/.ssh
+    [ -d "$keys" ] || install -d -m 700 -o "$number" -g "$number" "$keys"
+    [ -f "$keys/id_ed25519" ] \
+        || ssh-keygen -q -t ed25519 -N '' -C "$CLUSTER_USER@$MASTER" -f "$keys/id_ed25519"
+    touch "$keys/authorized_keys"
+    chmod 600 "$keys/authorized_keys"
+    { cat "$keys/id_ed25519.pub"; printf '%s\n' "$USER_KEYS"; } | while read -r line; do
+        [ -z "$line" ] || grep -qxF "$line" "$keys/authorized_keys" \
+            || printf '%s\n' "$line" >>"$keys/authorized_keys"
+    done
+    chown -R "$CLUSTER_USER:" "$keys"
+    [ -f /root/.ssh/id_ed25519 ] || {
+        mkdir -p -m 700 /root/.ssh
+        ssh-keygen -q -t ed25519 -N '' -C "root@$MASTER" -f /root/.ssh/id_ed25519
+    }
+    tell root_key "$(cat /root/.ssh/id_ed25519.pub)"
+}
+
+share() {
+    mkdir -p /etc/exports.d
+    printf '%s\n' "$EXPORTS" >/etc/exports.d/starcluster.exports
+    if [ -d /run/systemd/system ]; then
+        systemctl start nfs-kernel-server 2>/dev/null || systemctl start nfs-server
+    else
+        /etc/init.d/nfs-kernel-server start >/dev/null 2>&1
+    fi
+    exportfs -ra || fail "exportfs refused /etc/exports.d/starcluster.exports"
+}
+
+# As the packages' own installer would, without asking.
+make_cell() {
+    spool=/var/spool/gridengine
+    if [ ! -e $spool/.starcluster-made ]; then
+        rm -rf $spool/spooldb
+        mkdir -p $spool/qmaster/job_scripts $spool/spooldb
+        chown -R sgeadmin: $spool "$SGE_ROOT/$SGE_CELL"
+        work=$(mktemp -d)
+        sed -e :a -e '/\\$/N; s/\\\n//; ta' -e '/^DB_SPOOLING_SERVER/d' \
+            /usr/share/gridengine/default-configuration >"$work/given"
+        printf '%s\n' "$CONFIGURATION" | awk '
+            NR == FNR { if (NF) { name = $1; $1 = ""; ours[name] = $0 } next }
+            $1 in ours { print $1 ours[$1]; next }
+            { print }' - "$work/given" >"$work/configuration"
+        chmod -R a+rX "$work"
+        as() { setpriv --reuid=sgeadmin --regid="$(id -g sgeadmin)" --init-groups "$@" >/dev/null; }
+        cd /tmp
+        as spoolinit berkeleydb libspoolb $spool/spooldb init
+        as spooldefaults configuration "$work/configuration"
+        as spooldefaults complexes /usr/share/gridengine/util/resources/centry
+        as spooldefaults usersets /usr/share/gridengine/util/resources/usersets
+        as spooldefaults managers root sgeadmin
+        rm -r "$work"
+        touch $spool/.starcluster-made
+    fi
+    start_daemon sge_qmaster gridengine-master
+    until_true 30 qconf -sm || fail "sge_qmaster does not answer after 30 s; its messages:" \
+        "$(tail -n 3 $spool/qmaster/messages 2>/dev/null)"
+}
+
+mount_volumes
+make_home
+share
+if [ "$QUEUE" = yes ]; then
+    sge_environment
+    make_cell
+fi

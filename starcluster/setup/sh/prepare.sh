@@ -1,0 +1,78 @@
+# Packages of a node, and where its Grid Engine finds the master. Run as root; again changes nothing.
+# QUEUE: yes for Grid Engine. ROLE: master or node. MASTER: the master's host name.
+
+missing=
+need() { # PROGRAM PACKAGE
+    command -v "$1" >/dev/null || missing="$missing $2"
+}
+
+install_packages() {
+    export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a LC_ALL=C
+    command -v apt-get >/dev/null || fail "needs$missing, and there is no apt-get here:" \
+        "take an image of Debian or Ubuntu, or one that has them"
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then # the daemons start when they are set up
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' >$policy
+        chmod 755 $policy
+    fi
+    for part in common client exec master; do
+        echo "gridengine-$part shared/gridengineconfig boolean false"
+    done | debconf-set-selections
+    apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
+    # shellcheck disable=SC2086
+    $apt install --no-install-recommends $missing >/tmp/starcluster-apt 2>&1 \
+        || { $apt update && $apt install --no-install-recommends $missing; } \
+            >/tmp/starcluster-apt 2>&1 \
+        || fail "apt-get: $(tail -n 5 /tmp/starcluster-apt)"
+}
+
+point_to_master() {
+    common=$SGE_ROOT/$SGE_CELL/common
+    mkdir -p "$common" /var/spool/gridengine/execd
+    printf '%s\n' "$MASTER" >"$common/act_qmaster"
+    cat >"$common/bootstrap" <<'END'
+admin_user sgeadmin
+default_domain none
+ignore_fqdn true
+spooling_method berkeleydb
+spooling_lib libspoolb
+spooling_params /var/spool/gridengine/spooldb
+binary_path /usr/sbin
+qmaster_spool_dir /var/spool/gridengine/qmaster
+security_mode none
+listener_threads 2
+worker_threads 2
+scheduler_threads 1
+END
+    cat >/etc/profile.d/starcluster-sge.sh <<END
+export SGE_ROOT=$SGE_ROOT SGE_CELL=$SGE_CELL SGE_ARCH=$SGE_ARCH
+case :\$PATH: in *:/usr/lib/gridengine:*) ;; *) PATH=/usr/lib/gridengine:\$PATH ;; esac
+END
+    if [ -w /etc/default/gridengine ]; then
+        sed -i -e 's/^SGE_START_EXECD=.*/SGE_START_EXECD=yes/' /etc/default/gridengine
+        [ "$ROLE" != master ] \
+            || sed -i -e 's/^SGE_START_MASTERD=.*/SGE_START_MASTERD=yes/' /etc/default/gridengine
+    fi
+}
+
+need mount.nfs nfs-common
+need python3 python3
+[ "$ROLE" != master ] || need exportfs nfs-kernel-server
+if [ "$QUEUE" = yes ]; then
+    command -v sendmail >/dev/null || missing="$missing nullmailer"
+    need sge_execd gridengine-exec
+    [ -x /usr/lib/gridengine/qconf ] || missing="$missing gridengine-client"
+    [ "$ROLE" != master ] || need sge_qmaster gridengine-master
+fi
+case $missing in "" | " nullmailer") ;; *) install_packages ;; esac
+if [ "$QUEUE" = yes ]; then
+    sge_environment
+    point_to_master
+fi
+tell processors "$(nproc)"
+tell gpus "$(python3 -c '
+import sys
+sys.path.insert(0, sys.argv[1])
+from sge_jobs.node.gpus import detect
+print(len(detect().gpus))' "$TOOLS" 2>/dev/null || echo 0)"

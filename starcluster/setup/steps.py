@@ -1,0 +1,198 @@
+"""The steps of the set-up, each on one node; every one can be done again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sge_jobs.plan import LOST, REPORTS
+from starcluster.hosts_file import known_hosts
+from starcluster.model import Template, Volume
+from starcluster.node import EXPORT_OPTIONS, Node
+from starcluster.setup.scripts import facts, script
+from starcluster.setup.tools import TOOLS, install
+
+QUEUE = "all.q"
+_PACKAGES_S = 1200.0
+_STEP_S = 180.0
+_REPORT_S = 40
+_EXPORTS = "/etc/exports.d/starcluster.exports"
+_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What of a template the set-up follows; ``queue`` for Grid Engine."""
+
+    user: str
+    shell: str
+    volumes: tuple[Volume, ...] = ()
+    queue: bool = True
+
+    @classmethod
+    def of(cls, template: Template) -> Wanted:
+        """Return what a template asks for."""
+        return cls(
+            user=template.cluster_user,
+            shell=template.cluster_shell,
+            volumes=template.volumes,
+            queue=not template.disable_queue,
+        )
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """Directories that nodes mount from the master."""
+        return tuple(dict.fromkeys(["/home", *(each.mount_path for each in self.volumes)]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What a prepared node has."""
+
+    processors: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What nodes need to know of the master.
+
+    Attributes:
+        number: Of the cluster's user.
+        root_key: Public key of the master's root.
+        shares: Directories that nodes mount.
+    """
+
+    number: str
+    root_key: str
+    shares: tuple[str, ...]
+
+
+def prepare(node: Node, everyone: Sequence[Node], master: Node, wanted: Wanted) -> Prepared:
+    """Name the node, tell it the others, and install what it lacks."""
+    node.set_hostname()
+    node.add_to_etc_hosts(everyone)
+    know_hosts(node, everyone)
+    install(node)
+    values = {
+        **_common(wanted),
+        "ROLE": "master" if node is master else "node",
+        "MASTER": master.alias,
+        "TOOLS": TOOLS,
+    }
+    found = _run(node, "prepare", values, _PACKAGES_S)
+    return Prepared(processors=int(found["processors"][0]), gpus=int(found["gpus"][0]))
+
+
+def know_hosts(node: Node, everyone: Iterable[Node]) -> None:
+    """Let all users of the node know the host keys of the others."""
+    text = node.ssh.read_file(_KNOWN_HOSTS) if node.ssh.isfile(_KNOWN_HOSTS) else ""
+    new = known_hosts(text, {each.names: each.ssh.host_key for each in everyone})
+    if new != text:
+        node.ssh.write_file(_KNOWN_HOSTS, new)
+
+
+def start_master(master: Node, nodes: Sequence[Node], wanted: Wanted) -> Base:
+    """Make the user and its home, share it, start Grid Engine's master."""
+    values = {
+        **_common(wanted),
+        **_user(wanted, ""),
+        "MASTER": master.alias,
+        "VOLUMES": "\n".join(
+            f"{each.volume_id} {each.device} {each.partition or '-'} {each.mount_path}"
+            for each in wanted.volumes
+        ),
+        "EXPORTS": exports(nodes, wanted.shares),
+        "CONFIGURATION": configuration(),
+        "USER_KEYS": master.ssh.public_key,
+    }
+    found = _run(master, "user+master", values, _STEP_S)
+    return Base(number=found["number"][0], root_key=found["root_key"][0], shares=wanted.shares)
+
+
+def share(master: Node, workers: Sequence[Node], wanted: Wanted) -> None:
+    """Share the master's directories with ``workers`` and no other."""
+    master.ssh.write_file(_EXPORTS, f"{exports(workers, wanted.shares)}\n")
+    master.ssh.checked(["exportfs", "-ra"], timeout_s=_STEP_S)
+
+
+def configuration() -> str:
+    """Return the settings that must be in place before Grid Engine's daemons start."""
+    values = {name: value for name, (_, value) in (REPORTS | LOST).items()}
+    return "\n".join(f"{name} {value}" for name, value in values.items())
+
+
+def exports(nodes: Iterable[Node], shares: Iterable[str]) -> str:
+    """Return the lines of /etc/exports that share ``shares`` with ``nodes``.
+
+    By address: one name that cannot be resolved makes exportfs refuse all.
+    """
+    clients = " ".join(f"{node.private_ip_address}({EXPORT_OPTIONS})" for node in nodes)
+    return "\n".join(f"{path} {clients}" for path in shares) if clients else ""
+
+
+def register(master: Node, prepared: Mapping[Node, Prepared]) -> None:
+    """Register nodes with Grid Engine; new ones take no jobs yet."""
+    lines = (f"{node.alias} {has.processors} {has.gpus}" for node, has in prepared.items())
+    _run(master, "cell", {"HOSTS": "\n".join(lines)}, _STEP_S)
+
+
+def join(node: Node, master: Node, base: Base, wanted: Wanted) -> None:
+    """Give the node the cluster's user and the shared directories; start its daemon."""
+    values = {
+        **_common(wanted),
+        **_user(wanted, base.number),
+        "ROLE": "master" if node is master else "node",
+        "MASTER": master.alias,
+        "SHARES": "\n".join(base.shares),
+        "ROOT_KEY": base.root_key,
+    }
+    _run(node, "user+join", values, _STEP_S)
+
+
+def silent(master: Node, nodes: Iterable[Node]) -> list[str]:
+    """Wait for the nodes' first reports to Grid Engine; return the aliases of those that fail."""
+    names = " ".join(node.alias for node in nodes)
+    values = {"HOSTS": names, "SECONDS_LEFT": str(_REPORT_S)}
+    return _run(master, "reporting", values, _STEP_S).get("silent", [])
+
+
+def enable(master: Node, aliases: Iterable[str]) -> None:
+    """Let jobs start on nodes."""
+    _queue(master, aliases, "-e")
+
+
+def disable(master: Node, aliases: Iterable[str]) -> None:
+    """Let no more jobs start on nodes; those that run go on."""
+    _queue(master, aliases, "-d")
+
+
+def forget(master: Node, aliases: Iterable[str]) -> None:
+    """Take nodes out of Grid Engine; their jobs run again elsewhere."""
+    _run(master, "forget", {"HOSTS": " ".join(aliases)}, _STEP_S)
+
+
+def _queue(master: Node, aliases: Iterable[str], action: str) -> None:
+    names = " ".join(aliases)
+    if names:
+        _run(master, "queue", {"HOSTS": names, "ACTION": action}, _STEP_S)
+
+
+def _common(wanted: Wanted) -> dict[str, str]:
+    return {"QUEUE": "yes" if wanted.queue else "no"}
+
+
+def _user(wanted: Wanted, number: str) -> dict[str, str]:
+    return {
+        "CLUSTER_USER": wanted.user,
+        "LOGIN_SHELL": wanted.shell,
+        "NUMBER": number,
+    }
+
+
+def _run(
+    node: Node, name: str, values: Mapping[str, str], timeout_s: float
+) -> dict[str, list[str]]:
+    """Run a script on a node; return the facts it tells."""
+    argv = ["sh", "-s", name]  # the name is for people who look at the node's processes
+    return facts(node.ssh.checked(argv, stdin=script(name, values), timeout_s=timeout_s))

@@ -1,0 +1,85 @@
+"""Wait for instances and nodes, many at once."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from starcluster.ec2 import Ec2
+from starcluster.errors import NodeError, SshError, StarClusterError
+from starcluster.model import Instance
+from starcluster.node import Node
+from starcluster.threadpool import ThreadPool
+
+RUNNING_S = 600.0
+SSH_S = 300.0
+_BOOT_MARK = "/run/starcluster-before-reboot"  # a reboot empties /run
+FIRST_POLL_S, LAST_POLL_S = 0.2, 5.0
+_NEVER_RUN = frozenset({"shutting-down", "stopping", "stopped"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds to wait for an instance to run, and then for its SSH."""
+
+    running_s: float = RUNNING_S
+    ssh_s: float = SSH_S
+
+
+def wait_for(ec2: Ec2, ids: Sequence[str], state: str, limit_s: float) -> list[Instance]:
+    """Poll instances, all by one request, until each is in ``state`` or never will be.
+
+    Returns them as they are then, or after ``limit_s``.
+    """
+    ended = {state, "terminated"} | (_NEVER_RUN if state == "running" else set())
+    deadline = time.monotonic() + limit_s
+    for pause in pauses():
+        found = ec2.instances(ids)
+        waiting = [each for each in found if each.state not in ended]
+        if not waiting or time.monotonic() > deadline:
+            return found
+        time.sleep(pause)
+    raise AssertionError
+
+
+def failures_of(nodes: Sequence[Node], work: Callable[[Node], object]) -> dict[str, str]:
+    """Do ``work`` on all nodes at once; return why it failed, by alias."""
+
+    def careful(node: Node) -> str:
+        try:
+            work(node)
+        except StarClusterError as error:
+            return error.what.removeprefix(f"{node.alias}: ")
+        return ""
+
+    said = ThreadPool().map(careful, nodes)
+    return {node.alias: why for node, why in zip(nodes, said, strict=True) if why}
+
+
+def pauses() -> Iterator[float]:
+    """Yield seconds to wait between two questions, longer and longer."""
+    pause = FIRST_POLL_S
+    while True:
+        yield pause
+        pause = min(pause * 1.4, LAST_POLL_S)
+
+
+def mark_boot(node: Node) -> None:
+    """Prepare for :func:`wait_for_reboot`."""
+    node.ssh.checked(["touch", _BOOT_MARK])
+
+
+def wait_for_reboot(node: Node, limit_s: float) -> None:
+    """Return when the node has rebooted since it was marked. NodeError after ``limit_s``."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        with contextlib.suppress(SshError):
+            node.ssh.connect(wait_s=max(deadline - time.monotonic(), 0))
+            if not node.ssh.path_exists(_BOOT_MARK):
+                return
+        node.close()
+        if time.monotonic() > deadline:
+            raise NodeError("it did not come back from its reboot", alias=node.alias)
+        time.sleep(FIRST_POLL_S)

@@ -1,0 +1,146 @@
+"""The NVIDIA driver of a node: asked, installed, loaded again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from starcluster.errors import NodeError
+from starcluster.node import Node
+from starcluster_plugins.nvidia_facts import (
+    MODPROBE,
+    MODPROBE_FILE,
+    PARAMETER,
+    QUERY,
+    Gpu,
+    loaded_value,
+    parse_gpus,
+)
+
+_PARAMS = "/proc/driver/nvidia/params"
+_MODULES = ("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
+_SERVICES = (
+    "nvidia-persistenced",
+    "nvidia-fabricmanager",
+    "nvidia-dcgm",
+    "gridengine-exec",  # its sensor asks the driver every few seconds
+)
+_RELOAD_S = 300.0
+
+_RELOAD = """
+set -u
+stopped=
+for service in $1; do
+    if systemctl is-active --quiet "$service" 2>/dev/null; then
+        systemctl stop "$service" && stopped="$service $stopped"
+    fi
+done
+for module in $2; do
+    grep -q "^$module " /proc/modules || continue
+    modprobe -r "$module" || { code=1; break; }
+done
+modprobe nvidia || code=1
+modprobe nvidia_uvm 2>/dev/null
+for service in $stopped; do systemctl start "$service"; done
+exit ${code:-0}
+"""
+
+_INSTALL = """
+set -eu
+export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a
+apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
+version=$1 kernel=$(uname -r)
+flavour=${kernel##*-}
+$apt update
+printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' > /etc/modprobe.d/no-nouveau.conf
+prebuilt=linux-modules-nvidia-$version-$flavour
+utils=nvidia-utils-${version%-open}
+if apt-cache show "$prebuilt" > /dev/null 2>&1; then
+    $apt install "$prebuilt" "linux-modules-nvidia-$version-$kernel" "$utils"
+    held="$prebuilt $utils"
+else
+    $apt install "linux-headers-$kernel" "nvidia-driver-$version"
+    held=nvidia-driver-$version
+fi
+apt-mark hold $held > /dev/null
+modprobe -r nouveau 2> /dev/null || :
+modprobe nvidia
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """Where the parameter may be seen: ``modinfo -p``, the loaded driver, our file."""
+
+    modinfo: str
+    params: str
+    configured: str
+
+
+def gpus(node: Node) -> list[Gpu]:
+    """Return the node's GPUs; none where there is no working driver."""
+    argv = ["nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"]
+    answer = node.ssh.run(argv, timeout_s=120)
+    return parse_gpus(answer.stdout) if answer.status == 0 else []
+
+
+def parameter(node: Node) -> Parameter:
+    """Return what the node says of the parameter."""
+    lists = (node.ssh.run(["modinfo", "-p", name]).stdout for name in ("nvidia", "nvidia-current"))
+    return Parameter(
+        modinfo="\n".join(lists),
+        params=node.ssh.run(["cat", _PARAMS]).stdout,
+        configured=node.ssh.run(["cat", MODPROBE_FILE]).stdout,
+    )
+
+
+def keep_check_off(node: Node) -> None:
+    """Write the parameter where the driver reads it at boot."""
+    node.ssh.write_file(MODPROBE_FILE, MODPROBE)
+    early = ["update-initramfs", "-u"] if node.ssh.which("update-initramfs") else ["dracut", "-f"]
+    node.ssh.checked(early, timeout_s=_RELOAD_S)
+
+
+def turn_check_off(node: Node) -> None:
+    """Load the driver again, and see in the driver itself that the parameter holds.
+
+    Raises:
+        NodeError: The driver is in use, or loaded with another value.
+    """
+    argv = ["sh", "-s", " ".join(_SERVICES), " ".join(_MODULES)]
+    reload = node.ssh.run(argv, stdin=_RELOAD, timeout_s=_RELOAD_S)
+    if reload.status:
+        users = node.ssh.run(["sh", "-c", "fuser -v /dev/nvidia* 2>&1"]).stdout
+        raise NodeError(
+            f"the driver cannot be loaded again: {reload.stderr.strip()} {users}".strip(),
+            f"{PARAMETER}=0 is written: it holds from the next reboot on.",
+            alias=node.alias,
+        )
+    value = loaded_value(node.ssh.run(["cat", _PARAMS]).stdout)
+    if value != 0:
+        raise NodeError(
+            f"{PARAMETER} is {value} in {_PARAMS} after the driver was loaded again",
+            f"See whether another file sets it: grep -r {PARAMETER} /etc/modprobe.d",
+            alias=node.alias,
+        )
+
+
+def install(node: Node, version: str) -> None:
+    """Install Ubuntu's driver packages and load the driver; NodeError where that fails."""
+    answer = node.ssh.run(["sh", "-s", version], stdin=_INSTALL, timeout_s=1800)
+    if answer.status:
+        tail = "\n".join((answer.stdout + answer.stderr).strip().splitlines()[-5:])
+        raise NodeError(
+            f"the driver {version} cannot be installed: {tail}",
+            "Take an AMI with the driver: the Deep Learning Base AMI has it.",
+            alias=node.alias,
+        )
+
+
+def fabric_manager(node: Node) -> tuple[str, bool]:
+    """Start Fabric Manager; return its version, empty where it is not installed, and if it runs."""
+    version = node.ssh.run(["nv-fabricmanager", "--version"])
+    node.ssh.run(["systemctl", "enable", "--now", "nvidia-fabricmanager"])
+    active = node.ssh.run(["systemctl", "is-active", "--quiet", "nvidia-fabricmanager"]).status == 0
+    found = re.search(r"\d[\d.]+", version.stdout) if version.status == 0 else None
+    return (found[0] if found else "", active)

@@ -1,0 +1,66 @@
+"""A cloud on the test bed, and lives of a cluster in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from starcluster import config
+from starcluster.ec2 import Ec2
+from starcluster.life import Life, Outcome, Patience
+from starcluster.plan import Origin
+from tests.testbed.cloud import REGION, Cloud
+from tests.testbed.fake_ec2 import IMAGE
+
+NAME = "faulty"
+TYPE = "g4dn.xlarge"
+
+
+class Bench:
+    """A cloud, and lives of a cluster in it."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud = cloud
+        key = cloud.home / "mine.pem"
+        path = cloud.home / "config"
+        path.write_text(
+            f"[key mine]\nkey_location = {key}\n[cluster small]\nkeyname = mine\n"
+            f"cluster_size = 3\nnode_instance_type = {TYPE}\nnode_image_id = {IMAGE}\n"
+        )
+        path.chmod(0o600)
+        self.config = config.load(path, cloud.environment())
+        os.environ.update(cloud.environment())
+        self.ec2 = Ec2(self.config.aws(), REGION)
+        _, text = self.ec2.create_key_pair("mine")
+        key.write_text(text)
+        key.chmod(0o600)
+
+    def life(
+        self, progress: Callable[[str, str], None] = lambda alias, what: None, bad: str = "leave"
+    ) -> Life:
+        return Life(
+            self.ec2,
+            self.config,
+            NAME,
+            progress=progress,
+            patience=Patience(running_s=20, ssh_s=10),
+            on_bad_node=bad,
+        )
+
+    def start(self, life: Life, **overrides: str) -> Outcome:
+        template = self.config.template("small", overrides)
+        return life.create(life.prepare(template, Origin(template="small", overrides=overrides)))
+
+    def clear(self) -> None:
+        """End what a failed test left, and forget the faults it asked for."""
+        for fault in (self.cloud.folder / "faults").iterdir():
+            fault.unlink()
+        if not self.nothing_left():
+            self.life().terminate()
+
+    def nothing_left(self) -> bool:
+        return not (
+            self.ec2.instances(cluster=NAME)
+            or self.ec2.security_groups(f"@sc-{NAME}")
+            or self.cloud.nodes()
+        )

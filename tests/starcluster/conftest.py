@@ -1,0 +1,91 @@
+"""A stand-in for EC2 that holds state: moto's server in a process of its own, over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from starcluster.config import AwsSettings
+from starcluster.ec2 import Ec2
+
+START_LIMIT_S = 60
+
+
+@pytest.fixture(scope="session")
+def moto_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the server, for the whole run."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    log = tmp_path_factory.mktemp("moto") / "log"
+    environment = os.environ | {"MOTO_EC2_LOAD_DEFAULT_AMIS": "true"}
+    with log.open("wb") as output:
+        argv = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        process = subprocess.Popen(argv, stdout=output, stderr=output, env=environment)
+    try:
+        _wait_for(port, process, log)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    limit = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < limit and process.poll() is None:
+        try:
+            _ask(port, "GET", "/moto-api/data.json")
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    pytest.fail(f"moto's server did not start:\n{log.read_text()}")
+
+
+def _ask(port: int, method: str, path: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path)
+        connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def aws(moto_process: str) -> str:
+    """Address of the server, as new: nothing of an earlier test is there."""
+    _ask(int(moto_process.rsplit(":", 1)[1]), "POST", "/moto-api/reset")
+    return moto_process
+
+
+@pytest.fixture
+def door_to() -> Callable[[str, str], Ec2]:
+    """A function of address and region that gives the door to them."""
+
+    def opened(address: str, region: str) -> Ec2:
+        settings = AwsSettings(
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",  # noqa: S106
+            aws_endpoint_url=address,
+        )
+        return Ec2(settings, region)
+
+    return opened
+
+
+@pytest.fixture
+def ec2(aws: str, door_to: Callable[[str, str], Ec2]) -> Ec2:
+    """The door to moto."""
+    return door_to(aws, "us-east-1")

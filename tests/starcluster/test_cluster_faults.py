@@ -1,0 +1,249 @@
+"""What goes wrong while a cluster starts: a clear message, and nothing left that nobody sees."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from starcluster.errors import (
+    CapacityError,
+    ClusterError,
+    InputError,
+    PermissionDenied,
+    QuotaError,
+    SetupError,
+)
+from starcluster.life import Outcome
+from starcluster.model import TAG_ALIAS
+from starcluster.plan import Origin
+from tests.testbed.cloud import Cloud
+
+from .bench import NAME, TYPE, Bench
+
+pytestmark = [pytest.mark.sge, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    before = dict(os.environ)
+    with Cloud() as cloud:
+        yield cloud.call(Bench, cloud)
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
+def cleared(bench: Bench) -> Iterator[None]:
+    yield
+    bench.cloud.call(bench.clear)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("VcpuLimitExceeded", QuotaError),
+        ("UnauthorizedOperation", PermissionDenied),
+    ],
+)
+def test_a_refused_launch_says_why_and_leaves_nothing(
+    bench: Bench, code: str, kind: type[Exception]
+) -> None:
+    def body() -> None:
+        life = bench.life()
+        template = bench.config.template("small")
+        launcher = life.prepare(template, Origin(template="small"))
+        bench.cloud.fail("RunInstances", code)
+        with pytest.raises(kind, match="Nothing of it runs or costs") as caught:
+            life.create(launcher)
+        assert code in str(caught.value)
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_permission_that_is_missing_is_found_before_anything_is_made(bench: Bench) -> None:
+    def body() -> None:
+        bench.cloud.fail("RunInstances", "UnauthorizedOperation")
+        with pytest.raises(PermissionDenied):
+            bench.start(bench.life())
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_where_one_zone_has_no_capacity_the_next_is_taken_and_where_none_has_it_says_so(
+    bench: Bench,
+) -> None:
+    def body() -> None:
+        bench.cloud.no_capacity({"type": TYPE})
+        with pytest.raises(CapacityError, match="Nothing of it runs"):
+            bench.start(bench.life())
+        assert bench.nothing_left()
+        bench.cloud.no_capacity({"type": TYPE, "zone": "us-east-1a"})
+        said: list[str] = []
+        bench.start(bench.life(lambda alias, what: said.append(what)), disable_queue="true")
+        bench.cloud.no_capacity()
+        assert f"no {TYPE} in us-east-1a now" in said
+        assert {each.zone for each in bench.ec2.instances(cluster=NAME)} == {"us-east-1b"}
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_spot_falls_back_to_on_demand_and_keeps_the_master_off_spot(bench: Bench) -> None:
+    def body() -> None:
+        bench.cloud.no_capacity({"type": TYPE, "market": "spot"})
+        bench.start(bench.life(), spot_bid="0.3", disable_queue="true")
+        found = bench.ec2.instances(cluster=NAME)
+        assert [each.is_spot for each in found] == [False] * 3
+        bench.life().terminate()
+        bench.cloud.no_capacity()
+        bench.start(bench.life(), spot_bid="0.3", disable_queue="true")
+        found = bench.ec2.instances(cluster=NAME)
+        spot = {each.tags[TAG_ALIAS]: each.is_spot for each in found}
+        assert spot == {"master": False, "node001": True, "node002": True}
+        with pytest.raises(ClusterError, match="spot instances cannot be stopped"):
+            bench.life().stop()
+        bench.life().stop(terminate_unstoppable=True)
+        (left,) = bench.ec2.instances(cluster=NAME)
+        assert (left.alias, left.state) == ("master", "stopped")
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_throttling_is_waited_out(bench: Bench) -> None:
+    def body() -> None:
+        for action in ("RunInstances", "CreateTags", "DescribeInstances"):
+            bench.cloud.fail(action, "RequestLimitExceeded", times=2)
+        bench.start(bench.life(), disable_queue="true")
+        assert len(bench.cloud.nodes()) == 3
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_what_costs_too_much_is_not_launched(bench: Bench) -> None:
+    def body() -> None:
+        with pytest.raises(InputError, match=r"\$1\.58/h, more than max_hourly_cost = \$1\.00"):
+            bench.start(bench.life(), max_hourly_cost="1")
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_node_without_ssh_is_named_and_the_others_take_jobs(bench: Bench) -> None:
+    def body() -> None:
+        outcome = start_with_a_mute_node(bench, "leave")
+        assert len(outcome.ready) == 2
+        ((alias, why),) = outcome.failed.items()
+        assert alias.startswith("node")
+        assert "no SSH connection" in why
+        assert len(bench.cloud.nodes()) == 3
+        text = bench.life().remains()
+        assert "3 instances of it exist (master, node001, node002): $1.58/h" in text
+        assert f"starcluster terminate {NAME}" in text
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_bad_node_is_replaced_where_that_is_wished(bench: Bench) -> None:
+    def body() -> None:
+        outcome = start_with_a_mute_node(bench, "replace")
+        assert sorted(outcome.ready) == ["master", "node001", "node002"]
+        assert not outcome.failed
+        assert len(bench.cloud.nodes()) == 3
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def start_with_a_mute_node(bench: Bench, bad: str) -> Outcome:
+    """Start; a node that is no master comes up without SSH."""
+
+    def progress(alias: str, what: str) -> None:
+        if alias == "node001" and what == "waiting for SSH":
+            (instance,) = (
+                each for each in bench.ec2.instances(cluster=NAME) if each.alias == alias
+            )
+            bench.cloud.nodes()[instance.id].run("pkill", "sshd")
+
+    life = bench.life(_once(progress), bad)
+    return bench.start(life)
+
+
+def _once(progress: Callable[[str, str], None]) -> Callable[[str, str], None]:
+    seen: set[tuple[str, str]] = set()
+
+    def say(alias: str, what: str) -> None:
+        if (alias, what) not in seen:
+            seen.add((alias, what))
+            progress(alias, what)
+
+    return say
+
+
+def test_a_node_that_dies_during_set_up_is_named(bench: Bench) -> None:
+    def body() -> None:
+        def progress(alias: str, what: str) -> None:
+            if (alias, what) == ("node002", "joining"):
+                (instance,) = (
+                    each for each in bench.ec2.instances(cluster=NAME) if each.alias == alias
+                )
+                bench.ec2.terminate([instance.id])
+
+        outcome = bench.start(bench.life(_once(progress)))
+        assert sorted(outcome.ready) == ["master", "node001"]
+        assert list(outcome.failed) == ["node002"]
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_instances_whose_launch_was_interrupted_before_they_had_a_name_get_one(
+    bench: Bench,
+) -> None:
+    def body() -> None:
+        bench.cloud.fail("CreateTags", "UnauthorizedOperation", times=3)
+        with pytest.raises(SetupError, match="CreateTags") as caught:
+            bench.start(bench.life(), disable_queue="true")
+        assert f"starcluster start -x {NAME}" in str(caught.value)
+        assert {each.alias for each in bench.ec2.instances(cluster=NAME)} == {""}
+        bench.life().start_again()
+        found = {each.alias for each in bench.ec2.instances(cluster=NAME)}
+        assert found == {"master", "node001", "node002"}
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+@pytest.mark.parametrize("point", range(9))
+def test_ctrl_c_tells_what_runs_and_terminate_removes_all(bench: Bench, point: int) -> None:
+    def body() -> None:
+        steps: list[str] = []
+
+        def progress(alias: str, what: str) -> None:
+            if what not in steps:
+                steps.append(what)
+                if len(steps) == point + 1:
+                    raise KeyboardInterrupt
+
+        with pytest.raises(ClusterError, match="interrupted") as caught:
+            bench.start(bench.life(progress))
+        words = ("starcluster terminate", "Nothing of it runs")
+        assert any(each in caught.value.fix for each in words)
+        if not bench.nothing_left():
+            bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)

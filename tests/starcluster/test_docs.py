@@ -1,0 +1,29 @@
+"""The page on starcluster names every command, alias, section and key there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from starcluster import config_keys
+from starcluster.cli.main import ALIASES, COMMANDS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "starcluster.rst").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_and_its_alias_is_there(name: str) -> None:
+    aliases = [alias for alias, command in ALIASES.items() if command == name]
+    shown = "".join(rf" \(``{alias}``\)" for alias in aliases)
+    assert re.search(rf"``{name}``{shown}", PAGE), (name, aliases)
+
+
+@pytest.mark.parametrize("kind", sorted(config_keys.SECTIONS))
+def test_every_key_is_in_its_section(kind: str) -> None:
+    title = f"[{kind}]" if kind in config_keys.WITHOUT_NAME else f"[{kind} NAME]"
+    section = PAGE.split(f"\n{title}\n....")[1].split("\n....")[0]
+    entries = re.findall(r"^``.*``$", section, re.MULTILINE)
+    documented = re.findall(r"``(\w+)``", " ".join(entries))
+    assert sorted(documented) == sorted(config_keys.SECTIONS[kind])

@@ -1,0 +1,75 @@
+"""What the set-up sends: scripts with their values, the archive of tools, settings of the cell."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from starcluster.errors import StarClusterError
+from starcluster.logger import redact
+from starcluster.setup import steps
+from starcluster.setup.scripts import facts, script
+from starcluster.setup.tools import archive
+
+from .fake_shell import FakeShell, fake_node
+
+SCRIPTS = Path(steps.__file__).parent / "sh"
+
+
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
+def test_every_script_is_posix_shell(path: Path) -> None:
+    done = subprocess.run(["sh", "-n", path], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_values_reach_a_script_as_they_are() -> None:
+    value = "a 'b' \"c\" $HOME `id` ; exit 3\nd \\ é"
+    text = script("queue", {"HOSTS": value}).partition("# What the scripts")[0]
+    text += '\nprintf %s "$HOSTS"'
+    done = subprocess.run(["sh", "-s"], input=text, capture_output=True, text=True, check=True)
+    assert done.stdout == value
+
+
+def test_facts_are_told_by_name_and_nonsense_is_refused() -> None:
+    found = facts("Reading lists\nfact new node001\nfact new node002\nfact home /home/a b\n")
+    assert found == {"new": ["node001", "node002"], "home": ["/home/a b"]}
+    with pytest.raises(StarClusterError):
+        facts("fact gpus\n")
+
+
+def test_the_archive_is_always_the_same_and_only_root_can_change_what_comes_of_it() -> None:
+    packed, digest = archive()
+    archive.cache_clear()
+    assert archive() == (packed, digest)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        members = {member.name: member for member in tar.getmembers()}
+    assert members["sge_jobs/node/gpu-starter"].mode == 0o755
+    assert members["sge_jobs/plan.py"].mode == 0o644
+    assert all(member.uid == 0 for member in members.values())
+    assert not any("__pycache__" in name for name in members)
+
+
+def test_exports_name_the_nodes_and_no_one_else() -> None:
+    nodes = [fake_node(FakeShell(name=name)) for name in ("node001", "node002")]
+    assert {node.private_ip_address for node in nodes} == {"10.0.0.5"}
+    lines = steps.exports(nodes, ["/home", "/data"]).splitlines()
+    options = "(rw,async,no_root_squash,no_subtree_check)"
+    assert lines == [f"{path} 10.0.0.5{options} 10.0.0.5{options}" for path in ("/home", "/data")]
+    assert steps.exports([], ["/home"]) == ""
+
+
+def test_what_must_be_set_before_the_daemons_start() -> None:
+    assert "load_report_time 00:00:05" in steps.configuration().splitlines()
+    assert "max_unheard 00:00:20" in steps.configuration().splitlines()
+
+
+def test_secrets_are_not_for_the_log() -> None:
+    key = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----"
+    text = redact(f"echo {key}; AWS_SECRET_ACCESS_KEY=s3cr3t aws --token 'a b' password: x1")
+    assert not any(word in text for word in ("abc", "s3cr3t", "a b", "x1"))
+    assert redact("qconf -sq all.q") == "qconf -sq all.q"
+    assert "1000 characters" in redact("a" * 1000)

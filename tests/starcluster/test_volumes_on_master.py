@@ -1,0 +1,79 @@
+"""Volumes on the master, on real block devices: a new one is formatted, no other ever is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import starcluster.setup
+
+pytestmark = pytest.mark.mount
+SH = Path(starcluster.setup.__file__).parent / "sh"
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[Path]:
+    """A loop device of 16 MiB of zeros."""
+    if not shutil.which("losetup") or not shutil.which("mkfs.ext4"):
+        pytest.skip("needs losetup and mkfs.ext4")
+    disk = tmp_path / "disk"
+    with disk.open("wb") as file:
+        file.truncate(16 * MIB)
+    argv = ["losetup", "--find", "--show", str(disk)]
+    made = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    if made.returncode:
+        pytest.skip(f"no loop device: {made.stderr}")
+    name = made.stdout.strip()
+    yield Path(name)
+    subprocess.run(["umount", name], check=False, timeout=30, stderr=subprocess.DEVNULL)
+    subprocess.run(["losetup", "--detach", name], check=True, timeout=30)
+
+
+def mount(device: Path, path: Path) -> subprocess.CompletedProcess[str]:
+    """Run the part of the master's script that mounts volumes."""
+    script = (SH / "master.sh").read_text()
+    functions = script[script.index("device_of()") : script.index("make_home()")]
+    volumes = f"VOLUMES='vol-1 {device} - {path}'\n"
+    text = (SH / "common.sh").read_text() + volumes + functions + "mount_volumes\n"
+    return subprocess.run(
+        ["sh"], input=text, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def unmount(path: Path) -> None:
+    subprocess.run(["umount", str(path)], check=True, timeout=30)
+
+
+def test_a_new_volume_gets_a_file_system_once(device: Path, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    done = mount(device, path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"fact filesystem {device}\n"
+    (path / "kept").write_text("results")
+    assert mount(device, path).stdout == ""
+    unmount(path)
+    assert mount(device, path).stdout == ""
+    assert (path / "kept").read_text() == "results"
+    unmount(path)
+
+
+def test_what_holds_anything_is_never_formatted(device: Path, tmp_path: Path) -> None:
+    with device.open("r+b") as file:
+        file.seek(MIB // 2)
+        file.write(b"somebody's data")
+    done = mount(device, tmp_path / "data")
+    assert done.returncode != 0
+    assert f"volume vol-1 cannot be mounted from {device}" in done.stderr
+    with device.open("rb") as file:
+        file.seek(MIB // 2)
+        assert file.read(15) == b"somebody's data"
+
+
+def test_a_device_that_is_not_there(tmp_path: Path) -> None:
+    done = mount(Path("/dev/sdzzz"), tmp_path / "data")
+    assert (done.returncode, done.stderr) == (1, "volume vol-1 is not there as /dev/xvdzzz\n")

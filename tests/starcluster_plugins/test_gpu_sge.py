@@ -1,0 +1,62 @@
+"""gpu_sge: sound nodes are registered, others are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from starcluster.errors import ConfigError, SetupError
+from starcluster.node import Node
+from starcluster_plugins.gpu_sge import GpuSge
+from tests.starcluster.fake_shell import FakeShell, fake_node
+
+
+def node(alias: str, gpus: int, *, sound: bool = True, source: str = "nvml") -> Node:
+    def python(shell: FakeShell, argv: list[str], _: str) -> tuple[int, str]:
+        if "-c" in argv:
+            return 0, f"{source} {gpus}\n"
+        return (0, "sound") if sound else (1, "GPU 0: memory: 3 words of 4096 are wrong")
+
+    programs = {
+        "env": python,
+        "sh": lambda *_: (0, ""),
+        "bash": lambda *_: (0, ""),
+    }
+    return fake_node(FakeShell(name=alias, programs=programs))
+
+
+def ran(node: Node, part: str) -> list[str]:
+    return [line for line in node.ssh.ran if part in line]  # type: ignore[attr-defined]
+
+
+def test_sound_nodes_are_registered_and_the_bad_one_is_named() -> None:
+    nodes = [node("master", 0), node("node001", 4), node("node002", 4, sound=False)]
+    with pytest.raises(SetupError) as caught:
+        GpuSge().run(nodes, nodes[0], "sgeadmin", "bash", {})
+    assert list(caught.value.failed) == ["node002"]
+    assert "3 words of 4096 are wrong" in caught.value.failed["node002"]
+    (setup,) = ran(nodes[0], "sge-jobs setup")
+    assert "--gpus=master=0 --gpus=node001=4" in setup
+    assert "node002" not in setup
+    assert ran(nodes[0], "selftest") == []  # it has no GPU to test
+    (test,) = ran(nodes[1], "selftest")
+    assert "--seconds 20" in test
+
+
+def test_a_node_with_fewer_gpus_than_it_should_have_is_bad() -> None:
+    nodes = [node("master", 8), node("node001", 7)]
+    with pytest.raises(SetupError) as caught:
+        GpuSge(selftest_s="0", gpus="8").run(nodes, nodes[0], "sgeadmin", "bash", {})
+    assert caught.value.failed == {"node001": "7 GPUs answer, 8 should"}
+    assert ran(nodes[0], "selftest") == []
+
+
+def test_declared_gpus_are_registered_without_a_test() -> None:
+    master, new = node("master", 2), node("node001", 2, source="declared", sound=False)
+    GpuSge().on_add_node(new, [master, new], master, "sgeadmin", "bash", {})
+    assert ran(new, "selftest") == []
+    assert "--gpus=node001=2" in ran(master, "sge-jobs setup")[0]
+
+
+def test_arguments_are_numbers() -> None:
+    with pytest.raises(ConfigError, match="selftest_s is long"):
+        GpuSge(selftest_s="long")

@@ -1,0 +1,63 @@
+"""A live cluster for a person without an AWS account: ``make cluster-demo``; root on Linux."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from .cloud import REPOSITORY, Cloud
+from .fake_ec2 import IMAGE
+
+CONFIG = f"""\
+[global]
+default_template = small
+
+[cluster small]
+keyname = demo
+cluster_size = 3
+node_instance_type = g4dn.xlarge
+node_image_id = {IMAGE}
+
+[plugin nvidia_tune]
+setup_class = starcluster_plugins.nvidia_tune.NvidiaTune
+"""
+HELP = """
+Three hosts on this machine stand for EC2 instances; nothing leaves it, nothing costs.
+Try:
+  starcluster listclusters
+  starcluster runplugin nvidia_tune
+  starcluster put -u sgeadmin gpucluster branin .
+  starcluster sshmaster -u sgeadmin gpucluster \\
+    'spearmint --driver=SGE --max-finished-jobs=8 branin/config.pb'
+  starcluster addnode gpucluster
+  starcluster stop gpucluster; starcluster start -x gpucluster
+  starcluster terminate gpucluster
+All of it ends with this shell: exit
+"""
+
+
+def main() -> int:
+    """Start the cluster, give a person a shell, and end all with it."""
+    with Cloud() as cloud:
+        folder = cloud.home / ".starcluster"
+        folder.mkdir()
+        (folder / "config").write_text(CONFIG)
+        (folder / "config").chmod(0o600)
+        (cloud.home / "branin").symlink_to(REPOSITORY / "examples" / "branin")
+        command = cloud.home / "bin" / "starcluster"  # of this source tree, installed or not
+        command.parent.mkdir()
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m starcluster "$@"\n')
+        command.chmod(0o755)
+        environment = cloud.environment()
+        path = [str(command.parent), str(Path(sys.executable).parent), environment.get("PATH", "")]
+        environment["PATH"] = ":".join(path)
+        environment["PS1"] = "cluster-demo$ "
+        begin = "starcluster createkey demo -a && starcluster start gpucluster"
+        shell = f"cd && {begin} && cat <<'END' && exec bash --norc -i\n{HELP}END\n"
+        argv = cloud.enter(["bash", "-c", shell])
+        return subprocess.run(argv, check=False, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""The cluster that a person gets to try every command on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from .cloud import REPOSITORY
+from .test_cell import traces
+
+pytestmark = [pytest.mark.sge, pytest.mark.slow]
+TYPED = """
+starcluster listclusters
+starcluster sshmaster gpucluster qhost < /dev/null
+starcluster put -u sgeadmin gpucluster branin . && echo put is done
+exit
+"""
+
+
+def test_a_person_gets_a_shell_beside_a_cluster_and_nothing_is_left_after_it() -> None:
+    before = traces()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.testbed.cluster_demo"],
+        check=False,
+        cwd=REPOSITORY,
+        input=TYPED,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Cluster gpucluster is ready, 3 nodes" in done.stdout
+    assert "gpucluster: running, 3 nodes in us-east-1a" in done.stdout
+    assert done.stdout.count("lx-amd64") == 3
+    assert "put is done" in done.stdout
+    assert traces() == before
