@@ -48,7 +48,7 @@ class GraphEpoch(Epoch):
 
 
 class PersistentEpoch(Epoch):
-    """Full minibatches in one kernel; it changes the float32 weights, from which the rest are made."""
+    """Full minibatches in one kernel, which changes the float32 weights; the rest follow."""
 
     def __init__(
         self,
