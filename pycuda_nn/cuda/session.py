@@ -29,7 +29,7 @@ from pycuda_nn.rng import EpochOrder
 
 Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
-Kept = TypeVar("Kept", Gemms, Evaluator, Rows, Step)
+Kept = TypeVar("Kept", Gemms, Evaluator, Persistent, Rows, Step)
 
 _RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
 _THREADS = 256
@@ -194,8 +194,10 @@ class CudaSession(Session):
 
     def _small_epoch(self) -> PersistentEpoch:
         plan = self._plan
-        kernel = Persistent(
-            self._device, self._memory, plan.network, self._batched(), plan.precision.name
+        kernel = self._kept(
+            Persistent(
+                self._device, self._memory, plan.network, self._batched(), plan.precision.name
+            )
         )
         n_steps, main = self._n // self._batch, self._streams.main
         return PersistentEpoch(
