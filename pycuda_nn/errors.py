@@ -90,6 +90,18 @@ class OutOfDeviceMemory(PycudaNNError):
         self.free_bytes = free_bytes
 
 
+class OutOfHostMemory(PycudaNNError):
+    """The host has no pinned memory of ``needed_bytes`` left for ``purpose``."""
+
+    def __init__(self, purpose: str, needed_bytes: int) -> None:
+        super().__init__(
+            f"out of host memory: {purpose} need {_mib(needed_bytes)} that the GPU can read",
+            "Train on fewer rows, or raise --memory-limit so that they fit on the GPU.",
+        )
+        self.purpose = purpose
+        self.needed_bytes = needed_bytes
+
+
 class DeviceError(PycudaNNError):
     """The CUDA driver refused an operation; in its words."""
 

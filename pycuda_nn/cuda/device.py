@@ -105,6 +105,23 @@ class Memory:
         self.used_bytes += wanted
         return int(held)
 
+    @contextlib.contextmanager
+    def borrowed(self, n_bytes: int, what: str) -> Iterator[int]:
+        """Lend ``n_bytes`` for a while, whatever the limit.
+
+        Raises:
+            OutOfDeviceMemory: The GPU has no room.
+        """
+        try:
+            held = cuda.mem_alloc(n_bytes)
+        except cuda.MemoryError as error:
+            free = self._device.free_bytes()
+            raise OutOfDeviceMemory(what, n_bytes, free, limited=False) from error
+        try:
+            yield int(held)
+        finally:
+            held.free()
+
     def free(self) -> None:
         """Give everything back."""
         while self._held:

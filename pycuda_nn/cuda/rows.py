@@ -12,6 +12,7 @@ from pycuda_nn.backends.base import Part
 from pycuda_nn.cuda.device import Memory
 from pycuda_nn.cuda.module import Module
 from pycuda_nn.cuda.plan import Plan
+from pycuda_nn.errors import OutOfHostMemory
 
 Array = npt.NDArray[Any]
 
@@ -38,7 +39,11 @@ class Rows:
         name: str,
         resident: bool,
     ) -> None:
-        """Copy ``part``."""
+        """Copy ``part``.
+
+        Raises:
+            OutOfDeviceMemory, OutOfHostMemory: There is no room for the rows.
+        """
         self.n, self.resident = len(part.x), resident
         self._width = plan.layout.sizes[0]
         self._row_bytes = self._width * plan.precision.item_bytes
@@ -70,25 +75,28 @@ class Rows:
         if self.resident:
             return memory.allocate(size, f"{self.n:,} {name} rows")
         flags = cuda.host_alloc_flags.DEVICEMAP | cuda.host_alloc_flags.PORTABLE
-        self._host = cuda.pagelocked_empty(size, np.uint8, mem_flags=flags)
+        try:
+            self._host = cuda.pagelocked_empty(size, np.uint8, mem_flags=flags)
+        except cuda.MemoryError as error:
+            raise OutOfHostMemory(f"{self.n:,} {name} rows", size) from error
         return int(self._host.base.get_device_pointer())
 
     def _fill(self, memory: Memory, x: Array) -> None:
         """Convert the rows on the device, a piece at a time."""
         columns = x.shape[1]
         step = max(1, _CHUNK_BYTES // (4 * columns))
-        staging = cuda.mem_alloc(4 * columns * min(step, self.n))
+        size = 4 * columns * min(step, self.n)
         packs = self._width // self._plan.pack
-        for start in range(0, self.n, step):
-            piece = np.ascontiguousarray(x[start : start + step], dtype=np.float32)
-            cuda.memcpy_htod(staging, piece)
-            grid = (-(-len(piece) * packs // _THREADS), 1)
-            self._module.launch(
-                "convert", grid, _THREADS, self._stream,
-                int(staging), len(piece), columns, packs, self.row(start),
-            )  # fmt: skip
-            self._stream.synchronize()
-        staging.free()
+        with memory.borrowed(size, "rows on their way") as staging:
+            for start in range(0, self.n, step):
+                piece = np.ascontiguousarray(x[start : start + step], dtype=np.float32)
+                cuda.memcpy_htod(staging, piece)
+                grid = (-(-len(piece) * packs // _THREADS), 1)
+                self._module.launch(
+                    "convert", grid, _THREADS, self._stream,
+                    staging, len(piece), columns, packs, self.row(start),
+                )  # fmt: skip
+                self._stream.synchronize()
 
 
 def bytes_of(plan: Plan, n_rows: int) -> int:

@@ -140,7 +140,7 @@ class CudaSession(Session):
             x=train.x, y=train.y, order=self._order.rows, rates=rates, losses=losses, clock=clock
         )
         self._noise()
-        self._epoch = self._small_epoch() if small else self._graph_epoch()
+        self._epoch = self._small_epoch() if small and train.resident else self._graph_epoch()
         self._restart(params)
 
     def _put(self, parts: Mapping[str, Part]) -> dict[str, Rows]:

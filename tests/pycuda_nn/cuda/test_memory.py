@@ -8,6 +8,7 @@ import pytest
 
 from pycuda_nn.backends.base import Part, Recipe, SgdHyper
 from pycuda_nn.backends.cuda_backend import CudaBackend
+from pycuda_nn.errors import OutOfHostMemory
 from pycuda_nn.network import Network
 from pycuda_nn.rng import EpochOrder
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.gpu
 _MIB = 1 << 20
 
 
-def _open(precision: str = "bf16", **options: object):
+def _open(precision: str = "bf16", dropout: float = 0.0, **options: object):
     from pycuda_nn.cuda.options import CudaOptions
 
     rng = np.random.default_rng(0)
@@ -27,7 +28,7 @@ def _open(precision: str = "bf16", **options: object):
         optimizer=SgdHyper(momentum=0.9, nesterov=False),
         batch_size=64,
         l2=0.0,
-        dropout=0.0,
+        dropout=dropout,
         seed=0,
     )
     backend = CudaBackend(CudaOptions(precision=precision, **options))
@@ -73,12 +74,36 @@ def test_50_trainings_leave_nothing() -> None:
 
 
 def test_a_limit_keeps_rows_on_the_host_with_the_same_result() -> None:
-    whole = _open(deterministic=True)
+    whole = _open(dropout=0.1, deterministic=True)
     order = EpochOrder(n=64 * 500, seed=0, epoch=0)
     want = whole.run_epoch(order, np.full(500, 0.01))
     room = whole._memory.used_bytes - 64 * 500 * 64 * 2 + 4096
     whole.close()
-    small = _open(deterministic=True, memory_limit=room)
+    small = _open(dropout=0.1, deterministic=True, memory_limit=room)
     assert not small._rows["train"].resident
     np.testing.assert_array_equal(small.run_epoch(order, np.full(500, 0.01)), want)
     small.close()
+
+
+def test_a_small_network_learns_the_same_from_rows_on_the_host() -> None:
+    whole = _open()
+    order = EpochOrder(n=64 * 500, seed=0, epoch=0)
+    want = whole.run_epoch(order, np.full(500, 0.01))
+    room = whole._memory.used_bytes - 64 * 500 * 64 * 2 + 4096
+    whole.close()
+    small = _open(memory_limit=room)
+    assert not small._rows["train"].resident
+    np.testing.assert_allclose(small.run_epoch(order, np.full(500, 0.01)), want, rtol=0.02)
+    small.close()
+
+
+def test_no_room_on_the_host_says_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pycuda.driver as cuda
+
+    def refuse(*_: object, **__: object) -> None:
+        raise cuda.MemoryError("cuMemHostAlloc failed: out of memory")
+
+    monkeypatch.setattr(cuda, "pagelocked_empty", refuse)
+    monkeypatch.setattr("pycuda_nn.cuda.session._RESERVE_BYTES", 1 << 60)
+    with pytest.raises(OutOfHostMemory, match=r"32,000 train rows need .* MiB"):
+        _open()
