@@ -18,6 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("mnist-b128", "netflix-b256", "netflix-b1024", "netflix-b8192")
+PRECISIONS = ("bf16", "fp16", "tf32", "float32")
 TORCH = ("eager", "graph", "compiled graph")
 
 
@@ -53,7 +54,8 @@ def main() -> None:
 def table(report: dict) -> str:
     """Return the rows as a table of reStructuredText."""
     cells = [("workload", "precision", "pycuda_nn", "JAX", "PyTorch graph", "PyTorch eager")]
-    for row in report["rows"]:
+    rows = sorted(report["rows"], key=_place)
+    for row in rows:
         ours, jax, torch = row.get("ours") or {}, row.get("jax") or {}, row.get("torch") or {}
         mine = ours.get("us_a_step")
         others = (jax.get("scan"), torch.get("graph"), torch.get("eager"))
@@ -76,14 +78,21 @@ def table(report: dict) -> str:
             "",
             f"Microseconds a step on one {machine['gpu']} (driver {machine['driver']}, "
             f"{machine['compiler']}, PyCUDA {machine['pycuda']};",
-            f"JAX {versions.get('jax')}, PyTorch {versions.get('torch')}), one run, "
-            "``benchmarks/trainer_gpu.py``. Ours are the median of whole",
+            f"JAX {versions.get('jax')}, PyTorch {versions.get('torch')}), by "
+            "``benchmarks/trainer_gpu.py``, the programs of a row one after",
+            "the other; in brackets how many times as long as ours. mnist is 784-512-512-10, netflix",
+            "512-2048-2048-512-10; b is the minibatch. Ours are the median of whole",
             "epochs of ``nn.train``: rows shuffled anew, every loss kept, 8,192 rows evaluated",
             "after each. The peers do steps only: JAX all steps of an epoch in one jitted",
             "``lax.scan``; PyTorch one step, eager or as a CUDA graph with the fused optimizer.",
             "",
         ]
     )
+
+
+def _place(row: dict) -> tuple[int, int]:
+    """Return where a row stands in the table."""
+    return NAMES.index(row["workload"]), PRECISIONS.index(row["precision"])
 
 
 def _measure(workload: str, precision: str, variants: tuple[str, ...]) -> dict[str, object]:
