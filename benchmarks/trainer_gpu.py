@@ -80,8 +80,8 @@ def table(report: dict) -> str:
             f"{machine['compiler']}, PyCUDA {machine['pycuda']};",
             f"JAX {versions.get('jax')}, PyTorch {versions.get('torch')}), by "
             "``benchmarks/trainer_gpu.py``, the programs of a row one after",
-            "the other; in brackets how many times as long as ours. mnist is 784-512-512-10, netflix",
-            "512-2048-2048-512-10; b is the minibatch. Ours are the median of whole",
+            "the other; in brackets how many times as long as ours. mnist is 784-512-512-10,",
+            "netflix 512-2048-2048-512-10; b is the minibatch. Ours are the median of whole",
             "epochs of ``nn.train``: rows shuffled anew, every loss kept, 8,192 rows evaluated",
             "after each. The peers do steps only: JAX all steps of an epoch in one jitted",
             "``lax.scan``; PyTorch one step, eager or as a CUDA graph with the fused optimizer.",
