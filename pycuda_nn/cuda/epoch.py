@@ -78,7 +78,6 @@ class PersistentEpoch(Epoch):
                 losses=feed.losses,
                 first_step=first,
                 n_steps=min(_STEPS_A_LAUNCH, self._full_steps - first),
-                global_step=0,
             )
         n = weights.n_params
         grid = (-(-n // _THREADS), 1)

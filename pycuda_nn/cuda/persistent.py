@@ -101,11 +101,10 @@ class Persistent:
         losses: int,
         first_step: int,
         n_steps: int,
-        global_step: int,
     ) -> None:
         """Put steps ``first_step`` to ``first_step + n_steps - 1`` of the epoch on ``stream``.
 
-        All but the last three are device addresses.
+        All but the last two are device addresses.
 
         Args:
             x: Rows in the type of the precision, (n, padded d), zero padded.
@@ -114,7 +113,6 @@ class Persistent:
             rates: Learning rate of each step of the epoch, float32.
             params, velocity: float32 in the padded layout; updated.
             losses: Mean loss of each step of the epoch, float32; step i writes losses[i].
-            global_step: Not used: nothing here depends on it.
 
         Raises:
             DeviceError: The driver refuses the launch.

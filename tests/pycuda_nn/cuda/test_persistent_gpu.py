@@ -63,7 +63,7 @@ def trained(case: Case, *launches: int, plan: Plan | None = None) -> list[dict[s
                 cuda.memcpy_htod(at[name], array)
             parts = [steps] if steps > 0 else [-steps, case.steps + steps]
             for first, n in zip((0, parts[0]), parts, strict=False):
-                persistent.run(stream, **at, first_step=first, n_steps=n, global_step=first)
+                persistent.run(stream, **at, first_step=first, n_steps=n)
             stream.synchronize()
             states.append({name: np.empty_like(array) for name, array in start.items()})
             for name in STATE:
