@@ -14,6 +14,7 @@ from spearmint.config import load_experiment
 from spearmint.errors import InputError
 from spearmint.languages import BadResult, to_arrays, to_entries, to_number
 from spearmint.model import Result, Trial, TrialState
+from spearmint.pruners import make_pruner
 from spearmint.ranking import best_trial
 from spearmint.records import Records
 from spearmint.session import in_region, run_sessions
@@ -65,19 +66,19 @@ class Search:
         seed: int = 1,
         storage: str | None = None,
         region: str | None = None,
+        pruner: str = "",
+        pruner_args: str | Mapping[str, object] = "",
     ) -> None:
-        if isinstance(method_args, str):
-            args = parse_method_args(method_args)
-        else:
-            args = {name: str(value) for name, value in method_args.items()}
-        chooser = make_chooser(method, args, seed=seed)
+        chooser = make_chooser(method, _as_text(method_args), seed=seed)
         with ExitStack() as stack:
             experiment = in_region(load_experiment(Path(config)), region)
+            name, args = pruner or experiment.pruner, pruner_args or experiment.pruner_args
+            chosen = make_pruner(name, _as_text(args)) if name else None
             (session,) = stack.enter_context(run_sessions(experiment, storage))
             self._stack = stack.pop_all()
         self._experiment = session.experiment
         self._study = session.study
-        self._study.use(chooser)
+        self._study.use(chooser, chosen)
         self._records = Records(session.layout, session.experiment, grid_size=_GRID_SIZE)
 
     def ask(self) -> Proposal:
@@ -94,18 +95,38 @@ class Search:
         Raises:
             InputError: There is no such trial, it was told already, or ``value`` is no number.
         """
-        trial_id = trial if isinstance(trial, int) else trial.id
-        known = {running.id: running for running in self._study.running()}
-        if trial_id not in known:
-            raise InputError(
-                f"trial {trial_id} is not pending; pending are: {sorted(known) or 'none'}",
-                "Tell each trial that ask() returned once.",
-            )
+        running = self._pending(trial)
         if value is None or (isinstance(value, float) and math.isnan(value)):
             why = reason or f"told {value!r}"
-            self._study.break_(known[trial_id], Result(value=None, reason=why), tail="")
+            self._study.break_(running, Result(value=None, reason=why), tail="")
         else:
-            self._study.complete(known[trial_id], Result(value=_checked(value)))
+            done = Result(value=_checked(value), reports=running.reports)
+            self._study.complete(running, done)
+        self._record()
+
+    def report(self, trial: Proposal | int, step: int, value: float) -> bool:
+        """Store the objective at ``step``, and return whether the pruner would end the trial.
+
+        Then call ``prune``. Of a trial, 1000 steps are stored. Without a pruner the answer is
+        False; with one, a value that is not finite is reason enough.
+
+        Raises:
+            InputError: There is no such pending trial, or ``value`` is no number.
+        """
+        running = self._pending(trial)
+        number = math.nan if value != value else _checked(value)
+        if not math.isfinite(number):
+            return self._study.prunes
+        running = self._study.report(running, {int(step): number})
+        return self._study.prunes and self._study.should_prune(running)
+
+    def prune(self, trial: Proposal | int) -> None:
+        """Store that a trial was ended early; no failure: what it reported last counts.
+
+        Raises:
+            InputError: There is no such pending trial.
+        """
+        self._study.prune(self._pending(trial))
         self._record()
 
     @property
@@ -138,6 +159,16 @@ class Search:
     ) -> None:
         self.close()
 
+    def _pending(self, trial: Proposal | int) -> Trial:
+        trial_id = trial if isinstance(trial, int) else trial.id
+        known = {running.id: running for running in self._study.running()}
+        if trial_id not in known:
+            raise InputError(
+                f"trial {trial_id} is not pending; pending are: {sorted(known) or 'none'}",
+                "Tell each trial that ask() returned once.",
+            )
+        return known[trial_id]
+
     def _proposal(self, trial: Trial) -> Proposal:
         entries = to_entries(self._experiment.variables, trial.params)
         return Proposal(trial.id, to_arrays(entries))
@@ -151,6 +182,12 @@ class Search:
             complete=states.count(TrialState.COMPLETE),
             broken=states.count(TrialState.BROKEN),
         )
+
+
+def _as_text(args: str | Mapping[str, object]) -> dict[str, str]:
+    if isinstance(args, str):
+        return parse_method_args(args)
+    return {name: str(value) for name, value in args.items()}
 
 
 def _checked(value: object) -> float:

@@ -141,9 +141,10 @@ class Study:
         return self._study.pruner.prune(self._study, frozen)
 
     @door
-    def prune(self, trial: Trial, seconds: float) -> Trial:
+    def prune(self, trial: Trial, seconds: float | None = None) -> Trial:
         """Store a trial that was ended early."""
-        self._storage.set_trial_user_attr(self._storage_id(trial), _SECONDS, seconds)
+        if seconds is not None:
+            self._storage.set_trial_user_attr(self._storage_id(trial), _SECONDS, seconds)
         self._study.tell(trial.id - 1, state=OptunaState.PRUNED)
         return replace(trial, state=TrialState.PRUNED, seconds=seconds)
 

@@ -96,3 +96,44 @@ def test_a_wrong_method_leaves_no_lock(config: Path) -> None:
     with pytest.raises(InputError, match="Did you mean"):
         spearmint.Search(config, method="GPEIOptChoser")
     spearmint.Search(config).close()
+
+
+def test_a_trial_that_will_not_be_good_ends_early(config: Path) -> None:
+    options = {"method": "RandomChooser", "pruner": "median"}
+    with spearmint.Search(config, pruner_args={"n_startup_trials": 2}, **options) as search:
+        for level in (1.0, 2.0):
+            good = search.ask()
+            for step in range(5):
+                assert not search.report(good, step, level - step / 10)
+            search.tell(good, level)
+        bad = search.ask()
+        assert search.report(bad, 4, 3.0)
+        search.prune(bad)
+        assert [trial.state.value for trial in search.trials] == ["complete"] * 2 + ["pruned"]
+        assert search.trials[2].reports == {4: 3.0}
+        assert search.trials[0].reports == {step: 1.0 - step / 10 for step in range(5)}
+        assert search.best.value == 1.0
+        assert search.pending == []
+        with pytest.raises(InputError, match="trial 3 is not pending"):
+            search.report(bad, 5, 1.0)
+        assert search.report(search.ask(), 0, math.inf)
+        assert search.report(search.ask(), 0, math.nan)
+
+
+def test_without_a_pruner_nothing_ends_early(config: Path) -> None:
+    with spearmint.Search(config, method="RandomChooser") as search:
+        trial = search.ask()
+        assert not search.report(trial, 0, 1e9)
+        assert not search.report(trial, 1, math.inf)
+        search.tell(trial, 1.0)
+        assert search.trials[0].reports == {0: 1e9}
+
+
+def test_the_pruner_of_the_config_is_used(config: Path) -> None:
+    config.write_text(CONFIG + 'pruner: "threshold"\npruner_args: "upper=1"\n')
+    with spearmint.Search(config, method="RandomChooser") as search:
+        trial = search.ask()
+        assert not search.report(trial, 0, 0.5)
+        assert search.report(trial, 1, 1.5)
+    with pytest.raises(InputError, match="no pruner 'medium'"):
+        spearmint.Search(config, pruner="medium")
