@@ -11,6 +11,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from spearmint.choosers.pruned import Finals
 from spearmint.choosers.space import dimension, to_float
 from spearmint.gp.encode import Space
 
@@ -92,7 +93,8 @@ def history(
 
     A broken trial (FAIL) with all parameters counts as the worst value seen, so that its place is
     not tried again and again; an infinite value of either sign likewise. A pruned trial counts
-    with its last intermediate value. With ``constrained``, broken and infinite ones and all that
+    with what it would have come to (:class:`Finals`).
+    With ``constrained``, broken and infinite ones and all that
     were declared infeasible have no value and are ``infeasible``.
     """
     sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
@@ -100,9 +102,10 @@ def history(
     pending: list[list[float]] = []
     infeasible: list[list[float]] = []
     observed: list[tuple[list[float], float, FrozenTrial]] = []
+    finals = Finals(trials)
     for trial in trials:
         row = _row(trial, search_space)
-        value = _value(trial)
+        value = _value(trial, finals)
         if row is None:
             continue
         if trial.state == TrialState.RUNNING:
@@ -152,13 +155,12 @@ def _row(trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> list[
     return row
 
 
-def _value(trial: FrozenTrial) -> float | None:
+def _value(trial: FrozenTrial, finals: Finals) -> float | None:
     """Return the outcome of ``trial`` (inf: broken), or None if it has none."""
     if trial.state == TrialState.COMPLETE:
         return trial.value
     if trial.state == TrialState.FAIL:
         return np.inf
-    if trial.state == TrialState.PRUNED and trial.intermediate_values:
-        last = trial.intermediate_values[max(trial.intermediate_values)]
-        return None if np.isnan(last) else last
+    if trial.state == TrialState.PRUNED:
+        return finals.of(trial)
     return None
