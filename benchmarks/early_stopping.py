@@ -3,11 +3,12 @@
     python benchmarks/early_stopping.py [--seeds 5] [--pruner median] [--json FILE]
 
 Each search runs as users run it, 40 trials, two at once, but each training has 120 epochs instead
-of 30: of shorter ones most is the start of Python. Seconds are the sum over the trials. The test
-set is not looked at.
+of 30: of shorter ones most is the start of Python. Compared are the seconds, summed over the
+trials, until a search has the loss that both reach in the end. The test set is not looked at.
 """
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -23,7 +24,7 @@ TRIALS, EPOCHS = 40, 120
 
 
 def search(seed, *options):
-    """Return trial seconds, best validation loss and pruned trials of one search."""
+    """Return (seconds of all trials so far, validation loss or None if pruned) of each trial."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         shutil.copy(DIGITS / "config.pb", root)
@@ -35,13 +36,24 @@ def search(seed, *options):
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        status = subprocess.run(
-            [sys.executable, "-m", "spearmint", "status", "--json", folder],
+        exported = subprocess.run(
+            [sys.executable, "-m", "spearmint", "export", "--json", folder],
             check=True,
             capture_output=True,
         )
-        found = json.loads(status.stdout)
-        return found["seconds"], found["best"]["value"], found["trials"]["pruned"]
+        trials = json.loads(exported.stdout)
+    spent = itertools.accumulate(trial["seconds"] for trial in trials)
+    return list(zip(spent, (trial["value"] for trial in trials), strict=True))
+
+
+def best(run):
+    """Return the lowest loss of a search."""
+    return min(value for _, value in run if value is not None)
+
+
+def until(run, loss):
+    """Return the trial seconds after which a search had ``loss``."""
+    return next(spent for spent, value in run if value is not None and value <= loss)
 
 
 def main():
@@ -61,18 +73,26 @@ def main():
         runs[options.pruner].append(search(seed, *pruned))
     print(f"{'pruner':12}{'trial seconds':>15}{'best loss':>11}{'pruned':>8}")
     for name, results in runs.items():
-        seconds, best, count = (statistics.median(column) for column in zip(*results, strict=True))
-        print(f"{name:12}{seconds:15.1f}{best:11.4f}{count:8g}")
-    ratios = [
-        with_[0] / without[0]
-        for without, with_ in zip(runs["none"], runs[options.pruner], strict=True)
-    ]
+        seconds = statistics.median(run[-1][0] for run in results)
+        loss = statistics.median(best(run) for run in results)
+        count = statistics.median(sum(value is None for _, value in run) for run in results)
+        print(f"{name:12}{seconds:15.1f}{loss:11.4f}{count:8g}")
+    whole, equal = [], []
+    for without, with_ in zip(runs["none"], runs[options.pruner], strict=True):
+        loss = max(best(without), best(with_))
+        whole.append(with_[-1][0] / without[-1][0])
+        equal.append(until(with_, loss) / until(without, loss))
     about = {"python": platform.python_version(), "cores": os.cpu_count(), "seeds": options.seeds}
     about |= {"pruner": options.pruner, "pruner_args": options.pruner_args}
-    print(f"median ratio of trial seconds {statistics.median(ratios):.2f}; {about}")
+    print(f"ratios of trial seconds, pruned to not: all trials {_listed(whole)}")
+    print(f"until both have the same loss {_listed(equal)}; {about}")
     if options.json:
-        data = {"about": about, "ratios": ratios, "runs": runs}
-        options.json.write_text(json.dumps(data, indent=2) + "\n")
+        data = {"about": about, "whole": whole, "equal": equal, "runs": runs}
+        options.json.write_text(json.dumps(data) + "\n")
+
+
+def _listed(ratios):
+    return f"{', '.join(f'{r:.2f}' for r in ratios)} (median {statistics.median(ratios):.2f})"
 
 
 if __name__ == "__main__":
