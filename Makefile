@@ -26,7 +26,7 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint report $(DEMO)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
 cell: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.testbed.cell

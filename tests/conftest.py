@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -44,6 +45,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             # Daemons of several hosts on a busy machine miss their own time limits now and then;
             # a test that was run again is told as such.
             item.add_marker(pytest.mark.flaky(reruns=2))
+    items[:] = _spread(items)
+
+
+def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return whole files, those that wait for hosts evenly among the first three quarters.
+
+    Workers take a file after the other: so none of the long ones is left to the end.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    slow, quick = [], []
+    for tests in files.values():
+        waits = any(test.get_closest_marker("sge") for test in tests)
+        (slow if waits else quick).append(tests)
+    places = [(0.75 * at / len(slow), tests) for at, tests in enumerate(slow)]
+    places += [(at / len(quick), tests) for at, tests in enumerate(quick)]
+    return [test for _, tests in sorted(places, key=lambda place: place[0]) for test in tests]
 
 
 @pytest.fixture(autouse=True)
