@@ -19,7 +19,7 @@ from starcluster.errors import (
 )
 from starcluster.launch import Launcher, remove_groups, survey, tags_of_node
 from starcluster.logger import log
-from starcluster.model import Instance, Template, group_name
+from starcluster.model import Instance, Template, group_name, is_master
 from starcluster.node import Node
 from starcluster.plan import Origin, Planned
 from starcluster.plugin_loader import load_plugins
@@ -344,7 +344,8 @@ class Life:
         again: Callable[[str], Instance] | None,
     ) -> Outcome:
         """Remove or replace bad nodes, where that is wished."""
-        bad = [each for each in made if each.alias in outcome.failed]
+        # Without its master a cluster is none: a bad one is named, and stays.
+        bad = [each for each in made if each.alias in outcome.failed and not is_master(each.alias)]
         if not bad or self.on_bad_node == "leave":
             return outcome
         for each in bad:
@@ -360,7 +361,8 @@ class Life:
         cluster = find(self.ec2, self.config, self.name)
         with contextlib.closing(cluster):
             second = self._take_in(cluster, new, None)
-        return Outcome(ready=(*outcome.ready, *second.ready), failed=second.failed)
+        kept = {alias: why for alias, why in outcome.failed.items() if is_master(alias)}
+        return Outcome(ready=(*outcome.ready, *second.ready), failed={**kept, **second.failed})
 
     def _reached(self, nodes: Sequence[Node]) -> dict[str, str]:
         for node in nodes:

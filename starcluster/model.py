@@ -20,6 +20,11 @@ def group_name(cluster: str) -> str:
     return f"@sc-{cluster}"
 
 
+def is_master(alias: str) -> bool:
+    """Tell whether ``alias`` is a master's; with dns_prefix it begins with the cluster's name."""
+    return alias == MASTER or alias.endswith(f"-{MASTER}")
+
+
 # What the config file asks for.
 
 

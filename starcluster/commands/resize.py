@@ -13,7 +13,7 @@ from starcluster.cluster import Cluster, find
 from starcluster.commands.report import finish, progress
 from starcluster.errors import InputError
 from starcluster.life import BAD_NODE, Life
-from starcluster.model import MASTER
+from starcluster.model import MASTER, is_master
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App
@@ -130,9 +130,9 @@ def removenode(
 
 def leaving(cluster: Cluster, aliases: str | None, count: int | None) -> list[str]:
     """Return the aliases to be removed: those named, or the last ones; never the master."""
-    workers = [each.alias for each in cluster.instances if not _is_master(each.alias)]
+    workers = [each.alias for each in cluster.instances if not is_master(each.alias)]
     named = [each.strip() for each in (aliases or "").split(",") if each.strip()]
-    if any(_is_master(each) for each in named):
+    if any(is_master(each) for each in named):
         raise InputError(
             "the master cannot be removed", f"End the cluster: starcluster terminate {cluster.name}"
         )
@@ -143,7 +143,3 @@ def leaving(cluster: Cluster, aliases: str | None, count: int | None) -> list[st
     if not named and wanted > len(workers):
         raise InputError(f"{cluster.name} has only {len(workers)} nodes besides the master")
     return named or workers[-wanted:]
-
-
-def _is_master(alias: str) -> bool:
-    return alias == MASTER or alias.endswith(f"-{MASTER}")
