@@ -19,6 +19,7 @@ from starcluster.errors import (
 )
 from starcluster.model import (
     TAG_ALIAS,
+    TAG_ALIASES,
     TAG_CLUSTER,
     TAG_NAME,
     TAG_VERSION,
@@ -31,6 +32,7 @@ from starcluster.model import (
     Template,
     group_name,
 )
+from starcluster.node_names import packed
 from starcluster.plan import Origin, Planned
 from starcluster.threadpool import ThreadPool, soon
 from starcluster.userdata import TAG_HOST_KEY, new_host_key, user_data
@@ -40,6 +42,8 @@ VERSION = "1"
 TAG_DESCRIPTION = "starcluster:description"
 
 PRICES_S = 5.0
+NAMED_IN_CONSOLE = 32
+"""Nodes launched together that get a Name of their own in AWS's console, by a request each."""
 Progress = Callable[[str, str], None]
 
 
@@ -241,7 +245,8 @@ class Launcher:
             request = replace(request, spot=False, spot_bid=None, count=len(batch))
         missing: CapacityError | None = None
         for place in request.places:
-            one = replace(request, places=(place,), token=uuid.uuid4().hex)
+            tags = {**request.tags, **self._names(batch)}
+            one = replace(request, places=(place,), token=uuid.uuid4().hex, tags=tags)
             try:
                 return named | self._named(batch, self.ec2.run(one))
             except CapacityError as error:
@@ -250,17 +255,37 @@ class Launcher:
         assert missing is not None  # noqa: S101 - there is at least one place
         raise missing
 
-    def _named(self, batch: Sequence[Planned], made: Sequence[Instance]) -> dict[str, Instance]:
-        pairs = list(zip(batch, made, strict=False))
+    def _names(self, batch: Sequence[Planned]) -> dict[str, str]:
+        """Return the tags that give instances of one launch their aliases."""
+        aliases = [plan.host_name(self.name, node.alias, self.template) for node in batch]
+        if len(aliases) == 1:
+            return tags_of_node(self.name, aliases[0])
+        text = packed(aliases)
+        return {TAG_ALIASES: text} if text else {}
 
-        def name(node: Planned, instance: Instance) -> Instance:
-            alias = plan.host_name(self.name, node.alias, self.template)
+    def _named(self, batch: Sequence[Planned], made: Sequence[Instance]) -> dict[str, Instance]:
+        """Return what was launched by the short alias; names those that the launch did not."""
+        nodes = {plan.host_name(self.name, node.alias, self.template): node for node in batch}
+        there = {each.alias: each for each in made if each.alias in nodes}
+        left = [alias for alias in nodes if alias not in there]
+        there |= dict(zip(left, (each for each in made if not each.alias), strict=False))
+
+        many = len(made) > NAMED_IN_CONSOLE
+
+        def name(alias: str, instance: Instance) -> Instance:
             tags = tags_of_node(self.name, alias)
-            self.ec2.tag([instance.id], tags)
+            known = instance.alias == alias
+            if known and (many or tags.items() <= instance.tags.items()):
+                return instance
+            try:
+                self.ec2.tag([instance.id], tags)
+            except AwsError:
+                if not known:
+                    raise
             return replace(instance, tags={**instance.tags, **tags})
 
-        named = ThreadPool().map(name, [p[0] for p in pairs], [p[1] for p in pairs])
-        return {node.alias: instance for (node, _), instance in zip(pairs, named, strict=True)}
+        named = ThreadPool().map(name, list(there), list(there.values()))
+        return {nodes[alias].alias: one for alias, one in zip(there, named, strict=True)}
 
     def _scripts(self) -> dict[str, str]:
         scripts = {}

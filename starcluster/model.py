@@ -9,6 +9,7 @@ from pathlib import Path
 
 TAG_CLUSTER = "starcluster:cluster"
 TAG_ALIAS = "starcluster:alias"
+TAG_ALIASES = "starcluster:aliases"
 TAG_TEMPLATE = "starcluster:template"
 TAG_VERSION = "starcluster:version"
 TAG_NAME = "Name"
