@@ -27,7 +27,8 @@ from starcluster.life import Life
 from starcluster.model import Instance
 from starcluster.plan import Origin
 from starcluster.setup import SetupResult
-from tests.starcluster.test_many_nodes import IMAGE, SilentShell
+from tests.starcluster.conftest import IMAGE
+from tests.starcluster.test_many_nodes import SilentShell
 
 _PORT = 5999
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from starcluster import plan, prices
+from starcluster import groups, plan, prices
+from starcluster.aws_check import Facts
 from starcluster.ec2 import Ec2
 from starcluster.errors import (
-    AlreadyThere,
     AwsError,
     CapacityError,
     ClusterError,
@@ -30,7 +30,6 @@ from starcluster.model import (
     Place,
     Subnet,
     Template,
-    group_name,
 )
 from starcluster.node_names import packed
 from starcluster.plan import Origin, Planned
@@ -65,8 +64,14 @@ class Site:
     spot: Mapping[str, float] = field(default_factory=dict)
 
 
-def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
-    """Ask AWS for all that a launch needs; raises for what is not there. Changes nothing."""
+def survey(
+    ec2: Ec2, template: Template, nodes: Sequence[Planned], facts: Facts | None = None
+) -> Site:
+    """Ask AWS for all that a launch needs; raises for what is not there. Changes nothing.
+
+    Args:
+        facts: What is known of it already, and not asked again.
+    """
     if template.disable_cloudinit:
         raise ConfigError(
             f"template '{template.name}' has disable_cloudinit",
@@ -75,10 +80,10 @@ def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
     names = {each.instance_type for each in nodes}
     types = sorted(names | set(template.fallback_instance_types))
     asked = {
-        "subnets": lambda: _subnets(ec2, template),
-        "volumes": lambda: _volumes(ec2, template),
-        "images": lambda: {each: ec2.image(each) for each in {node.image_id for node in nodes}},
-        "offers": lambda: ec2.zones_offering(types),
+        "subnets": lambda: _subnets(ec2, template, facts),
+        "volumes": lambda: _volumes(ec2, template, facts),
+        "images": lambda: _images(ec2, {node.image_id for node in nodes}, facts),
+        "offers": lambda: facts.offers if facts else ec2.zones_offering(types),
         "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, names), template),
         "spot": lambda: _soon(
             lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
@@ -121,13 +126,21 @@ def _soon(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping
     return soon(ask, within_s=PRICES_S, otherwise={})
 
 
-def _volumes(ec2: Ec2, template: Template) -> list[EbsVolume]:
-    return ec2.volumes([each.volume_id for each in template.volumes]) if template.volumes else []
+def _images(ec2: Ec2, names: Iterable[str], facts: Facts | None) -> dict[str, Image]:
+    known = facts.images if facts else {}
+    return {each: known.get(each) or ec2.image(each) for each in names}
 
 
-def _subnets(ec2: Ec2, template: Template) -> tuple[str, list[Subnet]]:
+def _volumes(ec2: Ec2, template: Template, facts: Facts | None) -> list[EbsVolume]:
+    ids = [each.volume_id for each in template.volumes]
+    if facts and all(each in facts.volumes for each in ids):
+        return [facts.volumes[each] for each in ids]
+    return ec2.volumes(ids) if ids else []
+
+
+def _subnets(ec2: Ec2, template: Template, facts: Facts | None) -> tuple[str, list[Subnet]]:
     if template.subnet_id:
-        found = ec2.subnets(template.subnet_id)
+        found = list(facts.subnets.values()) if facts else ec2.subnets(template.subnet_id)
         vpcs = sorted({each.vpc_id for each in found})
         if len(vpcs) > 1:
             raise ConfigError(
@@ -176,8 +189,8 @@ class Launcher:
         Raises:
             CapacityError: Not all could be launched anywhere; those that were are tagged.
         """
-        group = self._group()
-        placement = self._placement_group()
+        group = groups.security_group(self.ec2, self.name, self.template, vpc=self.site.vpc)
+        placement = groups.placement_group(self.ec2, self.name, self.template)
         key = new_host_key()
         base = replace(
             self._base(group, user_data(key, self._scripts()), placement),
@@ -296,48 +309,10 @@ class Launcher:
                 raise ConfigError(f"the user data script {path} cannot be read: {error}") from error
         return scripts
 
-    def _group(self) -> str:
-        name = group_name(self.name)
-        found = self.ec2.security_groups(name, vpc=self.site.vpc)
-        if found:
-            group = found[0].id
-        else:
-            group = self.ec2.create_security_group(
-                name,
-                vpc=self.site.vpc,
-                description=f"starcluster {self.name}",
-                tags={TAG_CLUSTER: self.name},
-            )
-        self.ec2.open_ports(group, plan.permissions(self.template))
-        return group
-
-    def _placement_group(self) -> str:
-        if not self.template.placement_group:
-            return ""
-        name = group_name(self.name)
-        if name not in self.ec2.placement_groups(name):
-            self.ec2.create_placement_group(name)
-        return name
-
 
 def tags_of_node(cluster: str, alias: str) -> dict[str, str]:
     """Return the tags that make an instance the node ``alias`` of ``cluster``."""
     return {TAG_ALIAS: alias, TAG_NAME: f"{cluster}-{alias.removeprefix(f'{cluster}-')}"}
-
-
-def remove_groups(ec2: Ec2, name: str) -> list[str]:
-    """Delete the security and placement groups of a cluster whose instances are gone."""
-    removed = []
-    for group in ec2.security_groups(group_name(name)):
-        ec2.delete_security_group(group.id)
-        removed.append(f"security group {group.name}")
-    for placement in ec2.placement_groups(group_name(name)):
-        try:
-            ec2.delete_placement_group(placement)
-        except AlreadyThere:
-            continue
-        removed.append(f"placement group {placement}")
-    return removed
 
 
 def _shown(place: Place) -> str:
