@@ -132,6 +132,7 @@ def test_from_no_key_to_nothing_left(cloud: Cloud) -> None:
         plans(user)
         starts(user)
         finds_what_was_set_up(user)
+        hands_its_input_on_as_ssh_does(user)
         runs_a_plugin(user)
     keeps_secrets(user, watch)
     searches(user)
@@ -195,6 +196,16 @@ def finds_what_was_set_up(user: User) -> None:
     rows = [line.split() for line in text.splitlines()]
     assert len(rows) == 3
     assert {len(row) for row in rows} == {2}, rows  # each job has a GPU
+
+
+def hands_its_input_on_as_ssh_does(user: User) -> None:
+    starcluster = f"{sys.executable} -m starcluster"
+    script = f"{starcluster} sshmaster gpucluster cat; echo then; cat"
+    done = user.cloud.run("sh", "-c", script, stdin="one\ntwo\n")
+    assert done.stdout == "one\ntwo\nthen\n"
+    loop = f"while read line; do {starcluster} sm -n gpucluster echo $line; done"
+    done = user.cloud.run("sh", "-c", loop, stdin="one\ntwo\n")
+    assert done.stdout == "one\ntwo\n"
 
 
 def _quoted(script: str) -> str:
