@@ -125,7 +125,7 @@ def configuration() -> str:
 def exports(nodes: Iterable[Node], shares: Iterable[str]) -> str:
     """Return the lines of /etc/exports that share ``shares`` with ``nodes``.
 
-    By address: one name that cannot be resolved makes exportfs refuse all.
+    By address: exportfs leaves out a name that cannot be resolved, and calls that a success.
     """
     clients = " ".join(f"{node.private_ip_address}({EXPORT_OPTIONS})" for node in nodes)
     return "\n".join(f"{path} {clients}" for path in shares) if clients else ""
