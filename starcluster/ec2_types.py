@@ -102,6 +102,11 @@ def image(answer: Answer) -> Image:
         created=answer.get("CreationDate") or "",
         owner=answer.get("OwnerId") or "",
         public=bool(answer.get("Public")),
+        snapshots=tuple(
+            each["Ebs"]["SnapshotId"]
+            for each in answer.get("BlockDeviceMappings", ())
+            if each.get("Ebs", {}).get("SnapshotId")
+        ),
     )
 
 

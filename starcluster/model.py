@@ -267,6 +267,7 @@ class Image:
 
     Attributes:
         root_size_gib: Of its root volume; 0 where the image does not say.
+        snapshots: What its volumes are made of; none until AWS has begun them.
     """
 
     id: str
@@ -278,6 +279,7 @@ class Image:
     created: str = ""
     owner: str = ""
     public: bool = False
+    snapshots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,6 +150,16 @@ def join(node: Node, master: Node, base: Base, wanted: Wanted) -> None:
     _run(node, "user+join", values, _STEP_S)
 
 
+def hide_secrets(node: Node, *, limit_s: int) -> None:
+    """Take what no image may have off the node's disk; it comes back after ``limit_s`` at last."""
+    _run(node, "image", {"ACTION": "hide", "LIMIT_S": str(limit_s)}, _STEP_S)
+
+
+def restore_secrets(node: Node) -> None:
+    """Bring back what :func:`hide_secrets` took."""
+    _run(node, "image", {"ACTION": "restore", "LIMIT_S": ""}, _STEP_S)
+
+
 def silent(master: Node, nodes: Iterable[Node]) -> list[str]:
     """Wait for the nodes' first reports to Grid Engine; return the aliases of those that fail."""
     names = " ".join(node.alias for node in nodes)

@@ -78,5 +78,7 @@ class Bench:
         return not (
             self.ec2.instances(cluster=NAME)
             or self.ec2.security_groups(f"@sc-{NAME}")
+            or self.ec2.placement_groups()
+            or list(self.ec2.pages("ec2", "DescribeLaunchTemplates", "LaunchTemplates"))
             or self.cloud.nodes()
         )

@@ -260,6 +260,7 @@ def test_a_node_whose_gpu_fails_the_self_test_is_left_out_and_takes_no_jobs(benc
         told = bench.types("start", "-c", "tested", NAME, status=1)
         assert "1 of 3 nodes failed\n  node001: gpus: GPU self-test: " in told
         assert "libcuda" in told
+        assert "qsub" not in told
         assert "3 instances of it exist (master, node001, node002): $1.58/h" in told
         assert f"starcluster removenode -a node001 {NAME}" in told
         assert queues(bench) == {"master": "", "node001": "d", "node002": ""}
@@ -295,9 +296,9 @@ def queues(bench: Bench) -> dict[str, str]:
     return {host: "".join(state) for host, state in found.items()}
 
 
-def interrupted(bench: Bench, life: Life) -> None:
+def interrupted(bench: Bench, life: Life, **overrides: str) -> None:
     """Start with a Ctrl-C in it; then nothing is there that was not told, or could not be ended."""
-    template = bench.config.template("tested")
+    template = bench.config.template("tested", {"placement_group": "true", **overrides})
     with pytest.raises(ClusterError, match="interrupted") as caught:
         life.create(life.prepare(template, Origin(template="tested")))
     there = bench.ec2.instances(cluster=NAME)
@@ -327,7 +328,9 @@ def test_ctrl_c_tells_what_runs_and_terminate_removes_all(bench: Bench, point: i
     bench.cloud.call(body)
 
 
-@pytest.mark.parametrize("call", ["create_security_group", "run", "tag"])
+@pytest.mark.parametrize(
+    "call", ["create_security_group", "create_placement_group", "run", "run_fleet", "tag"]
+)
 def test_ctrl_c_while_aws_answers_leaves_nothing_that_is_not_told(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
@@ -339,7 +342,7 @@ def test_ctrl_c_while_aws_answers_leaves_nothing_that_is_not_told(
 
     def body() -> None:
         monkeypatch.setattr(Ec2, call, done_and_cut)
-        interrupted(bench, bench.life())
+        interrupted(bench, bench.life(), spot_bid="0.3")
 
     bench.cloud.call(body)
 

@@ -21,6 +21,7 @@ from starcluster_plugins import nvidia_driver
 from starcluster_plugins.project_env import _PACKAGES, ProjectEnv
 from tests.starcluster.test_setup_on_hosts import TEMPLATE
 from tests.testbed.cloud import REPOSITORY
+from tests.testbed.fabric import until
 from tests.testbed.ssh_hosts import SshHosts
 
 pytestmark = pytest.mark.sge
@@ -193,5 +194,50 @@ def test_exportfs_shares_what_the_set_up_and_plugins_ask_for(hosts: SshHosts) ->
         with pytest.raises(RemoteCommandFailed, match="unknown keyword"):
             master.ssh.checked(["exportfs", "-ra"])
         steps.share(master, [node], wanted)
+
+    hosts.within(use)
+
+
+SECRETS = (
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/root/.ssh/authorized_keys",
+    "/root/.bash_history",
+    "/home/bob/.aws/credentials",
+    "/var/lib/cloud/instances/i-1/user-data.txt",
+)
+OF_THE_CLUSTER = {
+    "/etc/hosts": "127.0.0.1 localhost\n"
+    "# starcluster: nodes\n10.0.0.9 master\n# starcluster: end\n",
+    "/etc/fstab": "/dev/sda1 / ext4\nmaster:/home /home nfs rw,hard,noatime,nofail 0 0\n",
+}
+
+
+def test_no_secret_is_on_the_disk_of_which_an_image_is_made(hosts: SshHosts) -> None:
+    (node,) = hosts.nodes(["node001"])
+    machine = hosts.machines["node001"]
+    look = "cd /; find etc/ssh root/.ssh home var/lib/cloud -exec stat -c '%n %a %u %F' {} +"
+
+    def use() -> None:
+        for path in SECRETS[2:]:
+            machine.write(path, "a secret", 0o600)
+        for path, text in OF_THE_CLUSTER.items():
+            machine.write(path, text)
+        before = node.ssh.execute(f"({look}) | sort")
+        texts = {path: node.ssh.read_file(path) for path in (*SECRETS, *OF_THE_CLUSTER)}
+        for _ in range(2):  # the second finds that the first was cut off
+            steps.hide_secrets(node, limit_s=600)
+            assert not [path for path in SECRETS if node.ssh.path_exists(path)]
+            assert node.ssh.read_file("/etc/hosts") == "127.0.0.1 localhost\n"
+            assert node.ssh.read_file("/etc/fstab") == "/dev/sda1 / ext4\n"
+        steps.restore_secrets(node)
+        assert node.ssh.execute(f"({look}) | sort") == before
+        assert {path: node.ssh.read_file(path) for path in texts} == texts
+        assert not node.ssh.path_exists("/run/starcluster-image")
+        steps.hide_secrets(node, limit_s=1)
+        until(lambda: node.ssh.path_exists(SECRETS[0]))  # nobody asked for it
+        assert {path: node.ssh.read_file(path) for path in texts} == texts
+        machine.write("/var/spool/gridengine/.starcluster-made", "")
+        with pytest.raises(RemoteCommandFailed, match="this is the master of a cluster"):
+            steps.hide_secrets(node, limit_s=600)
 
     hosts.within(use)
