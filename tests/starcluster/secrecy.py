@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_LOOK_S = 0.01
+_LOOK_S = 0.03
 
 
 class Watch:

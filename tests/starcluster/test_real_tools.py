@@ -215,7 +215,8 @@ OF_THE_CLUSTER = {
 def test_no_secret_is_on_the_disk_of_which_an_image_is_made(hosts: SshHosts) -> None:
     (node,) = hosts.nodes(["node001"])
     machine = hosts.machines["node001"]
-    look = "cd /; find etc/ssh root/.ssh home var/lib/cloud -exec stat -c '%n %a %u %F' {} +"
+    look = "cd /; stat -c '%n %a %u' . root etc home var var/lib; "
+    look += "find etc/ssh root/.ssh home var/lib/cloud -exec stat -c '%n %a %u %F' {} +"
 
     def use() -> None:
         for path in SECRETS[2:]:
@@ -231,6 +232,7 @@ def test_no_secret_is_on_the_disk_of_which_an_image_is_made(hosts: SshHosts) -> 
             assert node.ssh.read_file("/etc/fstab") == "/dev/sda1 / ext4\n"
         steps.restore_secrets(node)
         assert node.ssh.execute(f"({look}) | sort") == before
+        assert ". 755 0" in before
         assert {path: node.ssh.read_file(path) for path in texts} == texts
         assert not node.ssh.path_exists("/run/starcluster-image")
         steps.hide_secrets(node, limit_s=1)

@@ -26,7 +26,8 @@ hide() {
     [ ! -e /var/spool/gridengine/.starcluster-made ] || fail "this is the master of a cluster:" \
         "take a node, or an instance that 'starcluster start -o' has launched"
     restore # of a try that was cut off
-    mkdir -p -m 700 $store/disk
+    mkdir -m 700 $store
+    mkdir -m "$(stat -c %a /)" $store/disk # what is copied back is a whole / by its rights
     private >$store/paths
     (cd / && sed 's|^/||' $store/paths | xargs -d '\n' cp -a --parents -t $store/disk --)
     # It comes back by itself: a broken connection must not leave a machine that nobody can enter.
