@@ -47,7 +47,7 @@ class Bench:
             self.config,
             NAME,
             progress=progress,
-            patience=Patience(running_s=20, ssh_s=6),
+            patience=Patience(running_s=20, ssh_s=4),
             on_bad_node=bad,
         )
 

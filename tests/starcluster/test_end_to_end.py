@@ -204,7 +204,7 @@ def hands_its_input_on_as_ssh_does(user: User) -> None:
     done = user.cloud.run("sh", "-c", script, stdin="one\ntwo\n")
     assert done.stdout == "one\ntwo\nthen\n"
     loop = f"while read line; do {starcluster} sm -n gpucluster echo $line; done"
-    done = user.cloud.run("sh", "-c", loop, stdin="one\ntwo\n")
+    done = user.cloud.run("sh", "-c", loop, stdin="one\ntwo\n")  # without -n it ends at one
     assert done.stdout == "one\ntwo\n"
 
 
