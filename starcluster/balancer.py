@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
+from sge_jobs.model import AccountingRecord
+from sge_jobs.qacct import parse_accounting
 from starcluster import plan
 from starcluster.balance import Decision, Limits, Seen, decide
+from starcluster.balance_stats import Stats, row_of
 from starcluster.cluster import Cluster, find
 from starcluster.errors import SshError, StarClusterError, Throttled, Unreachable
 from starcluster.life import Life
@@ -38,7 +39,7 @@ class Balancer:
         *,
         interval_s: float = 60.0,
         notice_s: float = 5.0,
-        dump: Path | None = None,
+        stats: Stats | None = None,
         say: Callable[[str], None] = lambda text: None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -46,10 +47,10 @@ class Balancer:
 
         Args:
             notice_s: How often spot nodes are asked whether AWS takes them away.
-            dump: A file that gets a line of JSON at each look.
+            stats: Is told of each look; without it the master is not asked for jobs that ended.
         """
         self.life, self.limits, self.interval_s = life, limits, interval_s
-        self.notice_s, self.dump, self._say, self._sleep = notice_s, dump, say, sleep
+        self.notice_s, self.stats, self._say, self._sleep = notice_s, stats, say, sleep
         self._changed = float("-inf")
 
     def run(self) -> None:
@@ -83,7 +84,9 @@ class Balancer:
         try:
             seen = replace(see(cluster), since_change_s=time.monotonic() - self._changed)
             decision = decide(seen, self.limits)
-            self._write(seen, decision)
+            if self.stats is not None:
+                ended = ended_jobs(cluster, self.stats.lookback)
+                self.stats.add(row_of(datetime.now(UTC), seen, decision, ended))
             self._say(
                 f"{1 + len(seen.age_s)} nodes, {seen.running_jobs} jobs run, "
                 f"{len(seen.waiting_s)} wait: {decision.why}"
@@ -112,27 +115,29 @@ class Balancer:
             self.life.terminate()
         return decision.terminate
 
-    def _write(self, seen: Seen, decision: Decision) -> None:
-        if self.dump is None:
-            return
-        row = {"time": datetime.now(UTC).isoformat(), **asdict(seen), "decision": asdict(decision)}
-        row = {key: sorted(v) if isinstance(v, frozenset) else v for key, v in row.items()}
-        row["since_change_s"] = None if seen.since_change_s == float("inf") else seen.since_change_s
-        with self.dump.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-
 
 def see(cluster: Cluster) -> Seen:
     """Ask the master for jobs and slots, and spot nodes for AWS's notice."""
-    text = cluster.master.ssh.execute("qstat -u '*' -f -r -xml -explain E", timeout_s=60)
-    seen = read_queue("\n".join(text), datetime.now())
+    # In UTC: the master's clock may be of another zone than this machine's.
+    command = "TZ=UTC qstat -u '*' -f -r -xml -explain E"
+    text = cluster.master.ssh.execute(command, timeout_s=60)
     now = datetime.now(UTC)
+    seen = read_queue("\n".join(text), now.replace(tzinfo=None))
     age = {
         each.alias: (now - each.launched).total_seconds() if each.launched else 0.0
         for each in cluster.instances
         if each.state in ("pending", "running") and each.id != cluster.master.id
     }
     return replace(seen, age_s=age, interrupted=frozenset(interrupted(cluster)))
+
+
+def ended_jobs(cluster: Cluster, lookback: timedelta) -> list[AccountingRecord]:
+    """Return the jobs that began within ``lookback`` and have ended."""
+    since = datetime.now(UTC) - lookback
+    command = f"TZ=UTC LC_ALL=C qacct -b {since:%Y%m%d%H%M} -j"
+    # It exits 1 where there are none.
+    lines = cluster.master.ssh.execute(command, ignore_exit_status=True, timeout_s=60)
+    return parse_accounting("\n".join(lines))
 
 
 def read_queue(xml: str, now: datetime) -> Seen:

@@ -10,7 +10,7 @@ from starcluster.config import Config
 from starcluster.ec2 import Ec2
 from starcluster.errors import ClusterError, InputError, NodeError
 from starcluster.guess import did_you_mean
-from starcluster.model import MASTER, TAG_CLUSTER, Instance, Template, group_name
+from starcluster.model import MASTER, TAG_CLUSTER, Instance, Template, group_name, is_master
 from starcluster.node import Node
 from starcluster.plugin_loader import LoadedPlugin, load_plugins
 from starcluster.ssh import Shell
@@ -159,5 +159,4 @@ def aliases(instances: Sequence[Instance]) -> str:
 
 
 def _by_rank(instance: Instance) -> tuple[bool, str, str]:
-    is_master = instance.alias == MASTER or instance.alias.endswith(f"-{MASTER}")
-    return (not is_master, instance.alias, instance.id)
+    return (not is_master(instance.alias), instance.alias, instance.id)

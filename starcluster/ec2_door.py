@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,6 +37,8 @@ _LOG_IN = (
 
 def open_session(settings: AwsSettings) -> boto3.Session:
     """Return a session with the credentials of ``settings``, or else those boto3 finds itself."""
+    # In full detail botocore logs whole requests, and user data has a private key.
+    logging.getLogger("botocore").setLevel(logging.INFO)
     try:
         import boto3
         from botocore.exceptions import BotoCoreError

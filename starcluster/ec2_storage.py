@@ -118,6 +118,36 @@ class Storage(Door):
             raise NotFound(f"there is no image '{reference}' in {self.region}", _SEE_IMAGES)
         return found[0]
 
+    def create_image(
+        self, instance_id: str, name: str, *, description: str = "", tags: Mapping[str, str]
+    ) -> str:
+        """Begin an image of an instance's root volume, without a reboot; return its id."""
+        attached = {"attachment.instance-id": [instance_id]}
+        answer = self.call("ec2", "DescribeInstances", InstanceIds=[instance_id])
+        root = answer["Reservations"][0]["Instances"][0].get("RootDeviceName")
+        others = [each.device for each in self.volumes(filters=attached) if each.device != root]
+        arguments: dict[str, Any] = {"Description": description} if description else {}
+        if others:  # data volumes are none of the image's
+            arguments["BlockDeviceMappings"] = [
+                {"DeviceName": device, "NoDevice": ""} for device in others
+            ]
+        answer = self.call(
+            "ec2",
+            "CreateImage",
+            InstanceId=instance_id,
+            Name=name,
+            NoReboot=True,
+            TagSpecifications=[{"ResourceType": "image", "Tags": ec2_types.tag_list(tags)}],
+            **arguments,
+        )
+        return str(answer["ImageId"])
+
+    def progress_of(self, snapshots: Sequence[str]) -> int:
+        """Return how much of snapshots AWS has stored, in percent of the slowest."""
+        found = self.pages("ec2", "DescribeSnapshots", "Snapshots", SnapshotIds=list(snapshots))
+        told = [str(each.get("Progress") or "0").rstrip("%") for each in found]
+        return min((int(each) if each.isdigit() else 0 for each in told), default=0)
+
     def parameter(self, name: str) -> str:
         """Return the value of an SSM parameter. Raises NotFound."""
         answer = self.call("ssm", "GetParameter", Name=name)

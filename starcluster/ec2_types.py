@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starcluster.model import (
+    TAG_ALIAS,
+    TAG_ALIASES,
     EbsVolume,
     Image,
     Instance,
@@ -17,6 +19,7 @@ from starcluster.model import (
     SpotRequest,
     Subnet,
 )
+from starcluster.node_names import alias_at
 
 Answer = Mapping[str, Any]
 
@@ -47,12 +50,20 @@ def instance(answer: Answer) -> Instance:
         key_name=answer.get("KeyName") or "",
         is_spot=answer.get("InstanceLifecycle") == "spot",
         launched=answer.get("LaunchTime"),
-        tags=tags_of(answer),
+        tags=_tags_of_instance(answer),
         reason=said or "",
         subnet_id=answer.get("SubnetId") or "",
         group_names=tuple(group["GroupName"] for group in answer.get("SecurityGroups", ())),
         spot_request_id=answer.get("SpotInstanceRequestId") or "",
     )
+
+
+def _tags_of_instance(answer: Answer) -> dict[str, str]:
+    """Return the tags; its alias among them also where its launch tells it."""
+    tags = tags_of(answer)
+    if TAG_ALIAS not in tags and TAG_ALIASES in tags:
+        tags[TAG_ALIAS] = alias_at(tags[TAG_ALIASES], answer.get("AmiLaunchIndex", 0))
+    return tags
 
 
 def instance_type(answer: Answer) -> InstanceType:
@@ -91,6 +102,11 @@ def image(answer: Answer) -> Image:
         created=answer.get("CreationDate") or "",
         owner=answer.get("OwnerId") or "",
         public=bool(answer.get("Public")),
+        snapshots=tuple(
+            each["Ebs"]["SnapshotId"]
+            for each in answer.get("BlockDeviceMappings", ())
+            if each.get("Ebs", {}).get("SnapshotId")
+        ),
     )
 
 

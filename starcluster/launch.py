@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from starcluster import plan, prices
+from starcluster import groups, plan, prices
+from starcluster.aws_check import Facts
 from starcluster.ec2 import Ec2
 from starcluster.errors import (
-    AlreadyThere,
     AwsError,
     CapacityError,
     ClusterError,
@@ -19,6 +19,7 @@ from starcluster.errors import (
 )
 from starcluster.model import (
     TAG_ALIAS,
+    TAG_ALIASES,
     TAG_CLUSTER,
     TAG_NAME,
     TAG_VERSION,
@@ -29,8 +30,8 @@ from starcluster.model import (
     Place,
     Subnet,
     Template,
-    group_name,
 )
+from starcluster.node_names import packed
 from starcluster.plan import Origin, Planned
 from starcluster.threadpool import ThreadPool, soon
 from starcluster.userdata import TAG_HOST_KEY, new_host_key, user_data
@@ -40,6 +41,8 @@ VERSION = "1"
 TAG_DESCRIPTION = "starcluster:description"
 
 PRICES_S = 5.0
+NAMED_IN_CONSOLE = 32
+"""Nodes launched together that get a Name of their own in AWS's console, by a request each."""
 Progress = Callable[[str, str], None]
 
 
@@ -61,8 +64,14 @@ class Site:
     spot: Mapping[str, float] = field(default_factory=dict)
 
 
-def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
-    """Ask AWS for all that a launch needs; raises for what is not there. Changes nothing."""
+def survey(
+    ec2: Ec2, template: Template, nodes: Sequence[Planned], facts: Facts | None = None
+) -> Site:
+    """Ask AWS for all that a launch needs; raises for what is not there. Changes nothing.
+
+    Args:
+        facts: What is known of it already, and not asked again.
+    """
     if template.disable_cloudinit:
         raise ConfigError(
             f"template '{template.name}' has disable_cloudinit",
@@ -71,10 +80,10 @@ def survey(ec2: Ec2, template: Template, nodes: Sequence[Planned]) -> Site:
     names = {each.instance_type for each in nodes}
     types = sorted(names | set(template.fallback_instance_types))
     asked = {
-        "subnets": lambda: _subnets(ec2, template),
-        "volumes": lambda: _volumes(ec2, template),
-        "images": lambda: {each: ec2.image(each) for each in {node.image_id for node in nodes}},
-        "offers": lambda: ec2.zones_offering(types),
+        "subnets": lambda: _subnets(ec2, template, facts),
+        "volumes": lambda: _volumes(ec2, template, facts),
+        "images": lambda: _images(ec2, {node.image_id for node in nodes}, facts),
+        "offers": lambda: facts.offers if facts else ec2.zones_offering(types),
         "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, names), template),
         "spot": lambda: _soon(
             lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
@@ -117,13 +126,21 @@ def _soon(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping
     return soon(ask, within_s=PRICES_S, otherwise={})
 
 
-def _volumes(ec2: Ec2, template: Template) -> list[EbsVolume]:
-    return ec2.volumes([each.volume_id for each in template.volumes]) if template.volumes else []
+def _images(ec2: Ec2, names: Iterable[str], facts: Facts | None) -> dict[str, Image]:
+    known = facts.images if facts else {}
+    return {each: known.get(each) or ec2.image(each) for each in names}
 
 
-def _subnets(ec2: Ec2, template: Template) -> tuple[str, list[Subnet]]:
+def _volumes(ec2: Ec2, template: Template, facts: Facts | None) -> list[EbsVolume]:
+    ids = [each.volume_id for each in template.volumes]
+    if facts and all(each in facts.volumes for each in ids):
+        return [facts.volumes[each] for each in ids]
+    return ec2.volumes(ids) if ids else []
+
+
+def _subnets(ec2: Ec2, template: Template, facts: Facts | None) -> tuple[str, list[Subnet]]:
     if template.subnet_id:
-        found = ec2.subnets(template.subnet_id)
+        found = list(facts.subnets.values()) if facts else ec2.subnets(template.subnet_id)
         vpcs = sorted({each.vpc_id for each in found})
         if len(vpcs) > 1:
             raise ConfigError(
@@ -172,8 +189,8 @@ class Launcher:
         Raises:
             CapacityError: Not all could be launched anywhere; those that were are tagged.
         """
-        group = self._group()
-        placement = self._placement_group()
+        group = groups.security_group(self.ec2, self.name, self.template, vpc=self.site.vpc)
+        placement = groups.placement_group(self.ec2, self.name, self.template)
         key = new_host_key()
         base = replace(
             self._base(group, user_data(key, self._scripts()), placement),
@@ -241,7 +258,8 @@ class Launcher:
             request = replace(request, spot=False, spot_bid=None, count=len(batch))
         missing: CapacityError | None = None
         for place in request.places:
-            one = replace(request, places=(place,), token=uuid.uuid4().hex)
+            tags = {**request.tags, **self._names(batch)}
+            one = replace(request, places=(place,), token=uuid.uuid4().hex, tags=tags)
             try:
                 return named | self._named(batch, self.ec2.run(one))
             except CapacityError as error:
@@ -250,17 +268,37 @@ class Launcher:
         assert missing is not None  # noqa: S101 - there is at least one place
         raise missing
 
-    def _named(self, batch: Sequence[Planned], made: Sequence[Instance]) -> dict[str, Instance]:
-        pairs = list(zip(batch, made, strict=False))
+    def _names(self, batch: Sequence[Planned]) -> dict[str, str]:
+        """Return the tags that give instances of one launch their aliases."""
+        aliases = [plan.host_name(self.name, node.alias, self.template) for node in batch]
+        if len(aliases) == 1:
+            return tags_of_node(self.name, aliases[0])
+        text = packed(aliases)
+        return {TAG_ALIASES: text} if text else {}
 
-        def name(node: Planned, instance: Instance) -> Instance:
-            alias = plan.host_name(self.name, node.alias, self.template)
+    def _named(self, batch: Sequence[Planned], made: Sequence[Instance]) -> dict[str, Instance]:
+        """Return what was launched by the short alias; names those that the launch did not."""
+        nodes = {plan.host_name(self.name, node.alias, self.template): node for node in batch}
+        there = {each.alias: each for each in made if each.alias in nodes}
+        left = [alias for alias in nodes if alias not in there]
+        there |= dict(zip(left, (each for each in made if not each.alias), strict=False))
+
+        many = len(made) > NAMED_IN_CONSOLE
+
+        def name(alias: str, instance: Instance) -> Instance:
             tags = tags_of_node(self.name, alias)
-            self.ec2.tag([instance.id], tags)
+            known = instance.alias == alias
+            if known and (many or tags.items() <= instance.tags.items()):
+                return instance
+            try:
+                self.ec2.tag([instance.id], tags)
+            except AwsError:
+                if not known:
+                    raise
             return replace(instance, tags={**instance.tags, **tags})
 
-        named = ThreadPool().map(name, [p[0] for p in pairs], [p[1] for p in pairs])
-        return {node.alias: instance for (node, _), instance in zip(pairs, named, strict=True)}
+        named = ThreadPool().map(name, list(there), list(there.values()))
+        return {nodes[alias].alias: one for alias, one in zip(there, named, strict=True)}
 
     def _scripts(self) -> dict[str, str]:
         scripts = {}
@@ -271,48 +309,10 @@ class Launcher:
                 raise ConfigError(f"the user data script {path} cannot be read: {error}") from error
         return scripts
 
-    def _group(self) -> str:
-        name = group_name(self.name)
-        found = self.ec2.security_groups(name, vpc=self.site.vpc)
-        if found:
-            group = found[0].id
-        else:
-            group = self.ec2.create_security_group(
-                name,
-                vpc=self.site.vpc,
-                description=f"starcluster {self.name}",
-                tags={TAG_CLUSTER: self.name},
-            )
-        self.ec2.open_ports(group, plan.permissions(self.template))
-        return group
-
-    def _placement_group(self) -> str:
-        if not self.template.placement_group:
-            return ""
-        name = group_name(self.name)
-        if name not in self.ec2.placement_groups(name):
-            self.ec2.create_placement_group(name)
-        return name
-
 
 def tags_of_node(cluster: str, alias: str) -> dict[str, str]:
     """Return the tags that make an instance the node ``alias`` of ``cluster``."""
     return {TAG_ALIAS: alias, TAG_NAME: f"{cluster}-{alias.removeprefix(f'{cluster}-')}"}
-
-
-def remove_groups(ec2: Ec2, name: str) -> list[str]:
-    """Delete the security and placement groups of a cluster whose instances are gone."""
-    removed = []
-    for group in ec2.security_groups(group_name(name)):
-        ec2.delete_security_group(group.id)
-        removed.append(f"security group {group.name}")
-    for placement in ec2.placement_groups(group_name(name)):
-        try:
-            ec2.delete_placement_group(placement)
-        except AlreadyThere:
-            continue
-        removed.append(f"placement group {placement}")
-    return removed
 
 
 def _shown(place: Place) -> str:

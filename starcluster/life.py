@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starcluster import plan
+from starcluster.aws_check import Facts
 from starcluster.cluster import Cluster, aliases, find
 from starcluster.config import Config
 from starcluster.ec2 import Ec2
-from starcluster.errors import (
-    AlreadyThere,
-    ClusterError,
-    SetupError,
-    StarClusterError,
-)
-from starcluster.launch import Launcher, remove_groups, survey, tags_of_node
+from starcluster.errors import ClusterError, SetupError, StarClusterError
+from starcluster.groups import remove_groups, remove_groups_soon
+from starcluster.launch import Launcher, survey, tags_of_node
 from starcluster.logger import log
-from starcluster.model import Instance, Template, group_name
+from starcluster.model import Instance, Template, group_name, is_master
 from starcluster.node import Node
 from starcluster.plan import Origin, Planned
 from starcluster.plugin_loader import load_plugins
@@ -71,9 +67,19 @@ class Life:
     # New, and again
 
     def prepare(
-        self, template: Template, origin: Origin, description: str = "", *, check: bool = True
+        self,
+        template: Template,
+        origin: Origin,
+        description: str = "",
+        *,
+        check: bool = True,
+        facts: Facts | None = None,
     ) -> Launcher:
         """Ask AWS whether the new cluster could be launched; nothing is.
+
+        Args:
+            check: Whether to ask for permission too.
+            facts: What is known of the template already.
 
         Raises:
             ClusterError: One of this name exists.
@@ -82,7 +88,7 @@ class Life:
         self.require_new()
         load_plugins(template.plugins)  # a plugin that is not there must not be found out later
         nodes = plan.whole_cluster(template)
-        site = survey(self.ec2, template, nodes)
+        site = survey(self.ec2, template, nodes, facts)
         plan.check_cost(template, plan.cost(nodes, site.on_demand, site.spot))
         launcher = Launcher(self.ec2, self.name, template, origin, site, self.progress, description)
         if check:
@@ -203,18 +209,8 @@ class Life:
                 self.ec2.terminate(ids)
                 wait_for(self.ec2, ids, "terminated", GONE_S)
             removed = [each.alias or each.id for each in cluster.instances]
-            return removed + self._groups_removed()
-
-    def _groups_removed(self) -> list[str]:
-        deadline = time.monotonic() + GONE_S
-        for pause in pauses():
-            try:
-                return remove_groups(self.ec2, self.name)
-            except AlreadyThere:  # the network interfaces of instances go a little later
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(pause)
-        raise AssertionError
+            groups = remove_groups_soon(self.ec2, self.name, limit_s=GONE_S, pauses=pauses())
+            return removed + groups
 
     def _shutdown(self, cluster: Cluster) -> None:
         """Call on_shutdown; a cluster that is broken ends all the same."""
@@ -232,15 +228,19 @@ class Life:
 
     # Larger and smaller
 
-    def add(self, nodes: Sequence[Planned], template: Template) -> Outcome:
-        """Launch ``nodes`` and take them in, all at once."""
+    def add(
+        self, nodes: Sequence[Planned], template: Template, facts: Facts | None = None
+    ) -> Outcome:
+        """Launch ``nodes`` and take them in, all at once; with ``facts`` AWS is asked first."""
         cluster = find(self.ec2, self.config, self.name)
-        _ = cluster.master
-        site = survey(self.ec2, template, nodes)
+        _ = cluster.master, cluster.plugins  # what is not there must not be found out later
+        site = survey(self.ec2, template, nodes, facts)
         there = price_now(self.ec2, cluster.instances)
         more = plan.cost(nodes, site.on_demand, site.spot)
         plan.check_cost(template, there + more)
         launcher = Launcher(self.ec2, self.name, template, cluster.origin, site, self.progress)
+        if facts is not None:
+            launcher.check(nodes)
         with contextlib.closing(cluster), self._told():
             made = launcher.launch(nodes)
             return self._take_in(cluster, made, lambda alias: self._launched(launcher, alias))
@@ -344,7 +344,8 @@ class Life:
         again: Callable[[str], Instance] | None,
     ) -> Outcome:
         """Remove or replace bad nodes, where that is wished."""
-        bad = [each for each in made if each.alias in outcome.failed]
+        # Without its master a cluster is none: a bad one is named, and stays.
+        bad = [each for each in made if each.alias in outcome.failed and not is_master(each.alias)]
         if not bad or self.on_bad_node == "leave":
             return outcome
         for each in bad:
@@ -360,7 +361,8 @@ class Life:
         cluster = find(self.ec2, self.config, self.name)
         with contextlib.closing(cluster):
             second = self._take_in(cluster, new, None)
-        return Outcome(ready=(*outcome.ready, *second.ready), failed=second.failed)
+        kept = {alias: why for alias, why in outcome.failed.items() if is_master(alias)}
+        return Outcome(ready=(*outcome.ready, *second.ready), failed={**kept, **second.failed})
 
     def _reached(self, nodes: Sequence[Node]) -> dict[str, str]:
         for node in nodes:

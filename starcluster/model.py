@@ -9,6 +9,7 @@ from pathlib import Path
 
 TAG_CLUSTER = "starcluster:cluster"
 TAG_ALIAS = "starcluster:alias"
+TAG_ALIASES = "starcluster:aliases"
 TAG_TEMPLATE = "starcluster:template"
 TAG_VERSION = "starcluster:version"
 TAG_NAME = "Name"
@@ -18,6 +19,11 @@ MASTER = "master"
 def group_name(cluster: str) -> str:
     """Return the name of the security group of ``cluster``."""
     return f"@sc-{cluster}"
+
+
+def is_master(alias: str) -> bool:
+    """Tell whether ``alias`` is a master's; with dns_prefix it begins with the cluster's name."""
+    return alias == MASTER or alias.endswith(f"-{MASTER}")
 
 
 # What the config file asks for.
@@ -261,6 +267,7 @@ class Image:
 
     Attributes:
         root_size_gib: Of its root volume; 0 where the image does not say.
+        snapshots: What its volumes are made of; none until AWS has begun them.
     """
 
     id: str
@@ -272,6 +279,7 @@ class Image:
     created: str = ""
     owner: str = ""
     public: bool = False
+    snapshots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

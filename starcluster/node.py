@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from starcluster.errors import ClusterError, SshError
 from starcluster.hosts_file import with_names, without_names
-from starcluster.model import MASTER, Instance
+from starcluster.model import Instance, is_master
 from starcluster.node_users import NodeUsers
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Node(NodeUsers):
 
     def is_master(self) -> bool:
         """Tell whether this is the cluster's master."""
-        return self.alias == MASTER or self.alias.endswith(f"-{MASTER}")
+        return is_master(self.alias)
 
     def is_spot(self) -> bool:
         """Tell whether AWS may take it away."""

@@ -45,14 +45,19 @@ for service in $stopped; do systemctl start "$service"; done
 exit ${code:-0}
 """
 
-_INSTALL = """
+NO_NOUVEAU = """
+printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' > /etc/modprobe.d/no-nouveau.conf
+"""
+_INSTALL = (
+    f"""
 set -eu
+{NO_NOUVEAU}"""
+    + """
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a
 apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
 version=$1 kernel=$(uname -r)
 flavour=${kernel##*-}
 $apt update
-printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' > /etc/modprobe.d/no-nouveau.conf
 prebuilt=linux-modules-nvidia-$version-$flavour
 utils=nvidia-utils-${version%-open}
 if apt-cache show "$prebuilt" > /dev/null 2>&1; then
@@ -66,6 +71,7 @@ apt-mark hold $held > /dev/null
 modprobe -r nouveau 2> /dev/null || :
 modprobe nvidia
 """
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,10 @@ import click
 
 from starcluster.cli.app import App
 from starcluster.cli.output import json_option, say_rows
+from starcluster.cluster import Cluster, find
+from starcluster.commands.report import progress
+from starcluster.errors import ClusterError
+from starcluster.imaging import check_image_name, make_image
 
 
 @click.command()
@@ -33,3 +37,37 @@ def listimages(
     headings = ("ID", "CREATED", "ARCHITECTURE", "GIB", "STATE", "NAME")
     none = f"No such images in {app.ec2.region}."
     say_rows(found, headings, rows, as_json=as_json, none=none)
+
+
+@click.command()
+@click.argument("instance")
+@click.argument("name")
+@click.option("-d", "--description", default="", metavar="TEXT", help="Kept with the image.")
+@click.pass_obj
+def ebsimage(app: App, instance: str, name: str, description: str) -> None:
+    """Make an image NAME of a running INSTANCE of a cluster, to start others from.
+
+    \b
+    Without its host keys, what lets people log in, user data, histories and credentials in home
+    directories: for the moment of the snapshot they are in its memory only. It runs on.
+
+    \b
+    Examples:
+      starcluster start -o -s 1 workshop     # an instance to install things on
+      starcluster ebsimage i-0123456789abcdef0 my-gpu-image
+    """
+    check_image_name(name)
+    found = app.ec2.instance(instance)
+    if not found.cluster or found.state != "running":
+        state = f"is {found.state}" if found.cluster else "is of no cluster"
+        raise ClusterError(
+            f"{instance} {state}: nobody can clean it",
+            "Take a running node of a cluster: starcluster listclusters",
+        )
+    cluster: Cluster = find(app.ec2, app.config, found.cluster)
+    node = cluster.node_of(found)
+    try:
+        image = make_image(app.ec2, node, name, description, progress())
+    finally:
+        node.close()
+    click.echo(f"{image.id} is ready. In the config: node_image_id = {image.id}")

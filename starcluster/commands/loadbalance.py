@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from starcluster.balance import Limits
+from starcluster.balance_stats import Stats
 from starcluster.balancer import Balancer
 from starcluster.cluster import find
 from starcluster.commands.report import progress
 from starcluster.life import Life
+from starcluster.plots import new_figure
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App
@@ -29,10 +32,33 @@ if TYPE_CHECKING:
 @click.option("-k", "--kill_after", type=float, default=45, help="Minutes. Default: 45.")
 @click.option("-s", "--stabilization_time", type=float, default=180, help="Seconds. Default: 180.")
 @click.option("-K", "--kill-cluster", is_flag=True, help="End the cluster when no job is left.")
-@click.option("-D", "--dump-stats-file", "dump", type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "-l",
+    "--lookback_window",
+    type=click.FloatRange(0, min_open=True),
+    default=3,
+    help="Hours that plots and means look back. Default: 3.",
+)
+@click.option("-d", "--dump-stats", is_flag=True, help="A line of CSV at each look.")
+@click.option(
+    "-D",
+    "--dump-stats-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Into this file. Default: ~/.starcluster/sge/TAG/sge-stats.csv.",
+)
+@click.option("-p", "--plot", is_flag=True, help="Draw jobs and nodes at each look: queue.svg.")
+@click.option(
+    "-P",
+    "--plot-output-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Into this directory. Default: ~/.starcluster/sge/TAG.",
+)
 @click.pass_obj
 def loadbalance(
     app: App,
+    /,
     tag: str,
     max_nodes: int | None,
     min_nodes: int,
@@ -42,7 +68,8 @@ def loadbalance(
     kill_after: float,
     stabilization_time: float,
     kill_cluster: bool,
-    dump: Path | None,
+    lookback_window: float,
+    **wishes: Any,
 ) -> None:
     """Add nodes while jobs wait, remove idle ones; until Ctrl-C. Needs this machine to stay on.
 
@@ -50,6 +77,7 @@ def loadbalance(
     Examples:
       starcluster loadbalance -m 16 gpucluster
       starcluster loadbalance -m 16 -a 4 --kill-cluster gpucluster
+      starcluster loadbalance -m 16 --dump-stats --plot gpucluster
     """
     cluster = find(app.ec2, app.config, tag)
     limits = Limits(
@@ -62,5 +90,26 @@ def loadbalance(
         kill_cluster=kill_cluster,
     )
     life = Life(app.ec2, app.config, tag, progress=progress(), on_bad_node="remove")
-    Balancer(life, limits, interval_s=interval, dump=dump, say=click.echo).run()
+    stats = stats_for(tag, lookback_window, **wishes)
+    Balancer(life, limits, interval_s=interval, stats=stats, say=click.echo).run()
     click.echo(f"Cluster {tag} is ended.")
+
+
+def stats_for(
+    tag: str,
+    lookback_h: float,
+    *,
+    dump_stats: bool,
+    dump_stats_file: Path | None,
+    plot: bool,
+    plot_output_dir: Path | None,
+) -> Stats | None:
+    """Return what writes and draws as was wished; None where nothing was."""
+    home = Path("~/.starcluster/sge").expanduser() / tag
+    file = dump_stats_file or (home / "sge-stats.csv" if dump_stats else None)
+    plots = plot_output_dir or (home if plot else None)
+    if plots is not None:
+        new_figure()  # it must not be found out after the first nodes were added
+    if file is None and plots is None:
+        return None
+    return Stats(lookback=timedelta(hours=lookback_h), file=file, plots=plots)

@@ -10,6 +10,7 @@ import click
 
 from starcluster.errors import SetupError
 from starcluster.life import Life, Outcome
+from starcluster.model import is_master
 
 
 def progress() -> Callable[[str, str], None]:
@@ -27,7 +28,11 @@ def progress() -> Callable[[str, str], None]:
 def finish(tag: str, life: Life, outcome: Outcome, ready: str) -> None:
     """Print how it ended. Raises SetupError where nodes failed."""
     if outcome.failed:
-        raise SetupError(told(outcome.failed, len(outcome.ready)), life.remains())
+        fix = life.remains()
+        if outcome.ready and not any(map(is_master, outcome.failed)):
+            names = ",".join(sorted(outcome.failed))
+            fix += f"\nOr go on without: starcluster removenode -a {names} {tag}"
+        raise SetupError(told(outcome.failed, len(outcome.ready)), fix)
     click.echo(
         f"Cluster {tag} is ready, {len(outcome.ready)} nodes. {ready}".replace(", 0 nodes", "")
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ import click
 from starcluster import plan
 from starcluster.cli.output import sure
 from starcluster.cluster import Cluster, find
+from starcluster.commands.checks import checked
 from starcluster.commands.report import finish, progress
 from starcluster.errors import InputError
 from starcluster.life import BAD_NODE, Life
-from starcluster.model import MASTER
+from starcluster.model import MASTER, Template, is_master
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App
@@ -60,21 +62,37 @@ def addnode(
     if no_create:
         outcome = life.take_in(names)
     else:
-        template = cluster.template
-        if availability_zone:
-            template = replace(template, availability_zone=(availability_zone,), subnet_id=())
-        if bid is not None:
-            template = replace(template, spot_bid=bid)
-        nodes = [
-            replace(
-                node,
-                instance_type=instance_type or node.instance_type,
-                image_id=image_id or node.image_id,
-            )
-            for node in plan.more_nodes(template, names)
-        ]
-        outcome = life.add(nodes, template)
+        template, overrides = template_of_new(
+            cluster,
+            node_instance_type=instance_type,
+            node_image_id=image_id,
+            availability_zone=availability_zone,
+            spot_bid=None if bid is None else str(bid),
+        )
+        facts = checked(app, only_nodes(template, len(names)), overrides)
+        outcome = life.add(plan.more_nodes(template, names), template, facts)
     finish(tag, life, outcome, f"New: {', '.join(outcome.ready)}")
+
+
+def template_of_new(cluster: Cluster, **options: str | None) -> tuple[Template, Mapping[str, str]]:
+    """Return what the new nodes are made of, and all that stands over the config for it."""
+    given = {key: value for key, value in options.items() if value is not None}
+    if "availability_zone" in given:
+        given["subnet_id"] = ""
+    overrides = {**cluster.origin.overrides, **given}
+    template = cluster.config.template(cluster.origin.template, overrides)
+    last = template.node_instance_type[-1]
+    if "node_image_id" in given:  # also where the type has an image of its own
+        last = replace(last, image_id="")
+    return replace(template, node_instance_type=(last,)), overrides
+
+
+def only_nodes(template: Template, count: int) -> Template:
+    """Return a template that names what ``count`` new nodes need, and nothing of the master's."""
+    # An attached volume is no obstacle, nor an image that only the master was made of.
+    return replace(
+        template, cluster_size=count, master_instance_type="", master_image_id="", volumes=()
+    )
 
 
 def names_of_new(cluster: Cluster, alias: str | None, count: int | None, *, new: bool) -> list[str]:
@@ -130,9 +148,9 @@ def removenode(
 
 def leaving(cluster: Cluster, aliases: str | None, count: int | None) -> list[str]:
     """Return the aliases to be removed: those named, or the last ones; never the master."""
-    workers = [each.alias for each in cluster.instances if not _is_master(each.alias)]
+    workers = [each.alias for each in cluster.instances if not is_master(each.alias)]
     named = [each.strip() for each in (aliases or "").split(",") if each.strip()]
-    if any(_is_master(each) for each in named):
+    if any(is_master(each) for each in named):
         raise InputError(
             "the master cannot be removed", f"End the cluster: starcluster terminate {cluster.name}"
         )
@@ -143,7 +161,3 @@ def leaving(cluster: Cluster, aliases: str | None, count: int | None) -> list[st
     if not named and wanted > len(workers):
         raise InputError(f"{cluster.name} has only {len(workers)} nodes besides the master")
     return named or workers[-wanted:]
-
-
-def _is_master(alias: str) -> bool:
-    return alias == MASTER or alias.endswith(f"-{MASTER}")

@@ -25,6 +25,7 @@ def _options(command: F) -> F:
         click.option("-X", "--forward-x11", is_flag=True, help="Show its windows here."),
         click.option("-A", "--forward-agent", is_flag=True, help="Lend it this machine's keys."),
         click.option("-t", "--pseudo-tty", is_flag=True, help="A terminal also for a command."),
+        click.option("-n", "--no-stdin", is_flag=True, help="Read nothing: for loops and scripts."),
     )
     for option in reversed(options):
         command = option(command)
@@ -32,7 +33,7 @@ def _options(command: F) -> F:
 
 
 def _flags(options: dict[str, Any]) -> list[str]:
-    letters = {"forward_x11": "-X", "forward_agent": "-A", "pseudo_tty": "-t"}
+    letters = {"forward_x11": "-X", "forward_agent": "-A", "pseudo_tty": "-t", "no_stdin": "-n"}
     return [letter for name, letter in letters.items() if options[name]]
 
 
@@ -48,6 +49,7 @@ def sshmaster(app: App, /, tag: str, command: tuple[str, ...], user: str, **opti
     Examples:
       starcluster sshmaster gpucluster
       starcluster sshmaster -u sgeadmin gpucluster 'qsub -l gpu=1 job.sh'
+      starcluster sshmaster -u sgeadmin gpucluster 'qsub -l gpu=1' < job.sh
     """
     sys.exit(run_ssh(app, tag, MASTER, user=user, command=command, flags=_flags(options)))
 

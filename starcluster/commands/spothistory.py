@@ -17,7 +17,7 @@ from starcluster.config_file import short
 from starcluster.errors import InputError
 from starcluster.guess import did_you_mean
 from starcluster.model import SpotPrice
-from starcluster.spot_plot import write_plot
+from starcluster.plots import write_plot
 
 _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 

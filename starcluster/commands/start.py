@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from starcluster import plan
-from starcluster.aws_check import aws_problems, look
+from starcluster.commands.checks import checked
 from starcluster.commands.report import finish, progress
 from starcluster.life import BAD_NODE, Life
 from starcluster.login import run_ssh
@@ -18,7 +18,6 @@ from starcluster.plan import Origin
 if TYPE_CHECKING:
     from starcluster.cli.app import App
     from starcluster.launch import Launcher
-    from starcluster.model import Template
 
 # Option: key of the config that it overrides.
 _OVERRIDES = {
@@ -91,13 +90,13 @@ def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
     else:
         overrides = overrides_of(options)
         template = app.config.template(options["cluster_template"], overrides)
-        if not options["skip_validation"]:
-            _refuse_what_aws_lacks(app, template, overrides)
+        check = not options["skip_validation"]
         launcher = life.prepare(
             template,
             Origin(template=template.name, overrides=overrides),
             options["description"],
-            check=not options["skip_validation"],
+            check=check,
+            facts=checked(app, template, overrides) if check else None,
         )
         for line in described(app, launcher, quota=options["dry_run"]):
             click.echo(line)
@@ -108,13 +107,6 @@ def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
     finish(tag, life, outcome, f"Log in: starcluster sshmaster {tag}")
     if options["login_master"]:
         sys.exit(run_ssh(app, tag, "master", user="root", command=()))
-
-
-def _refuse_what_aws_lacks(app: App, template: Template, overrides: Mapping[str, str]) -> None:
-    """Raise ConfigError with all that AWS has not of what ``template`` names, by file and line."""
-    problems = list(aws_problems(template, look(app.ec2, template)))
-    if problems:
-        raise app.config.refusal(template.name, problems, overrides)
 
 
 def overrides_of(options: Mapping[str, Any]) -> dict[str, str]:

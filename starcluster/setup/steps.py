@@ -125,7 +125,7 @@ def configuration() -> str:
 def exports(nodes: Iterable[Node], shares: Iterable[str]) -> str:
     """Return the lines of /etc/exports that share ``shares`` with ``nodes``.
 
-    By address: one name that cannot be resolved makes exportfs refuse all.
+    By address: exportfs leaves out a name that cannot be resolved, and calls that a success.
     """
     clients = " ".join(f"{node.private_ip_address}({EXPORT_OPTIONS})" for node in nodes)
     return "\n".join(f"{path} {clients}" for path in shares) if clients else ""
@@ -148,6 +148,16 @@ def join(node: Node, master: Node, base: Base, wanted: Wanted) -> None:
         "ROOT_KEY": base.root_key,
     }
     _run(node, "user+join", values, _STEP_S)
+
+
+def hide_secrets(node: Node, *, limit_s: int) -> None:
+    """Take what no image may have off the node's disk; it comes back after ``limit_s`` at last."""
+    _run(node, "image", {"ACTION": "hide", "LIMIT_S": str(limit_s)}, _STEP_S)
+
+
+def restore_secrets(node: Node) -> None:
+    """Bring back what :func:`hide_secrets` took."""
+    _run(node, "image", {"ACTION": "restore", "LIMIT_S": ""}, _STEP_S)
 
 
 def silent(master: Node, nodes: Iterable[Node]) -> list[str]:

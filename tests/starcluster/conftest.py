@@ -8,15 +8,19 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from starcluster import config, ec2_door
 from starcluster.config import AwsSettings
 from starcluster.ec2 import Ec2
 
 START_LIMIT_S = 60
+IMAGE = "ami-12c6146b"
 
 
 @pytest.fixture(scope="session")
@@ -89,3 +93,34 @@ def door_to() -> Callable[[str, str], Ec2]:
 def ec2(aws: str, door_to: Callable[[str, str], Ec2]) -> Ec2:
     """The door to moto."""
     return door_to(aws, "us-east-1")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each request was sent."""
+    counted: Counter[str] = Counter()
+    original = ec2_door.Door._do
+
+    def do(self: Any, client: Any, operation: str, call: Any) -> Any:
+        counted[operation] += 1
+        return original(self, client, operation, call)
+
+    monkeypatch.setattr(ec2_door.Door, "_do", do)
+    return counted
+
+
+@pytest.fixture
+def settings(tmp_path: Path, ec2: Ec2) -> config.Config:
+    """A config with the cluster template ``big``."""
+    ec2.delete_key_pair("big")
+    _, key = ec2.create_key_pair("big")
+    (tmp_path / "key").write_text(key)
+    (tmp_path / "key").chmod(0o600)
+    path = tmp_path / "config"
+    path.write_text(
+        f"[key big]\nkey_location = {tmp_path / 'key'}\n[cluster big]\nkeyname = big\n"
+        f"cluster_size = 2\nnode_instance_type = t3.micro\nnode_image_id = {IMAGE}\n"
+        "root_volume_size = 40\n"
+    )
+    path.chmod(0o600)
+    return config.load(path, {})

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from starcluster import config
+from starcluster import config, plan, prices
 from starcluster.aws_check import Facts, aws_problems, look
 from starcluster.ec2 import Ec2
+from starcluster.launch import survey
 from starcluster.model import (
     TAG_CLUSTER,
     EbsVolume,
@@ -236,3 +238,23 @@ def test_against_moto_at_the_lines_of_the_config(
     options = {"node_instance_type": "t3.micro", "volumes": ""}
     template = made.template("gpu", options)
     assert list(aws_problems(template, look(ec2, template))) == []
+
+
+def test_what_was_looked_at_is_not_asked_again(
+    ec2: Ec2, settings: config.Config, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prices, "on_demand", lambda *_: {})
+    volume = ec2.create_volume(size_gib=1, zone="us-east-1a")
+    (subnet,) = (each.id for each in ec2.subnets(zones=["us-east-1a"]))
+    template = replace(
+        settings.template("big"),
+        subnet_id=(subnet,),
+        volumes=(Volume(name="d", volume_id=volume.id, mount_path="/d"),),
+    )
+    nodes = plan.whole_cluster(template)
+    alone = survey(ec2, template, nodes)
+    facts = look(ec2, template)
+    assert list(aws_problems(template, facts)) == []
+    calls.clear()
+    assert survey(ec2, template, nodes, facts) == alone
+    assert calls == {}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
 from starcluster.balance import Limits
+from starcluster.balance_stats import Stats
 from starcluster.balancer import Balancer, drain, see
 from starcluster.cluster import Cluster, find
 from tests.testbed.cloud import Cloud
@@ -25,6 +28,7 @@ def bench() -> Iterator[Bench]:
         yield cloud.call(Bench, cloud)
     os.environ.clear()
     os.environ.update(before)
+    time.tzset()
 
 
 def now(bench: Bench) -> Cluster:
@@ -42,12 +46,15 @@ def submit(bench: Bench, *options: str) -> None:
 
 def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) -> None:
     def body() -> None:
+        os.environ["TZ"] = "XST-9"  # this machine's zone is not the cluster's
+        time.tzset()
         bench.start(bench.life(), cluster_size="2")
         submit(bench, "-h")
         submit(bench, "-t 1-9")
         until(lambda: see(now(bench)).running_jobs == 4, 60, 0.2)  # 2 slots on each node
         seen = see(now(bench))
         assert len(seen.waiting_s) == 5
+        assert all(-5 < each < 60 for each in seen.waiting_s)
         assert (seen.free_slots, seen.busy) == (0, frozenset({"master", "node001"}))
         said: list[str] = []
         limits = Limits(max_nodes=3, job_wait_s=-1, kill_after_s=0, stabilization_s=0)
@@ -62,8 +69,13 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
         assert see(now(bench)).running_jobs + len(see(now(bench)).waiting_s) == 9
         now(bench).master.ssh.execute("qdel -u sgeadmin")
         until(lambda: not see(now(bench)).running_jobs, 30, 0.2)
+        balancer.stats = Stats(lookback=timedelta(hours=1))
         assert not balancer.look(now(bench))
         assert names(bench) == ["master"]
+        (row,) = balancer.stats.rows
+        assert (row.nodes, row.remove, row.running_jobs) == (3, 2, 0)
+        assert row.jobs_ended >= 4
+        assert 0 < row.mean_run_s < 200
         ending = Limits(max_nodes=3, kill_after_s=0, stabilization_s=0, kill_cluster=True)
         assert Balancer(bench.life(), ending, say=said.append).look(now(bench))
         assert bench.nothing_left()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from starcluster import config, config_keys
+from starcluster import config, config_keys, plan
 from starcluster.cluster import Cluster
-from starcluster.commands.resize import leaving, names_of_new
+from starcluster.commands.checks import checked
+from starcluster.commands.resize import leaving, names_of_new, only_nodes, template_of_new
 from starcluster.commands.start import _OVERRIDES, overrides_of, start
-from starcluster.errors import InputError
+from starcluster.ec2 import Ec2
+from starcluster.errors import ConfigError, InputError
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Instance
 from starcluster.volumes import device_names
+
+from .conftest import IMAGE
 
 
 def cluster(*aliases: str) -> Cluster:
@@ -78,6 +83,33 @@ def test_new_nodes_have_the_next_names_or_those_given() -> None:
     ):
         with pytest.raises(InputError, match=words):
             names_of_new(two, aliases, count, new=new)
+
+
+def test_new_nodes_are_made_of_what_was_asked_and_need_nothing_of_the_masters(
+    ec2: Ec2, settings: config.Config
+) -> None:
+    overrides = {
+        "node_instance_type": "t3.small:1, t3.micro:ami-9",
+        "master_image_id": "ami-gone",
+        "subnet_id": "subnet-9",
+    }
+    one = cluster("master")
+    one.config = settings
+    one.origin = plan.Origin(template="big", overrides=overrides)
+    template, _ = template_of_new(one)
+    (node,) = plan.more_nodes(template, ["node002"])
+    assert (node.instance_type, node.image_id, node.spot) == ("t3.micro", "ami-9", False)
+    template, given = template_of_new(
+        one, node_image_id=IMAGE, availability_zone="us-east-1b", spot_bid="0.2"
+    )
+    (node,) = plan.more_nodes(template, ["node002"])
+    assert (node.instance_type, node.image_id, node.spot) == ("t3.micro", IMAGE, True)
+    assert (template.availability_zone, template.subnet_id) == (("us-east-1b",), ())
+    app: Any = SimpleNamespace(ec2=ec2, config=settings)
+    assert checked(app, only_nodes(template, 1), given).images
+    template, given = template_of_new(one, node_instance_type="t3.micr", node_image_id=IMAGE)
+    with pytest.raises(ConfigError, match=r"command line: node_instance_type: .* 't3.micro'"):
+        checked(app, only_nodes(template, 1), given)
 
 
 def test_a_volume_gets_a_device_that_no_other_has() -> None:

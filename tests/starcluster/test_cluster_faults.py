@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from starcluster.ec2 import Ec2
 from starcluster.errors import (
     CapacityError,
     ClusterError,
@@ -15,7 +20,7 @@ from starcluster.errors import (
     QuotaError,
     SetupError,
 )
-from starcluster.life import Outcome
+from starcluster.life import Life, Outcome
 from starcluster.model import TAG_ALIAS
 from starcluster.plan import Origin
 from tests.testbed.cloud import Cloud
@@ -171,10 +176,7 @@ def start_with_a_mute_node(bench: Bench, bad: str) -> Outcome:
 
     def progress(alias: str, what: str) -> None:
         if alias == "node001" and what == "waiting for SSH":
-            (instance,) = (
-                each for each in bench.ec2.instances(cluster=NAME) if each.alias == alias
-            )
-            bench.cloud.nodes()[instance.id].run("pkill", "sshd")
+            bench.node(alias).run("pkill", "sshd")
 
     life = bench.life(_once(progress), bad)
     return bench.start(life)
@@ -209,15 +211,16 @@ def test_a_node_that_dies_during_set_up_is_named(bench: Bench) -> None:
     bench.cloud.call(body)
 
 
-def test_instances_whose_launch_was_interrupted_before_they_had_a_name_get_one(
+def test_spot_instances_that_were_interrupted_before_they_had_a_name_get_one(
     bench: Bench,
 ) -> None:
     def body() -> None:
-        bench.cloud.fail("CreateTags", "UnauthorizedOperation", times=3)
+        bench.cloud.fail("CreateTags", "UnauthorizedOperation", times=2)
         with pytest.raises(SetupError, match="CreateTags") as caught:
-            bench.start(bench.life(), disable_queue="true")
+            bench.start(bench.life(), disable_queue="true", spot_bid="0.3")
         assert f"starcluster start -x {NAME}" in str(caught.value)
-        assert {each.alias for each in bench.ec2.instances(cluster=NAME)} == {""}
+        found = [each.alias for each in bench.ec2.instances(cluster=NAME)]
+        assert sorted(found) == ["", "", "master"]
         bench.life().start_again()
         found = {each.alias for each in bench.ec2.instances(cluster=NAME)}
         assert found == {"master", "node001", "node002"}
@@ -227,7 +230,91 @@ def test_instances_whose_launch_was_interrupted_before_they_had_a_name_get_one(
     bench.cloud.call(body)
 
 
-@pytest.mark.parametrize("point", range(9))
+def test_a_node_whose_ssh_is_cut_in_the_middle_is_named_and_start_x_finishes_it(
+    bench: Bench,
+) -> None:
+    def body() -> None:
+        def progress(alias: str, what: str) -> None:
+            if (alias, what) == ("node001", "joining"):
+                bench.node(alias).run("pkill", "-KILL", "sshd")
+
+        life = bench.life(_once(progress))
+        outcome = bench.start(life)
+        assert sorted(outcome.ready) == ["master", "node002"]
+        ((alias, why),) = outcome.failed.items()
+        assert alias == "node001"
+        assert "SSH connection" in why
+        assert f"Go on: starcluster start -x {NAME}" in life.remains()
+        bench.node("node001").run("/usr/sbin/sshd")
+        told = bench.types("start", "-x", NAME)
+        assert f"Cluster {NAME} is ready, 3 nodes" in told
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_node_whose_gpu_fails_the_self_test_is_left_out_and_takes_no_jobs(bench: Bench) -> None:
+    def body() -> None:
+        bench.cloud.break_gpus(1)
+        told = bench.types("start", "-c", "tested", "-s", "2", NAME, status=1)
+        assert "1 of 2 nodes failed\n  node001: gpus: GPU self-test: " in told
+        assert "libcuda" in told
+        assert "qsub" not in told
+        assert "2 instances of it exist (master, node001): $1.05/h" in told
+        assert f"starcluster removenode -a node001 {NAME}" in told
+        assert queues(bench) == {"master": "", "node001": "d"}
+        bench.types("removenode", "-c", "-a", "node001", NAME)
+        assert queues(bench) == {"master": ""}
+        bench.types("terminate", "-c", NAME)
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_node_whose_gpu_fails_is_replaced_and_the_master_never_is(bench: Bench) -> None:
+    def body() -> None:
+        for number in (0, 2):
+            bench.cloud.break_gpus(number)
+        start = ("start", "-c", "tested", "--on-bad-node", "replace", NAME)
+        told = bench.types(*start, status=1)
+        assert "node002: removed: gpus: GPU self-test" in told
+        assert "1 of 3 nodes failed\n  master: gpus: GPU self-test" in told
+        assert "removenode" not in told
+        assert queues(bench) == {"master": "d", "node001": "", "node002": ""}
+        assert len(bench.cloud.nodes()) == 3
+        bench.types("terminate", "-c", NAME)
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def queues(bench: Bench) -> dict[str, str]:
+    """Return the state of each queue instance by host; empty for one that takes jobs."""
+    rows = [line.split() for line in bench.types("sshmaster", NAME, "qstat -f").splitlines()]
+    found = {row[0].partition("@")[2]: row[5:] for row in rows if row[:1] and "all.q@" in row[0]}
+    return {host: "".join(state) for host, state in found.items()}
+
+
+def interrupted(bench: Bench, life: Life, **overrides: str) -> None:
+    """Start with a Ctrl-C in it; then nothing is there that was not told, or could not be ended."""
+    template = bench.config.template(
+        "tested", {"cluster_size": "2", "placement_group": "true"} | overrides
+    )
+    with pytest.raises(ClusterError, match="interrupted") as caught:
+        life.create(life.prepare(template, Origin(template="tested")))
+    there = bench.ec2.instances(cluster=NAME)
+    if bench.nothing_left():
+        assert "Nothing of it runs" in caught.value.fix
+    else:
+        assert f"starcluster terminate {NAME}" in caught.value.fix
+        assert all((each.alias or each.id) in caught.value.fix for each in there)
+        bench.life().terminate()
+    assert bench.nothing_left()
+    assert [each.name for each in bench.ec2.key_pairs()] == ["mine"]
+
+
+@pytest.mark.parametrize("point", range(10))
 def test_ctrl_c_tells_what_runs_and_terminate_removes_all(bench: Bench, point: int) -> None:
     def body() -> None:
         steps: list[str] = []
@@ -238,12 +325,50 @@ def test_ctrl_c_tells_what_runs_and_terminate_removes_all(bench: Bench, point: i
                 if len(steps) == point + 1:
                     raise KeyboardInterrupt
 
-        with pytest.raises(ClusterError, match="interrupted") as caught:
-            bench.start(bench.life(progress))
-        words = ("starcluster terminate", "Nothing of it runs")
-        assert any(each in caught.value.fix for each in words)
-        if not bench.nothing_left():
-            bench.life().terminate()
+        interrupted(bench, bench.life(progress))
+
+    bench.cloud.call(body)
+
+
+@pytest.mark.parametrize(
+    "call", ["create_security_group", "create_placement_group", "run", "run_fleet", "tag"]
+)
+def test_ctrl_c_while_aws_answers_leaves_nothing_that_is_not_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    original = getattr(Ec2, call)
+
+    def done_and_cut(self: Ec2, *arguments: Any, **named: Any) -> None:
+        original(self, *arguments, **named)
+        raise KeyboardInterrupt
+
+    def body() -> None:
+        monkeypatch.setattr(Ec2, call, done_and_cut)
+        interrupted(bench, bench.life(), spot_bid="0.3")
+
+    bench.cloud.call(body)
+
+
+def test_ctrl_c_typed_at_the_command_tells_how_to_go_on(bench: Bench) -> None:
+    def body() -> None:
+        argv = [sys.executable, "-m", "starcluster", "-c", str(bench.cloud.home / "config")]
+        with subprocess.Popen(
+            bench.cloud.enter([*argv, "start", "-c", "small", NAME]),
+            env=bench.cloud.environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if line.endswith("packages\n"):
+                    process.send_signal(signal.SIGINT)
+                    break
+            told = process.stderr.read()
+        assert process.returncode == 1
+        assert "Error: interrupted\n3 instances of it exist (master, node001, node002)" in told
+        assert "Traceback" not in told
+        assert f"Go on: starcluster start -x {NAME}" in told
+        bench.types("terminate", "-c", NAME)
         assert bench.nothing_left()
 
     bench.cloud.call(body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -72,6 +73,17 @@ def test_what_is_not_there_raises_not_found_with_the_next_command(ec2: Ec2) -> N
         with pytest.raises(NotFound) as caught:
             ask()
         assert next_command in caught.value.fix
+
+
+def test_user_data_is_in_no_log_whatever_the_program_around_logs(
+    ec2: Ec2, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    ec2.run(request(user_data="#cloud-config\nthe private half"))
+    secret = base64.b64encode(b"#cloud-config\nthe private half").decode()
+    assert "the private half" not in caplog.text
+    assert secret not in caplog.text
+    assert secret.replace("+", "%2B").replace("=", "%3D") not in caplog.text
 
 
 def test_a_request_that_botocore_refuses_is_the_callers_fault(ec2: Ec2) -> None:

@@ -14,11 +14,19 @@ from tests.testbed.cloud import REPOSITORY, Cloud
 from tests.testbed.fabric import Node
 from tests.testbed.fake_ec2 import IMAGE
 
+from .secrecy import Watch, files_with, forms
+
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 
+AWS_SECRET = "wJalrXUtnFEMIexampleSecretOfTheAccount"  # noqa: S105 - of no account
+USER_DATA = "the user data of this cluster is nobody's business"
 CONFIG = f"""
 [global]
 default_template = small
+
+[aws info]
+aws_access_key_id = AKIAEXAMPLEOFACONFIG
+aws_secret_access_key = {AWS_SECRET}
 
 [cluster small]
 keyname = mykey
@@ -26,6 +34,7 @@ cluster_size = 3
 node_instance_type = g4dn.xlarge
 node_image_id = {IMAGE}
 plugins = mark
+userdata_scripts = ~/.starcluster/first_boot
 
 [plugin mark]
 setup_class = mark.Mark
@@ -71,6 +80,7 @@ def cloud() -> Iterator[Cloud]:
         folder = made.home / ".starcluster"
         (folder / "plugins").mkdir(parents=True)
         (folder / "plugins" / "mark.py").write_text(PLUGIN)
+        (folder / "first_boot").write_text(f"#!/bin/sh\n# {USER_DATA}\ntouch /root/booted\n")
         (folder / "config").write_text(CONFIG)
         (folder / "config").chmod(0o600)
         yield made
@@ -86,7 +96,10 @@ class User:
     def types(
         self, *words: str, status: int = 0, timeout_s: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        done = self.cloud.run(sys.executable, "-m", "starcluster", *words, timeout_s=timeout_s)
+        # The account's keys are in the config, so no process has them in its environment.
+        argv = ["env", "-u", "AWS_ACCESS_KEY_ID", "-u", "AWS_SECRET_ACCESS_KEY"]
+        argv += [sys.executable, "-m", "starcluster"]
+        done = self.cloud.run(*argv, *words, timeout_s=timeout_s)
         self.said += done.stdout + done.stderr
         assert done.returncode == status, f"{words}: {done.stdout}{done.stderr}"
         return done
@@ -114,17 +127,20 @@ class User:
 
 def test_from_no_key_to_nothing_left(cloud: Cloud) -> None:
     user = User(cloud)
-    user.types("createkey", "mykey", "-o", str(cloud.home / "mykey.pem"), "-a")
-    plans(user)
-    starts(user)
-    finds_what_was_set_up(user)
-    runs_a_plugin(user)
+    with Watch() as watch:
+        user.types("createkey", "mykey", "-o", str(cloud.home / "mykey.pem"), "-a")
+        plans(user)
+        starts(user)
+        finds_what_was_set_up(user)
+        hands_its_input_on_as_ssh_does(user)
+        runs_a_plugin(user)
+    keeps_secrets(user, watch)
     searches(user)
     grows_and_shrinks(user)
     stops_and_starts(user)
     restarts(user)
     ends(user)
-    keeps_secrets(user)
+    assert not [each for each in forms(AWS_SECRET) if each in user.said.encode()]
 
 
 def plans(user: User) -> None:
@@ -139,18 +155,24 @@ def plans(user: User) -> None:
 
 
 def starts(user: User) -> None:
-    user.types("start", "gpucluster")
+    user.cloud.fail("RunInstances", "VcpuLimitExceeded", times=2)
+    for words in ((), ("-V",)):  # at the check, and at the launch
+        told = user.types("--debug", "start", *words, "gpucluster", status=1).stderr
+        assert "Traceback" in told
+        assert "VcpuLimitExceeded" in told
+    before = len(user.cloud.calls())
+    user.types("--debug", "start", "gpucluster")
     names = (
-        "CreateKeyPair",
         "CreateSecurityGroup",
         "AuthorizeSecurityGroupIngress",
         "RunInstances",
         "CreateTags",
     )
-    made = [row["action"] for row in user.cloud.calls(*names) if not row["error"]]
+    rows = user.cloud.calls()[before:]
+    made = [row["action"] for row in rows if row["action"] in names and not row["error"]]
     # The group lets its members and SSH in before anything is launched, and each is named.
-    expected = ["CreateKeyPair", "CreateSecurityGroup"]
-    expected += ["AuthorizeSecurityGroupIngress"] * 2 + ["RunInstances"] + ["CreateTags"] * 3
+    expected = ["CreateSecurityGroup", *["AuthorizeSecurityGroupIngress"] * 2]
+    expected += ["RunInstances"] + ["CreateTags"] * 3
     assert made == expected
     assert user.states() == dict.fromkeys(("master", "node001", "node002"), "running")
     text = user.types("listclusters", "-s").stdout
@@ -174,6 +196,16 @@ def finds_what_was_set_up(user: User) -> None:
     rows = [line.split() for line in text.splitlines()]
     assert len(rows) == 3
     assert {len(row) for row in rows} == {2}, rows  # each job has a GPU
+
+
+def hands_its_input_on_as_ssh_does(user: User) -> None:
+    starcluster = f"{sys.executable} -m starcluster"
+    script = f"{starcluster} sshmaster gpucluster cat; echo then; cat"
+    done = user.cloud.run("sh", "-c", script, stdin="one\ntwo\n")
+    assert done.stdout == "one\ntwo\nthen\n"
+    loop = f"while read line; do {starcluster} sm -n gpucluster echo $line; done"
+    done = user.cloud.run("sh", "-c", loop, stdin="one\ntwo\n")  # without -n it ends at one
+    assert done.stdout == "one\ntwo\n"
 
 
 def _quoted(script: str) -> str:
@@ -253,6 +285,26 @@ def ends(user: User) -> None:
     assert "there is no cluster 'gpucluster'" in left.stderr
 
 
-def keeps_secrets(user: User) -> None:
-    for text in (user.said, (user.cloud.folder / "calls.jsonl").read_text()):
-        assert "PRIVATE KEY" not in text
+def keeps_secrets(user: User, watch: Watch) -> None:
+    """No secret was said, logged or in a list of processes, by a start in all detail."""
+    home, hosts = user.cloud.home, user.hosts()
+    keys = ["/etc/ssh/ssh_host_ed25519_key", "/root/.ssh/id_ed25519"]
+    keys += ["/home/sgeadmin/.ssh/id_ed25519"]
+    secrets = forms(AWS_SECRET) + forms(USER_DATA) + forms((home / "mykey.pem").read_text())
+    for name in keys:
+        secrets += forms(hosts["master"].run("cat", name).stdout)
+    assert "PRIVATE KEY" not in user.said
+    assert not [each for each in secrets if each in user.said.encode()]
+    assert len(watch.seen) > 100
+    assert watch.shows(secrets) == []
+    config = [home / ".starcluster" / name for name in ("config", "first_boot")]
+    logs = [user.cloud.folder / name for name in ("calls.jsonl", "server.log")]
+    found = files_with(secrets, [home, *logs])
+    assert set(found) == {home / "mykey.pem", *config}
+    for host in hosts.values():
+        own = host.inside("/../upper")  # what the node has beside its image
+        found = {f"/{path.relative_to(own)}" for path in files_with(secrets, [own])}
+        assert keys[0] in found
+        assert found <= {*keys, "/var/lib/cloud/script"}
+        for name in found:
+            assert host.run("stat", "-c", "%a", name).stdout in ("600\n", "700\n")

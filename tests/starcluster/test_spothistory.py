@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from starcluster.commands.spothistory import summary
 from starcluster.model import SpotPrice
-from starcluster.spot_plot import write_plot
+from starcluster.plots import write_plot
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

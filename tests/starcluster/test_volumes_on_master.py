@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,15 +36,19 @@ def device(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["losetup", "--detach", name], check=True, timeout=30)
 
 
-def mount(device: Path, path: Path) -> subprocess.CompletedProcess[str]:
-    """Run the part of the master's script that mounts volumes."""
+def master_script(then: str) -> subprocess.CompletedProcess[str]:
+    """Run the part of the master's script that concerns volumes, and then more."""
     script = (SH / "master.sh").read_text()
     functions = script[script.index("device_of()") : script.index("make_home()")]
-    volumes = f"VOLUMES='vol-1 {device} - {path}'\n"
-    text = (SH / "common.sh").read_text() + volumes + functions + "mount_volumes\n"
+    text = (SH / "common.sh").read_text() + functions + then
     return subprocess.run(
         ["sh"], input=text, capture_output=True, text=True, timeout=60, check=False
     )
+
+
+def mount(device: Path, path: Path, partition: str = "-") -> subprocess.CompletedProcess[str]:
+    """Mount a volume as the master does."""
+    return master_script(f"VOLUMES='vol-1 {device} {partition} {path}'\nmount_volumes\n")
 
 
 def unmount(path: Path) -> None:
@@ -77,3 +83,49 @@ def test_what_holds_anything_is_never_formatted(device: Path, tmp_path: Path) ->
 def test_a_device_that_is_not_there(tmp_path: Path) -> None:
     done = mount(Path("/dev/sdzzz"), tmp_path / "data")
     assert (done.returncode, done.stderr) == (1, "volume vol-1 is not there as /dev/xvdzzz\n")
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Callable[[str], Path]:
+    """A function that makes a block device's node; no disk is behind it."""
+
+    def made(name: str) -> Path:
+        path = tmp_path / name
+        try:
+            os.mknod(path, 0o600 | stat.S_IFBLK, os.makedev(7, 250))
+        except PermissionError as error:
+            pytest.skip(f"no device nodes: {error}")
+        return path
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"),
+    [
+        (["xvdf"], "xvdf"),
+        (["xvdf", "xvdf1"], "xvdf1"),
+        (["xvdf", "xvdf1", "xvdf2"], "xvdf1"),
+        (["xvdf", "xvdf2"], "xvdf"),
+        (["nvme-vol", "nvme-vol-part1"], "nvme-vol-part1"),
+    ],
+)
+def test_a_volume_with_partitions_is_used_by_its_first(
+    nodes: Callable[[str], Path], there: list[str], chosen: str
+) -> None:
+    device, *_ = [nodes(name) for name in there]
+    done = master_script(f"device={device}\nfirst_partition\necho $device\n")
+    assert done.stdout == f"{device.parent / chosen}\n"
+
+
+def test_a_whole_volume_that_is_given_its_partition_is_not_searched_for_one(
+    nodes: Callable[[str], Path], tmp_path: Path
+) -> None:
+    device = nodes("xvdf")
+    nodes("xvdf1")
+    found = master_script(f"device_of vol-1 {device} 2; echo $device\n")
+    assert found.stderr == f"volume vol-1 is not there as {device}2\n"
+    nodes("xvdf2")
+    assert master_script(f"device_of vol-1 {device} 2; echo $device\n").stdout == f"{device}2\n"
+    done = mount(device, tmp_path / "data", "2")
+    assert f"volume vol-1 cannot be mounted from {device}2" in done.stderr

@@ -167,6 +167,10 @@ class Cloud:
         """Let the next instances come up without SSH."""
         self._fault("boot", {"how": "no-ssh"}, times)
 
+    def break_gpus(self, number: int) -> None:
+        """Let the next launch give its instance ``number``, from 0 on, GPUs that fail."""
+        self._fault(f"gpu-{number}", {"how": "no-cuda"}, 1)
+
     def _fault(self, action: str, fault: Mapping[str, str], times: int) -> None:
         for number in range(times):
             (self.folder / "faults" / f"{action}-{number:03d}").write_text(json.dumps(fault))

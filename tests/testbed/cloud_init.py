@@ -25,6 +25,7 @@ class Facts:
     public_key: str = ""
     user_data: bytes = b""
     gpus: int = 0
+    gpus_work: bool = True
     profile: str = ""
     scripts: list[str] = field(default_factory=list)
 
@@ -47,7 +48,9 @@ def prepare(node: Node, facts: Facts) -> None:
         suffix, mode = (".pub", 0o644) if half == "public" else ("", 0o600)
         node.write(f"/etc/ssh/ssh_host_{kind}_key{suffix}", text, mode)
     if facts.gpus:
-        node.write("/etc/sge-gpus", f"count = {facts.gpus}\n")
+        # Without the file a node asks nvidia-smi, and tests the GPUs: there is no CUDA here.
+        where = "/etc/sge-gpus" if facts.gpus_work else "/etc/broken-gpus"
+        node.write(where, f"count = {facts.gpus}\n")
         node.write("/usr/local/bin/nvidia-smi", NVIDIA_SMI.read_text(), 0o755)
 
 

@@ -26,8 +26,9 @@ PACKAGES = (
     "gridengine-exec",
     "gridengine-client",
     "openssh-server",
+    "kmod",
     "nfs-kernel-server",
-    "python3",
+    "python3-venv",
 )
 _KEEP_DAYS = 7
 
@@ -50,9 +51,8 @@ chroot "$layer/root" apt-get install -q -y --no-install-recommends "$@" \
 chroot "$layer/root" apt-get clean
 rm -rf "$layer/upper/var/lib/apt" "$layer/upper/var/cache" "$layer/upper/usr/share/man"
 rm -f "$layer"/upper/etc/ssh/ssh_host_*  # each node has its own
-cd "$layer/root/usr/sbin"  # this kernel has no NFS
+cd "$layer/root/usr/sbin"  # this kernel has no NFS; exportfs needs none
 install -m 755 "$stand_ins/mount.nfs" mount.nfs
-install -m 755 "$stand_ins/exportfs" exportfs
 install -m 755 "$stand_ins/nfs-kernel-server" ../../etc/init.d/nfs-kernel-server
 """
 

@@ -28,9 +28,11 @@ class SshHosts:
         machines: The hosts, by the alias that they are to get.
     """
 
-    def __init__(self, *aliases: str, gpus: int = 0) -> None:
-        self._aliases, self._gpus = aliases, gpus
-        self.fabric = fabric.Fabric()
+    def __init__(
+        self, *aliases: str, gpus: int = 0, binds: Iterable[Path] = (), profile: str = ""
+    ) -> None:
+        self._aliases, self._gpus, self._profile = aliases, gpus, profile
+        self.fabric = fabric.Fabric(binds=binds)
         self._folder = tempfile.TemporaryDirectory(prefix="ssh-hosts-")
         self.key = Path(self._folder.name) / "key"
         self.host_key: HostKey = new_host_key()
@@ -61,6 +63,7 @@ class SshHosts:
                 public_key=self.key.with_suffix(".pub").read_text(),
                 user_data=user_data(self.host_key).encode(),
                 gpus=self._gpus,
+                profile=self._profile,
             )
             prepare(machine, facts)
             start(machine, facts, first=True)

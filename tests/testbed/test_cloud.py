@@ -149,7 +149,10 @@ def test_a_directory_is_mounted_by_nfs_where_it_is_exported(cloud: Cloud) -> Non
         assert "refused" in host.run(*mount).stderr
         server.run("service", "nfs-kernel-server", "start")
         assert "denied" in host.run(*mount).stderr
-        server.run("sh", "-c", f"echo '/home {host.ip}(rw,no_root_squash)' > /etc/exports")
+        line = f"/home {host.ip}(rw,no_root_squash,no_subtree_check)"
+        server.run("sh", "-c", f"echo '{line}' > /etc/exports")
+        assert "denied" in host.run(*mount).stderr
+        assert server.run("exportfs", "-ra").stderr == ""
         done = host.run(*mount)
         assert done.returncode == 0, done.stderr
         host.run("touch", "/home/there")

@@ -1,0 +1,85 @@
+"""Drawings of spot prices and of a queue; the only place that imports matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from starcluster.errors import MissingExtra
+from starcluster.model import SpotPrice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Moment(Protocol):
+    """A queue at one moment, as far as it is drawn."""
+
+    @property
+    def time(self) -> datetime:
+        """When."""
+
+    @property
+    def nodes(self) -> int:
+        """Of the cluster."""
+
+    @property
+    def running_jobs(self) -> int:
+        """Now."""
+
+    @property
+    def waiting_jobs(self) -> int:
+        """Now."""
+
+    @property
+    def longest_wait_s(self) -> float:
+        """Of those that wait."""
+
+
+def write_plot(file: Path, prices: Sequence[SpotPrice], *, title: str, end: datetime) -> None:
+    """Write an SVG with a line of steps for each zone, up to ``end``."""
+    figure = new_figure()
+    axes: Axes = figure.subplots()
+    for zone in sorted({each.zone for each in prices}):
+        steps = [each for each in prices if each.zone == zone]
+        times = [*(each.time for each in steps), end]
+        values = [each.price for each in steps]
+        # Matplotlib takes times; its types do not say so.
+        axes.step(times, [*values, values[-1]], where="post", label=zone)  # type: ignore[arg-type]
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("dollars per hour")
+    axes.set_title(title)
+    axes.legend()
+    figure.autofmt_xdate()
+    figure.savefig(file, format="svg")
+
+
+def write_queue_plot(file: Path, moments: Iterable[Moment]) -> None:
+    """Write an SVG of jobs, waits and nodes over time, one below the other."""
+    rows = list(moments)
+    times: Any = [each.time for each in rows]
+    figure = new_figure()
+    jobs, waits, nodes = figure.subplots(3, sharex=True)
+    jobs.step(times, [each.running_jobs for each in rows], where="post", label="running")
+    jobs.step(times, [each.waiting_jobs for each in rows], where="post", label="waiting")
+    jobs.legend()
+    waits.step(times, [each.longest_wait_s / 60 for each in rows], where="post")
+    nodes.step(times, [each.nodes for each in rows], where="post")
+    for axes, name in ((jobs, "jobs"), (waits, "longest wait, minutes"), (nodes, "nodes")):
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel(name)
+    figure.autofmt_xdate()
+    figure.savefig(file, format="svg")
+
+
+def new_figure() -> Figure:
+    """Return an empty figure. Raises MissingExtra where there is no matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        fix = "Install it: pip install 'starmint[report]'"
+        raise MissingExtra(f"matplotlib is not installed: {error}", fix) from error
+    return Figure(figsize=(10, 5), layout="constrained")

@@ -1,0 +1,128 @@
+"""The hosts behind the instances of the fake EC2, and the faults that a test asks for."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+from . import cloud_init
+from .fabric import Fabric, Node
+
+_UNLOGGED = {"UserData", "PublicKeyMaterial"}
+
+
+class Machines:
+    """The nodes of all instances; calls of EC2 that concern them come here."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.folder = Path(settings["folder"])
+        self.fabric = Fabric.of(
+            settings["pid"], Path(settings["work"]), map(Path, settings["binds"]), settings["net"]
+        )
+        self.profile: str = settings["profile"]
+        self.boot_s: float = settings["boot_s"]
+        self.nodes: dict[str, Node] = {}
+        self._facts: dict[str, cloud_init.Facts] = {}
+        self._broken: set[str] = set()  # instances whose GPUs are shown and cannot be used
+        self._locks: dict[str, threading.Lock] = {}
+        self._log = threading.Lock()
+
+    def log(self, action: str, parameters: dict[str, Any], error: str = "") -> None:
+        """Append a call to the record of what clients asked."""
+        shown = {key: value for key, value in parameters.items() if key not in _UNLOGGED}
+        row = {"at": time.time(), "action": action, "parameters": shown, "error": error}
+        with self._log, (self.folder / "calls.jsonl").open("a") as log:
+            log.write(json.dumps(row, default=str) + "\n")
+
+    def boot(self, instance: Any, number: int | None = None) -> None:
+        """Let an instance come up, in its own time; ``number`` in its launch, if it is new."""
+        _state(instance, "pending", 0)
+        self._locks.setdefault(instance.id, threading.Lock())
+        if number is not None and self.fault(f"gpu-{number}"):
+            self._broken.add(instance.id)
+        threading.Thread(target=self._boot, args=(instance,), daemon=True).start()
+
+    def _boot(self, instance: Any) -> None:
+        fault = self.fault("boot")
+        with self._locks[instance.id]:
+            first = instance.id not in self.nodes
+            if first:
+                self._make(instance)
+            node = self.nodes[instance.id]
+            node.public_ip = instance.public_ip or ""
+            time.sleep(self.boot_s)
+            if instance.state != "pending":  # stopped or terminated meanwhile
+                return
+            node.boot()
+            if fault.get("how") != "no-ssh":
+                cloud_init.start(node, self._facts[instance.id], first=first)
+            self._publish(instance, node)
+            if instance.state == "pending":  # not terminated in the middle of it
+                _state(instance, "running", 16)
+
+    def _make(self, instance: Any) -> None:
+        key = instance.ec2_backend.key_pairs.get(instance.key_name)
+        material = getattr(key, "material_public", b"") or b""
+        data = instance.user_data
+        gpus = INSTANCE_TYPES.get(instance.instance_type, {}).get("GpuInfo", {}).get("Gpus", [])
+        self._facts[instance.id] = cloud_init.Facts(
+            id=instance.id,
+            public_key=material.decode() if isinstance(material, bytes) else material,
+            user_data=base64.b64decode(data.as_bytes()) if data else b"",
+            gpus=sum(each["Count"] for each in gpus),
+            gpus_work=instance.id not in self._broken,
+            profile=self.profile,
+        )
+        name = f"ip-{instance.private_ip.replace('.', '-')}"
+        self.nodes[instance.id] = node = Node(self.fabric, name, instance.private_ip)
+        cloud_init.prepare(node, self._facts[instance.id])
+
+    def _publish(self, instance: Any, node: Node) -> None:
+        row = {"name": node.name, "ip": node.ip, "public_ip": node.public_ip, "pid": node.pid}
+        beside = self.folder / "nodes" / f".{instance.id}"
+        beside.write_text(json.dumps(row))
+        beside.replace(beside.with_name(instance.id))
+
+    def lose(self, instance: Any) -> None:
+        """End all that runs on an instance; its disk stays."""
+        with self._locks[instance.id]:
+            node = self.nodes.get(instance.id)
+            if node is not None and node.is_up:
+                node.kill()
+            (self.folder / "nodes" / instance.id).unlink(missing_ok=True)
+
+    def remove(self, instance: Any) -> None:
+        """End an instance and its disk."""
+        self.lose(instance)
+        with self._locks[instance.id]:
+            node = self.nodes.pop(instance.id, None)
+            if node is not None:
+                node.remove()
+
+    def fault(self, action: str) -> dict[str, Any]:
+        """Return the next fault that a test asked for, once; {} for none."""
+        for path in sorted((self.folder / "faults").glob(f"{action}-*")):
+            try:
+                fault: dict[str, Any] = json.loads(path.read_text())
+                path.unlink()
+            except OSError:  # another thread has it
+                continue
+            return fault
+        return {}
+
+    def lacks(self, instance_type: str, zone: str, market: str) -> bool:
+        """Whether a test said that there is no capacity for this."""
+        path = self.folder / "faults" / "capacity"
+        rows = json.loads(path.read_text()) if path.exists() else []
+        asked = {"type": instance_type, "zone": zone, "market": market}
+        return any(all(asked[key] == value for key, value in row.items()) for row in rows)
+
+
+def _state(instance: Any, name: str, code: int) -> None:
+    instance._state.name, instance._state.code = name, code
