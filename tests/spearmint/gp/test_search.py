@@ -145,8 +145,9 @@ def test_no_polish_among_categories(monkeypatch) -> None:
     monkeypatch.setattr(search, "_POLISH_SHARE", 1.0)
     _, points, y = converged_bowl()
     space = Space((Dimension(), Dimension(), Dimension(n_choices=2)))
-    points, none = np.column_stack((points, np.zeros(len(y)))), np.empty((0, 3))
-    points[:2, 2], y[:2] = 1.0, 2.0
+    # The other category is known to be worse everywhere: the search has converged.
+    points = np.vstack([np.column_stack((points, np.full(len(y), c))) for c in (0.0, 1.0)])
+    y, none = np.concatenate((y, y + 1.0)), np.empty((0, 3))
     settings, rng = Settings(noiseless=True), np.random.default_rng(0)
     assert next_point(space, points, y, none, settings, rng).shape == (3,)
 
