@@ -88,6 +88,29 @@ class LogEI:
         return value, pull(points, gp.points, gp.weights, gp.is_category, by_k)
 
 
+class NegativeMean:
+    """Minus the posterior mean, averaged over samples and fantasies: pure exploitation.
+
+    Source: "minimize the response surface" of Jones 2001 (J. Global Optim. 21:345).
+    """
+
+    def __init__(self, posterior: Posterior) -> None:
+        self._posterior = posterior
+
+    def __call__(self, points: Array) -> Array:
+        """Return the values at ``points``, shape ``(m,)``."""
+        return np.asarray(-self._posterior.predict(points)[0].mean(axis=(0, 2)))
+
+    def with_gradient(self, points: Array) -> tuple[Array, Array]:
+        """Return the values, shape ``(m,)``, and their gradient, ``(m, D)``; 0 by a category."""
+        gp = self._posterior
+        k, slope = matern52_slope(sq_distances(points, gp.points, gp.weights, gp.is_category))
+        alpha = gp.alpha.mean(axis=2)
+        mean = gp.mean[:, None] + (k @ alpha[:, :, None])[:, :, 0]
+        by_k = slope * (alpha[:, None, :] / -len(alpha))
+        return -mean.mean(axis=0), pull(points, gp.points, gp.weights, gp.is_category, by_k)
+
+
 def _log_mean(log_each: Array) -> tuple[Array, Array]:
     """Return the log of the mean of exp(``log_each``) (S, m, F) at each point, and the shares."""
     top = log_each.max(axis=(0, 2))

@@ -92,15 +92,15 @@ def maximize(
         leaders = np.argsort(-acquisition(pool[:_LEADERS]), kind="stable")
         pool[:_LEADERS] = pool[leaders]
     starts = pool[_spread(pool, n_starts)]
-    climbed = _climb(acquisition, space, starts, max_evaluations // 4)
+    climbed = climb(acquisition, space, starts, max_evaluations // 4)
     leading = np.argsort(-acquisition(climbed), kind="stable")[:_FINALISTS]
-    finished = _climb(acquisition, space, climbed[leading], max_evaluations - max_evaluations // 4)
+    finished = climb(acquisition, space, climbed[leading], max_evaluations - max_evaluations // 4)
     # Snapping and line searches may lose: the starts compete with where they led.
     top = np.concatenate((space.snap(finished), space.snap(climbed), starts))
     if len(space.fixed):
         best = np.argsort(-acquisition(top), kind="stable")[:_STEPPING]
         stepped = _step(acquisition, space, top[best], rng)
-        stepped = space.snap(_climb(acquisition, space, stepped, max_evaluations // 2))
+        stepped = space.snap(climb(acquisition, space, stepped, max_evaluations // 2))
         top = np.concatenate((stepped, top))
     ranked = top[np.argsort(-acquisition(top), kind="stable")]
     return np.concatenate((ranked, pool))
@@ -117,7 +117,7 @@ def _spread(ranked: Array, n_starts: int) -> list[int]:
     return picked
 
 
-def _climb(acquisition: Acquisition, space: Space, starts: Array, max_evaluations: int) -> Array:
+def climb(acquisition: Acquisition, space: Space, starts: Array, max_evaluations: int) -> Array:
     """Return where joint L-BFGS-B leads from ``starts`` (m, D); levels and categories stay."""
     moving = space.movable
     if not len(moving):

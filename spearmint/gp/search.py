@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from spearmint.gp.acquisition import LogEI
+from spearmint.gp.acquisition import LogEI, NegativeMean
 from spearmint.gp.arrays import Array
 from spearmint.gp.encode import Space, distance, levels
 from spearmint.gp.evidence import LogPosterior, default_prior
@@ -15,7 +15,7 @@ from spearmint.gp.factors import Sum
 from spearmint.gp.grid import rank_grid
 from spearmint.gp.hypers import posterior_mode, sample
 from spearmint.gp.kernel import sq_differences
-from spearmint.gp.maximize import SAME, Acquisition, candidates, maximize
+from spearmint.gp.maximize import SAME, Acquisition, candidates, climb, maximize
 from spearmint.gp.packed import pack
 from spearmint.gp.posterior import Posterior, condition
 from spearmint.gp.threads import one_blas_thread
@@ -33,6 +33,16 @@ _FEW_POINTS = 4096
 # (warped) objective, and so goes where the model is unsure. Without noise it only delays.
 _WIDE_SHARE = 0.2
 _WIDE_MARGIN = 0.2
+# Without noise the last digits count. Expected improvement gains them slowly: it looks around a
+# minimum, and by turns at minima as low as far as it can tell. Once it is below this many standard
+# deviations of the (warped) objective, this share of the proposals is where the mean is lowest. On
+# Branin's function (40 trials, 20 searches) regret fell from 1.6e-4 to 1.4e-5. Not among categories
+# or few levels: there 2 of 30 searches stayed in the second best category, none without it.
+_POLISH_BELOW = 0.003
+_POLISH_SHARE = 0.5
+_POLISH_EVALUATIONS = 40
+# So near a point that was tried there is nothing left to polish.
+_POLISHED = 1e-5
 # Samples of the hyperparameters that rank the candidates first.
 _ROUGH_SAMPLES = 3
 # Share of the proposals whose warp the evidence of the GP chooses, the others' the likelihood of
@@ -89,7 +99,20 @@ def next_point(
             acquisition, rough = Sum(acquisition, factor), Sum(rough, factor)
         best, n = points[np.argsort(y, kind="stable")[:5]], len(posterior.points)
         ranked = _ranked(space, best, acquisition, n, settings, rng, rough=rough)
+        exact = settings.noiseless and factor is None and not settings.grid_size
+        converged = acquisition(ranked[:1])[0] < np.log(_POLISH_BELOW)
+        if exact and converged and not len(space.fixed) and rng.random() < _POLISH_SHARE:
+            starts = np.concatenate((ranked[:4], best[:2]))
+            ranked = np.concatenate((_lowest_mean(space, posterior, starts, seen), ranked))
     return first_new(space, ranked, seen, rng)
+
+
+def _lowest_mean(space: Space, posterior: Posterior, starts: Array, seen: Array) -> Array:
+    """Return the point of the lowest mean that ``starts`` lead to, none if it is known: a row."""
+    height = NegativeMean(posterior)
+    ends = space.snap(climb(height, space, starts, _POLISH_EVALUATIONS))
+    lowest = ends[[np.argmax(height(ends))]]
+    return lowest if distance(lowest, seen).min() > _POLISHED else lowest[:0]
 
 
 def first_new(space: Space, ranked: Array, seen: Array, rng: np.random.Generator) -> Array:

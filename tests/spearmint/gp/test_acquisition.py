@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from spearmint.gp.acquisition import LogEI, log_h
+from spearmint.gp.acquisition import LogEI, NegativeMean, log_h
 from spearmint.gp.posterior import condition
 
 
@@ -60,8 +60,15 @@ def test_expected_improvement_is_an_average_over_models(posterior) -> None:
     np.testing.assert_allclose(LogEI(posterior, margin=0.1)(new), np.log(average), rtol=1e-8)
 
 
-def test_gradient_of_log_ei(posterior) -> None:
-    acquisition = LogEI(posterior)
+def test_negative_mean_is_an_average_over_models(posterior) -> None:
+    new = np.column_stack((np.random.default_rng(1).random((6, 3)), np.zeros(6)))
+    expected = -posterior.predict(new)[0].mean(axis=(0, 2))
+    np.testing.assert_allclose(NegativeMean(posterior)(new), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [LogEI, NegativeMean])
+def test_gradient(posterior, kind) -> None:
+    acquisition = kind(posterior)
     new = np.column_stack((np.random.default_rng(2).random((6, 3)), np.zeros(6)))
     value, gradient = acquisition.with_gradient(new)
     np.testing.assert_allclose(value, acquisition(new), rtol=1e-10)

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from spearmint.gp import search
 from spearmint.gp.acquisition import LogEI
 from spearmint.gp.encode import Dimension, Space
 from spearmint.gp.maximize import candidates, maximize
@@ -102,3 +103,82 @@ def test_a_margin_now_and_then_but_never_without_noise(noiseless: bool, monkeypa
     # The candidates are ranked by the same margin as the rest.
     assert margins[::2] == margins[1::2]
     assert set(margins) == ({0.0} if noiseless else {0.0, 0.2})
+
+
+def converged_bowl() -> tuple[Space, np.ndarray, np.ndarray]:
+    """Return a plane and trials of a bowl: some spread out, many about its bottom at 0.3, 0.6."""
+    rng, bottom = np.random.default_rng(3), np.array([0.3, 0.6])
+    points = np.concatenate((rng.random((8, 2)), bottom + rng.normal(0.0, 0.01, (8, 2))))
+    return Space((Dimension(), Dimension())), points, np.sum((points - bottom) ** 2, axis=1)
+
+
+def proposals(settings: Settings, count: int = 6) -> np.ndarray:
+    space, points, y = converged_bowl()
+    none = np.empty((0, 2))
+    seeds = [np.random.default_rng(seed) for seed in range(count)]
+    return np.array([next_point(space, points, y, none, settings, rng) for rng in seeds])
+
+
+def test_a_converged_search_without_noise_polishes_by_turns(monkeypatch) -> None:
+    settings = Settings(noiseless=True)
+    away = {}
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(search, "_POLISH_SHARE", share)
+        away[share] = np.abs(proposals(settings) - [0.3, 0.6]).max(axis=1)
+    # Expected improvement looks around; the lowest mean of a smooth bowl is near its bottom.
+    assert np.median(away[1.0]) < 1e-3
+    assert np.median(away[0.0]) > 3.0 * np.median(away[1.0])
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(noiseless=True, grid_size=256)])
+def test_no_polish_under_noise_nor_on_a_grid(settings: Settings, monkeypatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("polished")
+
+    monkeypatch.setattr(search, "_lowest_mean", refuse)
+    monkeypatch.setattr(search, "_POLISH_SHARE", 1.0)
+    assert len(proposals(settings, count=2)) == 2
+
+
+def test_no_polish_among_categories(monkeypatch) -> None:
+    monkeypatch.setattr(search, "_lowest_mean", lambda *_: pytest.fail("polished"))
+    monkeypatch.setattr(search, "_POLISH_SHARE", 1.0)
+    _, points, y = converged_bowl()
+    space = Space((Dimension(), Dimension(), Dimension(n_choices=2)))
+    # The other category is known to be worse everywhere: the search has converged.
+    points = np.vstack([np.column_stack((points, np.full(len(y), c))) for c in (0.0, 1.0)])
+    y, none = np.concatenate((y, y + 1.0)), np.empty((0, 3))
+    settings, rng = Settings(noiseless=True), np.random.default_rng(0)
+    assert next_point(space, points, y, none, settings, rng).shape == (3,)
+
+
+def test_no_polish_before_the_search_has_converged(monkeypatch) -> None:
+    monkeypatch.setattr(search, "_lowest_mean", lambda *_: pytest.fail("polished"))
+    monkeypatch.setattr(search, "_POLISH_SHARE", 1.0)
+    space = Space((Dimension(), Dimension()))
+    points = np.random.default_rng(0).random((6, 2))
+    y = np.sin(9.0 * points).sum(axis=1)
+    settings, none = Settings(noiseless=True), np.empty((0, 2))
+    found = next_point(space, points, y, none, settings, np.random.default_rng(1))
+    assert found.shape == (2,)
+
+
+def test_what_is_known_is_not_polished() -> None:
+    space, points, y = converged_bowl()
+    none, rng = np.empty((0, 2)), np.random.default_rng(0)
+    posterior = search.fit(space, points, y, none, Settings(noiseless=True), rng)
+    (lowest,) = search._lowest_mean(space, posterior, points[-4:], points)
+    again = search._lowest_mean(space, posterior, points[-4:], np.vstack((points, lowest)))
+    assert len(again) == 0
+
+
+def test_of_several_minima_the_lowest_is_polished() -> None:
+    space, none = Space((Dimension(),)), np.empty((0, 1))
+    points = np.linspace(0.0, 1.0, 21)[:, None]
+    y = np.cos(4.0 * np.pi * points[:, 0]) + 0.5 * points[:, 0]
+    posterior = search.fit(
+        space, points, y, none, Settings(noiseless=True), np.random.default_rng(0)
+    )
+    for starts in ([[0.3], [0.8]], [[0.8], [0.3]]):
+        (lowest,) = search._lowest_mean(space, posterior, np.array(starts), points)
+        assert lowest == pytest.approx(0.25, abs=0.02)
