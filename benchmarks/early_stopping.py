@@ -1,14 +1,16 @@
-"""What a pruner saves: the search of examples/digits with and without one, at the same seeds.
+"""What pruners save: the trials of searches of examples/digits, judged again as they reported.
 
-    python benchmarks/early_stopping.py [--seeds 5] [--pruner median] [--json FILE]
+    python benchmarks/early_stopping.py [--seeds 4] [--curves FILE] [--json FILE]
 
-Each search runs as users run it, 40 trials, two at once, but each training has 120 epochs instead
-of 30: of shorter ones most is the start of Python. Compared are the seconds, summed over the
-trials, until a search has the loss that both reach in the end. The test set is not looked at.
+Searches run as users run them, 40 trials, two at once, but each training has 120 epochs instead of
+30: of shorter ones most is the start of Python. They end no trial; then each pruner is shown their
+reports in the order of the trials, and what it would have ended is counted: so all are compared on
+the same trials, and chance between two searches is left out. The test set is not looked at.
 """
 
+from __future__ import annotations
+
 import argparse
-import itertools
 import json
 import os
 import platform
@@ -19,80 +21,100 @@ import sys
 import tempfile
 from pathlib import Path
 
+import optuna
+
+from spearmint.choosers import parse_method_args
+from spearmint.pruners import make_pruner
+
 DIGITS = Path(__file__).parents[1] / "examples" / "digits"
 TRIALS, EPOCHS = 40, 120
+PRUNERS = (
+    ("median", "n_startup_trials=8,n_warmup_steps=20"),
+    ("percentile", "percentile=25,n_startup_trials=8,n_warmup_steps=20"),
+    ("halving", "min_resource=10,reduction_factor=2"),
+    ("halving", "min_resource=20,reduction_factor=3"),
+    ("hyperband", f"min_resource=10,max_resource={EPOCHS},reduction_factor=3"),
+)
 
 
-def search(seed, *options):
-    """Return (seconds of all trials so far, validation loss or None if pruned) of each trial."""
+def search(seed: int) -> list[dict]:
+    """Return loss, seconds and reports of each trial of a search that ends none early."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         shutil.copy(DIGITS / "config.pb", root)
         code = (DIGITS / "digits.py").read_text()
         (root / "digits.py").write_text(code.replace("EPOCHS = 30", f"EPOCHS = {EPOCHS}"))
         command = [sys.executable, "-m", "spearmint", f"--max-finished-jobs={TRIALS}", "-n", "2"]
-        subprocess.run(
-            [*command, f"--grid-seed={seed}", *options, folder],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        exported = subprocess.run(
-            [sys.executable, "-m", "spearmint", "export", "--json", folder],
-            check=True,
-            capture_output=True,
-        )
-        trials = json.loads(exported.stdout)
-    spent = itertools.accumulate(trial["seconds"] for trial in trials)
-    return list(zip(spent, (trial["value"] for trial in trials), strict=True))
+        command += [f"--grid-seed={seed}", folder]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        study = optuna.load_study(study_name=None, storage=f"sqlite:///{root / 'spearmint.db'}")
+        return [
+            {
+                "value": trial.value,
+                "seconds": trial.user_attrs["seconds"],
+                "reports": [trial.intermediate_values[e] for e in range(1, EPOCHS + 1)],
+            }
+            for trial in study.get_trials(deepcopy=False)
+        ]
 
 
-def best(run):
-    """Return the lowest loss of a search."""
-    return min(value for _, value in run if value is not None)
+def replay(trials: list[dict], name: str, args: str) -> tuple[float, float, int]:
+    """Return the share of the time that is left, the best loss over that of all, and the ended."""
+    study = optuna.create_study(pruner=make_pruner(name, parse_method_args(args)))
+    spent, values = 0.0, []
+    for trial in trials:
+        steps = _steps(study, trial)
+        # Reports are of the first of two trainings; a trial that goes on does both.
+        share = 1.0 if steps is None else steps / (2 * EPOCHS)
+        spent += share * trial["seconds"]
+        if steps is None:
+            values.append(trial["value"])
+    whole = sum(trial["seconds"] for trial in trials)
+    best = min(trial["value"] for trial in trials)
+    return spent / whole, min(values) / best, len(trials) - len(values)
 
 
-def until(run, loss):
-    """Return the trial seconds after which a search had ``loss``."""
-    return next(spent for spent, value in run if value is not None and value <= loss)
+def _steps(study: optuna.Study, trial: dict) -> int | None:
+    """Tell ``study`` a trial; return the epochs after which it was ended, None if it was not."""
+    asked = study.ask()
+    for epoch, value in enumerate(trial["reports"], 1):
+        asked.report(value, epoch)
+        if asked.should_prune():
+            study.tell(asked, state=optuna.trial.TrialState.PRUNED)
+            return epoch
+    study.tell(asked, trial["value"])
+    return None
 
 
-def main():
-    """Print medians of both."""
+def main() -> None:
+    """Print a row for each pruner."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--pruner", default="median")
-    parser.add_argument("--pruner-args", default="n_startup_trials=8,n_warmup_steps=20")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--curves", type=Path, metavar="FILE", help="keep the trials, or use them")
+    parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
-    pruned = (f"--pruner={options.pruner}", f"--pruner-args={options.pruner_args}")
-    runs = {"none": [], options.pruner: []}
-    for seed in range(1, options.seeds + 1):  # alternating: both see the same load
-        runs["none"].append(search(seed))
-        runs[options.pruner].append(search(seed, *pruned))
-    print(f"{'pruner':12}{'trial seconds':>15}{'best loss':>11}{'pruned':>8}")
-    for name, results in runs.items():
-        seconds = statistics.median(run[-1][0] for run in results)
-        loss = statistics.median(best(run) for run in results)
-        count = statistics.median(sum(value is None for _, value in run) for run in results)
-        print(f"{name:12}{seconds:15.1f}{loss:11.4f}{count:8g}")
-    whole, equal = [], []
-    for without, with_ in zip(runs["none"], runs[options.pruner], strict=True):
-        loss = max(best(without), best(with_))
-        whole.append(with_[-1][0] / without[-1][0])
-        equal.append(until(with_, loss) / until(without, loss))
-    about = {"python": platform.python_version(), "cores": os.cpu_count(), "seeds": options.seeds}
-    about |= {"pruner": options.pruner, "pruner_args": options.pruner_args}
-    print(f"ratios of trial seconds, pruned to not: all trials {_listed(whole)}")
-    print(f"until both have the same loss {_listed(equal)}; {about}")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    if options.curves and options.curves.exists():
+        runs = json.loads(options.curves.read_text())
+    else:
+        runs = [search(seed) for seed in range(1, options.seeds + 1)]
+        if options.curves:
+            options.curves.write_text(json.dumps(runs))
+    about = {"python": platform.python_version(), "cores": os.cpu_count(), "searches": len(runs)}
+    print(
+        f"{'pruner':<12}{'':<54}{'time left':>10}{'best loss':>11}{'ended':>7}   medians; {about}"
+    )
+    rows = []
+    for name, args in PRUNERS:
+        each = [replay(trials, name, args) for trials in runs]
+        rows.append({"pruner": name, "args": args, "searches": each})
+        time, loss, ended = (statistics.median(column) for column in zip(*each, strict=True))
+        losses = ", ".join(f"{one[1]:.3f}" for one in each)
+        print(f"{name:<12}{args:<54}{time:10.2f}{loss:11.3f}{ended:7g}   {losses}")
     if options.json:
-        data = {"about": about, "whole": whole, "equal": equal, "runs": runs}
-        options.json.write_text(json.dumps(data) + "\n")
-
-
-def _listed(ratios):
-    return f"{', '.join(f'{r:.2f}' for r in ratios)} (median {statistics.median(ratios):.2f})"
+        options.json.write_text(json.dumps({"about": about, "pruners": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
