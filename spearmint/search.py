@@ -121,7 +121,9 @@ class Search:
         return self._study.prunes and self._study.should_prune(running)
 
     def prune(self, trial: Proposal | int) -> None:
-        """Store that a trial was ended early; no failure: what it reported last counts.
+        """Store that a trial was ended early, which is no failure.
+
+        The chooser judges it by its last report and what finished trials came to from there.
 
         Raises:
             InputError: There is no such pending trial.
