@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,43 @@ def mixed(params: Params) -> float:
     return offset + well + penalty
 
 
+@cache
+def _standardised(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and targets of one of scikit-learn's own datasets, columns standardised."""
+    from sklearn import datasets
+
+    rows, targets = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return (rows - rows.mean(axis=0)) / rows.std(axis=0), targets
+
+
+def svm(params: Params) -> float:
+    """Return the log loss of a support vector machine's margins on breast cancer, 4 folds."""
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.svm import SVC
+
+    x, y = _standardised("breast_cancer")
+    losses = []
+    for train, held in StratifiedKFold(4, shuffle=True, random_state=0).split(x, y):
+        model = SVC(C=params["C"], gamma=params["gamma"]).fit(x[train], y[train])
+        margin = model.decision_function(x[held]) * np.where(y[held] == 1, 1.0, -1.0)
+        losses.append(np.mean(np.log1p(np.exp(-margin))))
+    return float(np.mean(losses))
+
+
+def ridge(params: Params) -> float:
+    """Return the squared error of kernel ridge regression on diabetes, 5 folds, target scaled."""
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.model_selection import KFold
+
+    x, y = _standardised("diabetes")
+    y = (y - y.mean()) / y.std()
+    errors = []
+    for train, held in KFold(5, shuffle=True, random_state=0).split(x):
+        model = KernelRidge(alpha=params["alpha"], gamma=params["gamma"], kernel="rbf")
+        errors.append(np.mean((model.fit(x[train], y[train]).predict(x[held]) - y[held]) ** 2))
+    return float(np.mean(errors))
+
+
 _MIXED_SPACE: dict[str, BaseDistribution] = {
     "log_lr": FloatDistribution(-6.0, 0.0),
     "dropout": FloatDistribution(0.0, 0.6),
@@ -184,5 +222,20 @@ PROBLEMS = {
         space=_cube(5, -5.0, 5.0),
         function=styblinski_tang,
         minimum=5 * -39.16616570377142,
+    ),
+    # The minima of the two real ones: Nelder-Mead on the logarithms, from several starts.
+    "svm-linear": Problem(
+        label="Support vector machine, breast cancer, scales declared linear",
+        space={"C": FloatDistribution(0.01, 1000.0), "gamma": FloatDistribution(1e-5, 2.0)},
+        function=svm,
+        minimum=0.104519,
+        trials=40,
+    ),
+    "ridge-linear": Problem(
+        label="Kernel ridge regression, diabetes, scales declared linear",
+        space={"alpha": FloatDistribution(1e-4, 100.0), "gamma": FloatDistribution(1e-5, 1.0)},
+        function=ridge,
+        minimum=0.485482756,
+        trials=40,
     ),
 }

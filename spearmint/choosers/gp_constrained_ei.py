@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from spearmint.gp.arrays import Array
     from spearmint.gp.maximize import Acquisition
-    from spearmint.gp.search import Settings
+    from spearmint.gp.settings import Settings
 
 # Trials whose label the model of the constraint sees at most, half of either kind.
 _MOST_LABELS = 1000
@@ -45,7 +45,7 @@ class GPConstrainedEIChooser(GPEIOptChooser):
     ) -> Acquisition | None:
         """Return the log probability of feasibility, None while nothing was infeasible."""
         from spearmint.gp.factors import LogFeasibility
-        from spearmint.gp.search import fit
+        from spearmint.gp.fit import fit
         from spearmint.gp.threads import one_blas_thread
 
         if not len(past.infeasible):
@@ -53,7 +53,7 @@ class GPConstrainedEIChooser(GPEIOptChooser):
         kinds = [_some(kind, _MOST_LABELS // 2, rng) for kind in (past.points, past.infeasible)]
         points, none = np.concatenate(kinds), past.pending[:0]
         labels = np.repeat([1.0, -1.0], [len(kind) for kind in kinds])
-        settings = replace(settings, noiseless=False, warp=False)
+        settings = replace(settings, noiseless=False, warp=False, input_warp=False)
         with one_blas_thread():
             posterior = fit(past.space, points, labels, none, settings, rng)
         return LogFeasibility(posterior, zero=-float(labels.mean() / labels.std()))
@@ -67,7 +67,7 @@ class GPConstrainedEIChooser(GPEIOptChooser):
         have been low. The values stay within those observed. Source: Forrester, Sobester and Keane
         2006 (Proc. R. Soc. A 462:935).
         """
-        from spearmint.gp.search import fit
+        from spearmint.gp.fit import fit
         from spearmint.gp.threads import one_blas_thread
         from spearmint.gp.warp import standardise
 

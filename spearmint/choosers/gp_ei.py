@@ -9,14 +9,14 @@ from spearmint.choosers.gp_ei_opt import GPEIOptChooser
 from spearmint.errors import InputError
 
 if TYPE_CHECKING:
-    from spearmint.gp.search import Settings
+    from spearmint.gp.settings import Settings
 
 
 class GPEIChooser(GPEIOptChooser):
     """Choose the Sobol point where a Gaussian process expects most improvement.
 
     Args:
-        mcmc_iters, burnin, noiseless, pending_samples, warp, seed: As of
+        mcmc_iters, burnin, noiseless, pending_samples, warp, input_warp, seed: As of
             :class:`spearmint.choosers.GPEIOptChooser`.
         grid_size: Sobol points judged, new ones for each proposal.
     """
@@ -30,6 +30,7 @@ class GPEIChooser(GPEIOptChooser):
         pending_samples: int = 8,
         grid_size: int = 4096,
         warp: bool = True,
+        input_warp: bool = True,
         seed: int | None = None,
     ) -> None:
         super().__init__(
@@ -38,6 +39,7 @@ class GPEIChooser(GPEIOptChooser):
             noiseless=noiseless,
             pending_samples=pending_samples,
             warp=warp,
+            input_warp=input_warp,
             seed=seed,
         )
         if grid_size < 1:

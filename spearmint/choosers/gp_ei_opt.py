@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spearmint.choosers.history import History
     from spearmint.gp.arrays import Array
     from spearmint.gp.maximize import Acquisition
-    from spearmint.gp.search import Settings
+    from spearmint.gp.settings import Settings
 
 
 class GPEIOptChooser(ModelChooser):
@@ -26,6 +26,7 @@ class GPEIOptChooser(ModelChooser):
         pending_samples: Fantasies of the running trials for each sample.
         grid_subset: Candidates climbed by L-BFGS-B at most.
         warp: Whether to learn a monotone transformation of the objective.
+        input_warp: Whether to learn one of each parameter that is a number.
         seed: Any whole number; default: a random one.
     """
 
@@ -38,6 +39,7 @@ class GPEIOptChooser(ModelChooser):
         pending_samples: int = 8,
         grid_subset: int = 20,
         warp: bool = True,
+        input_warp: bool = True,
         seed: int | None = None,
     ) -> None:
         super().__init__(seed=seed)
@@ -56,6 +58,7 @@ class GPEIOptChooser(ModelChooser):
         self.pending_samples = pending_samples
         self.grid_subset = grid_subset
         self.warp = warp
+        self.input_warp = input_warp
 
     def _best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point of the largest expected improvement."""
@@ -68,7 +71,7 @@ class GPEIOptChooser(ModelChooser):
 
     def _settings(self) -> Settings:
         """Return the settings of the search for the next point."""
-        from spearmint.gp.search import Settings
+        from spearmint.gp.settings import Settings
 
         return Settings(
             mcmc_iters=self.mcmc_iters,
@@ -77,6 +80,7 @@ class GPEIOptChooser(ModelChooser):
             pending_samples=self.pending_samples,
             grid_subset=self.grid_subset,
             warp=self.warp,
+            input_warp=self.input_warp,
         )
 
     def _objective(

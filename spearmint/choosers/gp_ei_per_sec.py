@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from spearmint.choosers.history import History
     from spearmint.gp.maximize import Acquisition
-    from spearmint.gp.search import Settings
+    from spearmint.gp.settings import Settings
 
 SECONDS = "seconds"
 # Shorter trials count as this long: below it a duration is the overhead of running anything.
@@ -35,7 +35,7 @@ class GPEIperSecChooser(GPEIOptChooser):
     ) -> Acquisition | None:
         """Return the log of the expected inverse duration, None while nothing tells durations."""
         from spearmint.gp.factors import LogInverseCost
-        from spearmint.gp.search import fit
+        from spearmint.gp.fit import fit
         from spearmint.gp.threads import one_blas_thread
 
         durations = [duration_s(trial) for trial in past.trials]
@@ -43,7 +43,7 @@ class GPEIperSecChooser(GPEIOptChooser):
         log_s = np.log([max(durations[i] or 0.0, _SHORTEST_S) for i in known])
         if len(known) < 2 or not log_s.std() > 0.0:
             return None
-        settings = replace(settings, noiseless=False, warp=False)
+        settings = replace(settings, noiseless=False, warp=False, input_warp=False)
         with one_blas_thread():
             posterior = fit(past.space, past.points[known], log_s, past.points[:0], settings, rng)
         return LogInverseCost(posterior, unit=float(log_s.std()))

@@ -21,7 +21,6 @@ import numpy as np
 from scipy.special import erfcx, ndtr
 
 from spearmint.gp.arrays import Array
-from spearmint.gp.kernel import matern52_slope, pull, sq_distances
 from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
 
 _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
@@ -70,7 +69,7 @@ class LogEI:
         The gradient of a category's coordinate has no meaning and is 0.
         """
         gp = self._posterior
-        k, slope = matern52_slope(sq_distances(points, gp.points, gp.weights, gp.is_category))
+        k, slope = gp.kernel(points)
         mean = gp.mean[:, None, None] + k @ gp.alpha
         half = k @ gp.inverse_factor.transpose(0, 2, 1)
         left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
@@ -85,7 +84,7 @@ class LogEI:
         by_k = by_mean @ gp.alpha.transpose(0, 2, 1)
         by_k -= 2.0 * by_left[:, :, None] * (half @ gp.inverse_factor)
         by_k *= slope
-        return value, pull(points, gp.points, gp.weights, gp.is_category, by_k)
+        return value, gp.pull(points, by_k)
 
 
 class NegativeMean:
@@ -104,11 +103,11 @@ class NegativeMean:
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
         """Return the values, shape ``(m,)``, and their gradient, ``(m, D)``; 0 by a category."""
         gp = self._posterior
-        k, slope = matern52_slope(sq_distances(points, gp.points, gp.weights, gp.is_category))
+        k, slope = gp.kernel(points)
         alpha = gp.alpha.mean(axis=2)
         mean = gp.mean[:, None] + (k @ alpha[:, :, None])[:, :, 0]
         by_k = slope * (alpha[:, None, :] / -len(alpha))
-        return -mean.mean(axis=0), pull(points, gp.points, gp.weights, gp.is_category, by_k)
+        return -mean.mean(axis=0), gp.pull(points, by_k)
 
 
 def _log_mean(log_each: Array) -> tuple[Array, Array]:

@@ -49,8 +49,12 @@ class Prior:
         """Return the log density of ``theta``, without its constant."""
         if not ((theta >= self.lower) & (theta <= self.upper)).all():
             return -np.inf
+        return self.with_gradient(theta)[0]
+
+    def with_gradient(self, theta: Array) -> tuple[float, Array]:
+        """Return the log density of ``theta`` as if nothing were cut off, and its gradient."""
         z = (theta - self.mean) / self.std
-        return -0.5 * float(z @ z)
+        return -0.5 * float(z @ z), -z / self.std
 
 
 def default_prior(n_dimensions: int, *, noiseless: bool) -> Prior:
@@ -119,21 +123,31 @@ class LogPosterior:
 
     def with_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the log posterior and its gradient, shape ``(D + 1,)``."""
-        weights, noise = np.exp(-2.0 * theta[:-1]), float(np.exp(theta[-1]))
-        k, slope = matern52_slope(weights @ self._sq)
-        k[self._diagonal] += noise + JITTER
-        parts = _solve(k, self._y[:, 0])
-        if parts is None:
-            return -np.inf, np.zeros_like(theta)
-        value, by_k = parts
-        # K depends on theta_d through r^2 only: dr^2/dtheta_d = -2 w_d delta_d^2. Twice: packed,
-        # a pair of points comes once; the diagonal, where delta is 0, adds nothing.
-        gradient = np.empty_like(theta)
-        gradient[:-1] = -4.0 * weights * (self._sq @ (by_k * slope))
-        gradient[-1] = noise * float(by_k[self._diagonal].sum())
-        prior = self.prior
-        gradient -= (theta - prior.mean) / prior.std**2
-        return value - 0.5 * float(np.sum(((theta - prior.mean) / prior.std) ** 2)), gradient
+        value, gradient, _ = evidence_slope(self._sq, self._y[:, 0], theta)
+        prior, by_prior = self.prior.with_gradient(theta)
+        return value + prior, gradient + by_prior
+
+
+def evidence_slope(sq: Array, y: Array, theta: Array) -> tuple[float, Array, Array]:
+    """Return the log evidence, its gradient by theta, and its derivative by r^2.
+
+    The last is that of each pair of points, once, packed as ``sq`` (D, n (n + 1) / 2) is. Where K
+    has no factor: minus infinity, and zeros.
+    """
+    diagonal = packed.layout(len(y)).diagonal
+    weights, noise = np.exp(-2.0 * theta[:-1]), float(np.exp(theta[-1]))
+    k, slope = matern52_slope(weights @ sq)
+    k[diagonal] += noise + JITTER
+    parts = _solve(k, y)
+    if parts is None:
+        return -np.inf, np.zeros_like(theta), np.zeros_like(slope)
+    value, by_k = parts
+    gradient = np.empty_like(theta)
+    gradient[-1] = noise * float(by_k[diagonal].sum())
+    # Twice: packed, a pair of points comes once; on the diagonal r^2 is 0 whatever theta.
+    by_r2 = 2.0 * by_k * slope
+    gradient[:-1] = -2.0 * weights * (sq @ by_r2)
+    return value, gradient, by_r2
 
 
 def _solve(k: Array, y: Array) -> tuple[float, Array] | None:

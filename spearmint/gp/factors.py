@@ -21,7 +21,6 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from spearmint.gp.arrays import Array
-from spearmint.gp.kernel import matern52_slope, pull, sq_distances
 from spearmint.gp.maximize import Acquisition
 from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
 
@@ -112,7 +111,7 @@ def _prediction(
     gp: Posterior, points: Array
 ) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
     """Return the mean, the variance as a share of the amplitude, and how to go back to points."""
-    k, slope = matern52_slope(sq_distances(points, gp.points, gp.weights, gp.is_category))
+    k, slope = gp.kernel(points)
     mean = gp.mean[:, None] + (k @ gp.alpha)[:, :, 0]
     half = k @ gp.inverse_factor.transpose(0, 2, 1)
     left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
@@ -121,6 +120,6 @@ def _prediction(
         """Return the gradient by the coordinates, ``(m, D)``, from those by mean and share."""
         by_k = by_mean[:, :, None] * gp.alpha[:, None, :, 0]
         by_k -= 2.0 * (by_left * (left > VARIANCE_FLOOR))[:, :, None] * (half @ gp.inverse_factor)
-        return pull(points, gp.points, gp.weights, gp.is_category, by_k * slope)
+        return gp.pull(points, by_k * slope)
 
     return mean, left, by_points

@@ -8,11 +8,13 @@ curvature would stay there.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from scipy.optimize import minimize
 
 from spearmint.gp.arrays import Array
-from spearmint.gp.evidence import LogPosterior
+from spearmint.gp.evidence import LogPosterior, Prior
 from spearmint.gp.slice_sampling import slice_sample
 
 # Directions a sweep follows at most; more dimensions are updated over several sweeps.
@@ -21,7 +23,17 @@ _PER_SWEEP = 16
 _STEP = 0.5
 
 
-def posterior_mode(density: LogPosterior, start: Array, *, max_evaluations: int = 60) -> Array:
+class Density(Protocol):
+    """A log density with its gradient; its prior says where it is cut off."""
+
+    prior: Prior
+
+    def with_gradient(self, theta: Array) -> tuple[float, Array]:
+        """Return the log density at ``theta`` and its gradient."""
+        ...
+
+
+def posterior_mode(density: Density, start: Array, *, max_evaluations: int = 60) -> Array:
     """Return the local mode of ``density`` reached from ``start``."""
 
     def objective(theta: Array) -> tuple[float, Array]:

@@ -18,6 +18,7 @@ from scipy.stats import qmc
 
 from spearmint.gp.arrays import Array
 from spearmint.gp.encode import Space, distance, levels
+from spearmint.gp.input_warp import InputWarp
 
 # Starts are at least this far apart in some coordinate.
 _APART = 0.05
@@ -47,9 +48,22 @@ class Acquisition(Protocol):
         ...
 
 
-def candidates(space: Space, best: Array, rng: np.random.Generator, *, n_global: int) -> Array:
-    """Return legal points: ``n_global`` (a power of two) everywhere, and some near ``best``."""
+def candidates(
+    space: Space,
+    best: Array,
+    rng: np.random.Generator,
+    *,
+    n_global: int,
+    input_warp: InputWarp | None = None,
+) -> Array:
+    """Return legal points: ``n_global`` (a power of two) everywhere, and some near ``best``.
+
+    Of those everywhere every other one is even in warped coordinates: there the model varies alike
+    everywhere.
+    """
     everywhere = space.from_cube(qmc.Sobol(len(space), rng=rng).random(n_global))
+    if input_warp:
+        everywhere[::2] = space.snap(input_warp.inverse(everywhere[::2]))
     return np.concatenate((everywhere, _perturbed(space, best, rng)))
 
 

@@ -41,6 +41,15 @@ def pack(square: Array) -> Array:
     return np.ascontiguousarray(square[..., order.rows, order.columns])
 
 
+def unpack(packed: Array, n: int) -> Array:
+    """Return the symmetric n x n matrix of one packed one."""
+    order = layout(n)
+    square = np.empty((n, n))
+    square[order.rows, order.columns] = packed
+    square[order.columns, order.rows] = packed
+    return square
+
+
 def cholesky(packed: Array, n: int) -> Array | None:
     """Return the packed lower Cholesky factor, or None if there is none; overwrites ``packed``."""
     factor, info = lapack.dpftrf(n, packed, uplo="L", overwrite_a=1)

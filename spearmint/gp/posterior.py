@@ -28,12 +28,13 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from spearmint.gp.evidence import A0, B0, JITTER, cholesky
-from spearmint.gp.kernel import matern52, sq_distances
+from spearmint.gp.kernel import matern52, matern52_slope, pull, sq_distances
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spearmint.gp.arrays import Array
+    from spearmint.gp.input_warp import InputWarp
 
 # Variance floor in units of the amplitude: 1 - k' K^-1 k is rounding error below it.
 VARIANCE_FLOOR = 1e-10
@@ -41,7 +42,10 @@ VARIANCE_FLOOR = 1e-10
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
-    """S x F Gaussian processes over the same N points."""
+    """S x F Gaussian processes over the same N points.
+
+    ``points`` are as the kernel sees them, warped; methods take coordinates.
+    """
 
     points: Array
     is_category: NDArray[np.bool_]
@@ -51,6 +55,7 @@ class Posterior:
     mean: Array
     scale: Array
     best: Array
+    input_warp: InputWarp | None = None
 
     def thinned(self, n_samples: int) -> Posterior:
         """Return at most ``n_samples`` of the samples, far apart in their chain."""
@@ -60,11 +65,30 @@ class Posterior:
 
     def predict(self, points: Array) -> tuple[Array, Array]:
         """Return the noise-free mean ``(S, m, F)`` and variance ``(S, m)`` at ``points``."""
-        k = matern52(sq_distances(points, self.points, self.weights, self.is_category))
+        k = matern52(self._sq_distances(self._warped(points)))
         mean = self.mean[:, None, None] + k @ self.alpha
         half = k @ self.inverse_factor.transpose(0, 2, 1)
         left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
         return mean, self.scale[:, None] * left
+
+    def kernel(self, points: Array) -> tuple[Array, Array]:
+        """Return the correlation with the N points and its derivative by r^2, ``(S, m, N)``."""
+        return matern52_slope(self._sq_distances(self._warped(points)))
+
+    def pull(self, points: Array, by_r2: Array) -> Array:
+        """Return the gradient by coordinates (m, D) from that by r^2, ``(S, m, N)``.
+
+        The gradient by the coordinate of a category has no meaning and is 0.
+        """
+        warped = self._warped(points)
+        by_warped = pull(warped, self.points, self.weights, self.is_category, by_r2)
+        return by_warped * self.input_warp.slope(points) if self.input_warp else by_warped
+
+    def _warped(self, points: Array) -> Array:
+        return self.input_warp(points) if self.input_warp else points
+
+    def _sq_distances(self, warped: Array) -> Array:
+        return sq_distances(warped, self.points, self.weights, self.is_category)
 
 
 def condition(
@@ -76,6 +100,7 @@ def condition(
     *,
     n_fantasies: int,
     rng: np.random.Generator,
+    input_warp: InputWarp | None = None,
 ) -> Posterior:
     """Condition one Gaussian process per row of ``thetas`` on the data and on the fantasies.
 
@@ -87,8 +112,10 @@ def condition(
         is_category: Mask of the categories, shape ``(D,)``.
         n_fantasies: Joint draws of the pending outcomes per row; 1 is used if none is pending.
         rng: Source of the fantasies.
+        input_warp: What the kernel sees coordinates through, None for as they are.
     """
     n, everywhere = len(y), np.concatenate((points, pending))
+    everywhere = input_warp(everywhere) if input_warp else everywhere
     weights = np.exp(-2.0 * thetas[:, :-1])
     correlations = matern52(sq_distances(everywhere, everywhere, weights, is_category))
     n_fantasies = n_fantasies if len(pending) else 1
@@ -115,6 +142,7 @@ def condition(
         mean=mean,
         scale=scale,
         best=best,
+        input_warp=input_warp,
     )
 
 

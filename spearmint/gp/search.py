@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -10,22 +9,17 @@ import numpy as np
 from spearmint.gp.acquisition import LogEI, NegativeMean
 from spearmint.gp.arrays import Array
 from spearmint.gp.encode import Space, distance, levels
-from spearmint.gp.evidence import LogPosterior, default_prior
 from spearmint.gp.factors import Sum
+from spearmint.gp.fit import fit, subset
 from spearmint.gp.grid import rank_grid
-from spearmint.gp.hypers import posterior_mode, sample
-from spearmint.gp.kernel import sq_differences
 from spearmint.gp.maximize import SAME, Acquisition, candidates, climb, maximize
-from spearmint.gp.packed import pack
-from spearmint.gp.posterior import Posterior, condition
+from spearmint.gp.posterior import Posterior
+from spearmint.gp.settings import Settings
 from spearmint.gp.threads import one_blas_thread
-from spearmint.gp.warp import Warped, standardise, warps
 
 # More observations than this are thinned: a covariance of 2000 takes 32 MB a sample, and its
 # factor's time grows with the cube.
 MAX_OBSERVATIONS = 2000
-# Observations that the hyperparameters see at most, fewer in many dimensions.
-_HYPER_OBSERVATIONS = 250
 # A space of no more points than this is listed whole to find one that was not tried.
 _FEW_POINTS = 4096
 # Under noise a better point near the best one cannot be told from it, so trials spent there gain
@@ -45,23 +39,6 @@ _POLISH_EVALUATIONS = 40
 _POLISHED = 1e-5
 # Samples of the hyperparameters that rank the candidates first.
 _ROUGH_SAMPLES = 3
-# Share of the proposals whose warp the evidence of the GP chooses, the others' the likelihood of
-# independent normal values. On Levy's function (60 trials) the latter alone ended above 1 in 5 of
-# 10 runs, the former in 2 of 6, both by turns in 0 of 10.
-_BY_EVIDENCE = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How the Gaussian process searches; see :class:`spearmint.choosers.GPEIOptChooser`."""
-
-    mcmc_iters: int = 10
-    burnin: int = 6
-    noiseless: bool = False
-    pending_samples: int = 8
-    grid_subset: int = 20
-    grid_size: int = 0
-    warp: bool = True
 
 
 def next_point(
@@ -87,7 +64,7 @@ def next_point(
     """
     seen = np.concatenate((points, pending))
     if len(y) > MAX_OBSERVATIONS:
-        kept = _subset(y, MAX_OBSERVATIONS, rng)
+        kept = subset(y, MAX_OBSERVATIONS, rng)
         points, y = points[kept], y[kept]
     with one_blas_thread():
         posterior = fit(space, points, y, pending, settings, rng)
@@ -97,8 +74,8 @@ def next_point(
         rough: Acquisition = LogEI(posterior.thinned(_ROUGH_SAMPLES), margin=margin)
         if factor is not None:
             acquisition, rough = Sum(acquisition, factor), Sum(rough, factor)
-        best, n = points[np.argsort(y, kind="stable")[:5]], len(posterior.points)
-        ranked = _ranked(space, best, acquisition, n, settings, rng, rough=rough)
+        best = points[np.argsort(y, kind="stable")[:5]]
+        ranked = _ranked(space, best, acquisition, posterior, settings, rng, rough=rough)
         exact = settings.noiseless and factor is None and not settings.grid_size
         converged = acquisition(ranked[:1])[0] < np.log(_POLISH_BELOW)
         if exact and converged and not len(space.fixed) and rng.random() < _POLISH_SHARE:
@@ -135,16 +112,17 @@ def _ranked(
     space: Space,
     best: Array,
     acquisition: Acquisition,
-    n: int,
+    posterior: Posterior,
     settings: Settings,
     rng: np.random.Generator,
     *,
     rough: Acquisition | None = None,
 ) -> Array:
-    """Return legal points by an acquisition that knows ``n`` points, the largest first.
+    """Return legal points by an acquisition of ``posterior``, the largest first.
 
     Some of those looked at are near the rows of ``best``; ``rough`` is cheaper and ranks first.
     """
+    n = len(posterior.points)
     if settings.grid_size:
         return rank_grid(acquisition, space, rng, n_points=settings.grid_size)
     # About 150 000 kernel entries per sample, whatever n.
@@ -152,55 +130,9 @@ def _ranked(
     return maximize(
         acquisition,
         space,
-        candidates(space, best, rng, n_global=n_global),
+        candidates(space, best, rng, n_global=n_global, input_warp=posterior.input_warp),
         rng,
         n_starts=settings.grid_subset,
         max_evaluations=60 if n < 300 else 25,
         rough=rough,
     )
-
-
-def fit(
-    space: Space,
-    points: Array,
-    y: Array,
-    pending: Array,
-    settings: Settings,
-    rng: np.random.Generator,
-) -> Posterior:
-    """Choose a warp, sample the hyperparameters, condition on the data and the fantasies."""
-    n, n_dimensions = points.shape
-    most = int(np.clip(np.sqrt(2e6 / n_dimensions), 64, _HYPER_OBSERVATIONS))
-    kept = _subset(y, most, rng) if n > most else np.arange(n)
-    sq = pack(sq_differences(points[kept], points[kept], space.is_category))
-    prior = default_prior(n_dimensions, noiseless=settings.noiseless)
-
-    def density(view: Warped) -> LogPosterior:
-        return LogPosterior(sq, view.values[kept], prior)
-
-    views = warps(y) if settings.warp else [Warped(standardise(y), 0.0)]
-    chosen = max(views, key=lambda view: view.log_weight)
-    mode = posterior_mode(density(chosen), prior.mean)
-    if rng.random() < _BY_EVIDENCE:
-        evidence = density(chosen).evidence_of(mode, np.stack([v.values[kept] for v in views], 1))
-        weights = np.array([view.log_weight for view in views])
-        chosen = views[int(np.argmax(n / len(kept) * evidence + weights))]
-        mode = posterior_mode(density(chosen), mode)
-    n_samples = min(settings.mcmc_iters, max(3, 100 * settings.mcmc_iters // n))
-    return condition(
-        points,
-        chosen.values,
-        pending,
-        sample(density(chosen), mode, rng, n_samples=n_samples, burnin=settings.burnin),
-        space.is_category,
-        n_fantasies=settings.pending_samples,
-        rng=rng,
-    )
-
-
-def _subset(y: Array, size: int, rng: np.random.Generator) -> Array:
-    """Return sorted indices of ``size`` observations: the best third, the others at random."""
-    order = np.argsort(y, kind="stable")
-    best = size // 3
-    others = rng.choice(order[best:], size - best, replace=False)
-    return np.sort(np.concatenate((order[:best], others)))

@@ -8,8 +8,10 @@ import pytest
 from spearmint.gp import search
 from spearmint.gp.acquisition import LogEI
 from spearmint.gp.encode import Dimension, Space
+from spearmint.gp.fit import fit
 from spearmint.gp.maximize import candidates, maximize
-from spearmint.gp.search import MAX_OBSERVATIONS, Settings, first_new, next_point
+from spearmint.gp.search import MAX_OBSERVATIONS, first_new, next_point
+from spearmint.gp.settings import Settings
 
 MIXED = Space(
     (
@@ -166,7 +168,7 @@ def test_no_polish_before_the_search_has_converged(monkeypatch) -> None:
 def test_what_is_known_is_not_polished() -> None:
     space, points, y = converged_bowl()
     none, rng = np.empty((0, 2)), np.random.default_rng(0)
-    posterior = search.fit(space, points, y, none, Settings(noiseless=True), rng)
+    posterior = fit(space, points, y, none, Settings(noiseless=True), rng)
     (lowest,) = search._lowest_mean(space, posterior, points[-4:], points)
     again = search._lowest_mean(space, posterior, points[-4:], np.vstack((points, lowest)))
     assert len(again) == 0
@@ -176,9 +178,7 @@ def test_of_several_minima_the_lowest_is_polished() -> None:
     space, none = Space((Dimension(),)), np.empty((0, 1))
     points = np.linspace(0.0, 1.0, 21)[:, None]
     y = np.cos(4.0 * np.pi * points[:, 0]) + 0.5 * points[:, 0]
-    posterior = search.fit(
-        space, points, y, none, Settings(noiseless=True), np.random.default_rng(0)
-    )
+    posterior = fit(space, points, y, none, Settings(noiseless=True), np.random.default_rng(0))
     for starts in ([[0.3], [0.8]], [[0.8], [0.3]]):
         (lowest,) = search._lowest_mean(space, posterior, np.array(starts), points)
         assert lowest == pytest.approx(0.25, abs=0.02)

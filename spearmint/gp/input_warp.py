@@ -1,0 +1,150 @@
+"""Input warping: each number's coordinate bent by a monotone curve that the data choose.
+
+Losses change by factors of a learning rate, not by differences; a parameter that was declared on
+another scale than the one it acts on has a loss that is steep at one end of its range and flat
+over the rest, and no single length scale fits both. A coordinate x in [0, 1] becomes
+
+    w(x) = 1 - (1 - x^a)^b
+
+the cumulative distribution of Kumaraswamy 1980 (J. Hydrology 46:79), near to the beta's of Snoek,
+Swersky, Zemel and Adams 2014 (arXiv:1402.0929), section 3, but with a derivative in closed form.
+a = b = 1 is no warp. log a and log b have normal priors around 0, as there.
+
+=========  ===============  ==================================================
+symbol     name in code     meaning
+=========  ===============  ==================================================
+a, b       ``a``, ``b``     exponents of each number, shape ``(D,)``
+w          ``warped``       warped coordinates
+theta      ``theta``        length scales and noise ratio, see ``evidence``
+phi        ``phi``          theta, then log a, then log b of the k numbers
+V          ``value``        log posterior of phi
+=========  ===============  ==================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spearmint.gp.evidence import Prior, evidence_slope
+from spearmint.gp.hypers import posterior_mode
+from spearmint.gp.kernel import sq_differences
+from spearmint.gp.packed import pack, unpack
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spearmint.gp.arrays import Array
+
+# Standard deviation of the priors of log a and log b, and the most that either may be.
+_STD = 0.75
+_LARGEST = 2.5
+# The derivative by x may be infinite at 0 and at 1: it is that of a point so near.
+_EDGE = 1e-9
+
+
+@dataclass(frozen=True)
+class InputWarp:
+    """One curve a coordinate: exponents ``a`` and ``b``, shape ``(D,)``, and which are numbers."""
+
+    a: Array
+    b: Array
+    is_number: NDArray[np.bool_]
+
+    def __call__(self, points: Array) -> Array:
+        """Return ``points`` (m, D) warped; categories are as they were."""
+        x, a, b = self._numbers(points, 0.0)
+        return self._put(points, 1.0 - (1.0 - x**a) ** b)
+
+    def inverse(self, warped: Array) -> Array:
+        """Return the points whose warped ones are ``warped``."""
+        w, a, b = self._numbers(warped, 0.0)
+        return self._put(warped, (1.0 - (1.0 - w) ** (1.0 / b)) ** (1.0 / a))
+
+    def slope(self, points: Array) -> Array:
+        """Return dw/dx at ``points``, 1 for categories."""
+        x, a, b = self._numbers(points, _EDGE)
+        slope = a * b * x ** (a - 1.0) * (1.0 - x**a) ** (b - 1.0)
+        return self._put(np.ones_like(points), slope)
+
+    def by_exponents(self, points: Array) -> tuple[Array, Array]:
+        """Return dw / dlog a and dw / dlog b of the k numbers of ``points``, ``(m, k)`` each."""
+        x, a, b = self._numbers(points, _EDGE)
+        power = x**a
+        left = 1.0 - power
+        return a * b * left ** (b - 1.0) * power * np.log(x), -b * left**b * np.log1p(-power)
+
+    def _numbers(self, points: Array, edge: float) -> tuple[Array, Array, Array]:
+        """Return the coordinates that are numbers, ``edge`` from 0 and 1, and their exponents."""
+        inside = np.clip(points[:, self.is_number], edge, 1.0 - edge)
+        return inside, self.a[self.is_number], self.b[self.is_number]
+
+    def _put(self, points: Array, numbers: Array) -> Array:
+        """Return ``points`` with other coordinates where they are numbers."""
+        out = np.array(points)
+        out[:, self.is_number] = numbers
+        return out
+
+
+class WarpPosterior:
+    """Log posterior of phi given the observed ``points`` (n, D) and ``y``, with its gradient."""
+
+    def __init__(
+        self, points: Array, y: Array, is_category: NDArray[np.bool_], prior: Prior
+    ) -> None:
+        self._points = points
+        self._y = y
+        self._is_category = is_category
+        zero = np.zeros(2 * int((~is_category).sum()))
+        self.prior = Prior(
+            mean=np.concatenate((prior.mean, zero)),
+            std=np.concatenate((prior.std, zero + _STD)),
+            lower=np.concatenate((prior.lower, zero - _LARGEST)),
+            upper=np.concatenate((prior.upper, zero + _LARGEST)),
+        )
+
+    def split(self, phi: Array) -> tuple[Array, InputWarp]:
+        """Return theta and the warp of ``phi``."""
+        is_number = ~self._is_category
+        end = len(is_number) + 1
+        a, b = np.ones(len(is_number)), np.ones(len(is_number))
+        a[is_number], b[is_number] = np.split(np.exp(phi[end:]), 2)
+        return phi[:end], InputWarp(a, b, is_number)
+
+    def with_gradient(self, phi: Array) -> tuple[float, Array]:
+        """Return V and its gradient, the shape of ``phi``."""
+        theta, warp = self.split(phi)
+        warped = warp(self._points)
+        sq = pack(sq_differences(warped, warped, self._is_category))
+        value, by_theta, by_r2 = evidence_slope(sq, self._y, theta)
+        # r^2 of a pair is the sum of w_d (u_d - u'_d)^2, so du_d adds 2 w_d (u_d - u'_d) by_r2.
+        by_pair = unpack(by_r2, len(self._y))
+        number = warp.is_number
+        u, weights = warped[:, number], np.exp(-2.0 * theta[:-1])[number]
+        by_u = 2.0 * weights * (by_pair.sum(axis=1)[:, None] * u - by_pair @ u)
+        by_a, by_b = warp.by_exponents(self._points)
+        by_exponents = [np.sum(by_u * by_a, axis=0), np.sum(by_u * by_b, axis=0)]
+        prior, by_prior = self.prior.with_gradient(phi)
+        return value + prior, np.concatenate((by_theta, *by_exponents)) + by_prior
+
+
+def fit_input_warp(
+    points: Array, y: Array, is_category: NDArray[np.bool_], prior: Prior, mode: Array
+) -> tuple[Array, InputWarp | None]:
+    """Return the mode of theta and the warp together, or ``mode``, that without a warp, and None.
+
+    The latter unless the warp makes the data likelier than its 2 k numbers would by chance, by
+    the criterion of Schwarz 1978 (Annals of Statistics 6:461): half of ln n for each.
+    """
+    # Equal values are the likelier the nearer all points are: that says nothing of a scale.
+    if not np.ptp(y) > 0.0 or is_category.all():
+        return mode, None
+    density = WarpPosterior(points, y, is_category, prior)
+    none = np.zeros(2 * int((~is_category).sum()))
+    # Not from ``mode``: where nothing but a warp explains the data, that may be all noise.
+    phi = posterior_mode(density, np.append(prior.mean, none))
+    plain = density.with_gradient(np.append(mode, none))[0]
+    gain = density.with_gradient(phi)[0] - plain
+    return density.split(phi) if gain > 0.5 * len(none) * np.log(len(y)) else (mode, None)

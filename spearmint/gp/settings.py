@@ -1,0 +1,19 @@
+"""What a Gaussian process search is told: effort and switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How the Gaussian process searches; see :class:`spearmint.choosers.GPEIOptChooser`."""
+
+    mcmc_iters: int = 10
+    burnin: int = 6
+    noiseless: bool = False
+    pending_samples: int = 8
+    grid_subset: int = 20
+    grid_size: int = 0
+    warp: bool = True
+    input_warp: bool = True

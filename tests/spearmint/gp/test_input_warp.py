@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from spearmint.gp.evidence import LogPosterior, default_prior
+from spearmint.gp.hypers import posterior_mode
+from spearmint.gp.input_warp import InputWarp, WarpPosterior, fit_input_warp
+from spearmint.gp.kernel import sq_differences
+from spearmint.gp.packed import pack
+
+NONE = np.zeros(2, dtype=bool)
+MASK = np.array([False, True, False])
+CURVES = [(1.0, 1.0), (0.3, 1.0), (1.0, 4.0), (0.2, 0.3), (5.0, 8.0)]
+
+
+def curve(a: float, b: float) -> InputWarp:
+    return InputWarp(np.array([a]), np.array([b]), np.array([True]))
+
+
+@pytest.mark.parametrize(("a", "b"), CURVES)
+def test_a_curve_rises_from_0_to_1_and_back(a: float, b: float) -> None:
+    x = np.linspace(0.0, 1.0, 101)[:, None]
+    warp = curve(a, b)
+    w = warp(x)
+    assert w[0] == 0.0
+    assert w[-1] == 1.0
+    assert (np.diff(w[:, 0]) > 0.0).all()
+    inner = w < 0.999
+    np.testing.assert_allclose(warp.inverse(w)[inner], x[inner], atol=1e-6)
+    step = 1e-7
+    numeric = (warp(x[5:-5] + step) - warp(x[5:-5] - step)) / (2.0 * step)
+    np.testing.assert_allclose(warp.slope(x[5:-5]), numeric, rtol=1e-4, atol=1e-6)
+
+
+def test_equal_exponents_of_1_are_no_warp() -> None:
+    x = np.random.default_rng(0).random((20, 1))
+    np.testing.assert_allclose(curve(1.0, 1.0)(x), x, atol=1e-15)
+    np.testing.assert_allclose(curve(1.0, 1.0).slope(x), 1.0)
+
+
+@pytest.mark.parametrize(("a", "b"), CURVES)
+def test_derivatives_are_finite_at_the_ends(a: float, b: float) -> None:
+    ends = np.array([[0.0], [1.0]])
+    warp = curve(a, b)
+    for found in (warp.slope(ends), *warp.by_exponents(ends)):
+        assert np.isfinite(found).all()
+
+
+def test_categories_stay() -> None:
+    warp = InputWarp(np.array([2.0, 1.0, 0.5]), np.array([3.0, 1.0, 1.0]), ~MASK)
+    points = np.array([[0.3, 4.0, 0.9], [0.1, 0.0, 0.2]])
+    np.testing.assert_array_equal(warp(points)[:, 1], points[:, 1])
+    np.testing.assert_array_equal(warp.inverse(points)[:, 1], points[:, 1])
+    np.testing.assert_array_equal(warp.slope(points)[:, 1], 1.0)
+    assert (warp(points)[:, 0] != points[:, 0]).all()
+
+
+@pytest.mark.parametrize("noiseless", [False, True])
+def test_gradient_of_the_joint_log_posterior(noiseless: bool) -> None:
+    rng = np.random.default_rng(1)
+    points = rng.random((15, 3))
+    points[:, 1] = rng.integers(3, size=15)
+    points[0, 0], points[1, 2] = 0.0, 1.0
+    y = np.sin(5.0 * points).sum(axis=1)
+    prior = default_prior(3, noiseless=noiseless)
+    density = WarpPosterior(points, (y - y.mean()) / y.std(), MASK, prior)
+    phi = np.concatenate((prior.mean + 0.3, [0.4, -0.3, -0.2, 0.5]))
+    numeric = approx_fprime(phi, lambda p: density.with_gradient(p)[0], 1e-6)
+    np.testing.assert_allclose(density.with_gradient(phi)[1], numeric, rtol=1e-3, atol=1e-3)
+
+
+def test_no_warp_at_all_is_the_posterior_of_the_length_scales() -> None:
+    """Exponents of 1 cost nothing and change nothing."""
+    points = np.random.default_rng(2).random((12, 2))
+    y = points[:, 0] - points[:, 0].mean()
+    prior = default_prior(2, noiseless=False)
+    plain = LogPosterior(pack(sq_differences(points, points, NONE)), y, prior)
+    value, gradient = WarpPosterior(points, y, NONE, prior).with_gradient(
+        np.append(prior.mean, np.zeros(4))
+    )
+    expected, slope = plain.with_gradient(prior.mean)
+    assert value == pytest.approx(expected)
+    np.testing.assert_allclose(gradient[:3], slope, rtol=1e-9)
+
+
+def test_a_loss_of_the_logarithm_bends_its_coordinate_only() -> None:
+    """As of a learning rate from 1e-4 to 1 that was not declared logarithmic."""
+    rng = np.random.default_rng(3)
+    points = rng.random((40, 2))
+    y = (np.log(1e-4 + points[:, 0]) + 3.0) ** 2 + np.sin(3.0 * points[:, 1])
+    y = (y - y.mean()) / y.std()
+    prior = default_prior(2, noiseless=True)
+    _, warp = fit_input_warp(points, y, NONE, prior, prior.mean)
+    assert warp is not None
+    slopes = warp.slope(np.array([[0.02, 0.1], [0.9, 0.9]]))
+    assert slopes[0, 0] > 5.0 * slopes[1, 0]
+    assert 0.3 < slopes[0, 1] / slopes[1, 1] < 3.0
+
+
+@pytest.mark.parametrize("n", [3, 12, 40])
+@pytest.mark.parametrize("kind", ["constant", "noise", "wave"])
+def test_no_warp_without_evidence_for_it(n: int, kind: str) -> None:
+    rng = np.random.default_rng(4)
+    points = rng.random((n, 2))
+    waves = np.sin(6.0 * points).sum(axis=1)
+    y = {"constant": np.zeros(n), "noise": rng.standard_normal(n), "wave": waves}[kind]
+    prior = default_prior(2, noiseless=False)
+    sq = pack(sq_differences(points, points, NONE))
+    mode = posterior_mode(LogPosterior(sq, y - y.mean(), prior), prior.mean)
+    theta, warp = fit_input_warp(points, y - y.mean(), NONE, prior, mode)
+    assert warp is None
+    np.testing.assert_array_equal(theta, mode)
