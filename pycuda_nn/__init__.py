@@ -15,7 +15,7 @@ from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.data.dataset import Dataset, concat
 from pycuda_nn.data.sources import load_data, load_splits
 from pycuda_nn.data.split import Splits, split
-from pycuda_nn.errors import PycudaNNError
+from pycuda_nn.errors import PycudaNNError, TrainingDiverged
 from pycuda_nn.history import EpochReport
 from pycuda_nn.model import Model, evaluate
 from pycuda_nn.training import TrainResult, train
@@ -31,6 +31,7 @@ __all__ = [
     "Splits",
     "TrainConfig",
     "TrainResult",
+    "TrainingDiverged",
     "concat",
     "evaluate",
     "load_data",

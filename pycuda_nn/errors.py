@@ -37,6 +37,10 @@ class PycudaNNError(Exception):
     def __str__(self) -> str:
         return f"{self.what}\n{self.fix}" if self.fix else self.what
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # As it is, whatever its constructor takes: it may come from a worker process.
+        return type(self).__new__, (type(self), *self.args), vars(self)
+
 
 class ConfigError(PycudaNNError):
     """A setting is unknown or out of range; ``problems`` has one line for each."""

@@ -35,6 +35,10 @@ class SpearmintError(Exception):
     def __str__(self) -> str:
         return f"{self.what}\n{self.fix}" if self.fix else self.what
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # As it is, whatever its constructor takes: it may come from a worker process.
+        return type(self).__new__, (type(self), *self.args), vars(self)
+
 
 class InputError(SpearmintError):
     """The command line, a file or a call is wrong; nothing was started."""

@@ -40,6 +40,10 @@ class StarClusterError(Exception):
     def __str__(self) -> str:
         return f"{self.what}\n{self.fix}" if self.fix else self.what
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # As it is, whatever its constructor takes: it may come from a worker process.
+        return type(self).__new__, (type(self), *self.args), vars(self)
+
 
 class InputError(StarClusterError):
     """The command line or a call is wrong; nothing was sent to AWS."""
