@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -211,9 +212,8 @@ def _unit(distribution: BaseDistribution, value: Any) -> list[float]:
     """Return ``value`` in [0, 1], a category one-hot."""
     if isinstance(distribution, CategoricalDistribution):
         return [float(value == choice) for choice in distribution.choices]
-    low, high = distribution.low, distribution.high
-    if isinstance(distribution, IntDistribution):
-        return [(value - low + 0.5) / (high - low + 1)]
+    low, high = _ends(distribution)
+    value = math.log(value) if distribution.log else value
     return [(value - low) / (high - low)]
 
 
@@ -223,10 +223,21 @@ def _native(distribution: BaseDistribution, u: float) -> Any:
     if isinstance(distribution, CategoricalDistribution):
         n = len(distribution.choices)
         return distribution.choices[min(int(u * n), n - 1)]
-    low, high = distribution.low, distribution.high
-    if isinstance(distribution, IntDistribution):
-        return min(low + int(u * (high - low + 1)), high)
-    return low + u * (high - low)
+    low, high = _ends(distribution)
+    value = low + u * (high - low)
+    value = math.exp(value) if distribution.log else value
+    value = round(value) if isinstance(distribution, IntDistribution) else value
+    return min(max(value, distribution.low), distribution.high)
+
+
+def _ends(distribution: BaseDistribution) -> tuple[float, float]:
+    """Return the values at 0 and 1, their logarithms on a logarithmic scale.
+
+    Whole numbers: half a step outside.
+    """
+    half = 0.5 if isinstance(distribution, IntDistribution) else 0.0
+    low, high = distribution.low - half, distribution.high + half
+    return (math.log(low), math.log(high)) if distribution.log else (low, high)
 
 
 METHODS: dict[str, Callable[[Space, int, bool], Method]] = {

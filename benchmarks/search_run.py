@@ -35,7 +35,7 @@ def search(method: str, problem_name: str, seed: int) -> dict[str, Any]:
     problem = PROBLEMS[problem_name]
     noise = np.random.default_rng([seed, 1]).standard_normal(problem.trials) * problem.noise
     order = np.random.default_rng([seed, 2])
-    searcher = METHODS[method](problem.space, seed, problem.noise == 0.0)
+    searcher = METHODS[method](problem.space, seed, problem.exact and problem.noise == 0.0)
     live, values, truths, clock = [], [], [], Clock()
     while len(values) < problem.trials:
         while len(live) < problem.pending and len(live) + len(values) < problem.trials:
