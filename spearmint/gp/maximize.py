@@ -56,15 +56,20 @@ def candidates(
     n_global: int,
     input_warp: InputWarp | None = None,
 ) -> Array:
-    """Return legal points: ``n_global`` (a power of two) everywhere, and some near ``best``.
-
-    Of those everywhere every other one is even in warped coordinates: there the model varies alike
-    everywhere.
-    """
-    everywhere = space.from_cube(qmc.Sobol(len(space), rng=rng).random(n_global))
-    if input_warp:
-        everywhere[::2] = space.snap(input_warp.inverse(everywhere[::2]))
+    """Return legal points: ``n_global`` (a power of two) everywhere, and some near ``best``."""
+    everywhere = spread(space, qmc.Sobol(len(space), rng=rng).random(n_global), input_warp)
     return np.concatenate((everywhere, _perturbed(space, best, rng)))
+
+
+def spread(space: Space, cube: Array, input_warp: InputWarp | None) -> Array:
+    """Return the legal points for rows of [0, 1)^D, every other one even in warped coordinates.
+
+    There the model varies alike everywhere.
+    """
+    points = space.from_cube(cube)
+    if input_warp:
+        points[::2] = space.snap(input_warp.inverse(points[::2]))
+    return points
 
 
 def _perturbed(space: Space, best: Array, rng: np.random.Generator) -> Array:

@@ -122,15 +122,16 @@ def _ranked(
 
     Some of those looked at are near the rows of ``best``; ``rough`` is cheaper and ranks first.
     """
-    n = len(posterior.points)
+    n, warp = len(posterior.points), posterior.input_warp
     if settings.grid_size:
-        return rank_grid(acquisition, space, rng, n_points=settings.grid_size)
+        grid_size = settings.grid_size
+        return rank_grid(acquisition, space, rng, n_points=grid_size, input_warp=warp)
     # About 150 000 kernel entries per sample, whatever n.
     n_global = 1 << int(np.clip(np.round(np.log2(150_000 / n)), 8, 11))
     return maximize(
         acquisition,
         space,
-        candidates(space, best, rng, n_global=n_global, input_warp=posterior.input_warp),
+        candidates(space, best, rng, n_global=n_global, input_warp=warp),
         rng,
         n_starts=settings.grid_subset,
         max_evaluations=60 if n < 300 else 25,

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from spearmint.gp.encode import Dimension, Space
 from spearmint.gp.evidence import LogPosterior, default_prior
 from spearmint.gp.hypers import posterior_mode
 from spearmint.gp.input_warp import InputWarp, WarpPosterior, fit_input_warp
 from spearmint.gp.kernel import sq_differences
+from spearmint.gp.maximize import spread
 from spearmint.gp.packed import pack
 
 NONE = np.zeros(2, dtype=bool)
@@ -112,3 +114,14 @@ def test_no_warp_without_evidence_for_it(n: int, kind: str) -> None:
     theta, warp = fit_input_warp(points, y - y.mean(), NONE, prior, mode)
     assert warp is None
     np.testing.assert_array_equal(theta, mode)
+
+
+def test_every_other_point_is_even_in_warped_coordinates() -> None:
+    space = Space((Dimension(), Dimension(n_choices=3), Dimension(low=1.0, high=9.0, step=1.0)))
+    warp = InputWarp(np.array([0.2, 1.0, 1.0]), np.ones(3), np.array([True, False, True]))
+    cube = np.random.default_rng(5).random((64, 3))
+    points = spread(space, cube, warp)
+    np.testing.assert_array_equal(points[1::2], space.from_cube(cube)[1::2])
+    np.testing.assert_allclose(warp(points)[::2, 0], cube[::2, 0], atol=1e-9)
+    np.testing.assert_allclose(points, space.snap(points), atol=1e-12)
+    np.testing.assert_array_equal(spread(space, cube, None), space.from_cube(cube))
