@@ -6,6 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from spearmint.gp.acquisition import LogEI, NegativeMean, log_h
+from spearmint.gp.input_warp import InputWarp
 from spearmint.gp.posterior import condition
 
 
@@ -34,16 +35,25 @@ def test_log_h_is_smooth_and_finite_far_out() -> None:
         assert slope == pytest.approx(float(high[1][0]), rel=1e-3)
 
 
-@pytest.fixture(params=[0, 3], ids=["none pending", "3 pending"])
+@pytest.fixture(params=[(0, False), (3, False), (3, True)], ids=["plain", "pending", "warped"])
 def posterior(request):
+    n_pending, warped = request.param
     rng = np.random.default_rng(0)
     points = np.column_stack((rng.random((14, 3)), rng.integers(2, size=14)))
     y = np.cos(7 * points[:, 0]) + points[:, 1] ** 2 + points[:, 3]
-    pending = np.column_stack((rng.random((request.param, 3)), np.ones(request.param)))
+    pending = np.column_stack((rng.random((n_pending, 3)), np.ones(n_pending)))
     thetas = np.array([[-0.5, 0.0, 0.3, 0.0, -5.0], [-1.0, 0.4, 0.0, 0.5, -3.0]])
     mask = np.array([False, False, False, True])
+    exponents = np.array([[0.4, 2.0, 1.0, 1.0], [1.5, 0.5, 3.0, 1.0]])
     return condition(
-        points, (y - y.mean()) / y.std(), pending, thetas, mask, n_fantasies=4, rng=rng
+        points,
+        (y - y.mean()) / y.std(),
+        pending,
+        thetas,
+        mask,
+        n_fantasies=4,
+        rng=rng,
+        input_warp=InputWarp(*exponents, ~mask) if warped else None,
     )
 
 
@@ -64,6 +74,19 @@ def test_negative_mean_is_an_average_over_models(posterior) -> None:
     new = np.column_stack((np.random.default_rng(1).random((6, 3)), np.zeros(6)))
     expected = -posterior.predict(new)[0].mean(axis=(0, 2))
     np.testing.assert_allclose(NegativeMean(posterior)(new), expected, rtol=1e-12)
+
+
+def test_a_warp_moves_observations_and_points_alike(posterior) -> None:
+    """A model through a warp is a plain model of warped points."""
+    warp = InputWarp(np.full(4, 0.5), np.full(4, 2.0), np.array([True, True, True, False]))
+    points = np.column_stack((np.random.default_rng(3).random((5, 3)), np.zeros(5)))
+    rest = {"n_fantasies": 1, "rng": np.random.default_rng(0)}
+    y, none, theta = np.arange(5.0), points[:0], np.array([[-0.5, 0.0, 0.3, 0.0, -5.0]])
+    bent = condition(points, y, none, theta, posterior.is_category, input_warp=warp, **rest)
+    plain = condition(warp(points), y, none, theta, posterior.is_category, **rest)
+    new = np.column_stack((np.random.default_rng(4).random((6, 3)), np.zeros(6)))
+    for found, expected in zip(bent.predict(new), plain.predict(warp(new)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [LogEI, NegativeMean])
