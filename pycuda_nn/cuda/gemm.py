@@ -37,7 +37,7 @@ _WORKSPACE_BYTES = (1 << 20, 32 << 20)  # least; most: what cuBLAS itself takes 
 _PARTIAL_RESULTS = 8  # float32 results of one product that work space can hold
 _TUNE_REPEATS, _TUNE_ROUNDS = 10, 3
 _TUNE_LIMIT_S = 1.0  # for each kind; what cuBLASLt proposes last is seldom the fastest
-_KEPT, _KEPT_OWN = 3, 2  # algorithms of a product that are tried in the whole step
+_KEPT, _KEPT_OWN = 5, 2  # tried in the whole step: what is best there may be fifth alone
 _RESULT_WORDS, _ALGO_WORDS = 12, 8  # of cublasLtMatmulHeuristicResult_t, in 64-bit words
 _OWN_WORD = 11  # reserved and 0 in cuBLASLt's; 1 + the place of a tiling in one of ours
 
