@@ -1,7 +1,8 @@
-"""Matrix products by cuBLASLt: the three of a layer, and the fastest algorithm for each.
+"""Matrix products: the three of a layer, and the fastest algorithm for each.
 
-All matrices are row-major with padded widths. cuBLASLt counts columns first, so each product is
-asked for transposed: C = A B becomes C' = B' A', which is the same bytes.
+By cuBLASLt, or for small ones in float32 by kernels of our own. All matrices are row-major with
+padded widths. cuBLASLt counts columns first, so each product is asked for transposed: C = A B
+becomes C' = B' A', which is the same bytes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pycuda_nn.cuda.device import Device, Memory
 from pycuda_nn.cuda.graph import Graph
 from pycuda_nn.cuda.layout import Layer
 from pycuda_nn.cuda.precision import Precision
+from pycuda_nn.cuda.sgemm import Sgemm
+from pycuda_nn.cuda.trials import Trials
 from pycuda_nn.errors import DeviceError
 
 _R_32F, _R_16F, _R_16BF = 0, 2, 14  # cudaDataType
@@ -33,8 +36,10 @@ _CANDIDATES = 24
 _WORKSPACE_BYTES = (1 << 20, 32 << 20)  # least; most: what cuBLAS itself takes on the H100 class
 _PARTIAL_RESULTS = 8  # float32 results of one product that work space can hold
 _TUNE_REPEATS, _TUNE_ROUNDS = 10, 3
-_KEPT = 3  # algorithms of a product that are tried in the whole step
+_TUNE_LIMIT_S = 1.0  # for each kind; what cuBLASLt proposes last is seldom the fastest
+_KEPT, _KEPT_OWN = 5, 2  # tried in the whole step: what is best there may be fifth alone
 _RESULT_WORDS, _ALGO_WORDS = 12, 8  # of cublasLtMatmulHeuristicResult_t, in 64-bit words
+_OWN_WORD = 11  # reserved and 0 in cuBLASLt's; 1 + the place of a tiling in one of ours
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +108,10 @@ class Gemms:
         self._type, self._compute = _TYPES[precision.name]
         self.tune = tune
         self.where = f"{device.facts.name} cuBLASLt {cublasLt.get_version()} {precision.name}"
+        self._own: Sgemm | None = None
+        if tune and precision.name == "float32":
+            self._own = Sgemm(device)
+            self.where += f" sgemm {self._own.version()}"
         self._known: dict[str, list[bytes]] = {}
 
     def workspace(self, memory: Memory, results: int) -> tuple[int, int]:
@@ -117,7 +126,7 @@ class Gemms:
 
     def ready(self, product: Product, workspace: tuple[int, int], stream: cuda.Stream) -> Gemm:
         """Return ``product`` with its algorithm; tuning uses the memory it names, on ``stream``."""
-        gemm = Gemm(self._handle, product, self._type, self._compute, workspace)
+        gemm = Gemm(self._handle, product, self._type, self._compute, workspace, self._own)
         kind = gemm.kind()
         if kind not in self._known:
             self._known[kind] = self._find(gemm, kind, stream)
@@ -134,7 +143,7 @@ class Gemms:
         name, size = cache.key(self.where, kind) + ".algo", 8 * _RESULT_WORDS
         known = cache.read(name)
         if known is None:
-            known = b"".join(gemm.fastest(stream)[:_KEPT])
+            known = b"".join(_best(gemm.fastest(stream)))
             cache.keep(name, known)
         return [known[at : at + size] for at in range(0, len(known), size)]
 
@@ -147,10 +156,16 @@ class Gemm:
     """One product, its descriptors and the algorithm it uses."""
 
     def __init__(
-        self, handle: int, product: Product, kind: int, compute: int, workspace: tuple[int, int]
+        self,
+        handle: int,
+        product: Product,
+        kind: int,
+        compute: int,
+        workspace: tuple[int, int],
+        own: Sgemm | None,
     ) -> None:
         self._handle, self._product, self._workspace = handle, product, workspace
-        self._kind, self._compute = kind, compute
+        self._kind, self._compute, self._own = kind, compute, own
         self._scale = np.array([product.alpha, product.beta], np.float32)
         self._describe()
         self._algorithm = np.zeros(_RESULT_WORDS, np.uint64)
@@ -158,6 +173,9 @@ class Gemm:
     def __call__(self, stream: cuda.Stream, b: int = 0) -> None:
         """Put the product on ``stream``, with B at another address if one is given."""
         p, algorithm, scale = self._product, self._algorithm, self._scale.ctypes.data
+        if self._own is not None and algorithm[_OWN_WORD]:
+            self._own.launch(int(algorithm[_OWN_WORD]) - 1, p, b or p.b, stream)
+            return
         cublasLt.matmul(
             self._handle, self._operation,
             scale, p.a, self._a, b or p.b, self._b,
@@ -179,10 +197,11 @@ class Gemm:
 
     def fastest(self, stream: cuda.Stream) -> list[bytes]:
         """Return the candidates, fastest first, each timed in a graph on what memory holds now."""
-        found = self.candidates()
+        found = self.candidates() + self._own_candidates()
         if len(found) == 1:
             return found
-        times = [self._time(candidate, stream) for candidate in found]
+        trials = Trials(runs=_TUNE_REPEATS, rounds=_TUNE_ROUNDS, limit_s=_TUNE_LIMIT_S)
+        times = [self._time(candidate, stream, trials) for candidate in found]
         return [found[place] for place in np.argsort(times, kind="stable")]
 
     def close(self) -> None:
@@ -240,27 +259,48 @@ class Gemm:
             raise DeviceError(f"cuBLASLt has no algorithm for a product of {self.kind()}")
         return good
 
-    def _time(self, candidate: bytes, stream: cuda.Stream) -> float:
-        """Return milliseconds of one product; infinite when the algorithm does not run."""
-        self.use(candidate)
+    def _own_candidates(self) -> list[bytes]:
+        """Return ours in the form of cuBLASLt's algorithms."""
+        places = self._own.places(self._product) if self._own else []
+        results = np.zeros((len(places), _RESULT_WORDS), np.uint64)
+        results[:, _OWN_WORD] = [1 + place for place in places]
+        return [row.tobytes() for row in results]
 
-        def body() -> None:
-            for _ in range(_TUNE_REPEATS):
-                self(stream)
+    def _repeat(self, runs: int, stream: cuda.Stream) -> None:
+        for _ in range(runs):
+            self(stream)
+
+    def _time(self, candidate: bytes, stream: cuda.Stream, trials: Trials) -> float:
+        """Return seconds of one product; infinite when the algorithm does not run."""
+        self.use(candidate)
+        graphs: dict[int, Graph] = {}
+
+        def timed(runs: int) -> float:
+            if runs not in graphs:
+                graphs[runs] = Graph(stream, lambda: self._repeat(runs, stream))
+            return _timed(graphs[runs].launch, stream)
 
         try:
-            graph = Graph(stream, body)
+            return trials.seconds(timed)
         except (cublasLt.cuBLASLtError, DeviceError):
             return float("inf")
-        took = min(_timed(graph.launch, stream) for _ in range(_TUNE_ROUNDS))
-        graph.close()
-        return took / _TUNE_REPEATS
+        finally:
+            for graph in graphs.values():
+                graph.close()
+
+
+def _best(ranked: list[bytes]) -> list[bytes]:
+    """Return a few of cuBLASLt's algorithms and of ours, in the order given."""
+    own = [np.frombuffer(algorithm, np.uint64)[_OWN_WORD] != 0 for algorithm in ranked]
+    places = [[place for place, is_own in enumerate(own) if is_own == kind] for kind in (0, 1)]
+    return [ranked[place] for place in sorted(places[0][:_KEPT] + places[1][:_KEPT_OWN])]
 
 
 def _timed(run: Callable[[], object], stream: cuda.Stream) -> float:
+    """Return seconds on the GPU."""
     before, after = cuda.Event(), cuda.Event()
     before.record(stream)
     run()
     after.record(stream)
     after.synchronize()
-    return float(after.time_since(before))
+    return float(after.time_since(before)) / 1e3

@@ -42,7 +42,7 @@ class Module:
         }
 
     def launch(
-        self, name: str, grid: tuple[int, int], block: int, stream: cuda.Stream, *arguments: Any
+        self, name: str, grid: tuple[int, ...], block: int, stream: cuda.Stream, *arguments: Any
     ) -> None:
         """Put a kernel on ``stream``; nothing is waited for."""
         if len(arguments) == 1 and isinstance(arguments[0], ctypes.Structure):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -182,14 +183,19 @@ class CudaSession(Session):
         full, main = self._step_of(self._batch), self._streams.main
         n_steps = self._n // self._batch
 
-        def try_steps() -> None:  # that learn nothing: all rates are 0
-            cuda.memset_d32_async(self._feed.clock, 0, 4, main)
-            full.replay(min(STEPS_A_GRAPH, n_steps))
+        def try_steps(steps: int, replays: int) -> float:  # that learn nothing: all rates are 0
+            began = time.perf_counter()
+            for _ in range(replays):
+                cuda.memset_d32_async(self._feed.clock, 0, 4, main)
+                full.replay(steps)
+            main.synchronize()
+            return time.perf_counter() - began
 
         if self._gemms.tune:
             recipe = self._plan.recipe
             what = (self._plan.network, self._batch, optimizer_number(recipe), recipe.dropout > 0)
-            refine(full, self._gemms, try_steps, repr(what))
+            steps = min(STEPS_A_GRAPH, n_steps)
+            refine(full, self._gemms, try_steps, repr(what), most_steps=steps)
         return GraphEpoch(full, n_steps, self._rest())
 
     def _small_epoch(self) -> PersistentEpoch:

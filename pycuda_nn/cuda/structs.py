@@ -34,6 +34,12 @@ Update = _struct(
     ("i", "n outputs parts loss_parts rows j"),
     ("f", "momentum beta2 eps l2 bias_scale"),
 )
+Sgemm = _struct(
+    "Sgemm",
+    ("P", "a b d bias"),
+    ("i", "m n k"),
+    ("f", "alpha beta"),
+)
 Persistent = _struct(
     "Persistent",
     ("P", "x y order rates params velocity losses exchange counter profile"),

@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-
-import pycuda.driver as cuda
+from typing import TYPE_CHECKING
 
 from pycuda_nn.cuda import cache
-from pycuda_nn.cuda.gemm import Gemms
-from pycuda_nn.cuda.step import Step
+from pycuda_nn.cuda.trials import Trials
+
+if TYPE_CHECKING:
+    from pycuda_nn.cuda.gemm import Gemms
+    from pycuda_nn.cuda.step import Step
 
 _GAIN = 0.995  # below this share of the best time an algorithm is better, not only luckier
 _REPLAYS, _ROUNDS = 4, 3
+_LIMIT_S = 4.0  # of a search; kinds that come later keep what is fastest alone
+_LONG_STEP_S = 0.01  # such steps are timed one by one: eight would take the time of eight choices
+
+Run = Callable[[int, int], float]
 
 
-def refine(step: Step, gemms: Gemms, run: Callable[[], None], what: str) -> None:
+def refine(step: Step, gemms: Gemms, run: Run, what: str, *, most_steps: int) -> None:
     """Give every product of ``step`` the algorithm with which the step is fastest.
 
     Args:
         step: Changed; its graphs are recorded again.
         gemms: Where its products came from.
-        run: Puts some steps on a stream.
+        run: Replays a graph of so many steps so many times, and returns seconds.
         what: Tells one step from another; the choice is kept in the cache on disk.
+        most_steps: Of a graph.
     """
     kinds = sorted(step.products())
     name = cache.key(gemms.where, what, *kinds) + ".step"
     known = cache.read(name)
     if known is None or len(known) != len(kinds):
-        known = _search(step, gemms, run, kinds)
+        known = _search(step, gemms, run, kinds, most_steps)
         cache.keep(name, known)
     _use(step, gemms, dict(zip(kinds, known, strict=True)))
 
 
-def _search(step: Step, gemms: Gemms, run: Callable[[], None], kinds: list[str]) -> bytes:
+def _search(step: Step, gemms: Gemms, run: Run, kinds: list[str], most_steps: int) -> bytes:
     """Return the place of the best algorithm of each kind; one kind after the other."""
+    run(1, 1)
+    steps = most_steps if run(1, 1) < _LONG_STEP_S else 1
+    trials = Trials(runs=_REPLAYS, rounds=_ROUNDS, limit_s=_LIMIT_S)
+
+    def seconds(places: dict[str, int]) -> float:
+        _use(step, gemms, places)
+        return trials.seconds(lambda replays: run(steps, replays))
+
     chosen = dict.fromkeys(kinds, 0)
-    best = _timed(step, gemms, run, chosen)
+    best = seconds(chosen)
     for kind in kinds:
         for place in range(1, len(gemms.algorithms(kind))):
             tried = {**chosen, kind: place}
-            took = _timed(step, gemms, run, tried)
+            took = seconds(tried)
             if took < _GAIN * best:
                 best, chosen = took, tried
     return bytes([chosen[kind] for kind in kinds])
@@ -52,18 +66,3 @@ def _use(step: Step, gemms: Gemms, places: dict[str, int]) -> None:
         for product in products:
             product.use(known[min(places[kind], len(known) - 1)])
     step.forget()
-
-
-def _timed(step: Step, gemms: Gemms, run: Callable[[], None], places: dict[str, int]) -> float:
-    """Return seconds of some steps, the least of a few rounds."""
-    _use(step, gemms, places)
-    run()
-    cuda.Context.synchronize()
-    rounds = []
-    for _ in range(_ROUNDS):
-        began = time.perf_counter()
-        for _ in range(_REPLAYS):
-            run()
-        cuda.Context.synchronize()
-        rounds.append(time.perf_counter() - began)
-    return min(rounds)

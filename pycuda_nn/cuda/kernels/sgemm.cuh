@@ -1,0 +1,196 @@
+// D (m, n) = alpha A B + beta D in float32, row-major, for products that are too small to fill a GPU
+// by their tiles alone: 8 warps of a block share its tile, 32 x 32 a warp, and then the sums over k;
+// from compute capability 9.0 on the blocks of a cluster share it further. Sums in a fixed order.
+// With a bias (n): D = max(alpha A B + bias, 0).
+//
+// -DA_ALONG_K=1|0: A lies as (m, k), or as (k, m); -DB_ALONG_K=1|0: B lies as (n, k), or as (k, n).
+// -DTILE_M, -DTILE_N: of a block, 32 or 64. -DSPLIT: blocks of a cluster. n, and the lengths along
+// which A and B lie, are multiples of 4. From compute capability 8.0 on.
+
+struct Sgemm {
+  const float* a; const float* b; float* d; const float* bias;
+  int m, n, k;
+  float alpha, beta;
+};
+
+// A warp has 32 x 32 results, a thread 8 rows and 4 columns of them.
+constexpr int LANES_M = 4, LANES_N = 8, THREAD_M = 8, THREAD_N = 4;
+constexpr int WARPS_M = TILE_M / 32, WARPS_N = TILE_N / 32, WARPS_K = 8 / (WARPS_M * WARPS_N);
+constexpr int CHUNK = 32, SHARE = CHUNK / WARPS_K;  // of k: a stage's, and a warp's of it
+
+// One operand's part of a stage: along k with rows 4 words apart in banks, else as it lies.
+template <int TILE, bool ALONG_K> struct Panel {
+  static constexpr int WIDTH = ALONG_K ? CHUNK + 4 : TILE, WORDS = WIDTH * (ALONG_K ? TILE : CHUNK);
+};
+typedef Panel<TILE_M, A_ALONG_K> PanelA;
+typedef Panel<TILE_N, B_ALONG_K> PanelB;
+
+constexpr int STAGE = PanelA::WORDS + PanelB::WORDS, ROOM = 12288;  // words; 48 KiB
+constexpr int STAGES = ROOM / STAGE < 4 ? ROOM / STAGE : 4;
+constexpr int SUM_WIDTH = TILE_N + 8, SUMS = TILE_M * SUM_WIDTH;
+constexpr int WORDS = STAGES * STAGE > WARPS_K * SUMS ? STAGES * STAGE : WARPS_K * SUMS;
+static_assert(STAGES >= 2 && WORDS <= ROOM, "more shared memory than there is");
+
+__device__ __forceinline__ unsigned shared_address(const void* at) {
+  unsigned long long out;
+  asm("cvta.to.shared.u64 %0, %1;" : "=l"(out) : "l"(at));
+  return (unsigned)out;
+}
+
+// 16 bytes, or zeros
+__device__ __forceinline__ void copy_pack(float* to, const float* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(there ? 16 : 0) : "memory");
+}
+
+// Rows (or columns) `first`.. of an operand with `length` of them, and CHUNK of k from `k0` on.
+template <int TILE, bool ALONG_K>
+__device__ __forceinline__ void copy_panel(float* to, const float* from, int first, int length, int k0, int k) {
+  constexpr int ACROSS = (ALONG_K ? CHUNK : TILE) / 4;
+#pragma unroll
+  for (int i = threadIdx.x; i < TILE * CHUNK / 4; i += 256) {
+    int r = i / ACROSS, c = i % ACROSS * 4;
+    int at = first + (ALONG_K ? r : c), in_k = k0 + (ALONG_K ? c : r);
+    bool there = at < length && in_k < k;
+    size_t offset = ALONG_K ? (size_t)at * k + in_k : (size_t)in_k * length + at;
+    copy_pack(to + r * Panel<TILE, ALONG_K>::WIDTH + c, from + (there ? offset : 0), there);
+  }
+}
+
+// Which row (or column) of its warp's 32 a thread's number `i` is; `lane` counts LANES of them.
+template <bool ALONG_K, int LANES> __device__ __forceinline__ int place(int lane, int i) {
+  return ALONG_K ? lane + LANES * i : (i / 4 * LANES + lane) * 4 + i % 4;
+}
+
+// COUNT elements of a thread at each of 4 places of k
+template <int TILE, bool ALONG_K, int LANES, int COUNT>
+__device__ __forceinline__ void read_panel(const float* panel, int first, int lane, int k, float (&out)[4][COUNT]) {
+  constexpr int WIDTH = Panel<TILE, ALONG_K>::WIDTH;
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) {
+    if constexpr (ALONG_K) {
+      Pack<float> p = *(const Pack<float>*)(panel + (first + place<true, LANES>(lane, i)) * WIDTH + k);
+#pragma unroll
+      for (int t = 0; t < 4; t++) out[t][i] = p.at[t];
+    } else {
+      int t = i % 4, h = i / 4;  // 4 neighbours of one place of k
+      Pack<float> p = *(const Pack<float>*)(panel + (k + t) * WIDTH + first + place<false, LANES>(lane, 4 * h));
+#pragma unroll
+      for (int e = 0; e < 4; e++) out[t][4 * h + e] = p.at[e];
+    }
+  }
+}
+
+__device__ __forceinline__ void add(Pack<float>& sum, const Pack<float>& more) {
+#pragma unroll
+  for (int e = 0; e < 4; e++) sum.at[e] += more.at[e];
+}
+
+#if SPLIT > 1
+__device__ __forceinline__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// what lies at `at` in the shared memory of block `rank` of the cluster
+__device__ __forceinline__ Pack<float> read_of(const float* at, int rank) {
+  Pack<float> p;
+  unsigned there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(at)), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(p.at[0]), "=f"(p.at[1]), "=f"(p.at[2]), "=f"(p.at[3]) : "r"(there) : "memory");
+  return p;
+}
+#endif
+
+__device__ __forceinline__ void write_pack(const Sgemm& u, int row, int column, Pack<float> sum) {
+  if (row >= u.m || column >= u.n) return;
+  Pack<float>* to = (Pack<float>*)(u.d + (size_t)row * u.n + column);
+  Pack<float> old = {}, bias = {};
+  if (u.beta != 0.f) old = *to;
+  if (u.bias) bias = *(const Pack<float>*)(u.bias + column);
+#pragma unroll
+  for (int e = 0; e < 4; e++) {
+    float v = u.alpha * sum.at[e] + u.beta * old.at[e];
+    if (u.bias) {
+      v += bias.at[e];
+      v = v != v ? v : fmaxf(v, 0.f);  // NaN stays NaN
+    }
+    sum.at[e] = v;
+  }
+  *to = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+#if SPLIT > 1
+__cluster_dims__(1, 1, SPLIT)
+#endif
+sgemm(const __grid_constant__ Sgemm u) {
+  __shared__ __align__(16) float shared[WORDS];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, x = lane % LANES_N, y = lane / LANES_N;
+  int part = warp / (WARPS_M * WARPS_N), in_m = warp % WARPS_M * 32, in_n = warp / WARPS_M % WARPS_N * 32;
+  int m0 = blockIdx.y * TILE_M, n0 = blockIdx.x * TILE_N;
+  int chunks = (u.k + CHUNK - 1) / CHUNK;
+  int begin = blockIdx.z * chunks / SPLIT, end = (blockIdx.z + 1) * chunks / SPLIT;
+  auto copy_stage = [&](int c) {
+    if (c < end) {
+      float* stage = shared + (c - begin) % STAGES * STAGE;
+      copy_panel<TILE_M, A_ALONG_K>(stage, u.a, m0, u.m, c * CHUNK, u.k);
+      copy_panel<TILE_N, B_ALONG_K>(stage + PanelA::WORDS, u.b, n0, u.n, c * CHUNK, u.k);
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  };
+  float sum[THREAD_M][THREAD_N] = {};
+#pragma unroll
+  for (int c = 0; c < STAGES - 1; c++) copy_stage(begin + c);
+  for (int c = begin; c < end; c++) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+    __syncthreads();
+    copy_stage(c + STAGES - 1);
+    const float* stage = shared + (c - begin) % STAGES * STAGE;
+#pragma unroll
+    for (int k = 0; k < SHARE; k += 4) {
+      float a[4][THREAD_M], b[4][THREAD_N];
+      read_panel<TILE_M, A_ALONG_K, LANES_M>(stage, in_m, y, part * SHARE + k, a);
+      read_panel<TILE_N, B_ALONG_K, LANES_N>(stage + PanelA::WORDS, in_n, x, part * SHARE + k, b);
+#pragma unroll
+      for (int t = 0; t < 4; t++)
+#pragma unroll
+        for (int i = 0; i < THREAD_M; i++)
+#pragma unroll
+          for (int j = 0; j < THREAD_N; j++) sum[i][j] += a[t][i] * b[t][j];
+    }
+  }
+  asm volatile("cp.async.wait_group 0;" ::: "memory");
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < THREAD_M; i++)
+#pragma unroll
+    for (int j = 0; j < THREAD_N; j++)
+      shared[part * SUMS + (in_m + place<A_ALONG_K, LANES_M>(y, i)) * SUM_WIDTH + in_n + place<B_ALONG_K, LANES_N>(x, j)] = sum[i][j];
+  __syncthreads();
+  constexpr int PACKS = TILE_M * TILE_N / 4, ACROSS = TILE_N / 4;
+  for (int q = threadIdx.x; q < PACKS; q += 256) {
+    int r = q / ACROSS, c = q % ACROSS * 4;
+    Pack<float>* at = (Pack<float>*)(shared + r * SUM_WIDTH + c);
+    Pack<float> total = *at;
+#pragma unroll
+    for (int p = 1; p < WARPS_K; p++) add(total, at[p * SUMS / 4]);
+#if SPLIT > 1
+    *at = total;
+  }
+  cluster_barrier();
+  for (int q = threadIdx.x + blockIdx.z * PACKS / SPLIT; q < (blockIdx.z + 1) * PACKS / SPLIT; q += 256) {
+    int r = q / ACROSS, c = q % ACROSS * 4;
+    const float* at = shared + r * SUM_WIDTH + c;
+    Pack<float> parts[SPLIT], total = {};
+#pragma unroll
+    for (int p = 0; p < SPLIT; p++) parts[p] = read_of(at, p);
+#pragma unroll
+    for (int p = 0; p < SPLIT; p++) add(total, parts[p]);
+#endif
+    write_pack(u, m0 + r, n0 + c, total);
+  }
+#if SPLIT > 1
+  cluster_barrier();  // the others have read this block's sums
+#endif
+}
