@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--precision", action="append", metavar="NAME")
     parser.add_argument("--skip-compiled", action="store_true", help="torch.compile takes a minute")
     parser.add_argument("--ours-only", action="store_true", help="no PyTorch, no JAX")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="rows in it already are kept")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="rows in it of other workloads are kept")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write that of the file")
     options = parser.parse_args()
     if options.table:
@@ -44,7 +44,8 @@ def main() -> None:
         for precision in options.precision or ("bf16",):
             row = _measure(workload, precision, variants)
             report["machine"] = row.pop("machine", report["machine"])
-            report["rows"].append(row)
+            others = [r for r in report["rows"] if _place(r) != _place(row)]
+            report["rows"] = [*others, row]
             _show(row)
             if options.json:
                 options.json.write_text(json.dumps(report, indent=1))
