@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--precision", action="append", metavar="NAME")
     parser.add_argument("--skip-compiled", action="store_true", help="torch.compile takes a minute")
     parser.add_argument("--ours-only", action="store_true", help="no PyTorch, no JAX")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="rows in it of other workloads are kept")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="other rows in it are kept")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write that of the file")
     options = parser.parse_args()
     if options.table:
