@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +38,16 @@ class Data:
     is_category: NDArray[np.bool_]
     prior: Prior
 
+    @cached_property
+    def _sq(self) -> Array:
+        return self._differences(self.points[self.kept])
+
+    def _differences(self, points: Array) -> Array:
+        return pack(sq_differences(points, points, self.is_category))
+
     def density(self, y: Array, input_warp: InputWarp | None = None) -> LogPosterior:
         """Return the log posterior of the hyperparameters given the values ``y`` (n,)."""
-        points = self.points[self.kept]
-        points = input_warp(points) if input_warp else points
-        sq = pack(sq_differences(points, points, self.is_category))
+        sq = self._differences(input_warp(self.points[self.kept])) if input_warp else self._sq
         return LogPosterior(sq, y[self.kept], self.prior)
 
 
@@ -88,9 +94,8 @@ def _warped(
     if len(views) > 1 and rng.random() < _BY_EVIDENCE:
         columns = np.stack([view.values[data.kept] for view in views], axis=1)
         evidence = density.evidence_of(mode, columns) * len(y) / len(data.kept)
-        best = views[int(np.argmax(evidence + [view.log_weight for view in views]))]
-        mode = posterior_mode(data.density(best.values), mode)
-        chosen = best
+        chosen = views[int(np.argmax(evidence + [view.log_weight for view in views]))]
+        mode = posterior_mode(data.density(chosen.values), mode)
     return chosen.values, mode
 
 
