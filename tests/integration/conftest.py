@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -22,9 +23,8 @@ def make_search(cell: Cell, request: pytest.FixtureRequest) -> Iterator[MakeSear
     made: list[SgeSearch] = []
 
     def make(directory: str = request.node.name, **options: object) -> SgeSearch:
-        path = cell.home / directory
-        if path.exists():  # the test is run again
-            path = path.with_name(f"{directory}-again")
+        names = (f"{directory}-{number}" if number else directory for number in itertools.count())
+        path = next(path for name in names if not (path := cell.home / name).exists())
         made.append(SgeSearch(cell, path, **options))
         return made[-1]
 

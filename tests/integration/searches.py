@@ -120,9 +120,7 @@ class Controller:
 
     def send(self, number: int) -> None:
         """Send a signal to the command itself, not to what brought it to the master."""
-        pids = self._cell.master.processes("bin/spearmint --driver=SGE")
-        assert len(pids) == 1, pids
-        os.kill(pids[0], number)
+        os.kill(self._cell.master.process("bin/spearmint --driver=SGE"), number)
 
     def kill(self) -> None:
         """Send SIGKILL and return when it is gone."""
@@ -223,9 +221,7 @@ class SgeSearch:
     def trainer(self, run: Run) -> psutil.Process:
         """Return the process of a trial's runner."""
         folder = self.directory / "jobs" / f"{run.trial:08d}"
-        pids = self.node(run).processes(f"spearmint.runner {folder}")
-        assert len(pids) == 1, pids
-        return psutil.Process(pids[0])
+        return psutil.Process(self.node(run).process(f"spearmint.runner {folder}"))
 
     def shepherd(self, run: Run) -> psutil.Process:
         """Return Grid Engine's own process above a trial's runner."""
@@ -237,7 +233,10 @@ class SgeSearch:
         return self.cell.fabric.nodes[run.host]
 
     def jobs_in(self, state: str) -> list[str]:
-        """Return the numbers of the jobs in this state, such as ``qw``."""
+        """Return the numbers of the jobs in this state, such as ``qw``.
+
+        A job is told as ``t``, not ``r``, for up to a second after its trial has begun.
+        """
         rows = [line.split() for line in self.cell.run("qstat", "-u", "*").stdout.splitlines()[2:]]
         return [row[0] for row in rows if row[4] == state]
 

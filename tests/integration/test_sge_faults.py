@@ -76,6 +76,7 @@ def test_a_suspended_trial_keeps_its_gpu_and_goes_on(cell: Cell, make_search: Ma
     controller = search.start()
     victim = search.wait_running()[0]
     job = victim.job
+    until(lambda: job in search.jobs_in("r"), 10, 0.1)
     cell.checked("qmod", "-sj", job, uid=UID)
     cure = controller.wait_for(rf"job {job} \(\S+\) is suspended \(s\); it goes on after: (.*)")[1]
     until(lambda: len(search.runs()) == search.n_trials, 60, 0.2)
@@ -155,7 +156,7 @@ def test_ctrl_c_leaves_the_jobs_and_the_same_command_adopts_them(make_search: Ma
     output = controller.end(status=1)
     assert "6 trials go on in the queue" in output
     assert "stopped with 0 of 6 trials finished" in output
-    assert len(search.jobs_in("r")) == 6
+    until(lambda: len(search.jobs_in("r")) == 6, 10, 0.1)
     search.start().end()
     search.assert_complete()
     assert len(search.runs()) == search.n_trials, "an adopted trial ran again"

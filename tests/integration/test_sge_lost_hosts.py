@@ -117,9 +117,8 @@ def read_only(cell: Cell, nodes: Sequence[Node]) -> Iterator[None]:
 
 def limit_files(cell: Cell, size: str) -> None:
     """Limit what files the command may write to."""
-    pids = cell.master.processes("bin/spearmint --driver=SGE")
-    assert len(pids) == 1, "the command has ended"
-    limit = ["prlimit", f"--pid={pids[0]}", f"--fsize={size}:"]
+    pid = cell.master.process("bin/spearmint --driver=SGE")
+    limit = ["prlimit", f"--pid={pid}", f"--fsize={size}:"]
     as_user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
     subprocess.run([*as_user, *limit], check=True)
 

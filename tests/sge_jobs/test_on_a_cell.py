@@ -207,7 +207,7 @@ def test_run_says_why_a_job_failed(cell: Cell) -> None:
 def test_run_ends_its_job_when_it_is_interrupted(cell: Cell, number: int) -> None:
     running = start(cell, "run", "--", "sleep", "60")
     until(lambda: "r" in listed(cell).values(), 30, 0.2)
-    (pid,) = cell.master.processes("-m sge_jobs run")
+    pid = cell.master.process("-m sge_jobs run")
     os.kill(pid, number)
     out, err = running.communicate(timeout=30)
     assert (running.returncode, out) == (1, ""), err

@@ -217,6 +217,19 @@ class Node:
         """Return this machine's numbers of the node's processes whose command line has ``part``."""
         return [pid for pid in self._pids() if part in _command_line(pid)]
 
+    def process(self, part: str) -> int:
+        """Return the only such process; a child that has not called exec yet looks like it."""
+        found: list[int] = []
+
+        def is_alone() -> bool:
+            found[:] = self.processes(part)
+            return len(found) == 1
+
+        with contextlib.suppress(TimeoutError):
+            until(is_alone, 2)
+        assert len(found) == 1, (part, found)
+        return found[0]
+
     def _pids(self) -> list[int]:
         mine = str(Path(f"/proc/{self.pid}/ns/pid").readlink())
         found = []
