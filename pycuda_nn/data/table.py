@@ -138,7 +138,7 @@ def _is_float(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return True
+    return "_" not in cell  # which Python reads over: 1_1 would be 11
 
 
 def _target_index(names: Sequence[str], target: str | None, path: Path) -> int:
@@ -196,6 +196,8 @@ def _labels(cells: Array) -> Array:
     stripped = np.char.strip(cells)
     if not np.all(np.char.str_len(stripped)):
         raise ValueError("empty label")
+    if np.any(np.char.find(stripped, "_") >= 0):  # Python reads 1_1 as 11
+        return stripped
     for kind in (np.int64, np.float64):
         try:
             return stripped.astype(kind)

@@ -263,3 +263,10 @@ def test_an_empty_label_is_named_with_its_line(tmp_path: Path) -> None:
     path.write_text("a,b,label\n1,2,x\n3,4,\n5,6,y\n")
     with pytest.raises(DataError, match=r"labels\.csv, line 3: the label in column 3 is empty"):
         nn.load_data(str(path))
+
+
+def test_labels_that_differ_in_an_underscore_are_different_classes(tmp_path: Path) -> None:
+    rows = "".join(f"1,2,{label}\n" for label in ("1_1", "11", "1_11", "11_1"))
+    data = nn.load_data(csv(tmp_path / "a.csv", f"2019_1,2019_2,2019_3\n{rows}"))
+    assert data.classes == ("11", "11_1", "1_1", "1_11")
+    assert data.columns == ("2019_1", "2019_2")
