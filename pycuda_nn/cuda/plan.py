@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pycuda_nn.backends.base import Recipe
+from pycuda_nn.cuda import head
 from pycuda_nn.cuda.compiler import kernel_source
 from pycuda_nn.cuda.device import Device
 from pycuda_nn.cuda.layout import Layout
@@ -36,8 +37,6 @@ _SIGNATURES = {
     "merge_pass": "PPiii",
     "merge_tile": "PPiii",
 }
-_HEAD_CLASSES = 16
-_HEAD_REGISTERS = 210  # of the 255 of a thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,17 +65,7 @@ class Plan:
     @property
     def fused_head(self) -> bool:
         """Whether the last layer and its loss are one kernel."""
-        sizes = self.layout.sizes
-        classes = self.network.sizes[-1]
-        chunks = -(-sizes[-2] // (32 * self.pack)) if len(sizes) > 2 else 0
-        registers = classes * (1 + 4 * chunks) + chunks * (4 + self.pack)  # weights, h, sums
-        return (
-            self.network.loss == "softmax"
-            and len(sizes) > 2
-            and self.recipe.dropout == 0
-            and classes <= _HEAD_CLASSES
-            and registers <= _HEAD_REGISTERS
-        )
+        return head.fits(self.network, self.recipe, self.precision.item_bytes)
 
     def target_words(self) -> int:
         """Return how many 32-bit words the target of a row takes."""

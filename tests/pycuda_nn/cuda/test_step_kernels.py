@@ -7,8 +7,10 @@ import re
 
 import pytest
 
-from pycuda_nn.cuda import structs
+from pycuda_nn.backends.base import Recipe, SgdHyper
+from pycuda_nn.cuda import head, structs
 from pycuda_nn.cuda.compiler import find_nvcc, kernel_source
+from pycuda_nn.network import Network
 
 NVCC = find_nvcc()
 KNOWN = NVCC.architectures() if NVCC else []
@@ -19,7 +21,8 @@ needs_nvcc = pytest.mark.skipif(NVCC is None, reason="this machine has no nvcc")
 
 def compile_step(arch: str, *defines: str, source: str = "") -> bytes:
     assert NVCC is not None
-    options = ["-std=c++17", "-DHEAD_WIDTH=48", "-DHEAD_CLASSES=7", *defines]
+    sizes = () if "-DHEAD_WIDTH" in " ".join(defines) else ("-DHEAD_WIDTH=48", "-DHEAD_CLASSES=7")
+    options = ["-std=c++17", *sizes, *defines]
     return NVCC.compile(kernel_source(*FILES) + source, arch, options)
 
 
@@ -73,3 +76,29 @@ def test_python_and_the_kernels_agree_on_every_struct() -> None:
 def test_no_kernel_needs_a_header() -> None:
     text = kernel_source(*FILES)
     assert not re.search(r"^\s*#\s*include", text, re.MULTILINE)
+
+
+def fits(width: int, classes: int, item_bytes: int) -> bool:
+    network = Network(sizes=(8, width, classes), activation="relu", loss="softmax")
+    hyper = SgdHyper(momentum=0.9, nesterov=False)
+    recipe = Recipe(optimizer=hyper, batch_size=64, l2=0.0, dropout=0.0, seed=0)
+    return head.fits(network, recipe, item_bytes)
+
+
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "item_bytes"), [("FLOAT", 4), ("BFLOAT16", 2)])
+@pytest.mark.parametrize("classes", [2, 16])
+def test_the_widest_head_that_fits_compiles(kind: str, item_bytes: int, classes: int) -> None:
+    width = max(width for width in range(16, 4097, 16) if fits(width, classes, item_bytes))
+    master = {2: "-DMASTER=1", 4: "-DMASTER=0"}[item_bytes]
+    defines = (f"-DT_{kind}", master, "-DACTIVATION=0", "-DDROPOUT=0", "-DOPTIMIZER=0")
+    sizes = (f"-DHEAD_WIDTH={width}", f"-DHEAD_CLASSES={classes}")
+    assert compile_step("sm_90", *defines, *sizes)
+
+
+def test_a_head_is_no_wider_than_shared_memory() -> None:
+    assert fits(1024, 2, 4)
+    assert fits(1280, 2, 2)
+    assert not fits(1600, 2, 4)
+    assert not fits(2048, 2, 2)

@@ -1,0 +1,24 @@
+"""For which networks the last layer and its loss are the one kernel of head.cuh."""
+
+from __future__ import annotations
+
+from pycuda_nn.backends.base import Recipe
+from pycuda_nn.cuda.layout import Layout
+from pycuda_nn.network import Network
+
+_CLASSES = 16
+_REGISTERS = 210  # of the 255 of a thread
+_SHARED_BYTES = 48 << 10  # of a block, where the size is known to the compiler
+_WARPS, _SMALL_BYTES = 8, 640  # of a block; its shared arrays besides the union
+
+
+def fits(network: Network, recipe: Recipe, item_bytes: int) -> bool:
+    """Return whether the kernel can do such a training with activations of so many bytes."""
+    sizes, classes = Layout(network).sizes, network.sizes[-1]
+    if network.loss != "softmax" or len(sizes) < 3 or recipe.dropout or classes > _CLASSES:
+        return False
+    width, pack = sizes[-2], 16 // item_bytes
+    chunks = -(-width // (32 * pack))
+    registers = classes * (1 + 4 * chunks) + chunks * (4 + pack)  # weights, h, sums
+    shared = max(classes * (width + pack) * item_bytes, 4 * _WARPS * width) + _SMALL_BYTES
+    return registers <= _REGISTERS and shared <= _SHARED_BYTES
