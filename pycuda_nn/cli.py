@@ -255,7 +255,13 @@ def _training_part(saved: files.Checkpoint, part: str, path: Path) -> Dataset:
     if "source" not in note:
         raise CheckpointError(f"{path} does not say where its data came from", "Give --data.")
     source, labels = note.pop("source"), note.pop("labels")
-    data: Dataset = getattr(load_splits(source, labels, **note), part)
+    parts = load_splits(source, labels, **note)
+    if files.fingerprint(parts.train) != saved.fingerprint:
+        raise CheckpointError(
+            f"{source} has changed since the training of {path}: its parts are other rows now",
+            "Evaluate on other rows with --data, or train again.",
+        )
+    data: Dataset = getattr(parts, part)
     return data
 
 

@@ -81,6 +81,18 @@ def test_evaluate_takes_the_test_part_of_the_training(
     assert "valid part (24 rows): loss" in capsys.readouterr().out
 
 
+def test_evaluate_refuses_a_part_of_data_that_changed(
+    trained: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = table.read_text()
+    table.write_text(before + "1,1,hot\n" * 30)
+    assert main(["evaluate", "--checkpoint", str(trained)]) == 1
+    assert "has changed since the training" in capsys.readouterr().err
+    assert main(["evaluate", "--checkpoint", str(trained), "--data", str(table)]) == 0
+    table.write_text(before)
+    assert main(["evaluate", "--checkpoint", str(trained)]) == 0
+
+
 def test_evaluate_other_data_with_one_class_and_more_columns(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
