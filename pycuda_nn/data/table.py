@@ -6,7 +6,7 @@ import csv
 import importlib
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,8 @@ def read_csv(
         path: The file.
         target: Name or number of the target column; default: the last.
         labelled: Whether there is a target column.
-        wanted: Feature columns to take by name, in this order; default: all but the target.
+        wanted: Feature columns to take by name, in this order; default: all but the target and a
+            first one that the line of names leaves without a name.
 
     Raises:
         DataError: Names the line (from 1) of the first row that is ragged or not numeric.
@@ -45,7 +46,8 @@ def read_csv(
     text = _read_text(path)
     names, has_header = _header(text, path)
     goal = _target_index(names, target, path) if labelled else None
-    usecols = _feature_columns(names, goal, wanted if has_header else None, path)
+    nameless = {0} if has_header and not names[0] else set()  # row names, of pandas and R
+    usecols = _feature_columns(names, goal, wanted if has_header else None, path, nameless)
     body = io.StringIO(text)
     if has_header:
         _skip_first_row(body)
@@ -63,7 +65,7 @@ def read_csv(
 def read_parquet(
     path: Path, *, target: str | None, labelled: bool, wanted: Sequence[str] | None = None
 ) -> Table:
-    """Read a Parquet file; arguments as in :func:`read_csv`."""
+    """Read a Parquet file; arguments as in :func:`read_csv`. What pandas kept as index is left."""
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")
         lib: Any = importlib.import_module("pyarrow")
@@ -74,7 +76,11 @@ def read_parquet(
     except (lib.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: not a readable Parquet file: {reason}") from error
+    hidden = _pandas_index(table) - {target, *(wanted or ())}
+    table = table.drop_columns([name for name in table.column_names if name in hidden])
     names: list[str] = list(table.column_names)
+    if not names:
+        raise DataError(f"{path}: no columns", "Give features and a target.")
     goal = _target_index(names, target, path) if labelled else None
     chosen = _feature_columns(names, goal, wanted, path)
     if table.num_rows == 0 or not chosen:
@@ -152,10 +158,14 @@ def _target_index(names: Sequence[str], target: str | None, path: Path) -> int:
 
 
 def _feature_columns(
-    names: Sequence[str], goal: int | None, wanted: Sequence[str] | None, path: Path
+    names: Sequence[str],
+    goal: int | None,
+    wanted: Sequence[str] | None,
+    path: Path,
+    skipped: Collection[int] = (),
 ) -> list[int]:
     if wanted is None:
-        columns = [i for i in range(len(names)) if i != goal]
+        columns = [i for i in range(len(names)) if i != goal and i not in skipped]
         if not columns:
             raise DataError(f"{path}: no feature columns", "Give features and a target.")
         return columns
@@ -233,6 +243,12 @@ def _locate(
                 "Drop or fill this row before training.",
             )
     return DataError(f"{path}: not a readable CSV: {error}")
+
+
+def _pandas_index(table: Any) -> set[str]:
+    """Return the names of the columns that pandas reads back as the index, not as columns."""
+    metadata = table.schema.pandas_metadata or {}
+    return {name for name in metadata.get("index_columns", ()) if isinstance(name, str)}
 
 
 def _whole(table: Any, index: int, path: Path) -> Any:

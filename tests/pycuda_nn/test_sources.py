@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -104,6 +105,25 @@ def test_parquet(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.x, [[1, 1.5], [2, 2.5], [3, 3.5]])
     assert data.classes == ("x", "y")
     assert data.columns == ("a", "b")
+
+
+def test_row_names_of_pandas_are_no_feature_and_no_target(tmp_path: Path) -> None:
+    file = csv(tmp_path / "a.csv", ",a,b,l\n0,1,2,5\n7,3,4,6\n")
+    assert nn.load_data(file).columns == ("a", "b")
+    assert nn.load_data(file, columns=("", "b")).x[:, 0].tolist() == [0, 7]
+    file = tmp_path / "a.parquet"
+    columns = {
+        "a": [1, 2, 3],
+        "l": ["x", "y", "x"],
+        "id": [4, 5, 6],
+        "__index_level_1__": [7, 8, 9],
+    }
+    about = json.dumps({"index_columns": ["id", "__index_level_1__"], "columns": []})
+    pq.write_table(pa.table(columns).replace_schema_metadata({"pandas": about}), file)
+    data = nn.load_data(file)
+    assert (data.columns, data.classes) == (("a",), ("x", "y"))
+    assert nn.load_data(file, target="id", columns=("a",)).classes == (4, 5, 6)
+    assert load_features(file, width=2, columns=("a", "id"))[0].tolist() == [[1, 4], [2, 5], [3, 6]]
 
 
 def test_features_are_found_by_name(tmp_path: Path) -> None:
