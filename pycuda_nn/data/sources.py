@@ -51,7 +51,10 @@ def load_data(
         return _digits()
     path = _existing(source)
     if path.suffix in TABLES:
-        table = TABLES[path.suffix](path, target=target, labelled=True, wanted=columns)
+        text = classes is not None and all(isinstance(label, str) for label in classes)
+        table = TABLES[path.suffix](
+            path, target=target, labelled=True, wanted=columns, text_labels=text
+        )
         return Dataset.from_arrays(
             table.x, table.y, task=task, columns=table.columns, name=str(path), classes=classes
         )

@@ -29,7 +29,12 @@ class Table:
 
 
 def read_csv(
-    path: Path, *, target: str | None, labelled: bool, wanted: Sequence[str] | None = None
+    path: Path,
+    *,
+    target: str | None,
+    labelled: bool,
+    wanted: Sequence[str] | None = None,
+    text_labels: bool = False,
 ) -> Table:
     """Read a comma-separated UTF-8 file, with or without a line of names.
 
@@ -39,6 +44,7 @@ def read_csv(
         labelled: Whether there is a target column.
         wanted: Feature columns to take by name, in this order; default: all but the target and a
             first one that the line of names leaves without a name.
+        text_labels: Leave the labels text though all look like numbers.
 
     Raises:
         DataError: Names the line (from 1) of the first row that is ragged or not numeric.
@@ -56,14 +62,19 @@ def read_csv(
         _check_widths(text, len(names))
         x = _load(body, usecols, np.float32)
         body.seek(start)
-        y = np.empty(0) if goal is None else _labels(_load(body, [goal], str)[:, 0])
+        y = np.empty(0) if goal is None else _labels(_load(body, [goal], str)[:, 0], text_labels)
     except ValueError as error:
         raise _locate(text, len(names), usecols, goal, path, error) from error
     return Table(x=x, y=y, columns=tuple(names[i] for i in usecols))
 
 
 def read_parquet(
-    path: Path, *, target: str | None, labelled: bool, wanted: Sequence[str] | None = None
+    path: Path,
+    *,
+    target: str | None,
+    labelled: bool,
+    wanted: Sequence[str] | None = None,
+    text_labels: bool = False,
 ) -> Table:
     """Read a Parquet file; arguments as in :func:`read_csv`. What pandas kept as index is left."""
     try:
@@ -89,6 +100,8 @@ def read_parquet(
     for place, index in enumerate(chosen):
         x[:, place] = _numeric_column(_whole(table, index, path), names[index], path)
     y = np.empty(0) if goal is None else _labels_of(_whole(table, goal, path), names[goal], path)
+    if text_labels and y.dtype.kind in "iu":
+        y = y.astype(str)
     return Table(x=x, y=y, columns=tuple(names[i] for i in chosen))
 
 
@@ -197,8 +210,8 @@ def _load(body: io.StringIO, usecols: Sequence[int], dtype: type) -> Array:
         return np.loadtxt(body, dtype=dtype, usecols=usecols, **kwargs)
 
 
-def _labels(cells: Array) -> Array:
-    """Return text labels as whole numbers, else as real numbers, else as text.
+def _labels(cells: Array, as_text: bool) -> Array:
+    """Return labels as whole numbers, else as real numbers, else as text.
 
     Raises:
         ValueError: One is empty.
@@ -206,7 +219,7 @@ def _labels(cells: Array) -> Array:
     stripped = np.char.strip(cells)
     if not np.all(np.char.str_len(stripped)):
         raise ValueError("empty label")
-    if np.any(np.char.find(stripped, "_") >= 0):  # Python reads 1_1 as 11
+    if as_text or np.any(np.char.find(stripped, "_") >= 0):  # Python reads 1_1 as 11
         return stripped
     for kind in (np.int64, np.float64):
         try:

@@ -290,3 +290,11 @@ def test_labels_that_differ_in_an_underscore_are_different_classes(tmp_path: Pat
     data = nn.load_data(csv(tmp_path / "a.csv", f"2019_1,2019_2,2019_3\n{rows}"))
     assert data.classes == ("11", "11_1", "1_1", "1_11")
     assert data.columns == ("2019_1", "2019_2")
+
+
+def test_labels_of_a_model_that_are_text_stay_text(tmp_path: Path) -> None:
+    file = csv(tmp_path / "a.csv", "a,l\n1,01\n2,2\n")
+    assert nn.load_data(file).classes == (1, 2)
+    assert nn.load_data(file, classes=("01", "2", "x")).y.tolist() == [0, 1]
+    pq.write_table(pa.table({"a": [1, 2], "l": [2, 1]}), tmp_path / "a.parquet")
+    assert nn.load_data(tmp_path / "a.parquet", classes=("1", "2", "x")).y.tolist() == [1, 0]
