@@ -316,6 +316,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted; with --checkpoint, go on with --resume.", err=True)
         return 130
+    except OSError as error:  # of files: the others; a closed pipe ends the command in click
+        click.echo(f"Error: {error.filename or 'standard output'}: {error.strerror}", err=True)
+        return 1
     except MemoryError as error:
         click.echo(f"Error: not enough memory: {error}\nUse fewer rows at a time.", err=True)
         return 1

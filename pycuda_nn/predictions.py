@@ -29,6 +29,7 @@ def write_predictions(
     """
     if out is None:
         stdout.write(_as_csv(model, x, probabilities=probabilities))
+        stdout.flush()
         return
     if out.suffix == ".csv":
         content = _as_csv(model, x, probabilities=probabilities).encode()

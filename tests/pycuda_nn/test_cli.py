@@ -128,6 +128,24 @@ def test_predict_csv_and_npy(
     assert np.load(tmp_path / "q.npy").shape == (2, 2)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this machine has no /dev/full")
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_a_full_disk_behind_the_output_is_no_traceback(trained: Path, command: str) -> None:
+    data = ["--data", str(trained.with_name("my table.csv"))]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pycuda_nn", command, "--checkpoint", str(trained), *data],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "Error: standard output: No space left on device\n"
+
+
 def test_regression_from_parquet_free_text_to_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
