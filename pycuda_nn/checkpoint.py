@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pycuda_nn.archive import read_npz
 from pycuda_nn.atomic import replace_file
 from pycuda_nn.backends.base import State
 from pycuda_nn.config import TrainConfig
@@ -113,13 +113,12 @@ def load(path: Path) -> Checkpoint:
     if not path.is_file():
         raise CheckpointError(f"no checkpoint {path}", "Train with --checkpoint first.")
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
+        arrays = read_npz(path)
         meta = json.loads(arrays.pop("meta").tobytes())
         version = meta["format"]
         if version == FORMAT:
             return _unpack(meta, arrays)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"{path} is not a readable checkpoint: {error}", "Train again, or use another file."
         ) from error

@@ -65,9 +65,10 @@ class Dataset:
         """
         features = check_features(x, name=name, columns=columns)
         targets = np.asarray(y)
-        if len(targets) != len(features):
+        rows = len(targets) if targets.ndim else 1
+        if not targets.ndim or rows != len(features):
             raise DataError(
-                f"{name}: {len(features)} rows of features but {len(targets)} of labels",
+                f"{name}: {len(features)} rows of features but {rows} of labels",
                 "Give one label for each row.",
             )
         names = None if columns is None else tuple(columns)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from pycuda_nn.archive import map_npy, read_npz
 from pycuda_nn.data.dataset import Dataset, Label, check_features
 from pycuda_nn.data.split import Splits, check_fractions, split
 from pycuda_nn.data.table import read_csv, read_parquet
@@ -165,17 +164,16 @@ def _digits() -> Dataset:
 
 def _read_npy(path: Path) -> Array:
     try:
-        return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, OSError, EOFError) as error:
+        return map_npy(path)
+    except (ValueError, OSError) as error:
         raise DataError(f"{path}: not a readable .npy file: {error}") from error
 
 
 def _read_npz(path: Path) -> Mapping[str, Array]:
     """Return the arrays under lower-case names."""
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            return {key.lower(): file[key] for key in file.files}
-    except (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        return {key.lower(): array for key, array in read_npz(path).items()}
+    except (ValueError, OSError) as error:
         raise DataError(f"{path}: not a readable .npz file: {error}") from error
 
 

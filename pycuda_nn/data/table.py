@@ -59,7 +59,7 @@ def read_csv(
         _skip_first_row(body)
     start = body.tell()
     try:
-        _check_widths(text, len(names))
+        _check_widths(text, len(names), path)
         x = _load(body, usecols, np.float32)
         body.seek(start)
         y = np.empty(0) if goal is None else _labels(_load(body, [goal], str)[:, 0], text_labels)
@@ -112,14 +112,22 @@ def _read_text(path: Path) -> str:
         raise DataError(
             f"{path}: not UTF-8 text (byte {error.start})", "Save the file as UTF-8 CSV."
         ) from error
+    except OSError as error:
+        raise DataError(f"{path}: not readable: {error.strerror}") from error
 
 
-def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number of its end, cells) of every row that is not blank."""
-    reader = csv.reader(io.StringIO(text))
-    for row in reader:
-        if row:
-            yield reader.line_num, row
+    reader, first = csv.reader(io.StringIO(text)), 1
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+            first = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{path}, line {first}: {error}", "Is a quote opened there and never closed?"
+        ) from error
 
 
 def _skip_first_row(body: io.StringIO) -> None:
@@ -134,7 +142,7 @@ def _header(text: str, path: Path) -> tuple[list[str], bool]:
     It does when none of its cells is a number, or when a cell that is text there stands above a
     number in the second row.
     """
-    rows = _rows(text)
+    rows = _rows(text, path)
     first = next(rows, (0, []))[1]
     second = next(rows, (0, []))[1]
     if not first:
@@ -191,10 +199,10 @@ def _feature_columns(
     return [list(names).index(name) for name in wanted]
 
 
-def _check_widths(text: str, width: int) -> None:
+def _check_widths(text: str, width: int, path: Path) -> None:
     """Raise ValueError if a row has another number of cells: numpy takes rows that are too long."""
     if '"' in text:
-        ragged = any(len(row) != width for _, row in _rows(text))
+        ragged = any(len(row) != width for _, row in _rows(text, path))
     else:
         commas = {line.count(",") for line in text.splitlines() if line}
         ragged = commas != {width - 1}
@@ -238,7 +246,7 @@ def _locate(
     error: ValueError,
 ) -> DataError:
     """Return an error with the line and the cell that a fast reader tripped over."""
-    for number, (line, row) in enumerate(_rows(text)):
+    for number, (line, row) in enumerate(_rows(text, path)):
         if len(row) != width:
             return DataError(
                 f"{path}, line {line}: {len(row)} cells, but the first line has {width}",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import sys
 from pathlib import Path
@@ -227,6 +229,50 @@ def test_damaged_files(tmp_path: Path, suffix: str) -> None:
         file.write_bytes(content)
         with pytest.raises(DataError, match=f"not a readable {suffix.replace('.p', '.?[Pp]')}"):
             nn.load_data(file, file)
+
+
+def test_a_damaged_byte_anywhere_is_a_damaged_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for save, file in ((np.savez_compressed, tmp_path / "a.npz"), (np.savez, tmp_path / "b.npz")):
+        save(file, x=X, y=Y)
+        whole = file.read_bytes()
+        for _ in range(300):
+            damaged = np.frombuffer(whole, np.uint8).copy()
+            damaged[rng.integers(len(damaged))] = rng.integers(256)
+            file.write_bytes(damaged.tobytes())
+            with contextlib.suppress(DataError):
+                nn.load_data(file)
+
+
+def test_npy_and_npz_are_not_mixed_up(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=X, y=Y)
+    np.save(tmp_path / "y.npy", Y)
+    (tmp_path / "x.npy").write_bytes((tmp_path / "a.npz").read_bytes())
+    with pytest.raises(DataError, match="an archive of arrays, not one"):
+        nn.load_data(tmp_path / "x.npy", tmp_path / "y.npy")
+    (tmp_path / "b.npz").write_bytes((tmp_path / "y.npy").read_bytes())
+    with pytest.raises(DataError, match="one array, not an archive"):
+        nn.load_data(tmp_path / "b.npz")
+    np.savez(tmp_path / "c.npz", x=X, y=5)
+    with pytest.raises(DataError, match="8 rows of features but 1 of labels"):
+        nn.load_data(tmp_path / "c.npz")
+
+
+def test_a_quote_that_is_never_closed_is_named_with_its_line(tmp_path: Path) -> None:
+    lines = "1,2,x\n" * 30_000
+    file = csv(tmp_path / "a.csv", f'a,b,l\n1,2,"x\n{lines}')
+    with pytest.raises(DataError, match=r"a\.csv, line 2: field larger .*\nIs a quote"):
+        nn.load_data(file)
+
+
+def test_a_csv_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    file = csv(tmp_path / "a.csv", "a,l\n1,x\n")
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(DataError, match=r"a\.csv: not readable: Permission denied"):
+        nn.load_data(file)
 
 
 def test_pickled_arrays_are_not_executed(tmp_path: Path) -> None:

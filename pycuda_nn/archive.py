@@ -1,0 +1,50 @@
+"""Arrays of a ``.npz`` or ``.npy`` file; whatever is wrong with the file is one kind of error."""
+
+from __future__ import annotations
+
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+# The last two: flags and methods of an archive that only a damaged one has, and a header's end.
+_DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, tokenize.TokenError)
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """Return all arrays of an archive.
+
+    Raises:
+        OSError, ValueError: It cannot be read, or is damaged.
+    """
+    try:
+        with path.open("rb") as raw:
+            file = np.load(raw, allow_pickle=False)
+            if isinstance(file, np.ndarray):
+                raise ValueError("one array, not an archive of named ones")
+            with file:
+                return {key: file[key] for key in file.files}
+    except _DAMAGED as error:
+        raise ValueError(str(error)) from error
+
+
+def map_npy(path: Path) -> Array:
+    """Return the array of a file, memory-mapped.
+
+    Raises:
+        OSError, ValueError: It cannot be read, or is damaged.
+    """
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except _DAMAGED as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError("an archive of arrays, not one")
+    return array
