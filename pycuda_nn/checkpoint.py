@@ -44,7 +44,8 @@ class Checkpoint:
         history: Its epochs.
         state: Of the backend session after the last epoch.
         best: Parameters of the best epoch; only kept with ``patience``.
-        fingerprint: Of the training rows: a resume with others is refused.
+        fingerprint, valid_fingerprint: Of the training and the validation rows, the latter empty
+            without any: a resume with others is refused. ``None`` in older files.
         note: JSON values of the caller; the command line keeps where the data came from.
     """
 
@@ -57,6 +58,7 @@ class Checkpoint:
     state: State
     best: npt.NDArray[np.float32] | None
     fingerprint: str
+    valid_fingerprint: str | None
     note: Mapping[str, Any] = field(default_factory=dict)
 
     def model(self) -> Model:
@@ -134,20 +136,24 @@ def load_model(path: str | Path) -> Model:
     return load(Path(path)).model()
 
 
-def check_same_training(old: Checkpoint, config: TrainConfig, data_mark: str, path: Path) -> None:
+def check_same_training(old: Checkpoint, begin: Checkpoint, path: Path) -> None:
     """Raise CheckpointError unless going on from ``old`` gives what an unbroken run gives.
+
+    ``begin`` is the training now, before its first epoch.
 
     More or fewer ``epochs`` are fine where the learning rates do not depend on them.
     """
-    before, now = old.config.as_dict(), config.as_dict()
+    before, now = old.config.as_dict(), begin.config.as_dict()
     free = set() if "cosine" in (before["schedule"], now["schedule"]) else {"epochs"}
     changes = [
         f"{key}: {before[key]!r} in the checkpoint, {now[key]!r} now"
         for key in before
         if before[key] != now[key] and key not in free
     ]
-    if old.fingerprint != data_mark:
+    if old.fingerprint != begin.fingerprint:
         changes.append("the training data is not the same")
+    if old.valid_fingerprint not in (None, begin.valid_fingerprint):
+        changes.append("the validation data is not the same")
     if changes:
         lines = "\n".join(f"  - {change}" for change in changes)
         raise CheckpointError(
@@ -166,6 +172,7 @@ def _meta(checkpoint: Checkpoint) -> dict[str, Any]:
         "reports": [asdict(report) for report in checkpoint.history.reports],
         "best_epoch": checkpoint.history.best_epoch,
         "fingerprint": checkpoint.fingerprint,
+        "valid_fingerprint": checkpoint.valid_fingerprint,
         "note": dict(checkpoint.note),
     }
 
@@ -186,5 +193,6 @@ def _unpack(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Checkpoint:
         state={key[6:]: value for key, value in arrays.items() if key.startswith("state.")},
         best=arrays.get("best.params"),
         fingerprint=meta["fingerprint"],
+        valid_fingerprint=meta.get("valid_fingerprint"),
         note=meta["note"],
     )

@@ -80,7 +80,7 @@ def train(
     begin = _begin(config, train, valid, note or {})
     if path is not None and resume and path.exists():
         old = files.load(path)
-        files.check_same_training(old, config, begin.fingerprint, path)
+        files.check_same_training(old, begin, path)
         if old.history.finished(config):
             return _result(old, config)
         begin = old
@@ -156,6 +156,7 @@ def _begin(
         state={"params": network.initial_params(config.seed)},
         best=None,
         fingerprint=files.fingerprint(train),
+        valid_fingerprint="" if valid is None else files.fingerprint(valid),
         note=note,
     )
 
@@ -198,6 +199,7 @@ def _now(
         state=session.state(),
         best=best,
         fingerprint=begin.fingerprint,
+        valid_fingerprint=begin.valid_fingerprint,
         note=begin.note,
     )
 

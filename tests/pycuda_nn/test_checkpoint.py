@@ -92,6 +92,20 @@ def test_another_training_is_refused_with_the_difference(parts: Parts, tmp_path:
         nn.train(small("sgd"), parts[1], parts[2], checkpoint=path, resume=True)
 
 
+def test_other_validation_rows_are_refused(parts: Parts, tmp_path: Path) -> None:
+    path, config = tmp_path / "c.npz", dataclasses.replace(small("patience"), patience=None)
+    nn.train(dataclasses.replace(config, epochs=3), *parts[:2], checkpoint=path)
+    for other in (parts[2], None):
+        with pytest.raises(CheckpointError, match="the validation data is not the same"):
+            nn.train(config, parts[0], other, checkpoint=path, resume=True)
+    with np.load(path) as file:
+        arrays = dict(file)
+    meta = json.loads(arrays.pop("meta").tobytes())
+    del meta["valid_fingerprint"]  # as an older version wrote it
+    np.savez(path, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
+    assert len(nn.train(config, *parts[:2], checkpoint=path, resume=True).history) == 12
+
+
 def test_model_of_a_checkpoint_is_the_trained_one(parts: Parts, tmp_path: Path) -> None:
     for name in ("adam", "patience"):
         path = tmp_path / f"{name}.npz"
