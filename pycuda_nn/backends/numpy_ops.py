@@ -6,7 +6,6 @@ tests) is the type of the arithmetic. ``m`` rows, ``k`` outputs, ``h`` width of 
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -83,20 +82,22 @@ def softmax_xent(z: Array, labels: Array, starts: Array, place: Array, row: Arra
     picked = np.add.reduce(z.ravel().take(place))
     np.exp(z, out=z)
     np.add.reduce(z, axis=1, keepdims=True, out=row)
+    total = np.add.reduce(np.log(row), axis=None) - picked  # of terms of one sign
     np.divide(z, np.multiply(row, len(z), out=row), out=z)
     z.ravel()[place] -= 1.0 / len(z)
-    total = np.add.reduce(np.log(row, out=row), axis=None) - picked
-    return float(total) / len(z) - math.log(len(z))
+    return float(total) / len(z)
 
 
 def logistic_xent(z: Array, labels: Array, tmp: Array) -> float:
     """Turn logits z (m, 1) into the gradient of the mean binary cross-entropy; return that mean.
 
-    Loss of a row: max(z, 0) - z y + log(1 + exp(-|z|)), which cannot overflow.
+    Loss of a row: max(z, 0) - z y + log(1 + exp(-|z|)), which cannot overflow; the first two are
+    max(-z, 0) where y is 1: no sum is then the difference of two larger ones.
     """
     y = labels.reshape(z.shape)
     np.abs(z, out=tmp)
-    total = np.log1p(np.exp(-tmp)).sum() + np.maximum(z, 0.0).sum() - z[y == 1].sum()
+    wrong = np.maximum(np.where(y == 1, -z, z), 0.0)
+    total = np.log1p(np.exp(-tmp)).sum() + wrong.sum()
     bias_sigmoid(z, np.zeros(1, z.dtype))
     np.subtract(z, y, out=z)
     z /= len(z)

@@ -74,6 +74,20 @@ def test_logistic_loss_is_its_formula_and_cannot_overflow(value: float, label: i
     np.testing.assert_allclose(z, (p - label) / 4, atol=1e-7)
 
 
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_the_loss_of_sure_rows_is_exact_and_never_negative(loss: str) -> None:
+    rows, rng = 1024, np.random.default_rng(0)
+    for sure in (10.0, 300.0):
+        y = rng.integers(0, 2, rows, dtype=np.int32)
+        margin = sure * (1 + rng.random(rows, dtype=np.float32))
+        z = np.where(y == 1, margin, -margin)[:, None]
+        if loss == "softmax":
+            z = np.concatenate([-z / 2, z / 2], axis=1)
+        got = loss_of(loss, rows, z.shape[1], np.float32)(z, y)
+        want = np.log1p(np.exp(-margin.astype(np.float64))).mean()
+        assert 0 <= got == pytest.approx(want, rel=0.01, abs=1e-8)
+
+
 @pytest.mark.parametrize(
     ("name", "formula"),
     [
