@@ -33,7 +33,7 @@ class Scaler:
         mean = _chunked_mean(x, np.zeros(x.shape[1]), power=1)
         deviation = np.sqrt(_chunked_mean(x, mean, power=2))
         # Rounding leaves a constant column a deviation near 0 that must not become a factor.
-        deviation[deviation <= 1e-6 * np.abs(mean)] = 0.0
+        deviation[x.min(axis=0) == x.max(axis=0)] = 0.0
         return cls(shift=mean.astype(np.float32), factor=_inverse(deviation))
 
     def apply(self, x: Array) -> Array:

@@ -209,6 +209,16 @@ def test_a_constant_column_is_shifted_and_not_stretched(value: float) -> None:
         assert np.abs(scaler.apply(data.x)[:, 1]).max() < 0.2
 
 
+def test_a_column_far_from_0_is_stretched_too() -> None:
+    """Seconds since 1970 of half an hour: a deviation of 3e-7 of the mean."""
+    x = np.stack([1.7e9 + np.arange(0, 2000, 10.0), np.arange(200.0)], axis=1)
+    data = nn.Dataset.from_arrays(x, np.arange(200) % 2)
+    scaler = nn.train(dataclasses.replace(SMALL, epochs=1), data).model.scaler
+    assert scaler is not None
+    np.testing.assert_allclose(scaler.apply(data.x).std(axis=0), 1, rtol=0.01)
+    np.testing.assert_allclose(scaler.apply(data.x).mean(axis=0), 0, atol=0.15)
+
+
 def test_settings_that_do_not_fit_the_data(parts: Parts) -> None:
     train, valid, _ = parts
     with pytest.raises(ConfigError, match="patience = 3 needs validation data"):
