@@ -19,7 +19,7 @@ from pycuda_nn.backends.cuda_backend import CudaBackend
 from pycuda_nn.cli_bench import bench
 from pycuda_nn.cuda.options import PRECISION_NAMES, CudaOptions, cuda_options
 from pycuda_nn.data.dataset import TASKS, Dataset
-from pycuda_nn.data.sources import load_data, load_features, load_splits
+from pycuda_nn.data.sources import TABLES, load_data, load_features, load_splits
 from pycuda_nn.data.split import PARTS, check_fractions
 from pycuda_nn.errors import CheckpointError, ConfigError, PycudaNNError
 from pycuda_nn.model import Model
@@ -145,6 +145,7 @@ def train(
         reason = CudaBackend.missing() or f"--backend is {backend}"
         raise ConfigError(f"--precision and the like are for a GPU: {reason}", "Drop them.")
     config = read_settings(config_file, words)
+    _check_source(source, labels, target)
     _check_checkpoint(checkpoint, resume, overwrite)
     how = {"fractions": fractions, "seed": split_seed, "target": target, "task": task}
     parts = load_splits(source, labels, **how)  # type: ignore[arg-type]
@@ -190,11 +191,14 @@ def evaluate(
       pycuda-nn evaluate --checkpoint digits.npz
       pycuda-nn evaluate --checkpoint net.npz --data new.csv --target price --json
     """
+    if source is None and (labels or target):
+        raise ConfigError("--labels and --target go with --data", "Give --data, or drop them.")
     saved = files.load(checkpoint)
     model = saved.model()
     if source is None:
         data = _training_part(saved, part, checkpoint)
     else:
+        _check_source(source, labels, target)
         data = _other_data(model, source, labels, target or saved.note.get("target"))
     metrics = metrics_of(model, data)
     if as_json:
@@ -234,6 +238,15 @@ def predict(checkpoint: Path, source: str, out: Path | None, probabilities: bool
 
 
 cli.add_command(bench)
+
+
+def _check_source(source: str, labels: Path | None, target: str | None) -> None:
+    """Raise ConfigError for an option that this kind of source does not read."""
+    kind = Path(source).suffix
+    if target is not None and kind not in TABLES:
+        raise ConfigError(f"--target: {source} is no table with columns", "Drop --target.")
+    if labels is not None and kind != ".npy":
+        raise ConfigError(f"--labels: {source} is no .npy file", "Drop --labels.")
 
 
 def _check_checkpoint(path: Path | None, resume: bool, overwrite: bool) -> None:

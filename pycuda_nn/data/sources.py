@@ -47,7 +47,7 @@ def load_data(
         MissingExtra: The source needs a package that is not installed.
     """
     if str(source) == "digits":
-        return _digits()
+        return _digits(task)
     path = _existing(source)
     if path.suffix in TABLES:
         text = classes is not None and all(isinstance(label, str) for label in classes)
@@ -152,14 +152,14 @@ def _existing(source: Source) -> Path:
     return path
 
 
-def _digits() -> Dataset:
+def _digits(task: str = "auto") -> Dataset:
     try:
         datasets: Any = importlib.import_module("sklearn.datasets")
     except ImportError as error:
         raise MissingExtra("scikit-learn", "data", "The data set digits") from error
     bunch = datasets.load_digits()
     columns = [str(name) for name in bunch.feature_names]
-    return Dataset.from_arrays(bunch.data, bunch.target, columns=columns, name="digits")
+    return Dataset.from_arrays(bunch.data, bunch.target, task=task, columns=columns, name="digits")
 
 
 def _read_npy(path: Path) -> Array:

@@ -211,6 +211,28 @@ def test_each_mistake_has_its_code_and_words(
     assert captured.out == ""
 
 
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["train", "--data", "digits", "--target", "3"], "digits is no table with columns"),
+        (["train", "--data", "digits", "--labels", "y.npy"], "digits is no .npy file"),
+        (["evaluate", "--checkpoint", "x", "--target", "3"], "go with --data"),
+        (["evaluate", "--checkpoint", "NET", "--data", "a.npz", "--target", "b"], "is no table"),
+    ],
+)
+def test_an_option_that_the_data_does_not_read_is_refused(
+    args: list[str], message: str, trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(trained) if word == "NET" else word for word in args]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_digits_as_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["--data", "digits", "--task", "regress", "--set", "epochs=1", "--set", "loss=squared"]
+    assert main(["train", *args]) == 0
+    assert nn.load_data("digits", task="regress").y.shape == (1797, 1)
+
+
 def test_wrong_files_for_evaluate_and_predict(
     trained: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
