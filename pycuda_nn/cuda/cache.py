@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 _DIGEST_BYTES = 32
+_NO_FOLDER = (OSError, RuntimeError)  # the latter: a user without a home
 
 
 def folder() -> Path:
@@ -33,7 +34,7 @@ def read(name: str) -> bytes | None:
     """Return the entry, or None when it is absent or damaged."""
     try:
         held = (folder() / name).read_bytes()
-    except OSError:
+    except _NO_FOLDER:
         return None
     content = held[_DIGEST_BYTES:]
     return content if hashlib.sha256(content).digest() == held[:_DIGEST_BYTES] else None
@@ -44,7 +45,7 @@ def keep(name: str, content: bytes) -> None:
     try:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, beside = tempfile.mkstemp(dir=folder(), suffix=".new")
-    except OSError:
+    except _NO_FOLDER:
         return
     try:
         with os.fdopen(handle, "wb") as out:

@@ -80,6 +80,16 @@ def test_a_folder_that_cannot_be_written_is_no_error(
     assert build("a", "sm_90", compiler=Counting()) == b"a sm_90"
 
 
+def test_a_user_without_a_home_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("PYCUDA_NN_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    assert build("a", "sm_90", compiler=Counting()) == b"a sm_90"
+
+
 def test_many_at_once_all_read_whole_entries(folder: Path) -> None:
     content, bad = b"x" * 300_000, []
 
