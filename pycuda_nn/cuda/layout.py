@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pycuda_nn.errors import ConfigError
 from pycuda_nn.network import Network
 
 Array = npt.NDArray[Any]
 
+_INT = 1 << 31  # the kernels count weights of a layer and packs of a minibatch in 32 bits
+_MOST_ROWS = 1 << 30  # and sort the rows of an epoch as a power of two of them
 ALIGN = 16  # elements: 32 bytes of a 16-bit type; cuBLASLt wants 16, tensor cores tiles of 16
 
 
@@ -37,6 +40,32 @@ class Layer:
     width: int
     weights: int
     bias: int
+
+
+def check_reach(layout: Layout, *, rows: int, batch: int, pack: int) -> None:
+    """Raise ConfigError unless the kernels can count all of a training.
+
+    Args:
+        layout: Of the network.
+        rows: Most rows of a part.
+        batch: Rows of a minibatch.
+        pack: Elements of an access of 16 bytes.
+    """
+    problems = [
+        f"a layer of {layer.inputs:,} x {layer.outputs:,} has 2**31 weights or more"
+        for layer in layout.layers
+        if layer.inputs * layer.outputs >= _INT
+    ]
+    if batch * max(layout.sizes) // pack >= _INT:
+        problems.append(f"a minibatch of {batch:,} rows is too large for a layer of this width")
+    if rows > _MOST_ROWS:
+        problems.append(f"{rows:,} rows are more than 2**30")
+    if problems:
+        raise ConfigError(
+            "the CUDA backend cannot train this:",
+            "Take less of it, or --backend numpy.",
+            problems=problems,
+        )
 
 
 class Layout:

@@ -18,6 +18,7 @@ from pycuda_nn.cuda.device import Device, Memory
 from pycuda_nn.cuda.epoch import STEPS_A_GRAPH, GraphEpoch, PersistentEpoch
 from pycuda_nn.cuda.evaluation import Evaluator
 from pycuda_nn.cuda.gemm import Gemms
+from pycuda_nn.cuda.layout import check_reach
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.order import DeviceOrder
 from pycuda_nn.cuda.persistent import Persistent
@@ -110,6 +111,8 @@ class CudaSession(Session):
         recipe, n = plan.recipe, len(parts["train"].x)
         self._n, self._batch = n, min(recipe.batch_size, n)
         network, precision = plan.network, plan.precision
+        most_rows = max(len(part.x) for part in parts.values())
+        check_reach(plan.layout, rows=most_rows, batch=self._batch, pack=plan.pack)
         small = Persistent.fits(network, self._batched(), precision.name, facts)
         self._weights = Weights(memory, plan.layout, recipe, precision, split=not small)
         self._weights.load_params(params)
@@ -123,7 +126,6 @@ class CudaSession(Session):
         self._streams = Streams(spaces)
         heads = head_blocks(self._batch, facts.multiprocessors)
         self._buffers = Buffers(memory, plan, self._batch, heads)
-        most_rows = max(len(part.x) for part in parts.values())
         self._evaluator = self._kept(
             Evaluator(
                 plan, self._module, self._gemms, self._weights, memory,

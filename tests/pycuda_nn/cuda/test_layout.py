@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pycuda_nn.cuda.layout import ALIGN, Layout, padded
+from pycuda_nn.cuda.layout import ALIGN, Layout, check_reach, padded
 from pycuda_nn.cuda.precision import PRECISIONS
+from pycuda_nn.cuda.structs import Update
+from pycuda_nn.errors import ConfigError
 from pycuda_nn.network import Network
 
 WIDTHS = st.lists(st.integers(1, 40), min_size=2, max_size=5)
@@ -33,6 +35,20 @@ def test_every_row_of_weights_starts_on_a_tile() -> None:
     assert first[:6, :9].all()
     assert not first[6:].any()
     assert not first[:, 9:].any()
+
+
+def test_what_kernels_cannot_count_is_refused() -> None:
+    """A count of 2**32 weights is 0 in the 32 bits of an argument: the layer would not learn."""
+    assert Update(n=1 << 32).n == 0
+    layout = Layout(Network(sizes=(784, 512, 10), activation="relu", loss="softmax"))
+    check_reach(layout, rows=1 << 30, batch=1 << 20, pack=4)
+    with pytest.raises(ConfigError, match=r"16,777,216 rows is too large"):
+        check_reach(layout, rows=1 << 30, batch=1 << 24, pack=4)
+    with pytest.raises(ConfigError, match=r"rows are more than 2\*\*30"):
+        check_reach(layout, rows=(1 << 30) + 1, batch=64, pack=4)
+    wide = Layout(Network(sizes=(16, 65536, 65536, 10), activation="relu", loss="softmax"))
+    with pytest.raises(ConfigError, match=r"65,536 x 65,536 has 2\*\*31 weights or more"):
+        check_reach(wide, rows=100, batch=64, pack=8)
 
 
 def test_padded() -> None:
