@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pycuda.driver as cuda
 
-from pycuda_nn.errors import BackendUnavailable, OutOfDeviceMemory
+from pycuda_nn.errors import BackendUnavailable, DeviceError, OutOfDeviceMemory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +54,20 @@ class Device:
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Make the context current in this thread for a while."""
+        """Make the context current in this thread for a while.
+
+        Raises:
+            DeviceError: The driver refused what was done meanwhile, or the GPU failed.
+        """
         self._context.push()
         try:
             yield
+        except cuda.Error as error:
+            raise DeviceError(
+                f"GPU {self.ordinal}, {self.facts.name}: {error}",
+                "nvidia-smi, and dmesg by the word NVRM, may tell more; a training with "
+                "--checkpoint goes on with --resume.",
+            ) from error
         finally:
             self._context.pop()
 

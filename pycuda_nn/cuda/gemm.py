@@ -104,7 +104,10 @@ class Gemms:
     """
 
     def __init__(self, device: Device, precision: Precision, *, tune: bool) -> None:
-        self._handle = cublasLt.create()
+        try:
+            self._handle = cublasLt.create()
+        except cublasLt.cuBLASLtError as error:  # it takes memory, too
+            raise DeviceError(f"cuBLASLt does not start: {error}", "See nvidia-smi.") from error
         self._type, self._compute = _TYPES[precision.name]
         self.tune = tune
         self.where = f"{device.facts.name} cuBLASLt {cublasLt.get_version()} {precision.name}"
