@@ -142,6 +142,7 @@ def test_a_failed_write_leaves_the_old_file(
     with pytest.raises(CheckpointError, match="No space left on device"):
         nn.train(small("adam"), *parts[:2], checkpoint=path)
     assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_missing_folder_is_named(parts: Parts, tmp_path: Path) -> None:
