@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ class Dataset:
             DataError: Nothing to train on, a shape that does not fit, a NaN or an infinity.
         """
         features = check_features(x, name=name, columns=columns)
-        targets = np.asarray(y)
+        targets = _typed(np.asarray(y))
         rows = len(targets) if targets.ndim else 1
         if not targets.ndim or rows != len(features):
             raise DataError(
@@ -137,6 +138,13 @@ def _check_finite(x: Array, *, name: str, columns: Sequence[str] | None) -> None
         "(counted from 0)",
         "Drop or fill these rows before training.",
     )
+
+
+def _typed(y: Array) -> Array:
+    """Return ``y`` in a type of numbers where it only holds numbers, as a table's column may."""
+    if y.dtype.kind == "O" and y.size and all(isinstance(value, Real) for value in y.flat):
+        return np.array(y.tolist())
+    return y
 
 
 def _task_of(y: Array, task: str, name: str) -> str:

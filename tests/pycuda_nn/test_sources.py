@@ -207,6 +207,15 @@ def test_bad_arrays(tmp_path: Path, x: np.ndarray, y: np.ndarray, message: str |
         nn.load_data(file)
 
 
+def test_numbers_in_a_column_of_objects_are_numbers() -> None:
+    real = np.array([0.5, 1.5, 0.25, 2, 3.5, 4.5, 5.5, 6.5], dtype=object)
+    assert nn.Dataset.from_arrays(X, real).classes is None
+    assert nn.Dataset.from_arrays(X, Y.astype(object)).classes == (0, 1, 2)
+    real[3] = float("nan")
+    with pytest.raises(DataError, match="targets: 1 value is not a finite float32"):
+        nn.Dataset.from_arrays(X, real)
+
+
 def test_missing_and_unknown_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.csv: no such file"):
         nn.load_data(tmp_path / "none.csv")
