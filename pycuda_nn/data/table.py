@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pycuda_nn.errors import DataError, MissingExtra, did_you_mean
 
 Array = npt.NDArray[Any]
+_MISSING = ("", "?", "-", "na", "n/a", "null", "none")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,7 +65,7 @@ def read_csv(
         body.seek(start)
         y = np.empty(0) if goal is None else _labels(_load(body, [goal], str)[:, 0], text_labels)
     except ValueError as error:
-        raise _locate(text, len(names), usecols, goal, path, error) from error
+        raise _locate(text, names, has_header, usecols, goal, path, error) from error
     return Table(x=x, y=y, columns=tuple(names[i] for i in usecols))
 
 
@@ -139,8 +140,9 @@ def _skip_first_row(body: io.StringIO) -> None:
 def _header(text: str, path: Path) -> tuple[list[str], bool]:
     """Return the column names and whether the first row holds them.
 
-    It does when none of its cells is a number, or when a cell that is text there stands above a
-    number in the second row.
+    It does when none of its cells is a number, or when a name stands above a number in the second
+    row; a mark of a missing value is no name. So do the numbers 0, 1, ... after an empty cell, as
+    pandas numbers columns beside its index.
     """
     rows = _rows(text, path)
     first = next(rows, (0, []))[1]
@@ -148,8 +150,13 @@ def _header(text: str, path: Path) -> tuple[list[str], bool]:
     if not first:
         raise DataError(f"{path}: empty file", "Give at least one row of data.")
     words = [not _is_float(cell) for cell in first]
-    above = any(w and _is_float(c) for w, c in zip(words, second, strict=False))
-    if not (all(words) or above):
+    named = [
+        word and cell.strip().lower() not in _MISSING
+        for word, cell in zip(words, first, strict=True)
+    ]
+    above = any(n and _is_float(c) for n, c in zip(named, second, strict=False))
+    numbered = not first[0] and first[1:] == [str(i) for i in range(len(first) - 1)]
+    if not (all(words) or above or numbered):
         return [f"c{i}" for i in range(len(first))], False
     if not second:
         raise DataError(f"{path}: only a line of names, no rows", "Give at least one row of data.")
@@ -239,7 +246,8 @@ def _labels(cells: Array, as_text: bool) -> Array:
 
 def _locate(
     text: str,
-    width: int,
+    names: Sequence[str],
+    has_header: bool,
     usecols: Sequence[int],
     goal: int | None,
     path: Path,
@@ -247,12 +255,14 @@ def _locate(
 ) -> DataError:
     """Return an error with the line and the cell that a fast reader tripped over."""
     for number, (line, row) in enumerate(_rows(text, path)):
-        if len(row) != width:
+        if len(row) != len(names):
             return DataError(
-                f"{path}, line {line}: {len(row)} cells, but the first line has {width}",
+                f"{path}, line {line}: {len(row)} cells, but the first line has {len(names)}",
                 "Give every row the same number of cells.",
             )
-        bad = [i for i in usecols if number > 0 and not _is_float(row[i])]
+        if number < has_header:
+            continue
+        bad = [i for i in usecols if not _is_float(row[i])]
         if bad:
             return DataError(
                 f"{path}, line {line}: '{row[bad[0]]}' in column {bad[0] + 1} is not a number",

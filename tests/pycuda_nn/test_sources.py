@@ -79,6 +79,7 @@ def test_npy_float32_stays_on_disk(tmp_path: Path) -> None:
         ("0,1,label\n1,2,5\n3,4,7\n", ("0", "1"), (5, 7)),
         ('"a","b","l"\r\n1,2,"x, y"\r\n\r\n3,4,z\r\n', ("a", "b"), ("x, y", "z")),
         ("\ufeffa,b,l\n1,2,1\n3,4,2\n", ("a", "b"), (1, 2)),
+        (",0,1,2\n0,1,2,1\n1,3,4,2\n", ("0", "1"), (1, 2)),
     ],
 )
 def test_csv(tmp_path: Path, text: str, columns: tuple[str, ...], classes: object) -> None:
@@ -153,6 +154,8 @@ def test_features_are_found_by_name(tmp_path: Path) -> None:
         ("a,b,label\n", "only a line of names, no rows"),
         ("a,b,l\n1,2,x\n3,y\n", "line 3: 2 cells, but the first line has 3"),
         ("a,b,l\n1,2,x\n\n3,4,5,6\n", "line 4: 4 cells, but the first line has 3"),
+        ("?,2,0\n3,4,1\n", r"line 1: '\?' in column 1 is not a number"),
+        (",2,0\n3,4,1\n", "line 1: '' in column 1 is not a number"),
         ("a,b,l\n1,2,x\n3,?,y\n", r"line 3: '\?' in column 2 is not a number"),
         ("a,b,l\n1,2,x\n3,,y\n", "line 3: '' in column 2 is not a number"),
         ("a,b,l\n1,nan,x\n3,4,y\n", "1 value is not a finite float32; .* nan in row 0, column 'b'"),
