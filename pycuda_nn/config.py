@@ -14,6 +14,8 @@ from pycuda_nn.network import ACTIVATIONS, LOSSES
 Problem = str | None
 _Check = Callable[[Any], Problem]
 
+_MOST_WIDTH = 1 << 24  # of a layer: two such have more weights than any memory
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
@@ -109,7 +111,12 @@ def _count(problems: list[str]) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def _is_int(value: object) -> bool:
@@ -143,8 +150,10 @@ def _choice(*names: str) -> _Check:
 
 
 def _hidden(value: Any) -> Problem:
-    good = isinstance(value, tuple) and all(_is_int(width) and width >= 1 for width in value)
-    return None if good else "must be a list of widths of at least 1, e.g. [128, 64]"
+    good = isinstance(value, tuple) and all(
+        _is_int(width) and 1 <= width <= _MOST_WIDTH for width in value
+    )
+    return None if good else f"must be a list of widths from 1 to {_MOST_WIDTH}, e.g. [128, 64]"
 
 
 def _flag(value: Any) -> Problem:
@@ -157,6 +166,7 @@ def _patience(value: Any) -> Problem:
 
 
 _NEAR_1 = 0.999999  # still below 1 in float32
+_LEAST_EPS = 1e-37  # still above 0 in float32
 
 CHECKS: dict[str, _Check] = {
     "hidden": _hidden,
@@ -170,7 +180,7 @@ CHECKS: dict[str, _Check] = {
     "nesterov": _flag,
     "beta1": _number(0.0, _NEAR_1, "from 0 to 0.999999"),
     "beta2": _number(0.0, _NEAR_1, "from 0 to 0.999999"),
-    "eps": _number(0.0, math.inf, "above 0", open_low=True),
+    "eps": _number(_LEAST_EPS, math.inf, f"of at least {_LEAST_EPS}"),
     "schedule": _choice("constant", "step", "cosine"),
     "warmup_epochs": _number(0.0, math.inf, "of at least 0"),
     "step_epochs": _integer(1),
