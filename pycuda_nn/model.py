@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pycuda_nn.backends.base import Metrics
 from pycuda_nn.backends.numpy_forward import Evaluator
-from pycuda_nn.data.dataset import Dataset, Label, check_features
+from pycuda_nn.data.dataset import Dataset, Label, check_features, in_order
 from pycuda_nn.data.scaling import Scaler, scaled
 from pycuda_nn.errors import DataError
 from pycuda_nn.network import Network
@@ -81,6 +81,11 @@ def evaluate(model: Model, data: Dataset) -> Metrics:
         raise DataError(
             f"{data.name}: {data.x.shape[1]} columns, but the model takes {model.network.sizes[0]}",
             "Give the columns that the model was trained on.",
+        )
+    if not in_order(data.columns, model.columns):
+        raise DataError(
+            f"{data.name}: the columns are not those of the training in their order",
+            "Load it with load_data(..., columns=model.columns).",
         )
     if not len(data):
         raise DataError(f"{data.name}: no rows to evaluate", "Give this part a fraction above 0.")

@@ -16,7 +16,7 @@ from pycuda_nn.backends import pick
 from pycuda_nn.backends.base import AdamHyper, Backend, Part, Recipe, Session, SgdHyper
 from pycuda_nn.checkpoint import Checkpoint
 from pycuda_nn.config import TrainConfig
-from pycuda_nn.data.dataset import Dataset
+from pycuda_nn.data.dataset import Dataset, in_order
 from pycuda_nn.data.scaling import Scaler, scaled
 from pycuda_nn.errors import ConfigError, DataError, TrainingDiverged
 from pycuda_nn.history import EpochReport, History
@@ -140,6 +140,7 @@ def _begin(
         valid.x.shape[1] != train.x.shape[1]
         or valid.classes != train.classes
         or valid.y.shape[1:] != train.y.shape[1:]
+        or not in_order(valid.columns, train.columns)
     ):
         raise DataError(
             f"{valid.name} and {train.name} differ in columns or classes",

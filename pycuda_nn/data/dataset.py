@@ -84,13 +84,27 @@ class Dataset:
         return replace(self, x=self.x[rows], y=self.y[rows], name=name)
 
 
+def in_order(columns: Sequence[str] | None, wanted: Sequence[str] | None) -> bool:
+    """Return whether features of these names may be the ``wanted`` ones.
+
+    They may where one side has no names, or no name of the other: a file without names.
+    """
+    if columns is None or wanted is None:
+        return True
+    return list(columns) == list(wanted) or not set(columns) & set(wanted)
+
+
 def concat(*parts: Dataset) -> Dataset:
     """Return the rows of all ``parts`` in order, e.g. train and validation for a last training."""
     if not parts:
         raise DataError("concat: no data", "Give at least one dataset.")
     first = parts[0]
     for part in parts[1:]:
-        if part.x.shape[1] != first.x.shape[1] or part.classes != first.classes:
+        if (
+            part.x.shape[1] != first.x.shape[1]
+            or part.classes != first.classes
+            or not in_order(part.columns, first.columns)
+        ):
             raise DataError(
                 f"concat: {first.name} and {part.name} differ in columns or classes",
                 "Join parts of one split.",

@@ -242,6 +242,21 @@ def test_settings_that_do_not_fit_the_data(parts: Parts) -> None:
         model.predict(np.array([[1, 2, np.nan, 4, 5]]))
 
 
+def test_columns_in_another_order_are_refused(parts: Parts) -> None:
+    train, valid, test = (
+        dataclasses.replace(part, columns=("a", "b", "c", "d", "e")) for part in parts
+    )
+    model = nn.train(SMALL, train, valid).model
+    nn.evaluate(model, dataclasses.replace(test, columns=("c0", "c1", "c2", "c3", "c4")))
+    turned = dataclasses.replace(test, x=test.x[:, ::-1].copy(), columns=("e", "d", "c", "b", "a"))
+    with pytest.raises(DataError, match=r"not those of the training in their order\nLoad it with"):
+        nn.evaluate(model, turned)
+    with pytest.raises(DataError, match="differ in columns"):
+        nn.train(SMALL, train, turned)
+    with pytest.raises(DataError, match="differ in columns"):
+        nn.concat(train, turned)
+
+
 def test_labels_in_another_order_are_matched_by_value() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 2))
