@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pycuda_nn.errors import ConfigError, did_you_mean
 from pycuda_nn.network import ACTIVATIONS, LOSSES
 
@@ -20,6 +22,8 @@ _MOST_WIDTH = 1 << 24  # of a layer: two such have more weights than any memory
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """How to train one network; one wrong value or several raise one ConfigError naming all.
+
+    Lists do for ``hidden``, and numpy's numbers and arrays for Python's, as a search gives them.
 
     Attributes:
         hidden: Width of each hidden layer; empty for a linear model.
@@ -70,9 +74,8 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        widths: object = self.hidden
-        if isinstance(widths, list):  # from TOML and JSON
-            object.__setattr__(self, "hidden", tuple(widths))
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
         problems = [
             f"{name} = {getattr(self, name)!r}: {problem}"
             for name, check in CHECKS.items()
@@ -104,6 +107,15 @@ class TrainConfig:
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; ``hidden`` is a list."""
         return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
+
+
+def _plain(value: Any) -> Any:
+    """Return Python's value of a scalar of numpy; a list, as from TOML, or an array as a tuple."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return tuple(_plain(one) for one in value)
+    return value
 
 
 def _count(problems: list[str]) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pycuda_nn.config import CHECKS, TrainConfig
@@ -13,6 +14,16 @@ from pycuda_nn.settings import parse_value, read_settings
 
 def test_every_field_has_a_check() -> None:
     assert list(CHECKS) == [field.name for field in dataclasses.fields(TrainConfig)]
+
+
+def test_numbers_of_numpy_do_for_those_of_python() -> None:
+    units, rate = np.array([32, 16]), np.array([0.5])
+    config = TrainConfig(hidden=units, lr=rate[0], l2=np.float32(0.25), epochs=units[1])  # type: ignore[arg-type]
+    assert config == TrainConfig(hidden=(32, 16), lr=0.5, l2=0.25, epochs=16)
+    assert TrainConfig(hidden=(units[0],) * 2).hidden == (32, 32)
+    assert json.loads(json.dumps(config.as_dict()))["hidden"] == [32, 16]
+    with pytest.raises(ConfigError, match="hidden = "):
+        TrainConfig(hidden=rate)  # type: ignore[arg-type]
 
 
 def test_all_problems_come_at_once() -> None:
