@@ -1,8 +1,8 @@
 """Small results that are dear to find again, on disk: compiled kernels, the fastest algorithms.
 
-One file an entry: a digest, then the content. Files arrive by rename and are read whole, so any
-number of jobs may write at once, on any file system; a damaged one counts as absent, and where
-nothing can be written nothing is kept.
+One file an entry: a digest, then the content. Files arrive whole under their name, so any number
+of jobs may write at once, on any file system, and the first wins; a damaged one counts as absent,
+and where nothing can be written nothing is kept.
 """
 
 from __future__ import annotations
@@ -40,16 +40,35 @@ def read(name: str) -> bytes | None:
     return content if hashlib.sha256(content).digest() == held[:_DIGEST_BYTES] else None
 
 
-def keep(name: str, content: bytes) -> None:
-    """Write the entry, if that is possible."""
+def keep(name: str, content: bytes) -> bytes:
+    """Write the entry, if that is possible and no other process was first; return what holds.
+
+    Of several that time algorithms at once, all then go on with the same ones.
+    """
     try:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, beside = tempfile.mkstemp(dir=folder(), suffix=".new")
     except _NO_FOLDER:
-        return
+        return content
     try:
         with os.fdopen(handle, "wb") as out:
             out.write(hashlib.sha256(content).digest() + content)
-        Path(beside).replace(folder() / name)
+        return _placed(Path(beside), name, content)
     except OSError:
+        return content
+    finally:
         Path(beside).unlink(missing_ok=True)
+
+
+def _placed(beside: Path, name: str, content: bytes) -> bytes:
+    """Give the file its name unless a whole entry has it; return the content of the entry."""
+    try:
+        (folder() / name).hardlink_to(beside)
+    except FileExistsError:
+        held = read(name)
+        if held is not None:
+            return held
+        beside.replace(folder() / name)
+    except OSError:  # a file system without links
+        beside.replace(folder() / name)
+    return content

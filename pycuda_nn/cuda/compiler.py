@@ -155,8 +155,7 @@ def build(
     name = cache.key(chosen.name, chosen.version(), arch, *words, source) + ".cubin"
     code = cache.read(name)
     if code is None:
-        code = chosen.compile(source, arch, words)
-        cache.keep(name, code)
+        code = cache.keep(name, chosen.compile(source, arch, words))
     return code
 
 

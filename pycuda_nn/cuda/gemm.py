@@ -146,8 +146,7 @@ class Gemms:
         name, size = cache.key(self.where, kind) + ".algo", 8 * _RESULT_WORDS
         known = cache.read(name)
         if known is None:
-            known = b"".join(_best(gemm.fastest(stream)))
-            cache.keep(name, known)
+            known = cache.keep(name, b"".join(_best(gemm.fastest(stream))))
         return [known[at : at + size] for at in range(0, len(known), size)]
 
     def close(self) -> None:

@@ -33,9 +33,8 @@ def refine(step: Step, gemms: Gemms, run: Run, what: str, *, most_steps: int) ->
     kinds = sorted(step.products())
     name = cache.key(gemms.where, what, *kinds) + ".step"
     known = cache.read(name)
-    if known is None or len(known) != len(kinds):
-        known = _search(step, gemms, run, kinds, most_steps)
-        cache.keep(name, known)
+    if known is None:
+        known = cache.keep(name, _search(step, gemms, run, kinds, most_steps))
     _use(step, gemms, dict(zip(kinds, known, strict=True)))
 
 

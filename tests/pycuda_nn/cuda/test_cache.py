@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 
@@ -105,6 +106,27 @@ def test_many_at_once_all_read_whole_entries(folder: Path) -> None:
     for thread in threads:
         thread.join()
     assert not bad
+    assert [path.name for path in folder.iterdir()] == ["entry"]
+
+
+def test_the_first_entry_stays_unless_it_is_damaged(folder: Path) -> None:
+    assert cache.keep("entry", b"first") == b"first"
+    assert cache.keep("entry", b"second") == b"first"
+    (folder / "entry").write_bytes(b"damaged")
+    assert cache.keep("entry", b"third") == b"third"
+    assert cache.read("entry") == b"third"
+    assert [path.name for path in folder.iterdir()] == ["entry"]
+
+
+def test_a_file_system_without_links_keeps_entries(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    assert cache.keep("entry", b"x") == b"x"
+    assert cache.read("entry") == b"x"
     assert [path.name for path in folder.iterdir()] == ["entry"]
 
 
