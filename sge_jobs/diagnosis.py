@@ -54,7 +54,7 @@ def name_problems(machine: Machine) -> Iterator[Problem]:
                 f" with its real address: ADDRESS {machine.name}",
             )
     for address, first, others in _host_lines(machine.hosts_file):
-        if machine.name in others and first not in (machine.name, short):
+        if machine.name in others and first.partition(".")[0].lower() != short.lower():
             yield Problem(
                 what=f"/etc/hosts names {address} first {first}, then {machine.name};"
                 " Grid Engine takes the first name only",

@@ -171,6 +171,13 @@ def test_each_problem_is_found_alone_and_has_a_cure(
     assert fix in problem.fix
 
 
+@pytest.mark.parametrize(
+    "line", ["10.0.0.1 node1.example.org node1", "10.0.0.1 Node1.lan n1 node1"]
+)
+def test_a_name_with_its_domain_may_come_first(line: str) -> None:
+    assert problems(machine=replace(MACHINE, hosts_file=line)) == []
+
+
 def test_a_host_without_gpus_needs_no_sensor() -> None:
     cell = replace(CELL, hosts={"node1": {"complex_values": "NONE"}})
     assert problems(cell, replace(HOST, gpu_state="", gpus=None)) == []
