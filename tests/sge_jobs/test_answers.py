@@ -115,10 +115,11 @@ def test_each_run_in_qacct_is_a_record() -> None:
     assert (moved.failed, moved.failed_text, moved.submitted) == (25, "rescheduling", None)
 
 
-def test_numbers_of_later_versions_are_read() -> None:
+@pytest.mark.parametrize("stamp", ["11/21/2026 19:41:12.500", "2026-11-21 19:41:12.500000"])
+def test_numbers_of_later_versions_are_read(stamp: str) -> None:
     rule = "=" * 62
     text = (
-        f"{rule}\njobnumber    7\ntaskid       undefined\nqsub_time    11/21/2026 19:41:12.500\n"
+        f"{rule}\njobnumber    7\ntaskid       undefined\nqsub_time    {stamp}\n"
         "failed       37  : qmaster enforced h_rt, h_cpu, or h_vmem limit\nru_wallclock 12.250\n"
         "maxvmem      1.5G\n"
     )
