@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from sge_jobs.cell import CellConfig, cluster_default, complex_rows, list_values
-from sge_jobs.gpu_state import GpuStatus, GpuUse, decode
+from sge_jobs.gpu_state import GpuStatus, GpuUse, count, decode
 from sge_jobs.model import Host
 
 _SETUP = "As a manager, on the master: sge-jobs setup"
@@ -180,7 +180,7 @@ def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:
     if not host.reachable:
         return
     try:
-        uses = decode(host.gpu_state)
+        uses, there = decode(host.gpu_state), count(host.gpu_state)
     except ValueError:
         if given not in (None, "0"):
             yield Problem(
@@ -190,13 +190,11 @@ def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:
             )
         return
     if given is None and uses:
+        yield Problem(what=f"host {host.name} has {there} GPUs, the cell gives none", fix=_SETUP)
+    elif given is not None and given != str(there):
         yield Problem(
-            what=f"host {host.name} has {len(uses)} GPUs, the cell gives none", fix=_SETUP
-        )
-    elif given is not None and given != str(len(uses)):
-        yield Problem(
-            what=f"host {host.name} has {len(uses)} GPUs, the cell gives {given}",
-            fix=f"As a manager, on the master: sge-jobs setup --gpus {host.name}={len(uses)}",
+            what=f"host {host.name} has {there} GPUs, the cell gives {given}",
+            fix=f"As a manager, on the master: sge-jobs setup --gpus {host.name}={there}",
         )
     for use in uses:
         yield from _use_problems(host, use)

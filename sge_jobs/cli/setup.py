@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from sge_jobs.cell import CellConfig, list_values
 from sge_jobs.cli.output import say
 from sge_jobs.errors import InputError
-from sge_jobs.gpu_state import decode
+from sge_jobs.gpu_state import count
 from sge_jobs.plan import Change, Plan, Wanted, have_taken, plan
 from sge_jobs.qconf import Qconf
 
@@ -131,7 +131,7 @@ def sensed_gpus(cell: CellConfig) -> dict[str, int]:
     for host, attributes in cell.hosts.items():
         word = list_values(attributes.get("load_values", "")).get("gpu_state", "")
         try:
-            found[host] = len(decode(word))
+            found[host] = count(word)
         except ValueError:
             continue
     return found

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from sge_jobs.cell import CellConfig
+from sge_jobs.cli.gpus import gpu_rows
+from sge_jobs.cli.setup import sensed_gpus
 from sge_jobs.diagnosis import Machine, Problem, cell_problems, name_problems
-from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
+from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, decode, encode
 from sge_jobs.model import Host, QueueInstance
 from sge_jobs.plan import GPU_COMPLEX, STATE_COMPLEX
 
@@ -176,6 +178,17 @@ def test_each_problem_is_found_alone_and_has_a_cure(
 )
 def test_a_name_with_its_domain_may_come_first(line: str) -> None:
     assert problems(machine=replace(MACHINE, hosts_file=line)) == []
+
+
+def test_all_slices_count_where_one_word_cannot_name_them() -> None:
+    slices = [GpuUse(index=n, uuid=f"MIG-{n:08x}-1234-1234-1234-123456789012") for n in range(56)]
+    word = encode(slices)
+    assert len(decode(word)) < 56
+    cell = replace(CELL, hosts={"node1": {"complex_values": "gpu=56"}})
+    assert problems(cell, replace(HOST, gpu_state=word)) == []
+    load = {"node1": {"load_values": f"load_avg=0.1,gpu_state={word}"}}
+    assert sensed_gpus(replace(CELL, hosts=load)) == {"node1": 56}
+    assert len(gpu_rows([replace(HOST, gpu_state=word)], [])) == 56
 
 
 def test_a_host_without_gpus_needs_no_sensor() -> None:
