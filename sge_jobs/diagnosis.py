@@ -192,9 +192,11 @@ def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:
     if given is None and uses:
         yield Problem(what=f"host {host.name} has {there} GPUs, the cell gives none", fix=_SETUP)
     elif given is not None and given != str(there):
+        fewer = given.isdigit() and there < int(given)
+        lost = f"Is one lost? On {host.name}: nvidia-smi -L    If none is, as" if fewer else "As"
         yield Problem(
             what=f"host {host.name} has {there} GPUs, the cell gives {given}",
-            fix=f"As a manager, on the master: sge-jobs setup --gpus {host.name}={there}",
+            fix=f"{lost} a manager, on the master: sge-jobs setup --gpus {host.name}={there}",
         )
     for use in uses:
         yield from _use_problems(host, use)

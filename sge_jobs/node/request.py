@@ -16,7 +16,15 @@ _RESOURCE_LISTS = ("hard resource list", "global hard resource list")
 
 
 class QueryFailed(Exception):
-    """Grid Engine did not answer, or not in a way that can be read."""
+    """Grid Engine did not answer, or not in a way that can be read.
+
+    Attributes:
+        said: All that a command wrote which failed.
+    """
+
+    def __init__(self, what: str, said: str = "") -> None:
+        super().__init__(what)
+        self.said = said
 
 
 def granted_devices(environment: Mapping[str, str]) -> list[str]:
@@ -105,7 +113,7 @@ def ask(argv: list[str], environment: Mapping[str, str], timeout_s: float = _TIM
         raise QueryFailed(f"{' '.join(argv)}: no answer in {timeout_s:g} s")
     text = data.decode("utf-8", "replace")
     if status != 0:
-        raise QueryFailed(f"{' '.join(argv)} failed: {text.strip()[:200]}")
+        raise QueryFailed(f"{' '.join(argv)} failed: {text.strip()[:200]}", text)
     return text
 
 

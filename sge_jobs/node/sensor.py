@@ -52,7 +52,7 @@ class Sensor:
         self._boot = inventory.boot_id()
         self._found: inventory.Inventory | None = None
         self._find_at = 0.0
-        self._kind = ""
+        self._kind, self._given = "", 0
 
     def report(self) -> list[str]:
         """Return the lines between ``begin`` and ``end``; bring the cache and locks up to date."""
@@ -68,7 +68,7 @@ class Sensor:
         self._write(known, blocked)
         lines = [f"{self.host}:gpu_state:{gpu_state.encode(uses)}"]
         if self._kind in ("", "YES", "JOB"):
-            lines.insert(0, f"{self.host}:gpu:{for_scheduler(uses)}")
+            lines.insert(0, f"{self.host}:gpu:{for_scheduler(uses, self._given)}")
         return lines
 
     def _inventory(self) -> inventory.Inventory:
@@ -80,6 +80,8 @@ class Sensor:
                 self._found = fresh
             elif self._found is None:
                 self._found = inventory.Inventory(source="none", gpus=())
+            if self._found.gpus:
+                self._given = finder.given_gpus(self.host) or self._given
             pause = _FIND_AGAIN_S if self._found.gpus else _FIND_FIRST_S
             self._find_at = time.monotonic() + pause
         return self._found
@@ -163,12 +165,16 @@ def use_of(gpu: inventory.Gpu, state: State, foreign: Sequence[Intruder]) -> Gpu
     )
 
 
-def for_scheduler(uses: Sequence[GpuUse]) -> int:
+def for_scheduler(uses: Sequence[GpuUse], given: int = 0) -> int:
     """Return the load value ``gpu``: all GPUs, or those free now while others cannot be given.
 
     Grid Engine takes the smaller of this value and what it has not given to jobs.
+
+    Args:
+        given: GPUs that the cell gives this host, of which some may have fallen off the bus.
     """
-    if any(use.status in (GpuStatus.OUTLIVED, GpuStatus.BLOCKED) for use in uses):
+    kept = any(use.status in (GpuStatus.OUTLIVED, GpuStatus.BLOCKED) for use in uses)
+    if kept or len(uses) < given:
         return sum(use.status is GpuStatus.FREE for use in uses)
     return len(uses)
 

@@ -130,7 +130,8 @@ def test_root_is_here_as_the_manager_and_need_not_submit() -> None:
         (
             problems(replace(CELL, hosts={"node1": {"complex_values": "gpu=4"}})),
             "node1 has 2 GPUs, the cell gives 4",
-            "--gpus node1=2",
+            "Is one lost? On node1: nvidia-smi -L    If none is, as a manager, on the master:"
+            " sge-jobs setup --gpus node1=2",
         ),
         (
             problems(replace(CELL, hosts={"node1": {}})),

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sensor.Sensor:
     (tmp_path / "declared").write_text("GPU-a\nGPU-b\n")
     monkeypatch.setattr(gpus, "consumable_kind", lambda: "JOB")
+    monkeypatch.setattr(gpus, "given_gpus", lambda host: 2)
     return sensor.Sensor(
         host="node1",
         cache=str(tmp_path / "run" / "gpus"),
@@ -67,6 +68,20 @@ def test_a_holder_is_named(made: sensor.Sensor, tmp_path: Path) -> None:
     free, held = decode(values(lines)["gpu_state"])
     assert (free.status, held.status) == (GpuStatus.FREE, GpuStatus.HELD)
     assert (held.job, held.task, held.user, held.since) == ("7", "2", "al_ice", 5)
+    os.close(descriptor)
+    locks.close()
+
+
+def test_a_host_that_lost_a_gpu_is_offered_for_its_free_ones_only(
+    made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else Grid Engine, which still has one to give, sends a job that goes back to the queue."""
+    monkeypatch.setattr(gpus, "given_gpus", lambda host: 3)
+    locks = Locks(str(tmp_path / "locks"), boot_id())
+    mine = Record(job="7", user="alice", boot=boot_id(), since=5)
+    ((_, descriptor),), _ = locks.claim(1, ["GPU-b"], mine)
+    lines, _ = serve(made, "\n")
+    assert values(lines)["gpu"] == "1"
     os.close(descriptor)
     locks.close()
 
