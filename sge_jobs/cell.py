@@ -17,6 +17,7 @@ class CellConfig:
 
     Attributes:
         complexes: Text of ``qconf -sc``.
+        callers: Administrative and submit hosts: those that the master answers.
         hosts: Attributes of each execution host.
         queues: Attributes of each cluster queue that was asked for.
         parallel_environments: Attributes of each parallel environment.
@@ -26,6 +27,7 @@ class CellConfig:
     """
 
     complexes: str = ""
+    callers: tuple[str, ...] = ()
     hosts: Mapping[str, Attributes] = field(default_factory=dict)
     queues: Mapping[str, Attributes] = field(default_factory=dict)
     parallel_environments: Mapping[str, Attributes] = field(default_factory=dict)

@@ -86,6 +86,7 @@ def cell_problems(
         yield from _queue_problems(host)
     yield from _gpu_setup_problems(cell, queue)
     if "gpu_state" in complex_rows(cell.complexes):
+        yield from _caller_problems(cell, hosts)
         for host in hosts:
             yield from _gpu_problems(cell, host)
 
@@ -173,6 +174,17 @@ def _gpu_setup_problems(cell: CellConfig, queue: str) -> Iterator[Problem]:
             what=f"queue {queue} has another starter, {starter}",
             fix='End it with: exec .../sge_jobs/node/gpu-starter "$@"',
         )
+
+
+def _caller_problems(cell: CellConfig, hosts: Sequence[Host]) -> Iterator[Problem]:
+    known = {name.partition(".")[0].lower() for name in cell.callers}
+    for host in hosts:
+        if host.name.partition(".")[0].lower() not in known:
+            yield Problem(
+                what=f"host {host.name} may not ask the master what its jobs want: all of them,"
+                " with GPUs and without, go back into the queue",
+                fix=f"As a manager, on the master: qconf -as {host.name}",
+            )
 
 
 def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:

@@ -129,6 +129,7 @@ def plan(cell: CellConfig, wanted: Wanted, *, waited: bool = False) -> Plan:
     """
     left: list[str] = []
     steps: tuple[Callable[[CellConfig, Wanted, list[str]], Iterator[Change]], ...] = (
+        _callers,
         _complexes,
         _gpu_counts,
         _parallel_environment,
@@ -151,6 +152,13 @@ def plan(cell: CellConfig, wanted: Wanted, *, waited: bool = False) -> Plan:
         wait_s=2 * _seconds(cell.configuration.get("load_report_time", "0")) + 10 if later else 0,
         left=tuple(left),
     )
+
+
+def _callers(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Change]:
+    """Let hosts ask the master: the starter of every job does, and the sensor."""
+    for host in cell.hosts:
+        if host not in (*cell.callers, "global", "template"):
+            yield Change(arguments=("-as", host))
 
 
 def _complexes(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Change]:

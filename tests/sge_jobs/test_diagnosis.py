@@ -33,6 +33,7 @@ HOST = Host(
 )
 CELL = CellConfig(
     complexes=f"{GPU_COMPLEX}\n{STATE_COMPLEX}\n",
+    callers=("node1",),
     hosts={"node1": {"complex_values": "gpu=2"}},
     queues={"all.q": {"starter_method": "/x/sge_jobs/node/gpu-starter"}},
     configuration={"min_uid": "1000"},
@@ -94,6 +95,7 @@ def test_root_is_here_as_the_manager_and_need_not_submit() -> None:
             "host node1 does not answer",
             "systemctl restart gridengine-exec",
         ),
+        (problems(replace(CELL, callers=("master",))), "may not ask", "qconf -as node1"),
         (problems(host=replace(HOST, queues=())), "node1 is in no queue", "@allhosts"),
         (problems(host=with_state("a")), "all.q@node1 is in alarm", "-explain a -q all.q@node1"),
         (problems(host=with_state("E")), "all.q@node1 is in state E", "qmod -cq all.q@node1"),

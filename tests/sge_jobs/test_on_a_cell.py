@@ -12,7 +12,7 @@ import time
 import pytest
 
 from ..testbed.cell import UID, USER, Cell
-from ..testbed.fabric import until
+from ..testbed.fabric import Node, until
 
 pytestmark = pytest.mark.sge
 
@@ -37,11 +37,21 @@ def door(cell: Cell, code: str) -> list[object]:
 
 
 def command(
-    cell: Cell, *arguments: str, uid: int = UID, timeout_s: float = 120
+    cell: Cell,
+    *arguments: str,
+    uid: int = UID,
+    timeout_s: float = 120,
+    node: Node | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run sge-jobs in the user's home."""
-    script = f'cd {cell.home} && exec "$@"'
-    return cell.run("sh", "-c", script, "sh", *COMMAND, *arguments, uid=uid, timeout_s=timeout_s)
+    """Run sge-jobs in the user's home, on the master or on ``node``."""
+    argv = ("sh", "-c", f'cd {cell.home} && exec "$@"', "sh", *COMMAND, *arguments)
+    return subprocess.run(
+        cell.enter(argv, uid=uid, node=node),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
 
 
 def start(cell: Cell, *arguments: str) -> subprocess.Popen[str]:
@@ -298,6 +308,20 @@ def test_check_finds_what_was_broken_and_setup_mends(
     until(lambda: said in problems(cell), 40, 0.5)
     cell.checked("sh", "-c", mend)
     until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+
+
+def test_a_host_that_may_not_ask_the_master_is_named_and_mended(cell: Cell) -> None:
+    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+    cell.qconf("-dh", "node001")
+    cell.qconf("-ds", "node001")
+    assert "host node001 may not ask the master" in problems(cell)
+    done = command(cell, "setup", uid=0, node=cell.fabric.nodes["node001"])
+    assert done.returncode == 1
+    assert "qconf -as node001" in done.stderr
+    assert "qconf -as node001" in command(cell, "setup", uid=0).stdout
+    done = command(cell, "run", "--gpus=1", "-l", "hostname=node001", "--", "true")
+    assert done.returncode == 0, done.stderr
+    cell.qconf("-ah", "node001")
 
 
 def test_setup_changes_nothing_twice_and_keeps_what_a_site_set(cell: Cell) -> None:

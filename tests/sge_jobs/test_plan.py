@@ -12,6 +12,7 @@ from sge_jobs.plan import GPU_COMPLEX, STATE_COMPLEX, Plan, Wanted, plan
 
 FRESH = CellConfig(
     complexes=(Path(__file__).parent / "answers" / "complexes.txt").read_text(),
+    callers=("master", "node1", "node2"),
     hosts={"node1": {"complex_values": "NONE"}, "node2": {"complex_values": "license=1"}},
     queues={
         "all.q": {
@@ -114,6 +115,11 @@ def test_a_fresh_cell_gets_everything() -> None:
 def test_a_second_run_changes_nothing() -> None:
     done = carried_out(FRESH, plan(FRESH, WANTED))
     assert plan(done, WANTED) == Plan()
+
+
+def test_a_host_that_the_master_does_not_answer_may_ask_from_now_on() -> None:
+    made = plan(replace(FRESH, callers=("master", "node1")), WANTED)
+    assert next(str(change) for change in made.changes) == "qconf -as node2"
 
 
 def test_files_keep_what_was_in_them() -> None:
