@@ -196,6 +196,18 @@ def test_run_shows_the_output_and_ends_as_the_job_does(cell: Cell) -> None:
     assert rest == ["err", "more"]
 
 
+def test_defaults_that_a_user_has_for_qsub_do_not_get_in_the_way(cell: Cell) -> None:
+    directory = cell.home / "r b:c'd\"e$f,ü=;x"
+    directory.mkdir(exist_ok=True)
+    directory.chmod(0o777)
+    (cell.home / ".sge_request").write_text("-b y -V\n-o /tmp\n")
+    try:
+        done = command(cell, "run", f"--directory={directory}", "--", "sh", "-c", "pwd; exit 3")
+    finally:
+        (cell.home / ".sge_request").unlink()
+    assert (done.returncode, done.stdout) == (3, f"{directory}\n"), done.stderr
+
+
 def test_run_says_why_a_job_failed(cell: Cell) -> None:
     done = command(cell, "run", "--time=2s", "--", "sleep", "60")
     assert done.returncode == 137
