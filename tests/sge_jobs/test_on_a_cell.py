@@ -208,6 +208,21 @@ def test_defaults_that_a_user_has_for_qsub_do_not_get_in_the_way(cell: Cell) -> 
     assert (done.returncode, done.stdout) == (3, f"{directory}\n"), done.stderr
 
 
+def test_defaults_that_a_user_has_for_qstat_hide_no_job(cell: Cell) -> None:
+    running = cell.submit("#!/bin/sh\nsleep 60\n", "-l", "hostname=node001")
+    held = cell.submit("#!/bin/sh\n", "-h")
+    until(lambda: listed(cell).get(running) == "r", 30, 0.2)
+    (cell.home / ".sge_qstat").write_text("-s r -f\n")
+    try:
+        (rows,) = door(cell, "show(q.jobs())")
+    finally:
+        (cell.home / ".sge_qstat").unlink()
+    assert [(row["id"], row["host"]) for row in rows] == [  # type: ignore[attr-defined]
+        (running, "node001"),
+        (held, ""),
+    ]
+
+
 def test_run_says_why_a_job_failed(cell: Cell) -> None:
     done = command(cell, "run", "--time=2s", "--", "sleep", "60")
     assert done.returncode == 137
