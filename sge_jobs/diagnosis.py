@@ -87,6 +87,7 @@ def cell_problems(
     yield from _gpu_setup_problems(cell, queue)
     if "gpu_state" in complex_rows(cell.complexes):
         yield from _caller_problems(cell, hosts)
+        yield from _other_queue_problems(cell, hosts, queue)
         for host in hosts:
             yield from _gpu_problems(cell, host)
 
@@ -174,6 +175,22 @@ def _gpu_setup_problems(cell: CellConfig, queue: str) -> Iterator[Problem]:
             what=f"queue {queue} has another starter, {starter}",
             fix='End it with: exec .../sge_jobs/node/gpu-starter "$@"',
         )
+
+
+def _other_queue_problems(cell: CellConfig, hosts: Sequence[Host], queue: str) -> Iterator[Problem]:
+    for name, attributes in cell.queues.items():
+        starter = cluster_default(attributes.get("starter_method", "NONE"))
+        given = list_values(cluster_default(attributes.get("complex_values", ""))).get("gpu")
+        if name == queue or starter.upper() != "NONE" or given == "0":
+            continue
+        on = [host.name for host in hosts if host.gpus and name in {q.name for q in host.queues}]
+        if on:
+            yield Problem(
+                what=f"queue {name} takes jobs with GPUs to {', '.join(on)}, and there they use"
+                " GPUs that other jobs have: no starter",
+                fix=f"As a manager, on the master: sge-jobs setup --queue {name}    Or keep jobs"
+                f" with GPUs out of it: qconf -mattr queue complex_values gpu=0 {name}",
+            )
 
 
 def _caller_problems(cell: CellConfig, hosts: Sequence[Host]) -> Iterator[Problem]:

@@ -194,6 +194,27 @@ def test_all_slices_count_where_one_word_cannot_name_them() -> None:
     assert len(gpu_rows([replace(HOST, gpu_state=word)], [])) == 56
 
 
+@pytest.mark.parametrize(
+    ("other", "gpus", "wrong"),
+    [
+        ({"starter_method": "NONE"}, 2, True),
+        ({"starter_method": "NONE,[node2=/x]", "complex_values": "NONE"}, 2, True),
+        ({"starter_method": "/x/sge_jobs/node/gpu-starter"}, 2, False),
+        ({"starter_method": "NONE", "complex_values": "gpu=0,license=1"}, 2, False),
+        ({"starter_method": "NONE"}, None, False),
+    ],
+)
+def test_another_queue_that_starts_jobs_on_gpus_is_named(
+    other: dict[str, str], gpus: int | None, wrong: bool
+) -> None:
+    cell = replace(CELL, queues={**CELL.queues, "long.q": other})
+    queues = (*HOST.queues, QueueInstance(name="long.q", slots=4))
+    found = problems(cell, replace(HOST, gpus=gpus, queues=queues))
+    assert [
+        each.what.startswith("queue long.q takes jobs with GPUs to node1") for each in found
+    ] == ([True] if wrong else [])
+
+
 def test_a_host_without_gpus_needs_no_sensor() -> None:
     cell = replace(CELL, hosts={"node1": {"complex_values": "NONE"}})
     assert problems(cell, replace(HOST, gpu_state="", gpus=None)) == []
