@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from sge_jobs.cell import CellConfig, cluster_default, complex_rows, list_values
+from sge_jobs.cell import CellConfig, cluster_default, complex_rows, gpus_given
 from sge_jobs.gpu_state import GpuStatus, GpuUse, count, decode
 from sge_jobs.model import Host
 
@@ -180,7 +180,7 @@ def _gpu_setup_problems(cell: CellConfig, queue: str) -> Iterator[Problem]:
 def _other_queue_problems(cell: CellConfig, hosts: Sequence[Host], queue: str) -> Iterator[Problem]:
     for name, attributes in cell.queues.items():
         starter = cluster_default(attributes.get("starter_method", "NONE"))
-        given = list_values(cluster_default(attributes.get("complex_values", ""))).get("gpu")
+        given = gpus_given(cluster_default(attributes.get("complex_values", "")))
         if name == queue or starter.upper() != "NONE" or given == "0":
             continue
         on = [host.name for host in hosts if host.gpus and name in {q.name for q in host.queues}]
@@ -205,7 +205,7 @@ def _caller_problems(cell: CellConfig, hosts: Sequence[Host]) -> Iterator[Proble
 
 
 def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:
-    given = list_values(cell.hosts.get(host.name, {}).get("complex_values", "")).get("gpu")
+    given = gpus_given(cell.hosts.get(host.name, {}).get("complex_values", ""))
     if not host.reachable:
         return
     try:

@@ -15,6 +15,7 @@ from sge_jobs.cell import (
     CellConfig,
     complex_rows,
     format_attributes,
+    gpus_given,
     list_items,
     list_values,
 )
@@ -179,7 +180,7 @@ def _gpu_counts(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[C
     for host, attributes in cell.hosts.items():
         if host == "global" or host == "template":
             continue
-        found = list_values(attributes.get("complex_values", "")).get("gpu")
+        found = gpus_given(attributes.get("complex_values", ""))
         wished = wanted.gpus_everywhere
         if wished is None:
             wished = wanted.sensed.get(host)

@@ -194,6 +194,11 @@ def test_all_slices_count_where_one_word_cannot_name_them() -> None:
     assert len(gpu_rows([replace(HOST, gpu_state=word)], [])) == 56
 
 
+def test_the_devices_of_a_resource_map_are_no_further_values() -> None:
+    cell = replace(CELL, hosts={"node1": {"complex_values": "license=1,gpu=2(0 1)"}})
+    assert problems(cell) == []
+
+
 @pytest.mark.parametrize(
     ("other", "gpus", "wrong"),
     [

@@ -210,6 +210,13 @@ def test_a_named_host_gets_the_number_it_was_given() -> None:
     assert "exechost complex_values gpu=2 b" not in shown(made)
 
 
+def test_a_resource_map_of_as_many_devices_stays() -> None:
+    cell = replace(FRESH, hosts={"node1": {"complex_values": "gpu=2(GPU-a GPU-b),license=1"}})
+    made = plan(cell, WANTED)
+    assert "complex_values" not in shown(made)
+    assert made.left == ()
+
+
 def test_a_sensor_gives_the_number_of_a_host_that_has_none() -> None:
     wanted = replace(WANTED, gpus_everywhere=None, sensed={"node1": 4})
     text = shown(plan(FRESH, wanted))
