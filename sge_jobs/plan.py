@@ -142,11 +142,11 @@ def plan(cell: CellConfig, wanted: Wanted, *, waited: bool = False) -> Plan:
     patience = _patience(cell, left)
     later: list[Change] = []
     if patience and not waited and not have_taken(cell):
-        later.append(_configured({**cell.configuration, **new, **patience}, patience))
+        later.append(configured({**cell.configuration, **new, **patience}, patience))
     else:
         new |= patience
     if new:
-        changes.append(_configured({**cell.configuration, **new}, new))
+        changes.append(configured({**cell.configuration, **new}, new))
     return Plan(
         changes=tuple(changes),
         later=tuple(later),
@@ -257,7 +257,8 @@ def _configuration(cell: CellConfig, wanted: Wanted, left: list[str]) -> dict[st
     return new
 
 
-def _configured(attributes: Attributes, new: Attributes) -> Change:
+def configured(attributes: Attributes, new: Attributes) -> Change:
+    """Return the change of the global configuration to ``attributes``, of which ``new`` is new."""
     text = format_attributes(attributes)
     return Change(arguments=("-Mconf", "FILE"), text=text, file_name="global", lines=_lines(new))
 

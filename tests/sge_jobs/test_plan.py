@@ -9,6 +9,7 @@ import pytest
 
 from sge_jobs.cell import CellConfig, cluster_default, complex_rows, list_values, parse_attributes
 from sge_jobs.plan import GPU_COMPLEX, STATE_COMPLEX, Plan, Wanted, plan
+from sge_jobs.removal import removal
 
 FRESH = CellConfig(
     complexes=(Path(__file__).parent / "answers" / "complexes.txt").read_text(),
@@ -208,6 +209,34 @@ def test_a_named_host_gets_the_number_it_was_given() -> None:
     made = plan(cell, replace(WANTED, gpus={"a": 8}, gpus_everywhere=None))
     assert "complex_values gpu=8 a" in shown(made)
     assert "exechost complex_values gpu=2 b" not in shown(made)
+
+
+def test_undo_takes_the_programs_out_and_nothing_of_the_site() -> None:
+    done = carried_out(with_configuration(load_sensor="/site/a"), plan(FRESH, WANTED))
+    done = replace(
+        done,
+        configuration={**done.configuration, "load_sensor": f"/site/a,{WANTED.sensor}"},
+        queues={
+            **done.queues,
+            "old.q": {"starter_method": "/old/sge_jobs/node/gpu-starter"},
+            "site.q": {"starter_method": "/site/starter"},
+            "some.q": {"starter_method": f"NONE,[node1={WANTED.starter}]"},
+        },
+    )
+    made = removal(done)
+    assert shown(made) == (
+        "qconf -rattr queue starter_method NONE all.q\n"
+        "qconf -rattr queue starter_method NONE old.q\n"
+        "qconf -Mconf global\n    load_sensor /site/a"
+    )
+    assert made.left[:2] == (
+        "queue site.q: starter_method /site/starter",
+        f"queue some.q: starter_method NONE,[node1={WANTED.starter}]",
+    )
+    assert "complex gpu" in made.left
+    assert removal(FRESH).changes == ()
+    only_ours = with_configuration(load_sensor=str(WANTED.sensor))
+    assert "load_sensor none" in shown(removal(only_ours))
 
 
 def test_a_resource_map_of_as_many_devices_stays() -> None:

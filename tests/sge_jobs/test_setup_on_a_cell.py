@@ -88,6 +88,22 @@ def test_another_queue_of_the_same_hosts_is_named_until_it_gives_gpus_or_takes_n
         cell.qconf("-dq", "other.q")
 
 
+def test_undo_leaves_a_cell_that_works_without_the_package(cell: Cell) -> None:
+    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+    before = _everything(cell)
+    assert "Nothing was changed." in command(cell, "setup", "--undo", "--dry-run", uid=0).stdout
+    assert _everything(cell) == before
+    done = command(cell, "setup", "--undo", uid=0)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Done."), done.stderr
+    assert "sge_jobs" not in _everything(cell)
+    done = command(cell, "run", "--gpus=1", "--", "printenv", VISIBLE)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Nothing to change." in command(cell, "setup", "--undo", uid=0).stdout
+    command(cell, "setup", uid=0)
+    assert _everything(cell) == before
+    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+
+
 def test_setup_changes_nothing_twice_and_keeps_what_a_site_set(cell: Cell) -> None:
     assert command(cell, "setup", uid=0).stdout == "Nothing to change.\n"
     cell.qconf("-mattr", "exechost", "complex_values", "h_vmem=8G", "node001")
