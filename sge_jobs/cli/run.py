@@ -133,7 +133,8 @@ def _exit_status(queue: Queue, id: str) -> int:
     if record is None:
         raise SgeJobsError(
             f"job {id} is gone, and qacct has no record of it",
-            f"Someone may have removed it before it ran. Look again: qacct -j {id}",
+            "Someone may have removed it before it ran, or this machine does not see the cell's"
+            f" accounting file. Look on the master: qacct -j {id}",
         )
     if record.failed and record.failed != 100:  # 100: the job ended by a signal
         _tell(f"Job {id} failed on {record.host}: {record.failed_text} ({record.failed})")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sge_jobs.cli import run
 from sge_jobs.cli.gpus import GpuRow, gpu_rows
 from sge_jobs.cli.job_options import read_duration
 from sge_jobs.cli.main import COMMANDS, main
@@ -18,6 +19,7 @@ from sge_jobs.cli.setup import others_than_root, read_counts
 from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
 from sge_jobs.model import Host, JobStatus, QueuedJob
+from sge_jobs.queue import Queue
 
 from .fake_gridengine import FakeGridEngine
 
@@ -61,6 +63,16 @@ def test_a_job_that_is_interrupted_while_it_is_queued_is_ended(
     with cell.state() as state:
         assert [call[0] for call in state["calls"]] == ["qsub", "qdel"]
     assert cell.jobs() == {}
+
+
+def test_a_job_without_a_record_may_have_one_elsewhere(
+    cell: FakeGridEngine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "_RECORD_S", 0.0)
+    monkeypatch.setattr(run, "_LOG_S", 0.0)
+    monkeypatch.setattr(Queue, "jobs", lambda self, user=None: [])
+    assert status_of("run", "--", "true") == 1
+    assert "does not see the cell's accounting file" in capsys.readouterr().err
 
 
 def test_a_program_keeps_options_that_are_its_own(
