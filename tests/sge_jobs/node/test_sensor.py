@@ -104,6 +104,27 @@ def test_a_host_whose_gpus_cannot_be_found_offers_none_until_they_are(
     assert values(serve(made, "\n")[0])["gpu"] == "1"
 
 
+def test_a_lost_gpu_is_missed_soon_and_the_master_seldom_asked(
+    made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, asked = [1000.0], []
+
+    def ask() -> str:
+        asked.append(now[0])
+        return "JOB"
+
+    monkeypatch.setattr(gpus, "consumable_kind", ask)
+    monkeypatch.setattr(sensor.time, "monotonic", lambda: now[0])
+    assert values(serve(made, "\n")[0])["gpu"] == "2"
+    (tmp_path / "declared").write_text("GPU-b\n")
+    now[0] += 30
+    assert values(serve(made, "\n")[0])["gpu_state"] == "1+0/GPU-b/f////"
+    assert len(asked) == 1
+    now[0] += 300
+    serve(made, "\n")
+    assert len(asked) == 2
+
+
 def test_the_cache_is_not_written_again_when_nothing_changed(
     made: sensor.Sensor, tmp_path: Path
 ) -> None:
