@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 Attributes = Mapping[str, str]
 _CONTINUED = re.compile(r"\\\n\s*")
+_GPUS = re.compile(r"(?:^|[,\s])gpu=([^,\s(]+)")
 _HOST_VALUE = re.compile(r"\[[^\]]*\]")
 
 
@@ -17,6 +18,7 @@ class CellConfig:
 
     Attributes:
         complexes: Text of ``qconf -sc``.
+        callers: Administrative and submit hosts: those that the master answers.
         hosts: Attributes of each execution host.
         queues: Attributes of each cluster queue that was asked for.
         parallel_environments: Attributes of each parallel environment.
@@ -26,6 +28,7 @@ class CellConfig:
     """
 
     complexes: str = ""
+    callers: tuple[str, ...] = ()
     hosts: Mapping[str, Attributes] = field(default_factory=dict)
     queues: Mapping[str, Attributes] = field(default_factory=dict)
     parallel_environments: Mapping[str, Attributes] = field(default_factory=dict)
@@ -61,6 +64,12 @@ def list_items(value: str) -> list[str]:
 def list_values(value: str) -> dict[str, str]:
     """Return ``name=value`` items by name."""
     return {name: text for name, _, text in (item.partition("=") for item in list_items(value))}
+
+
+def gpus_given(complex_values: str) -> str | None:
+    """Return N of ``gpu=N``, or of an RSMAP's ``gpu=N(0 1 2)``; None where there is neither."""
+    given = _GPUS.search(complex_values)
+    return given[1] if given else None
 
 
 def cluster_default(value: str) -> str:

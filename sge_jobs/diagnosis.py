@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from sge_jobs.cell import CellConfig, cluster_default, complex_rows, list_values
-from sge_jobs.gpu_state import GpuStatus, GpuUse, decode
+from sge_jobs.cell import CellConfig, cluster_default, complex_rows, gpus_given
+from sge_jobs.gpu_state import GpuStatus, GpuUse, count, decode
 from sge_jobs.model import Host
 
 _SETUP = "As a manager, on the master: sge-jobs setup"
@@ -54,7 +54,7 @@ def name_problems(machine: Machine) -> Iterator[Problem]:
                 f" with its real address: ADDRESS {machine.name}",
             )
     for address, first, others in _host_lines(machine.hosts_file):
-        if machine.name in others and first not in (machine.name, short):
+        if machine.name in others and first.partition(".")[0].lower() != short.lower():
             yield Problem(
                 what=f"/etc/hosts names {address} first {first}, then {machine.name};"
                 " Grid Engine takes the first name only",
@@ -86,6 +86,8 @@ def cell_problems(
         yield from _queue_problems(host)
     yield from _gpu_setup_problems(cell, queue)
     if "gpu_state" in complex_rows(cell.complexes):
+        yield from _caller_problems(cell, hosts)
+        yield from _other_queue_problems(cell, hosts, queue)
         for host in hosts:
             yield from _gpu_problems(cell, host)
 
@@ -175,12 +177,39 @@ def _gpu_setup_problems(cell: CellConfig, queue: str) -> Iterator[Problem]:
         )
 
 
+def _other_queue_problems(cell: CellConfig, hosts: Sequence[Host], queue: str) -> Iterator[Problem]:
+    for name, attributes in cell.queues.items():
+        starter = cluster_default(attributes.get("starter_method", "NONE"))
+        given = gpus_given(cluster_default(attributes.get("complex_values", "")))
+        if name == queue or starter.upper() != "NONE" or given == "0":
+            continue
+        on = [host.name for host in hosts if host.gpus and name in {q.name for q in host.queues}]
+        if on:
+            yield Problem(
+                what=f"queue {name} takes jobs with GPUs to {', '.join(on)}, and there they use"
+                " GPUs that other jobs have: no starter",
+                fix=f"As a manager, on the master: sge-jobs setup --queue {name}    Or keep jobs"
+                f" with GPUs out of it: qconf -mattr queue complex_values gpu=0 {name}",
+            )
+
+
+def _caller_problems(cell: CellConfig, hosts: Sequence[Host]) -> Iterator[Problem]:
+    known = {name.partition(".")[0].lower() for name in cell.callers}
+    for host in hosts:
+        if host.name.partition(".")[0].lower() not in known:
+            yield Problem(
+                what=f"host {host.name} may not ask the master what its jobs want: all of them,"
+                " with GPUs and without, go back into the queue",
+                fix=f"As a manager, on the master: qconf -as {host.name}",
+            )
+
+
 def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:
-    given = list_values(cell.hosts.get(host.name, {}).get("complex_values", "")).get("gpu")
+    given = gpus_given(cell.hosts.get(host.name, {}).get("complex_values", ""))
     if not host.reachable:
         return
     try:
-        uses = decode(host.gpu_state)
+        uses, there = decode(host.gpu_state), count(host.gpu_state)
     except ValueError:
         if given not in (None, "0"):
             yield Problem(
@@ -190,13 +219,13 @@ def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:
             )
         return
     if given is None and uses:
+        yield Problem(what=f"host {host.name} has {there} GPUs, the cell gives none", fix=_SETUP)
+    elif given is not None and given != str(there):
+        fewer = given.isdigit() and there < int(given)
+        lost = f"Is one lost? On {host.name}: nvidia-smi -L    If none is, as" if fewer else "As"
         yield Problem(
-            what=f"host {host.name} has {len(uses)} GPUs, the cell gives none", fix=_SETUP
-        )
-    elif given is not None and given != str(len(uses)):
-        yield Problem(
-            what=f"host {host.name} has {len(uses)} GPUs, the cell gives {given}",
-            fix=f"As a manager, on the master: sge-jobs setup --gpus {host.name}={len(uses)}",
+            what=f"host {host.name} has {there} GPUs, the cell gives {given}",
+            fix=f"{lost} a manager, on the master: sge-jobs setup --gpus {host.name}={there}",
         )
     for use in uses:
         yield from _use_problems(host, use)

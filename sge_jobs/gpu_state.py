@@ -111,16 +111,29 @@ def decode(word: str) -> tuple[GpuUse, ...]:
     Raises:
         ValueError: The word is another's, damaged or too long.
     """
+    parts, _ = _parts(word)
+    return tuple(_decode_gpu(part) for part in parts)
+
+
+def count(word: str) -> int:
+    """Return how many GPUs the host has, with those that :func:`encode` left out.
+
+    Raises:
+        ValueError: As of :func:`decode`.
+    """
+    return len(decode(word)) + _parts(word)[1]
+
+
+def _parts(word: str) -> tuple[list[str], int]:
     if len(word) > MAX_LENGTH:
         raise ValueError(f"a GPU state of {len(word)} characters is too long")
     version, *parts = word.split("+")
     if version != _VERSION:
         raise ValueError(f"a GPU state of version '{version[:20]}' is not known here")
-    if parts and parts[-1].startswith("*"):
-        _number(parts.pop()[1:])
-    if len(parts) > _MAX_GPUS:
-        raise ValueError(f"{len(parts)} GPUs on one host are too many")
-    return tuple(_decode_gpu(part) for part in parts)
+    left_out = _number(parts.pop()[1:]) if parts and parts[-1].startswith("*") else 0
+    if len(parts) + left_out > _MAX_GPUS:
+        raise ValueError(f"{len(parts) + left_out} GPUs on one host are too many")
+    return parts, left_out
 
 
 def _decode_gpu(text: str) -> GpuUse:

@@ -15,6 +15,7 @@ from sge_jobs.cell import (
     CellConfig,
     complex_rows,
     format_attributes,
+    gpus_given,
     list_items,
     list_values,
 )
@@ -129,6 +130,7 @@ def plan(cell: CellConfig, wanted: Wanted, *, waited: bool = False) -> Plan:
     """
     left: list[str] = []
     steps: tuple[Callable[[CellConfig, Wanted, list[str]], Iterator[Change]], ...] = (
+        _callers,
         _complexes,
         _gpu_counts,
         _parallel_environment,
@@ -140,17 +142,24 @@ def plan(cell: CellConfig, wanted: Wanted, *, waited: bool = False) -> Plan:
     patience = _patience(cell, left)
     later: list[Change] = []
     if patience and not waited and not have_taken(cell):
-        later.append(_configured({**cell.configuration, **new, **patience}, patience))
+        later.append(configured({**cell.configuration, **new, **patience}, patience))
     else:
         new |= patience
     if new:
-        changes.append(_configured({**cell.configuration, **new}, new))
+        changes.append(configured({**cell.configuration, **new}, new))
     return Plan(
         changes=tuple(changes),
         later=tuple(later),
         wait_s=2 * _seconds(cell.configuration.get("load_report_time", "0")) + 10 if later else 0,
         left=tuple(left),
     )
+
+
+def _callers(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Change]:
+    """Let hosts ask the master: the starter of every job does, and the sensor."""
+    for host in cell.hosts:
+        if host not in (*cell.callers, "global", "template"):
+            yield Change(arguments=("-as", host))
 
 
 def _complexes(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[Change]:
@@ -171,7 +180,7 @@ def _gpu_counts(cell: CellConfig, wanted: Wanted, left: list[str]) -> Iterator[C
     for host, attributes in cell.hosts.items():
         if host == "global" or host == "template":
             continue
-        found = list_values(attributes.get("complex_values", "")).get("gpu")
+        found = gpus_given(attributes.get("complex_values", ""))
         wished = wanted.gpus_everywhere
         if wished is None:
             wished = wanted.sensed.get(host)
@@ -248,7 +257,8 @@ def _configuration(cell: CellConfig, wanted: Wanted, left: list[str]) -> dict[st
     return new
 
 
-def _configured(attributes: Attributes, new: Attributes) -> Change:
+def configured(attributes: Attributes, new: Attributes) -> Change:
+    """Return the change of the global configuration to ``attributes``, of which ``new`` is new."""
     text = format_attributes(attributes)
     return Change(arguments=("-Mconf", "FILE"), text=text, file_name="global", lines=_lines(new))
 

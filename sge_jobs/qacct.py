@@ -10,7 +10,13 @@ from sge_jobs.model import AccountingRecord
 _RULE = re.compile(r"^={20,}$", re.MULTILINE)
 _UNITS = {"": 1.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3, "T": 1024.0**4}
 _SIZE = re.compile(r"(-?[\d.]+)([KMGT]?)B?")
-_STAMPS = ("%a %b %d %H:%M:%S %Y", "%m/%d/%Y %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S")
+_STAMPS = (  # of 8.1.9, of Univa, of Open Cluster Scheduler
+    "%a %b %d %H:%M:%S %Y",
+    "%m/%d/%Y %H:%M:%S.%f",
+    "%m/%d/%Y %H:%M:%S",
+    "%Y-%m-%d %H:%M:%S.%f",
+    "%Y-%m-%d %H:%M:%S",
+)
 
 
 def parse_accounting(text: str) -> list[AccountingRecord]:

@@ -30,6 +30,7 @@ class Qconf:
                 raise InputError(f"no queue {queue}; there are: {there}", "Name one: --queue NAME")
         return CellConfig(
             complexes=self._show("-sc"),
+            callers=(*self._names("-sh"), *self._names("-ss")),
             hosts={name: self._attributes("-se", name) for name in self._names("-sel")},
             queues={name: self._attributes("-sq", name) for name in queues},
             parallel_environments={
@@ -79,4 +80,6 @@ class Qconf:
 
     def _names(self, option: str) -> list[str]:
         answer = self._commands.run("qconf", option)
+        if answer.status and (fix := access_fix(answer.words)):
+            raise CellError(f"qconf {option}: {answer.words}", fix)
         return answer.out.split() if answer.status == 0 else []  # 1 when there is none

@@ -19,7 +19,14 @@ def parse_jobs(xml: str) -> list[QueuedJob]:
     Raises:
         ValueError: This is no answer of qstat.
     """
-    return [_job(row) for row in read_xml(xml, "job_info").iter("job_list")]
+    root = read_xml(xml, "job_info")
+    # A user's .sge_qstat may have -f: then a job that runs is listed under its queue.
+    places = {
+        row: queue.findtext("name", "")
+        for queue in root.iter("Queue-List")
+        for row in queue.iter("job_list")
+    }
+    return [_job(row, places.get(row, "")) for row in root.iter("job_list")]
 
 
 def parse_error_reason(text: str) -> str:
@@ -53,10 +60,10 @@ def read_xml(xml: str, root_name: str) -> ElementTree.Element:
     return root
 
 
-def _job(row: ElementTree.Element) -> QueuedJob:
+def _job(row: ElementTree.Element, place: str) -> QueuedJob:
     texts = {each.tag: (each.text or "").strip() for each in row}
     state = texts.get("state", "")
-    queue, _, host = texts.get("queue_name", "").partition("@")
+    queue, _, host = (texts.get("queue_name") or place).partition("@")
     return QueuedJob(
         id=texts.get("JB_job_number", ""),
         task=texts.get("tasks", ""),

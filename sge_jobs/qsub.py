@@ -68,10 +68,12 @@ def qsub_argv(spec: JobSpec) -> list[str]:
         InputError: Grid Engine could not run this.
     """
     _check(spec)
-    argv = ["-terse", "-C", "", "-N", job_name(spec.name), "-S", "/bin/bash"]
+    # What people have in .sge_request for their own programs, -b y or -o, is not for this.
+    argv = ["-terse", "-b", "n", "-C", "", "-N", job_name(spec.name)]
+    argv += ["-S", "/bin/bash"]
     argv += ["-r", "y" if spec.rerunnable else "n", "-j", "y"]
     if spec.log is None:
-        argv += ["-wd", str(spec.directory)]
+        argv += ["-o", ".", "-wd", str(spec.directory)]
     else:
         # The script changes directory and opens the log: where that fails it can go to another
         # host, whereas Grid Engine would put the job in state E until a person clears it.

@@ -63,7 +63,8 @@ class Queue:
 
     def jobs(self, user: str | None = None) -> list[QueuedJob]:
         """Return what is queued and runs; of ``user``, of all for ``"*"``, else one's own."""
-        answer = self._commands.ask("qstat", "-xml", "-r", "-u", user or _own_name())
+        # -s a: a user's .sge_qstat may leave jobs out that wait, which would count as gone.
+        answer = self._commands.ask("qstat", "-xml", "-r", "-s", "a", "-u", user or _own_name())
         return _parsed("qstat", lambda: parse_jobs(answer))
 
     def error_reason(self, id: str) -> str:

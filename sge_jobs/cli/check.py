@@ -47,8 +47,7 @@ def find_problems(queue_name: str, machine: Machine) -> list[Problem]:
     qconf, queue = Qconf(), Queue()
     problems = list(name_problems(machine))
     try:
-        known = qconf.queues()
-        cell = qconf.read([queue_name] if queue_name in known else [])
+        cell = qconf.read(qconf.queues())
         submit_hosts = qconf.submit_hosts()
         hosts = queue.hosts()
         stuck = [job for job in queue.jobs() if job.status is JobStatus.ERROR]

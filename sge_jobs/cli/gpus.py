@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from sge_jobs.cli.output import ago, say, say_json, table
-from sge_jobs.gpu_state import GpuStatus, GpuUse, decode
+from sge_jobs.gpu_state import GpuStatus, GpuUse, count, decode
 from sge_jobs.model import Host, QueuedJob
 from sge_jobs.qhost import short_name
 from sge_jobs.queue import Queue
@@ -31,7 +31,8 @@ class GpuRow:
     Attributes:
         index, uuid: None and empty where no sensor tells.
         status: ``free``, ``held``, ``outlived`` by processes of a job that is over, ``blocked``
-            by a process outside Grid Engine, or ``unknown``.
+            by a process outside Grid Engine, or ``unknown``: the host does not answer, or has more
+            GPUs than its sensor can tell of at once.
         name: Of the job.
         since: Seconds since the epoch.
         processes: On the GPU, but not of the job that has it.
@@ -78,6 +79,8 @@ def gpu_rows(hosts: Iterable[Host], jobs: Sequence[QueuedJob]) -> list[GpuRow]:
             rows += _counted(host, jobs)
         else:
             rows += [_sensed(host, use, names) for use in uses]
+            left_out = count(host.gpu_state) - len(uses)
+            rows += [GpuRow(host=host.name, status="unknown") for _ in range(left_out)]
     return rows
 
 

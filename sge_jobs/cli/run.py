@@ -53,11 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
             id = queue.submit(spec)
         _tell(f"Job {id} is queued.")
         _follow(queue, id, Log(spec, id))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenPipeError):  # the latter as in: sge-jobs run ... | head
         if id:
             _tell(f"Ending job {id} ...")
             queue.delete([id])
-        return 1
+        raise
     return _exit_status(queue, id)
 
 
@@ -74,7 +74,7 @@ class Log:
             with self._path.open("rb") as file:
                 file.seek(self._seen)
                 new = file.read()
-        except FileNotFoundError:
+        except OSError:  # not begun, or out of reach for a moment
             return False
         self._seen += len(new)
         sys.stdout.buffer.write(new)
@@ -84,7 +84,10 @@ class Log:
     @property
     def is_there(self) -> bool:
         """Whether the job has begun to write."""
-        return self._path.exists()
+        try:
+            return self._path.exists()
+        except OSError:
+            return False
 
 
 def _follow(queue: Queue, id: str, log: Log) -> None:
@@ -133,7 +136,8 @@ def _exit_status(queue: Queue, id: str) -> int:
     if record is None:
         raise SgeJobsError(
             f"job {id} is gone, and qacct has no record of it",
-            f"Someone may have removed it before it ran. Look again: qacct -j {id}",
+            "Someone may have removed it before it ran, or this machine does not see the cell's"
+            f" accounting file. Look on the master: qacct -j {id}",
         )
     if record.failed and record.failed != 100:  # 100: the job ended by a signal
         _tell(f"Job {id} failed on {record.host}: {record.failed_text} ({record.failed})")

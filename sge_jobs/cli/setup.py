@@ -15,9 +15,10 @@ from pathlib import Path, PurePosixPath
 from sge_jobs.cell import CellConfig, list_values
 from sge_jobs.cli.output import say
 from sge_jobs.errors import InputError
-from sge_jobs.gpu_state import decode
+from sge_jobs.gpu_state import count
 from sge_jobs.plan import Change, Plan, Wanted, have_taken, plan
 from sge_jobs.qconf import Qconf
+from sge_jobs.removal import removal
 
 NODE_FILES = Path(__file__).parents[1] / "node"
 STARTER, SENSOR = "gpu-starter", "gpu-sensor"
@@ -28,6 +29,9 @@ Adds what is missing and replaces what is still as Grid Engine's packages bring 
 gpu and gpu_state, the GPUs of each host, the queue's starter and the hosts' sensor, the parallel
 environment smp, and timings that start the next job within a second. What a site set stays, and
 is listed. A second run changes nothing.
+
+Before this package is removed, --undo takes its starter and sensor out of the cell: a queue whose
+starter is not there goes into state E.
 
 examples:
   sge-jobs setup --dry-run
@@ -58,12 +62,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the hosts see sge_jobs/node of this package (where this machine has it)",
     )
     parser.add_argument(
+        "--undo", action="store_true", help="take starter and sensor out of all queues and hosts"
+    )
+    parser.add_argument(
         "-n", "--dry-run", action="store_true", help="print every qconf call; change nothing"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Change the cell, or say what would be changed."""
+    if arguments.undo:
+        return _undo(dry_run=arguments.dry_run)
     counts = read_counts(arguments.gpus)
     files = _usable(arguments.files)
     if owners := others_than_root(arguments.files):
@@ -99,6 +108,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _undo(*, dry_run: bool) -> int:
+    qconf = Qconf()
+    made = removal(qconf.read(qconf.queues()))
+    _apply(qconf, made.changes, dry_run=dry_run)
+    say("Left alone:" + "".join(f"\n  {line}" for line in made.left))
+    say("Nothing was changed." if dry_run else "Done." if made.changes else "Nothing to change.")
+    return 0
+
+
 def _apply(qconf: Qconf, changes: Iterable[Change], *, dry_run: bool) -> None:
     for change in changes:
         say(str(change))
@@ -131,7 +149,7 @@ def sensed_gpus(cell: CellConfig) -> dict[str, int]:
     for host, attributes in cell.hosts.items():
         word = list_values(attributes.get("load_values", "")).get("gpu_state", "")
         try:
-            found[host] = len(decode(word))
+            found[host] = count(word)
         except ValueError:
             continue
     return found

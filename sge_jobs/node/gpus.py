@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -82,23 +83,32 @@ def _by_nvml() -> list[Gpu]:
     if nvml is None:
         return []
     try:
-        return [
-            Gpu(index=place, uuid=_text(nvml.nvmlDeviceGetUUID(handle)), name=name)
-            for place, (handle, name) in enumerate(_handles(nvml))
+        found = [
+            Gpu(index=place, uuid=uuid, name=name)
+            for place, (_, uuid, name) in enumerate(_handles(nvml))
+            if uuid
         ]
     except nvml.NVMLError:
         return []
     finally:
         nvml.nvmlShutdown()
+    return found
 
 
-def _handles(nvml: Any) -> Iterator[tuple[Any, str]]:
-    """Return handle and model of each GPU, or of each slice in place of its GPU."""
+def _handles(nvml: Any) -> Iterator[tuple[Any, str, str]]:
+    """Return handle, UUID and model of each GPU, or of each slice in place of its GPU.
+
+    A GPU that has fallen off the bus keeps its place, without a UUID: the others are well.
+    """
     for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        name = _text(nvml.nvmlDeviceGetName(handle))
-        for part in _slices(nvml, handle) or [handle]:
-            yield part, name
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            name = _text(nvml.nvmlDeviceGetName(handle))
+            parts = _slices(nvml, handle) or [handle]
+            rows = [(part, _text(nvml.nvmlDeviceGetUUID(part)), name) for part in parts]
+        except nvml.NVMLError:
+            rows = [(None, "", "")]
+        yield from rows
 
 
 def _slices(nvml: Any, handle: Any) -> list[Any]:
@@ -123,8 +133,8 @@ def _text(value: str | bytes) -> str:
 def _by_smi() -> list[Gpu]:
     try:
         return parse_smi_list(_smi("-L"))
-    except request.QueryFailed:
-        return []
+    except request.QueryFailed as error:  # also for one GPU of many
+        return parse_smi_list(error.said)
 
 
 def parse_smi_list(text: str) -> list[Gpu]:
@@ -150,8 +160,8 @@ def processes() -> list[GpuProcess]:
         return found
     try:
         text = _smi("--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
-    except request.QueryFailed:
-        return []
+    except request.QueryFailed as error:
+        text = error.said
     return parse_smi_processes(text)
 
 
@@ -174,15 +184,21 @@ def _processes_by_nvml() -> list[GpuProcess] | None:
         return None
     found = []
     try:
-        for handle, _ in _handles(nvml):
-            uuid = _text(nvml.nvmlDeviceGetUUID(handle))
-            for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle):
+        for handle, uuid, _ in _handles(nvml):
+            for process in _running(nvml, handle) if uuid else ():
                 found.append(GpuProcess(uuid=uuid, pid=process.pid, name=_name_of(process.pid)))
     except nvml.NVMLError:
         return None
     finally:
         nvml.nvmlShutdown()
     return found
+
+
+def _running(nvml: Any, handle: Any) -> list[Any]:
+    try:
+        return list(nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    except nvml.NVMLError:
+        return []
 
 
 def _name_of(pid: int) -> str:
@@ -199,6 +215,25 @@ def consumable_kind() -> str:
     except request.QueryFailed:
         return ""
     return request.consumable_kind(text)
+
+
+def given_gpus(host: str) -> int:
+    """Return how many GPUs the cell gives ``host``; 0 where it cannot be asked."""
+    try:
+        text = request.ask([request.find("qconf", os.environ), "-se", host], os.environ, 10.0)
+    except request.QueryFailed:
+        return 0
+    return parse_given(text)
+
+
+def parse_given(qconf: str) -> int:
+    """Return N of ``gpu=N``, or of ``gpu=N(IDS)``, in the text of ``qconf -se``; else 0."""
+    for line in qconf.replace("\\\n", " ").splitlines():
+        name, _, value = line.partition(" ")
+        if name == "complex_values":
+            given = re.search(r"(?:^|[\s,])gpu=(\d+)", value)
+            return int(given[1]) if given else 0
+    return 0
 
 
 def _smi(*arguments: str) -> str:

@@ -11,12 +11,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 DEBIAN_BINARIES = "/usr/lib/gridengine"
+_MACHINES = {"x86_64": "-amd64", "aarch64": "-arm64"}
 _TIMEOUT_S = 20.0
 _RESOURCE_LISTS = ("hard resource list", "global hard resource list")
 
 
 class QueryFailed(Exception):
-    """Grid Engine did not answer, or not in a way that can be read."""
+    """Grid Engine did not answer, or not in a way that can be read.
+
+    Attributes:
+        said: All that a command wrote which failed.
+    """
+
+    def __init__(self, what: str, said: str = "") -> None:
+        super().__init__(what)
+        self.said = said
 
 
 def granted_devices(environment: Mapping[str, str]) -> list[str]:
@@ -66,13 +75,30 @@ def ask_qstat(job: str, environment: Mapping[str, str]) -> str:
 
 
 def find(name: str, environment: Mapping[str, str]) -> str:
-    """Return the real program, where Debian hides it behind a slow wrapper, or its plain name."""
+    """Return the real program, where Debian hides it behind a slow wrapper, or its plain name.
+
+    The execution daemon's own environment, which the sensor has, may name only SGE_ROOT.
+    """
     path = f"{DEBIAN_BINARIES}/{name}"
-    if environment.get("SGE_ARCH") and os.access(path, os.X_OK):
-        return path
     root, arch = environment.get("SGE_ROOT", ""), environment.get("SGE_ARCH", "")
-    path = f"{root}/bin/{arch}/{name}"
-    return path if root and arch and os.access(path, os.X_OK) else name
+    if arch and os.access(path, os.X_OK):
+        return path
+    for folder in [arch] if arch else _architectures(root):
+        path = f"{root}/bin/{folder}/{name}"
+        if root and os.access(path, os.X_OK):
+            return path
+    return name
+
+
+def _architectures(root: str) -> list[str]:
+    """Return the folders of programs for machines such as this one, the shortest name first."""
+    ending = _MACHINES.get(os.uname().machine, "")
+    try:
+        found = os.listdir(f"{root}/bin") if root else []
+    except OSError:
+        return []
+    fitting = [name for name in found if ending and name.endswith(ending)]
+    return sorted(fitting, key=lambda name: (len(name), name))
 
 
 def ask(argv: list[str], environment: Mapping[str, str], timeout_s: float = _TIMEOUT_S) -> str:
@@ -105,7 +131,7 @@ def ask(argv: list[str], environment: Mapping[str, str], timeout_s: float = _TIM
         raise QueryFailed(f"{' '.join(argv)}: no answer in {timeout_s:g} s")
     text = data.decode("utf-8", "replace")
     if status != 0:
-        raise QueryFailed(f"{' '.join(argv)} failed: {text.strip()[:200]}")
+        raise QueryFailed(f"{' '.join(argv)} failed: {text.strip()[:200]}", text)
     return text
 
 

@@ -22,8 +22,8 @@ from sge_jobs.node import inventory, request
 from sge_jobs.node.locks import Locks, State, default_directory, of_same_job
 from sge_jobs.node.processes import read_process, shepherd_of
 
-_FIND_AGAIN_S = 300.0
-_FIND_FIRST_S = 20.0
+_FIND_AGAIN_S = 20.0
+_ASK_AGAIN_S = 300.0
 _QUERY_S = 30.0
 _MUTEX_S = 5.0
 _TOLERATED = ("nvidia-cuda-mps",)
@@ -51,8 +51,8 @@ class Sensor:
         self._cache, self._declared, self._directory = cache, declared, directory
         self._boot = inventory.boot_id()
         self._found: inventory.Inventory | None = None
-        self._find_at = 0.0
-        self._kind = ""
+        self._find_at = self._ask_at = 0.0
+        self._kind, self._given = "", 0
 
     def report(self) -> list[str]:
         """Return the lines between ``begin`` and ``end``; bring the cache and locks up to date."""
@@ -68,21 +68,29 @@ class Sensor:
         self._write(known, blocked)
         lines = [f"{self.host}:gpu_state:{gpu_state.encode(uses)}"]
         if self._kind in ("", "YES", "JOB"):
-            lines.insert(0, f"{self.host}:gpu:{for_scheduler(uses)}")
+            lines.insert(0, f"{self.host}:gpu:{for_scheduler(uses, self._given)}")
         return lines
 
     def _inventory(self) -> inventory.Inventory:
         if self._found is None or time.monotonic() >= self._find_at:
             found = in_child(lambda: inventory.encode(finder.detect(self._declared), self._boot))
             fresh = inventory.decode(found, self._boot) if found is not None else None
-            self._kind = finder.consumable_kind() or self._kind
             if fresh is not None:
                 self._found = fresh
             elif self._found is None:
                 self._found = inventory.Inventory(source="none", gpus=())
-            pause = _FIND_AGAIN_S if self._found.gpus else _FIND_FIRST_S
-            self._find_at = time.monotonic() + pause
+            self._ask()
+            self._find_at = time.monotonic() + _FIND_AGAIN_S
         return self._found
+
+    def _ask(self) -> None:
+        """Learn from the master how the cell counts GPUs, and how many it gives this host."""
+        if self._kind and time.monotonic() < self._ask_at:
+            return
+        self._kind = finder.consumable_kind() or self._kind
+        if self._found is not None and self._found.gpus:
+            self._given = finder.given_gpus(self.host) or self._given
+        self._ask_at = time.monotonic() + _ASK_AGAIN_S
 
     def _write(self, known: inventory.Inventory, blocked: Mapping[str, Sequence[int]]) -> None:
         fresh = inventory.Inventory(
@@ -163,12 +171,16 @@ def use_of(gpu: inventory.Gpu, state: State, foreign: Sequence[Intruder]) -> Gpu
     )
 
 
-def for_scheduler(uses: Sequence[GpuUse]) -> int:
+def for_scheduler(uses: Sequence[GpuUse], given: int = 0) -> int:
     """Return the load value ``gpu``: all GPUs, or those free now while others cannot be given.
 
     Grid Engine takes the smaller of this value and what it has not given to jobs.
+
+    Args:
+        given: GPUs that the cell gives this host, of which some may have fallen off the bus.
     """
-    if any(use.status in (GpuStatus.OUTLIVED, GpuStatus.BLOCKED) for use in uses):
+    kept = any(use.status in (GpuStatus.OUTLIVED, GpuStatus.BLOCKED) for use in uses)
+    if kept or len(uses) < given:
         return sum(use.status is GpuStatus.FREE for use in uses)
     return len(uses)
 

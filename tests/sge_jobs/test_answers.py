@@ -56,6 +56,18 @@ def test_milliseconds_of_later_versions_are_read() -> None:
     assert parse_jobs(row)[0].since == 60.25
 
 
+def test_a_job_listed_under_its_queue_runs_there() -> None:
+    text = (
+        "<job_info><queue_info><Queue-List><name>gpu.q@node1</name><job_list><JB_job_number>1"
+        "</JB_job_number><state>r</state></job_list></Queue-List></queue_info><job_info><job_list>"
+        "<JB_job_number>2</JB_job_number><state>qw</state></job_list></job_info></job_info>"
+    )
+    assert [(job.id, job.queue, job.host) for job in parse_jobs(text)] == [
+        ("1", "gpu.q", "node1"),
+        ("2", "", ""),
+    ]
+
+
 @pytest.mark.parametrize("broken", ["", "error: ...", "<job_info><job_list>", "<qhost></qhost>"])
 def test_what_is_no_answer_of_qstat_is_refused(broken: str) -> None:
     with pytest.raises(ValueError, match=r"not XML|instead of <job_info>"):
@@ -115,10 +127,11 @@ def test_each_run_in_qacct_is_a_record() -> None:
     assert (moved.failed, moved.failed_text, moved.submitted) == (25, "rescheduling", None)
 
 
-def test_numbers_of_later_versions_are_read() -> None:
+@pytest.mark.parametrize("stamp", ["11/21/2026 19:41:12.500", "2026-11-21 19:41:12.500000"])
+def test_numbers_of_later_versions_are_read(stamp: str) -> None:
     rule = "=" * 62
     text = (
-        f"{rule}\njobnumber    7\ntaskid       undefined\nqsub_time    11/21/2026 19:41:12.500\n"
+        f"{rule}\njobnumber    7\ntaskid       undefined\nqsub_time    {stamp}\n"
         "failed       37  : qmaster enforced h_rt, h_cpu, or h_vmem limit\nru_wallclock 12.250\n"
         "maxvmem      1.5G\n"
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sge_jobs.cli import run
 from sge_jobs.cli.gpus import GpuRow, gpu_rows
 from sge_jobs.cli.job_options import read_duration
 from sge_jobs.cli.main import COMMANDS, main
@@ -18,6 +19,7 @@ from sge_jobs.cli.setup import others_than_root, read_counts
 from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
 from sge_jobs.model import Host, JobStatus, QueuedJob
+from sge_jobs.queue import Queue
 
 from .fake_gridengine import FakeGridEngine
 
@@ -61,6 +63,40 @@ def test_a_job_that_is_interrupted_while_it_is_queued_is_ended(
     with cell.state() as state:
         assert [call[0] for call in state["calls"]] == ["qsub", "qdel"]
     assert cell.jobs() == {}
+
+
+def test_a_job_without_a_record_may_have_one_elsewhere(
+    cell: FakeGridEngine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "_RECORD_S", 0.0)
+    monkeypatch.setattr(run, "_LOG_S", 0.0)
+    monkeypatch.setattr(Queue, "jobs", lambda self, user=None: [])
+    assert status_of("run", "--", "true") == 1
+    assert "does not see the cell's accounting file" in capsys.readouterr().err
+
+
+def test_a_job_whose_output_nobody_reads_any_more_is_ended(
+    cell: FakeGridEngine, tmp_path: Path
+) -> None:
+    (tmp_path / "n.o1").write_text("words\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    argv = [sys.executable, "-m", "sge_jobs", "run", "--name=n", "--", "yes"]
+    done = subprocess.run(argv, check=False, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (done.returncode, "Ending job 1" in done.stderr) == (1, True), done.stderr
+    assert cell.jobs() == {}
+
+
+def test_a_log_that_is_out_of_reach_ends_nothing(
+    cell: FakeGridEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Queue, "jobs", lambda self, user=None: [])
+    (tmp_path / "n.o1").mkdir()  # stands for a file server that does not answer
+    cell.record("1", exit_status=4)
+    with cell.state() as state:
+        state["records"][0]["end_time"] = "Sat Nov 21 19:41:12 2026"
+    assert status_of("run", "--name=n", "--", "true") == 4
 
 
 def test_a_program_keeps_options_that_are_its_own(

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from sge_jobs.cell import CellConfig
+from sge_jobs.cli.gpus import gpu_rows
+from sge_jobs.cli.setup import sensed_gpus
 from sge_jobs.diagnosis import Machine, Problem, cell_problems, name_problems
-from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
+from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, decode, encode
 from sge_jobs.model import Host, QueueInstance
 from sge_jobs.plan import GPU_COMPLEX, STATE_COMPLEX
 
@@ -31,6 +33,7 @@ HOST = Host(
 )
 CELL = CellConfig(
     complexes=f"{GPU_COMPLEX}\n{STATE_COMPLEX}\n",
+    callers=("node1",),
     hosts={"node1": {"complex_values": "gpu=2"}},
     queues={"all.q": {"starter_method": "/x/sge_jobs/node/gpu-starter"}},
     configuration={"min_uid": "1000"},
@@ -92,6 +95,7 @@ def test_root_is_here_as_the_manager_and_need_not_submit() -> None:
             "host node1 does not answer",
             "systemctl restart gridengine-exec",
         ),
+        (problems(replace(CELL, callers=("master",))), "may not ask", "qconf -as node1"),
         (problems(host=replace(HOST, queues=())), "node1 is in no queue", "@allhosts"),
         (problems(host=with_state("a")), "all.q@node1 is in alarm", "-explain a -q all.q@node1"),
         (problems(host=with_state("E")), "all.q@node1 is in state E", "qmod -cq all.q@node1"),
@@ -128,7 +132,8 @@ def test_root_is_here_as_the_manager_and_need_not_submit() -> None:
         (
             problems(replace(CELL, hosts={"node1": {"complex_values": "gpu=4"}})),
             "node1 has 2 GPUs, the cell gives 4",
-            "--gpus node1=2",
+            "Is one lost? On node1: nvidia-smi -L    If none is, as a manager, on the master:"
+            " sge-jobs setup --gpus node1=2",
         ),
         (
             problems(replace(CELL, hosts={"node1": {}})),
@@ -169,6 +174,50 @@ def test_each_problem_is_found_alone_and_has_a_cure(
     (problem,) = found
     assert what in problem.what
     assert fix in problem.fix
+
+
+@pytest.mark.parametrize(
+    "line", ["10.0.0.1 node1.example.org node1", "10.0.0.1 Node1.lan n1 node1"]
+)
+def test_a_name_with_its_domain_may_come_first(line: str) -> None:
+    assert problems(machine=replace(MACHINE, hosts_file=line)) == []
+
+
+def test_all_slices_count_where_one_word_cannot_name_them() -> None:
+    slices = [GpuUse(index=n, uuid=f"MIG-{n:08x}-1234-1234-1234-123456789012") for n in range(56)]
+    word = encode(slices)
+    assert len(decode(word)) < 56
+    cell = replace(CELL, hosts={"node1": {"complex_values": "gpu=56"}})
+    assert problems(cell, replace(HOST, gpu_state=word)) == []
+    load = {"node1": {"load_values": f"load_avg=0.1,gpu_state={word}"}}
+    assert sensed_gpus(replace(CELL, hosts=load)) == {"node1": 56}
+    assert len(gpu_rows([replace(HOST, gpu_state=word)], [])) == 56
+
+
+def test_the_devices_of_a_resource_map_are_no_further_values() -> None:
+    cell = replace(CELL, hosts={"node1": {"complex_values": "license=1,gpu=2(0 1)"}})
+    assert problems(cell) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "gpus", "wrong"),
+    [
+        ({"starter_method": "NONE"}, 2, True),
+        ({"starter_method": "NONE,[node2=/x]", "complex_values": "NONE"}, 2, True),
+        ({"starter_method": "/x/sge_jobs/node/gpu-starter"}, 2, False),
+        ({"starter_method": "NONE", "complex_values": "gpu=0,license=1"}, 2, False),
+        ({"starter_method": "NONE"}, None, False),
+    ],
+)
+def test_another_queue_that_starts_jobs_on_gpus_is_named(
+    other: dict[str, str], gpus: int | None, wrong: bool
+) -> None:
+    cell = replace(CELL, queues={**CELL.queues, "long.q": other})
+    queues = (*HOST.queues, QueueInstance(name="long.q", slots=4))
+    found = problems(cell, replace(HOST, gpus=gpus, queues=queues))
+    assert [
+        each.what.startswith("queue long.q takes jobs with GPUs to node1") for each in found
+    ] == ([True] if wrong else [])
 
 
 def test_a_host_without_gpus_needs_no_sensor() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sge_jobs.gpu_state import MAX_LENGTH, GpuStatus, GpuUse, Intruder, decode, encode
+from sge_jobs.gpu_state import MAX_LENGTH, GpuStatus, GpuUse, Intruder, count, decode, encode
 
 words = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp", "Cn"]), max_size=12)
 printable = words.filter(str.isprintable)
@@ -36,15 +36,15 @@ def test_what_is_written_is_read_again(gpus: list[GpuUse]) -> None:
         assert decode(word) == tuple(gpus)
 
 
-@pytest.mark.parametrize("count", [0, 1, 8, 16, 56, 200])
-def test_it_fits_however_many_gpus_and_intruders_there_are(count: int) -> None:
+@pytest.mark.parametrize("number", [0, 1, 8, 16, 56, 200])
+def test_it_fits_however_many_gpus_and_intruders_there_are(number: int) -> None:
     gpus = [
         GpuUse(
             index=place, uuid=f"MIG-{place:08x}-1234-1234-1234-1234567890ab",
             status=GpuStatus.OUTLIVED, job=str(1000000 + place), task="1", user="somebody",
             since=1700000000, intruders=(Intruder(pid=place + 1, command="python3 ä"),) * 9,
         )
-        for place in range(count)
+        for place in range(number)
     ]  # fmt: skip
     word = encode(gpus)
     assert len(word) <= MAX_LENGTH
@@ -52,7 +52,8 @@ def test_it_fits_however_many_gpus_and_intruders_there_are(count: int) -> None:
     for gpu, original in zip(read, gpus, strict=False):
         assert original.uuid.startswith(gpu.uuid)
         assert (gpu.job, gpu.user, gpu.status) == (original.job, original.user, original.status)
-    assert len(read) == count or word.endswith(f"+*{count - len(read)}")
+    assert len(read) == number or word.endswith(f"+*{number - len(read)}")
+    assert count(word) == number
 
 
 GOOD = "1+0/GPU-5a/h/12/3/alice/1700000000/s4711.python3"

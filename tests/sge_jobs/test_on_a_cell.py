@@ -1,64 +1,19 @@
-"""The queue's door and the sge-jobs command on a real cell of three hosts with two GPUs each."""
+"""Jobs on a real Grid Engine cell of three hosts with two GPUs each."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from ..testbed.cell import UID, USER, Cell
 from ..testbed.fabric import until
+from .cell_commands import COMMAND, command, door, listed, start
 
 pytestmark = pytest.mark.sge
-
-COMMAND = (sys.executable, "-m", "sge_jobs")
-DOOR = """\
-import json, os, sys
-from dataclasses import asdict
-from pathlib import Path
-from sge_jobs.errors import SgeJobsError
-from sge_jobs.model import *
-from sge_jobs.queue import Queue
-q = Queue()
-def plain(one): return getattr(one, "value", None) or asdict(one)
-def show(value): print(json.dumps(value, default=plain))
-"""
-
-
-def door(cell: Cell, code: str) -> list[object]:
-    """Run ``code`` with ``q``, a queue of the user, on the master; return what it showed."""
-    out = cell.checked(sys.executable, "-c", DOOR + code, uid=UID)
-    return [json.loads(line) for line in out.splitlines()]
-
-
-def command(
-    cell: Cell, *arguments: str, uid: int = UID, timeout_s: float = 120
-) -> subprocess.CompletedProcess[str]:
-    """Run sge-jobs in the user's home."""
-    script = f'cd {cell.home} && exec "$@"'
-    return cell.run("sh", "-c", script, "sh", *COMMAND, *arguments, uid=uid, timeout_s=timeout_s)
-
-
-def start(cell: Cell, *arguments: str) -> subprocess.Popen[str]:
-    argv = ["sh", "-c", f'cd {cell.home} && exec "$@"', "sh", *COMMAND, *arguments]
-    return subprocess.Popen(
-        cell.enter(argv, uid=UID),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def listed(cell: Cell) -> dict[str, str]:
-    """Return the states of the jobs there are, by number."""
-    rows = cell.run("qstat", "-u", "*").stdout.splitlines()[2:]
-    return {row.split()[0]: row.split()[4] for row in rows}
 
 
 @pytest.fixture(autouse=True)
@@ -186,6 +141,33 @@ def test_run_shows_the_output_and_ends_as_the_job_does(cell: Cell) -> None:
     assert rest == ["err", "more"]
 
 
+def test_defaults_that_a_user_has_for_qsub_do_not_get_in_the_way(cell: Cell) -> None:
+    directory = cell.home / "r b:c'd\"e$f,ü=;x"
+    directory.mkdir(exist_ok=True)
+    directory.chmod(0o777)
+    (cell.home / ".sge_request").write_text("-b y -V\n-o /tmp\n")
+    try:
+        done = command(cell, "run", f"--directory={directory}", "--", "sh", "-c", "pwd; exit 3")
+    finally:
+        (cell.home / ".sge_request").unlink()
+    assert (done.returncode, done.stdout) == (3, f"{directory}\n"), done.stderr
+
+
+def test_defaults_that_a_user_has_for_qstat_hide_no_job(cell: Cell) -> None:
+    running = cell.submit("#!/bin/sh\nsleep 60\n", "-l", "hostname=node001")
+    held = cell.submit("#!/bin/sh\n", "-h")
+    until(lambda: listed(cell).get(running) == "r", 30, 0.2)
+    (cell.home / ".sge_qstat").write_text("-s r -f\n")
+    try:
+        (rows,) = door(cell, "show(q.jobs())")
+    finally:
+        (cell.home / ".sge_qstat").unlink()
+    assert [(row["id"], row["host"]) for row in rows] == [  # type: ignore[attr-defined]
+        (running, "node001"),
+        (held, ""),
+    ]
+
+
 def test_run_says_why_a_job_failed(cell: Cell) -> None:
     done = command(cell, "run", "--time=2s", "--", "sleep", "60")
     assert done.returncode == 137
@@ -260,107 +242,3 @@ def test_gpus_and_status_tell_who_has_what(cell: Cell) -> None:
     ]
     cell.checked("qdel", id)
     until(lambda: not rows(), 40, 0.5)
-
-
-def problems(cell: Cell, uid: int = UID) -> str:
-    done = command(cell, "check", uid=uid)
-    assert done.returncode == int("Nothing is wrong." not in done.stdout), done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize(
-    ("harm", "mend", "said"),
-    [
-        ("qmod -d all.q@node001", "qmod -e all.q@node001", "all.q@node001 is disabled"),
-        ("qconf -ds master", "qconf -as master", "master may submit no jobs"),
-        (
-            "qconf -rattr queue starter_method NONE all.q",
-            "python -m sge_jobs setup",
-            "no starter",
-        ),
-        (
-            "qconf -mattr exechost complex_values gpu=3 node002",
-            "python -m sge_jobs setup --gpus=node002=2",
-            "node002 has 2 GPUs, the cell gives 3",
-        ),
-        (
-            "qconf -rattr queue load_thresholds load_avg=0.000001 all.q",
-            "qconf -rattr queue load_thresholds NONE all.q",
-            "all.q@node001 is in alarm",
-        ),
-    ],
-)
-def test_check_finds_what_was_broken_and_setup_mends(
-    cell: Cell, harm: str, mend: str, said: str
-) -> None:
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
-    cell.checked("sh", "-c", harm)
-    until(lambda: said in problems(cell), 40, 0.5)
-    cell.checked("sh", "-c", mend)
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
-
-
-def test_setup_changes_nothing_twice_and_keeps_what_a_site_set(cell: Cell) -> None:
-    assert command(cell, "setup", uid=0).stdout == "Nothing to change.\n"
-    cell.qconf("-mattr", "exechost", "complex_values", "h_vmem=8G", "node001")
-    cell.qconf("-rattr", "queue", "load_thresholds", "load_avg=1000", "all.q")
-    before = _everything(cell)
-    done = command(cell, "setup", "--gpus=4", uid=0)
-    assert "host node001: gpu=2 (change it by --gpus node001=4)" in done.stdout
-    assert "queue all.q: load_thresholds load_avg=1000 (here: NONE)" in done.stdout
-    assert _everything(cell) == before
-    assert "Nothing was changed." in command(cell, "setup", "-n", "--gpus=node001=4", uid=0).stdout
-    assert _everything(cell) == before
-    command(cell, "setup", "--gpus=node001=4", uid=0)
-    shown = cell.qconf("-se", "node001").split("load_values")[0]
-    assert sorted(shown.split("complex_values")[1].strip().split(",")) == ["gpu=4", "h_vmem=8G"]
-    refused = command(cell, "setup", "--gpus=node001=2", uid=UID)
-    assert refused.returncode == 1
-    assert "Run it as a manager of the cell" in refused.stderr
-    command(cell, "setup", "--gpus=node001=2", uid=0)
-    cell.qconf("-rattr", "queue", "load_thresholds", "NONE", "all.q")
-
-
-def _everything(cell: Cell) -> str:
-    texts = [cell.qconf(option) for option in ("-sc", "-ssconf", "-sconf", "-spl")]
-    hosts = [cell.qconf("-se", name).split("load_values")[0] for name in cell.names]
-    return "".join([*texts, *hosts, cell.qconf("-sq", "all.q")])
-
-
-@pytest.mark.slow
-def test_a_lost_host_is_told_and_its_jobs_can_be_forgotten(cell: Cell) -> None:
-    (id,) = door(
-        cell,
-        "show(q.submit(JobSpec(name='n', argv=('sleep', '600'), directory=Path('/tmp'), "
-        "rerunnable=False, resources=Resources(requests=('hostname=node002',)))))",
-    )
-    until(lambda: listed(cell).get(str(id)) == "r", 30, 0.2)
-    node = cell.fabric.nodes["node002"]
-    cell.lose(node)
-    until(lambda: "host node002 does not answer" in problems(cell), 60, 0.5)
-    door(cell, f"q.delete([{id!r}])")
-    cell.checked(
-        sys.executable,
-        "-c",
-        f"from sge_jobs.queue import Queue; Queue().delete(['{id}', '99'], force=True)",
-    )
-    cell.wait_idle()
-    cell.boot_again(node)
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
-
-
-@pytest.mark.slow
-def test_setup_on_running_hosts_takes_no_job_away() -> None:
-    with Cell(2, setup=False) as made:
-        # This machine is busy: with the packages' threshold the queue would be in alarm.
-        made.qconf("-rattr", "queue", "load_thresholds", "NONE", "all.q")
-        ids = [made.submit("#!/bin/sh\nsleep 600\n", "-r", "y") for _ in range(2)]
-        until(lambda: set(listed(made).values()) == {"r"}, 60, 0.5)
-        started = made.run("qstat", "-u", "*").stdout
-        done = command(made, "setup", uid=0, timeout_s=200)  # the sensors tell how many GPUs
-        assert "complex_values gpu=2 node001" in done.stdout, done.stderr
-        assert "max_unheard 00:00:20" in " ".join(made.qconf("-sconf").split())
-        time.sleep(25)  # longer than the new max_unheard
-        assert made.run("qstat", "-u", "*").stdout == started
-        assert set(listed(made)) == set(ids)
-        assert command(made, "setup", uid=0).stdout == "Nothing to change.\n"

@@ -9,9 +9,11 @@ import pytest
 
 from sge_jobs.cell import CellConfig, cluster_default, complex_rows, list_values, parse_attributes
 from sge_jobs.plan import GPU_COMPLEX, STATE_COMPLEX, Plan, Wanted, plan
+from sge_jobs.removal import removal
 
 FRESH = CellConfig(
     complexes=(Path(__file__).parent / "answers" / "complexes.txt").read_text(),
+    callers=("master", "node1", "node2"),
     hosts={"node1": {"complex_values": "NONE"}, "node2": {"complex_values": "license=1"}},
     queues={
         "all.q": {
@@ -116,6 +118,11 @@ def test_a_second_run_changes_nothing() -> None:
     assert plan(done, WANTED) == Plan()
 
 
+def test_a_host_that_the_master_does_not_answer_may_ask_from_now_on() -> None:
+    made = plan(replace(FRESH, callers=("master", "node1")), WANTED)
+    assert next(str(change) for change in made.changes) == "qconf -as node2"
+
+
 def test_files_keep_what_was_in_them() -> None:
     texts = {change.arguments[0]: change.text for change in plan(FRESH, WANTED).changes}
     assert texts["-Mc"].startswith(FRESH.complexes)
@@ -202,6 +209,41 @@ def test_a_named_host_gets_the_number_it_was_given() -> None:
     made = plan(cell, replace(WANTED, gpus={"a": 8}, gpus_everywhere=None))
     assert "complex_values gpu=8 a" in shown(made)
     assert "exechost complex_values gpu=2 b" not in shown(made)
+
+
+def test_undo_takes_the_programs_out_and_nothing_of_the_site() -> None:
+    done = carried_out(with_configuration(load_sensor="/site/a"), plan(FRESH, WANTED))
+    done = replace(
+        done,
+        configuration={**done.configuration, "load_sensor": f"/site/a,{WANTED.sensor}"},
+        queues={
+            **done.queues,
+            "old.q": {"starter_method": "/old/sge_jobs/node/gpu-starter"},
+            "site.q": {"starter_method": "/site/starter"},
+            "some.q": {"starter_method": f"NONE,[node1={WANTED.starter}]"},
+        },
+    )
+    made = removal(done)
+    assert shown(made) == (
+        "qconf -rattr queue starter_method NONE all.q\n"
+        "qconf -rattr queue starter_method NONE old.q\n"
+        "qconf -Mconf global\n    load_sensor /site/a"
+    )
+    assert made.left[:2] == (
+        "queue site.q: starter_method /site/starter",
+        f"queue some.q: starter_method NONE,[node1={WANTED.starter}]",
+    )
+    assert "complex gpu" in made.left
+    assert removal(FRESH).changes == ()
+    only_ours = with_configuration(load_sensor=str(WANTED.sensor))
+    assert "load_sensor none" in shown(removal(only_ours))
+
+
+def test_a_resource_map_of_as_many_devices_stays() -> None:
+    cell = replace(FRESH, hosts={"node1": {"complex_values": "gpu=2(GPU-a GPU-b),license=1"}})
+    made = plan(cell, WANTED)
+    assert "complex_values" not in shown(made)
+    assert made.left == ()
 
 
 def test_a_sensor_gives_the_number_of_a_host_that_has_none() -> None:

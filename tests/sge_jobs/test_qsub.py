@@ -175,7 +175,7 @@ def test_qsub_gets_every_resource(tmp_path: Path) -> None:
         rerunnable=False,
     )
     assert " ".join(qsub_argv(made)) == (
-        "-terse -C  -N n -S /bin/bash -r n -j y -o /dev/null -wd / -l gpu=2 -l h_rt=60"
+        "-terse -b n -C  -N n -S /bin/bash -r n -j y -o /dev/null -wd / -l gpu=2 -l h_rt=60"
         " -l mem_free=8G -l arch=lx-amd64 -l scratch=10G -pe smp 4 -q gpu.q -P vision"
         " -t 1-41:2 -tc 6 -p -10"
     )
@@ -183,8 +183,8 @@ def test_qsub_gets_every_resource(tmp_path: Path) -> None:
 
 def test_a_plain_job_asks_for_nothing(tmp_path: Path) -> None:
     assert qsub_argv(spec(tmp_path)) == [
-        *("-terse", "-C", "", "-N", "n", "-S", "/bin/bash", "-r", "y", "-j", "y"),
-        *("-wd", str(tmp_path)),
+        *("-terse", "-b", "n", "-C", "", "-N", "n", "-S", "/bin/bash"),
+        *("-r", "y", "-j", "y", "-o", ".", "-wd", str(tmp_path)),
     ]
 
 

@@ -110,6 +110,7 @@ class FakeNvml(types.ModuleType):
         super().__init__("pynvml")
         self.begun = 0
         self.fails = ""
+        self.lost = -1
         self.slices = {0: ["MIG-a", "MIG-b"], 1: []}
 
     def __getattr__(self, name: str) -> object:
@@ -130,6 +131,8 @@ class FakeNvml(types.ModuleType):
         return 2
 
     def _DeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        if index == self.lost:
+            raise self.NVMLError("GPU is lost")
         return index
 
     def _DeviceGetName(self, handle: int) -> bytes:  # noqa: N802
@@ -188,3 +191,26 @@ def test_a_failing_nvml_leaves_the_answer_to_nvidia_smi(
     found = gpus.detect("/nonexistent")
     assert (found.source, found.uuids[0][:12]) == ("nvidia-smi", "GPU-dddddddd")
     assert nvml.begun == 0
+
+
+def test_a_gpu_that_fell_off_the_bus_takes_no_other_with_it(
+    nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml.lost = 0
+    found = gpus.detect("/nonexistent")
+    assert [(gpu.index, gpu.uuid) for gpu in found.gpus] == [(1, "GPU-1")]
+    assert [one.uuid for one in gpus.processes()] == ["GPU-1"]
+    nvml.fails = "Init"
+    tool = tmp_path / "nvidia-smi"
+    words = "Unable to determine the device handle for GPU0000:17:00.0: Unknown Error"
+    tool.write_text(f"#!/bin/sh\necho '{words}'; echo '{SMI.splitlines()[3]}'; exit 15\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [gpu.uuid[:12] for gpu in gpus.detect("/nonexistent").gpus] == ["GPU-dddddddd"]
+
+
+def test_what_the_cell_gives_a_host() -> None:
+    text = "hostname node1\ncomplex_values license=1, \\\n   gpu=4\nload_values gpu=9\n"
+    assert gpus.parse_given(text) == 4
+    assert gpus.parse_given("complex_values gpu=2(0 1),x=3\n") == 2
+    assert gpus.parse_given("complex_values NONE\nload_values gpu=9\n") == 0

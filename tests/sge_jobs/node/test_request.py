@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -71,3 +72,21 @@ def test_a_question_is_asked_again_until_it_is_answered() -> None:
     assert request.retried(attempt, 5, pause_s=0.001) == 3
     with pytest.raises(QueryFailed):
         request.retried(lambda: requested_gpus(""), 0.02, pause_s=0.01)
+
+
+def test_programs_are_found_where_the_daemon_has_no_architecture_in_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = request._MACHINES.get(os.uname().machine)
+    if ending is None:
+        pytest.skip("Grid Engine has no name for this machine")
+    monkeypatch.setattr(request, "DEBIAN_BINARIES", "/nonexistent")
+    for folder in (f"xlx{ending}", f"lx{ending}", "sol-sparc64"):
+        program = tmp_path / "bin" / folder / "qconf"
+        program.parent.mkdir(parents=True)
+        program.write_text("")
+        program.chmod(0o755)
+    assert request.find("qconf", {"SGE_ROOT": str(tmp_path)}) == f"{tmp_path}/bin/lx{ending}/qconf"
+    assert request.find("qhost", {"SGE_ROOT": str(tmp_path)}) == "qhost"
+    assert request.find("qconf", {"SGE_ROOT": "/nonexistent"}) == "qconf"
+    assert request.find("qconf", {}) == "qconf"

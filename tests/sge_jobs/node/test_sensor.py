@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sensor.Sensor:
     (tmp_path / "declared").write_text("GPU-a\nGPU-b\n")
     monkeypatch.setattr(gpus, "consumable_kind", lambda: "JOB")
+    monkeypatch.setattr(gpus, "given_gpus", lambda host: 2)
     return sensor.Sensor(
         host="node1",
         cache=str(tmp_path / "run" / "gpus"),
@@ -71,6 +72,20 @@ def test_a_holder_is_named(made: sensor.Sensor, tmp_path: Path) -> None:
     locks.close()
 
 
+def test_a_host_that_lost_a_gpu_is_offered_for_its_free_ones_only(
+    made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else Grid Engine, which still has one to give, sends a job that goes back to the queue."""
+    monkeypatch.setattr(gpus, "given_gpus", lambda host: 3)
+    locks = Locks(str(tmp_path / "locks"), boot_id())
+    mine = Record(job="7", user="alice", boot=boot_id(), since=5)
+    ((_, descriptor),), _ = locks.claim(1, ["GPU-b"], mine)
+    lines, _ = serve(made, "\n")
+    assert values(lines)["gpu"] == "1"
+    os.close(descriptor)
+    locks.close()
+
+
 def test_an_error_does_not_end_it_and_reports_nothing(made: sensor.Sensor, tmp_path: Path) -> None:
     (tmp_path / "locks").write_text("in the way")
     lines, errors = serve(made, "\n\n")
@@ -87,6 +102,27 @@ def test_a_host_whose_gpus_cannot_be_found_offers_none_until_they_are(
     assert values(serve(made, "\n")[0])["gpu"] == "0"  # not looked for at each report
     monkeypatch.setattr(made, "_find_at", 0.0)
     assert values(serve(made, "\n")[0])["gpu"] == "1"
+
+
+def test_a_lost_gpu_is_missed_soon_and_the_master_seldom_asked(
+    made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, asked = [1000.0], []
+
+    def ask() -> str:
+        asked.append(now[0])
+        return "JOB"
+
+    monkeypatch.setattr(gpus, "consumable_kind", ask)
+    monkeypatch.setattr(sensor.time, "monotonic", lambda: now[0])
+    assert values(serve(made, "\n")[0])["gpu"] == "2"
+    (tmp_path / "declared").write_text("GPU-b\n")
+    now[0] += 30
+    assert values(serve(made, "\n")[0])["gpu_state"] == "1+0/GPU-b/f////"
+    assert len(asked) == 1
+    now[0] += 300
+    serve(made, "\n")
+    assert len(asked) == 2
 
 
 def test_the_cache_is_not_written_again_when_nothing_changed(
