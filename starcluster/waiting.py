@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from starcluster.ec2 import Ec2
-from starcluster.errors import NodeError, SshError, StarClusterError
+from starcluster.errors import NodeError, NotFound, SshError, StarClusterError
 from starcluster.model import Instance
 from starcluster.node import Node
 from starcluster.threadpool import ThreadPool
@@ -17,7 +17,10 @@ RUNNING_S = 600.0
 SSH_S = 300.0
 _BOOT_MARK = "/run/starcluster-before-reboot"  # a reboot empties /run
 FIRST_POLL_S, LAST_POLL_S = 0.2, 5.0
-_NEVER_RUN = frozenset({"shutting-down", "stopping", "stopped"})
+# DescribeInstances lags behind RunInstances and StartInstances, mostly by seconds: it may not
+# know an instance yet, or know it as stopped that was started.
+LAG_S = 60.0
+_STOPPED = frozenset({"stopping", "stopped"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +34,25 @@ class Patience:
 def wait_for(ec2: Ec2, ids: Sequence[str], state: str, limit_s: float) -> list[Instance]:
     """Poll instances, all by one request, until each is in ``state`` or never will be.
 
-    Returns them as they are then, or after ``limit_s``.
+    Returns them as they are then, or after ``limit_s``. Raises NotFound for one that AWS still
+    does not know after ``LAG_S``.
     """
-    ended = {state, "terminated"} | (_NEVER_RUN if state == "running" else set())
-    deadline = time.monotonic() + limit_s
+    ended = {state, "terminated"} | ({"shutting-down"} if state == "running" else set())
+    begun = time.monotonic()
     for pause in pauses():
-        found = ec2.instances(ids)
-        waiting = [each for each in found if each.state not in ended]
-        if not waiting or time.monotonic() > deadline:
-            return found
+        lags = time.monotonic() < begun + LAG_S
+        if state == "running" and not lags:
+            ended |= _STOPPED
+        try:
+            found = ec2.instances(ids)
+        except NotFound:
+            if not lags:
+                raise
+        else:
+            waiting = [each for each in found if each.state not in ended]
+            known = len(found) == len(set(ids)) or not lags
+            if (known and not waiting) or time.monotonic() > begun + limit_s:
+                return found
         time.sleep(pause)
     raise AssertionError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -150,6 +151,47 @@ def test_what_was_just_made_may_not_be_known_yet(
     with pytest.raises(NotFound):
         door.tag(["i-1"], {"Name": "c-master"})
     assert len(fake.asked) == 5
+
+
+LAUNCHED = (
+    "<RunInstancesResponse><instancesSet><item><instanceId>i-1</instanceId></item></instancesSet>"
+    "</RunInstancesResponse>"
+)
+
+
+@pytest.mark.parametrize("code", ["InvalidGroup.NotFound", "InvalidPlacementGroup.Unknown"])
+def test_a_launch_waits_until_its_groups_are_known_everywhere(
+    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    fake.refuse(code)
+    fake.answers.append((200, LAUNCHED))
+    assert [each.id for each in door.run(LAUNCH)] == ["i-1"]
+    assert len(fake.asked) == 2
+
+
+def test_a_fleet_waits_for_its_template_and_outlives_one_that_cannot_be_deleted(
+    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    monkeypatch.setattr(ec2_instances.log, "propagate", True)
+    made = "<R><launchTemplate><launchTemplateId>lt-1</launchTemplateId></launchTemplate></R>"
+    fleet = (
+        "<R><fleetInstanceSet><item><instanceIds><item>i-1</item></instanceIds></item>"
+        "</fleetInstanceSet></R>"
+    )
+    there = (
+        "<R><reservationSet><item><instancesSet><item><instanceId>i-1</instanceId></item>"
+        "</instancesSet></item></reservationSet></R>"
+    )
+    fake.answers.append((200, made))
+    fake.refuse("InvalidLaunchTemplateId.NotFound")
+    fake.answers.append((200, fleet))
+    fake.refuse("UnauthorizedOperation")
+    fake.answers.append((200, there))
+    found, errors = door.run_fleet(replace(LAUNCH, spot=True))
+    assert ([each.id for each in found], errors) == (["i-1"], [])
+    assert "delete-launch-template --launch-template-id lt-1" in caplog.text
 
 
 def test_a_dry_run_that_passes_is_the_error_of_that_name(fake: Aws, door: Ec2) -> None:
