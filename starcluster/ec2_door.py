@@ -136,13 +136,15 @@ class Door:
             user_agent_extra="starmint",
         )
         try:
-            return self._session.client(
+            client = self._session.client(
                 service,
                 config=config,
                 endpoint_url=endpoint(settings, service) or None,
                 use_ssl=settings.aws_is_secure,
                 verify=None if settings.aws_validate_certs else False,
             )
+            client.meta.events.register_first("needs-retry.ec2", _take_for_final)
+            return client
         except (BotoCoreError, ValueError) as error:
             raise AwsError(f"no connection to {service} in {region}: {error}") from error
 
@@ -221,6 +223,18 @@ def proxies(settings: AwsSettings) -> dict[str, str] | None:
 def _home_of(service: str, region: str) -> str:
     """Return the region that answers for ``service``: prices come from three places only."""
     return "us-east-1" if service == "pricing" else region
+
+
+def _take_for_final(response: Any = None, **_: object) -> None:
+    """Keep botocore from asking again where AWS has no capacity.
+
+    That is told with status 500, which botocore takes for a hiccup: eight tries would cost a
+    minute before the next zone is asked.
+    """
+    if response is not None:
+        http, parsed = response
+        if parsed.get("Error", {}).get("Code", "").startswith("Insufficient"):
+            http.status_code = 400
 
 
 def _snake(operation: str) -> str:

@@ -38,9 +38,11 @@ class Aws(ThreadingHTTPServer):
         self.asked: list[str] = []
 
     def refuse(self, *codes: str, message: str = "So it is.") -> None:
+        server = {"RequestLimitExceeded": 503, "Unavailable": 503}
+        server["InsufficientInstanceCapacity"] = 500  # as EC2 does
         self.answers += [
             (
-                503 if code in ("RequestLimitExceeded", "Unavailable") else 400,
+                server.get(code, 400),
                 f"<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error>"
                 "</Errors><RequestID>1</RequestID></Response>",
             )
