@@ -116,6 +116,26 @@ def test_every_meaning_can_be_told() -> None:
         assert code in told.what
 
 
+def test_the_permission_that_is_missing_is_named_also_where_it_is_not_the_requests_own() -> None:
+    message = (
+        "You are not authorized to perform this operation. User: arn:aws:iam::1:user/me is not "
+        "authorized to perform: ec2:CreateTags on resource: arn:aws:ec2:us-east-1:1:instance/* "
+        "because no identity-based policy allows the ec2:CreateTags action."
+    )
+    told = ec2_errors.translate(
+        "UnauthorizedOperation", message, operation="RunInstances", region="r"
+    )
+    assert "allow ec2:CreateTags." in told.fix
+
+
+def test_what_the_next_zone_may_have_is_no_end_and_other_quotas_are_not_of_vcpus() -> None:
+    for code in ("InsufficientFreeAddressesInSubnet", "InsufficientVolumeCapacity"):
+        told = ec2_errors.translate(code, "", operation="Op", region="r")
+        assert type(told) is CapacityError
+    told = ec2_errors.translate("RulesPerSecurityGroupLimitExceeded", "", operation="A", region="r")
+    assert "vCPU" not in str(told)
+
+
 def test_the_blob_of_an_unauthorised_request_is_left_out() -> None:
     message = "You may not. Encoded authorization failure message: " + "x" * 2000
     told = ec2_errors.translate("UnauthorizedOperation", message, operation="Op", region="r")
