@@ -41,6 +41,7 @@ VERSION = "1"
 TAG_DESCRIPTION = "starcluster:description"
 
 PRICES_S = 5.0
+_ROUNDING = 1e-6
 NAMED_IN_CONSOLE = 32
 """Nodes launched together that get a Name of their own in AWS's console, by a request each."""
 Progress = Callable[[str, str], None]
@@ -79,12 +80,13 @@ def survey(
         )
     names = {each.instance_type for each in nodes}
     types = sorted(names | set(template.fallback_instance_types))
+    priced = names if template.max_hourly_cost is None else types
     asked = {
         "subnets": lambda: _subnets(ec2, template, facts),
         "volumes": lambda: _volumes(ec2, template, facts),
         "images": lambda: _images(ec2, {node.image_id for node in nodes}, facts),
         "offers": lambda: facts.offers if facts else ec2.zones_offering(types),
-        "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, names), template),
+        "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, priced), template),
         "spot": lambda: _soon(
             lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
         ),
@@ -160,7 +162,7 @@ def _subnets(ec2: Ec2, template: Template, facts: Facts | None) -> tuple[str, li
 
 
 class Launcher:
-    """Launches nodes of one cluster."""
+    """Launches nodes of one cluster, for no more than its template's max_hourly_cost."""
 
     def __init__(
         self,
@@ -171,8 +173,15 @@ class Launcher:
         site: Site,
         progress: Progress = lambda alias, what: None,
         description: str = "",
+        there: float = 0.0,
     ) -> None:
+        """Prepare.
+
+        Args:
+            there: What the nodes cost that the cluster has already, in dollars per hour.
+        """
         self.ec2, self.name, self.template = ec2, name, template
+        self._dollars = {"": there}  # per hour, by alias
         self._more_tags = {TAG_DESCRIPTION: description} if description else {}
         self.origin, self.site, self._progress = origin, site, progress
 
@@ -204,6 +213,9 @@ class Launcher:
             },
         )
         made: dict[str, Instance] = {}
+        for node in nodes:
+            cost = plan.cost([node], self.site.on_demand, self.site.spot)
+            self._dollars[node.alias] = cost.dollars
         subnets = list(self.site.subnets)
         for batch in plan.batches(nodes):
             for node in batch:
@@ -258,6 +270,10 @@ class Launcher:
             request = replace(request, spot=False, spot_bid=None, count=len(batch))
         missing: CapacityError | None = None
         for place in request.places:
+            if not self._affords(batch, place.instance_type):
+                what = f"{place.instance_type} on demand would cost more than max_hourly_cost"
+                missing = missing or CapacityError(what, "Raise it, or spot_bid, in the template.")
+                continue
             tags = {**request.tags, **self._names(batch)}
             one = replace(request, places=(place,), token=uuid.uuid4().hex, tags=tags)
             try:
@@ -267,6 +283,18 @@ class Launcher:
                 self._progress("", f"no {_shown(place)}")
         assert missing is not None  # noqa: S101 - there is at least one place
         raise missing
+
+    def _affords(self, batch: Sequence[Planned], instance_type: str) -> bool:
+        """Tell whether ``batch`` may be launched on demand as another type, and take note."""
+        limit = self.template.max_hourly_cost
+        price = self.site.on_demand.get(instance_type)
+        if limit is None:
+            return True
+        dollars = self._dollars | dict.fromkeys((node.alias for node in batch), price or 0.0)
+        if price is None or sum(dollars.values()) > limit + _ROUNDING:
+            return False
+        self._dollars = dollars
+        return True
 
     def _names(self, batch: Sequence[Planned]) -> dict[str, str]:
         """Return the tags that give instances of one launch their aliases."""

@@ -238,7 +238,9 @@ class Life:
         there = price_now(self.ec2, cluster.instances)
         more = plan.cost(nodes, site.on_demand, site.spot)
         plan.check_cost(template, there + more)
-        launcher = Launcher(self.ec2, self.name, template, cluster.origin, site, self.progress)
+        launcher = Launcher(
+            self.ec2, self.name, template, cluster.origin, site, self.progress, there=there.dollars
+        )
         if facts is not None:
             launcher.check(nodes)
         with contextlib.closing(cluster), self._told():
