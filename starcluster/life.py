@@ -11,7 +11,7 @@ from starcluster.aws_check import Facts
 from starcluster.cluster import Cluster, aliases, find
 from starcluster.config import Config
 from starcluster.ec2 import Ec2
-from starcluster.errors import ClusterError, SetupError, StarClusterError
+from starcluster.errors import ClusterError, StarClusterError
 from starcluster.groups import remove_groups, remove_groups_soon
 from starcluster.launch import Launcher, survey, tags_of_node
 from starcluster.logger import log
@@ -28,6 +28,7 @@ from starcluster.waiting import (
     failures_of,
     mark_boot,
     pauses,
+    require_master,
     wait_for,
     wait_for_reboot,
 )
@@ -314,6 +315,7 @@ class Life:
         self, made: Sequence[Instance], again: Callable[[str], Instance] | None = None
     ) -> Outcome:
         running, failed = self._running(made)
+        require_master(failed)
         cluster = Cluster(self.name, running, self.ec2, self.config)
         with contextlib.closing(cluster):
             if cluster.template.volumes:
@@ -327,9 +329,7 @@ class Life:
     def _set_up(
         self, cluster: Cluster, nodes: Sequence[Node], failed: Mapping[str, str]
     ) -> Outcome:
-        for node in cluster.nodes:
-            if node.is_master() and node not in nodes:
-                raise SetupError(f"the master cannot be used: {failed[node.alias]}", failed=failed)
+        require_master(failed)
         result = set_up(nodes, cluster.template, plugins=cluster.plugins, progress=self.progress)
         return Outcome(ready=result.ready, failed={**failed, **result.failed})
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from starcluster.ec2 import Ec2
-from starcluster.errors import NodeError, NotFound, SshError, StarClusterError
-from starcluster.model import Instance
+from starcluster.errors import NodeError, NotFound, SetupError, SshError, StarClusterError
+from starcluster.model import Instance, is_master
 from starcluster.node import Node
 from starcluster.threadpool import ThreadPool
 
@@ -69,6 +69,13 @@ def failures_of(nodes: Sequence[Node], work: Callable[[Node], object]) -> dict[s
 
     said = ThreadPool().map(careful, nodes)
     return {node.alias: why for node, why in zip(nodes, said, strict=True) if why}
+
+
+def require_master(failed: Mapping[str, str]) -> None:
+    """Raise SetupError where the master is among the ``failed``: without it there is no cluster."""
+    for alias, why in failed.items():
+        if is_master(alias):
+            raise SetupError(f"the master cannot be used: {why}", failed=failed)
 
 
 def pauses() -> Iterator[float]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from starcluster import config, prices
+from starcluster import config, life, prices
 from starcluster.ec2 import Ec2
-from starcluster.errors import CapacityError
-from starcluster.life import Life
+from starcluster.errors import CapacityError, SetupError
+from starcluster.model import Instance
 from starcluster.plan import Origin
 
 
@@ -35,17 +36,17 @@ def test_what_takes_the_place_of_spot_instances_stays_below_the_cap(
     ec2: Ec2, settings: config.Config, cap: str, launched: int
 ) -> None:
     overrides = {"cluster_size": "3", "spot_bid": "0.5", "max_hourly_cost": cap}
-    life = Life(ec2, settings, "big")
-    launcher = life.prepare(
+    one = life.Life(ec2, settings, "big")
+    launcher = one.prepare(
         settings.template("big", overrides),
         Origin(template="big", overrides=overrides),
         check=False,
     )
     if launched == 3:
-        life.create(launcher, set_up_too=False)
+        one.create(launcher, set_up_too=False)
     else:
         with pytest.raises(CapacityError, match=r"t3\.micro on demand would cost more"):
-            life.create(launcher, set_up_too=False)
+            one.create(launcher, set_up_too=False)
     assert len(ec2.instances(cluster="big")) == launched
 
 
@@ -67,12 +68,34 @@ def test_another_type_stays_below_the_cap_too(
 
     monkeypatch.setattr(Ec2, "run", none_small)
     overrides = {"fallback_instance_types": "t3.large", "max_hourly_cost": cap}
-    life = Life(ec2, settings, "big")
+    one = life.Life(ec2, settings, "big")
     template = settings.template("big", overrides)
-    launcher = life.prepare(template, Origin(template="big", overrides=overrides), check=False)
+    launcher = one.prepare(template, Origin(template="big", overrides=overrides), check=False)
     if launched:
-        life.create(launcher, set_up_too=False)
+        one.create(launcher, set_up_too=False)
     else:
         with pytest.raises(CapacityError, match="no such instance free"):
-            life.create(launcher, set_up_too=False)
+            one.create(launcher, set_up_too=False)
     assert [each.type for each in ec2.instances(cluster="big")] == launched
+
+
+@pytest.mark.parametrize("size", ["1", "2"])
+def test_a_master_that_aws_ends_as_it_boots_is_told_in_awss_words(
+    ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    monkeypatch.setattr(Ec2, "placement_groups", lambda self, name: [])  # moto has none
+    why = "Client.VolumeLimitExceeded: Volume limit exceeded"
+
+    def ended(ec2: Ec2, ids: list[str], state: str, limit_s: float) -> list[Instance]:
+        found = ec2.instances(ids)
+        return [
+            replace(each, state="terminated", reason=why) if each.alias == "master" else each
+            for each in found
+        ]
+
+    monkeypatch.setattr(life, "wait_for", ended)
+    one = life.Life(ec2, settings, "big")
+    template = settings.template("big", {"cluster_size": size})
+    launcher = one.prepare(template, Origin(template="big"), check=False)
+    with pytest.raises(SetupError, match=f"the master cannot be used: {why}"):
+        one.create(launcher)
