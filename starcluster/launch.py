@@ -227,6 +227,13 @@ class Launcher:
             subnets.sort(key=lambda each: each.zone != zone)
         return [made[node.alias] for node in nodes]
 
+    def again(self, alias: str) -> Instance:
+        """Launch another instance for the node of an alias."""
+        planned = {each.alias: each for each in plan.whole_cluster(self.template)}
+        short = alias.removeprefix(f"{self.name}-")
+        node = planned.get(short) or plan.more_nodes(self.template, [short])[0]
+        return self.launch([node])[0]
+
     def _base(self, group: str, data: str, placement: str) -> LaunchRequest:
         return LaunchRequest(
             image_id="",

@@ -21,7 +21,6 @@ from starcluster.plan import Origin, Planned
 from starcluster.plugin_loader import load_plugins
 from starcluster.remains import price_now, remains
 from starcluster.setup import SetupResult, add_nodes, remove_nodes, run_hook, set_up
-from starcluster.threadpool import ThreadPool
 from starcluster.volumes import attach
 from starcluster.waiting import (
     Patience,
@@ -108,7 +107,7 @@ class Life:
                 raise
             if not set_up_too:
                 return Outcome(ready=(), failed=self._running(made)[1])
-            return self._bring_up(made, lambda alias: self._launched(launcher, alias))
+            return self._bring_up(made, launcher.again)
 
     def require_new(self) -> None:
         """Raise ClusterError where the cluster exists."""
@@ -160,7 +159,8 @@ class Life:
                     f"Start it: starcluster start -x {self.name}",
                 )
             self._hook(cluster, "on_restart")
-            ThreadPool().map(mark_boot, nodes)
+            for alias, why in failures_of(nodes, mark_boot).items():
+                self.progress(alias, f"is rebooted all the same: {why}")
             cluster.close()
             self.ec2.reboot([node.id for node in nodes])
             self.progress("", "rebooting")
@@ -246,7 +246,7 @@ class Life:
             launcher.check(nodes)
         with contextlib.closing(cluster), self._told():
             made = launcher.launch(nodes)
-            return self._take_in(cluster, made, lambda alias: self._launched(launcher, alias))
+            return self._take_in(cluster, made, launcher.again)
 
     def take_in(self, names: Sequence[str]) -> Outcome:
         """Set up instances that are launched already, as one more time."""
@@ -332,12 +332,6 @@ class Life:
         require_master(failed)
         result = set_up(nodes, cluster.template, plugins=cluster.plugins, progress=self.progress)
         return Outcome(ready=result.ready, failed={**failed, **result.failed})
-
-    def _launched(self, launcher: Launcher, alias: str) -> Instance:
-        planned = {each.alias: each for each in plan.whole_cluster(launcher.template)}
-        short = alias.removeprefix(f"{self.name}-")
-        node = planned.get(short) or plan.more_nodes(launcher.template, [short])[0]
-        return launcher.launch([node])[0]
 
     def _after_bad_nodes(
         self,

@@ -14,7 +14,9 @@ from starcluster.node import Node
 from starcluster.threadpool import ThreadPool
 
 RUNNING_S = 600.0
-SSH_S = 300.0
+# AWS resets a machine that hangs four minutes after it was told to reboot, and one with eight GPUs
+# takes some minutes more to boot.
+SSH_S = 600.0
 _BOOT_MARK = "/run/starcluster-before-reboot"  # a reboot empties /run
 FIRST_POLL_S, LAST_POLL_S = 0.2, 5.0
 # DescribeInstances lags behind RunInstances and StartInstances, mostly by seconds: it may not

@@ -9,8 +9,9 @@ import pytest
 
 from starcluster import config, life, prices
 from starcluster.ec2 import Ec2
-from starcluster.errors import CapacityError, SetupError
+from starcluster.errors import CapacityError, SetupError, SshError
 from starcluster.model import Instance
+from starcluster.node import Node
 from starcluster.plan import Origin
 
 
@@ -99,3 +100,24 @@ def test_a_master_that_aws_ends_as_it_boots_is_told_in_awss_words(
     launcher = one.prepare(template, Origin(template="big"), check=False)
     with pytest.raises(SetupError, match=f"the master cannot be used: {why}"):
         one.create(launcher)
+
+
+def test_a_node_that_hangs_is_rebooted_with_the_others(
+    ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ec2, "placement_groups", lambda self, name: [])  # moto has none
+    one = life.Life(ec2, settings, "big")
+    template = settings.template("big")
+    origin = Origin(template="big")
+    one.create(one.prepare(template, origin, check=False), set_up_too=False)
+
+    def mark(node: Node) -> None:
+        if node.alias == "node001":
+            raise SshError("node001: 10.0.0.5 port 22: no SSH connection within 10 s")
+
+    rebooted: list[str] = []
+    monkeypatch.setattr(life, "mark_boot", mark)
+    monkeypatch.setattr(life, "wait_for_reboot", lambda node, limit_s: None)
+    monkeypatch.setattr(Ec2, "reboot", lambda self, ids: rebooted.extend(ids))
+    assert one.restart(set_up_too=False).ready == ("master", "node001")
+    assert len(rebooted) == 2
