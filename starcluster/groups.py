@@ -16,6 +16,7 @@ def security_group(ec2: Ec2, name: str, template: Template, *, vpc: str) -> str:
     found = ec2.security_groups(group_name(name), vpc=vpc)
     if found:
         group = found[0].id
+        ec2.join_members(group)  # a start that was killed may not have come to it
     else:
         group = ec2.create_security_group(
             group_name(name),

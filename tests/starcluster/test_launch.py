@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from starcluster import config, life, prices
+from starcluster import config, groups, life, prices
 from starcluster.ec2 import Ec2
 from starcluster.errors import CapacityError, SetupError, SshError
 from starcluster.model import Instance
@@ -121,3 +121,17 @@ def test_a_node_that_hangs_is_rebooted_with_the_others(
     monkeypatch.setattr(Ec2, "reboot", lambda self, ids: rebooted.extend(ids))
     assert one.restart(set_up_too=False).ready == ("master", "node001")
     assert len(rebooted) == 2
+
+
+def test_a_group_that_a_killed_start_left_half_made_is_finished(
+    ec2: Ec2, settings: config.Config
+) -> None:
+    vpc = ec2.default_vpc()
+    arguments = {"GroupName": "@sc-big", "Description": "starcluster big", "VpcId": vpc}
+    id = ec2.call("ec2", "CreateSecurityGroup", **arguments)["GroupId"]
+    template = settings.template("big")
+    for _ in range(2):
+        assert groups.security_group(ec2, "big", template, vpc=vpc) == id
+        (found,) = ec2.call("ec2", "DescribeSecurityGroups", GroupIds=[id])["SecurityGroups"]
+        among = [pair["GroupId"] for r in found["IpPermissions"] for pair in r["UserIdGroupPairs"]]
+        assert among == [id]
