@@ -339,7 +339,7 @@ class Launcher:
         scripts = {}
         for path in self.template.userdata_scripts:
             try:
-                scripts[path.name] = Path(path).read_text()
+                scripts[str(path)] = Path(path).read_text()
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError(f"the user data script {path} cannot be read: {error}") from error
         return scripts

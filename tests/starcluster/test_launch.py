@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,3 +136,17 @@ def test_a_group_that_a_killed_start_left_half_made_is_finished(
         (found,) = ec2.call("ec2", "DescribeSecurityGroups", GroupIds=[id])["SecurityGroups"]
         among = [pair["GroupId"] for r in found["IpPermissions"] for pair in r["UserIdGroupPairs"]]
         assert among == [id]
+
+
+def test_two_user_data_scripts_of_one_name_both_go_to_the_nodes(
+    ec2: Ec2, settings: config.Config, tmp_path: Path
+) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "setup.sh").write_text(f"#!/bin/sh\necho {folder}\n")
+    scripts = f"{tmp_path}/one/setup.sh, {tmp_path}/two/setup.sh"
+    template = settings.template("big", {"userdata_scripts": scripts})
+    launcher = life.Life(ec2, settings, "big").prepare(
+        template, Origin(template="big"), check=False
+    )
+    assert len(launcher._scripts()) == 2
