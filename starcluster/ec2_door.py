@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -73,6 +74,13 @@ class Door:
         self.region: str = found or DEFAULT_REGION
         self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
+
+    def open_again(self) -> None:
+        """Look for credentials anew; those of a file are else read once."""
+        session = open_session(self._settings)
+        with self._lock:
+            self._session = session
+            self._clients.clear()
 
     def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:
         """Return the answer to one request; ``operation`` as AWS names it, ``RunInstances``."""
@@ -180,7 +188,9 @@ class Door:
             return CredentialsError(f"no AWS credentials: {error}", _LOG_IN, operation=operation)
         expired = (told.SSOError, told.TokenRetrievalError, told.UnauthorizedSSOTokenError)
         if isinstance(error, expired):
-            fix = "Log in again: aws sso login"
+            profile = self._session.profile_name
+            named = "" if profile == "default" else f" --profile {shlex.quote(profile)}"
+            fix = f"Log in again: aws sso login{named}"
             return CredentialsError(f"the AWS log-in is over: {error}", fix, operation=operation)
         if isinstance(error, told.WaiterError):
             return Unreachable(f"waited for {operation} in vain: {error}", operation=operation)

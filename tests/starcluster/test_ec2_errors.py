@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,7 @@ class Aws(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.answers: list[tuple[int, str]] = []
         self.asked: list[str] = []
+        self.signed: list[str] = []
 
     def refuse(self, *codes: str, message: str = "So it is.") -> None:
         server = {"RequestLimitExceeded": 503, "Unavailable": 503}
@@ -56,6 +58,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
         self.server.asked.append(self.rfile.read(length).decode())
+        self.server.signed.append(self.headers.get("Authorization", ""))
         answers = self.server.answers
         status, body = answers.pop(0) if len(answers) > 1 else answers[0]
         self.send_response(status)
@@ -242,6 +245,42 @@ def test_no_credentials_at_all(
         Ec2(AwsSettings(aws_endpoint_url="http://127.0.0.1:9"), "us-east-1").regions()
     with pytest.raises(CredentialsError, match="nobody"):
         Ec2(AwsSettings(aws_profile="nobody"))
+
+
+def test_a_log_in_that_is_over_is_told_with_its_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text(
+        "[profile work]\nsso_start_url = https://example.org/start\nsso_region = us-east-1\n"
+        "sso_account_id = 123456789012\nsso_role_name = me\nregion = us-east-1\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path))  # no token is kept there
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    door = Ec2(AwsSettings(aws_profile="work", aws_endpoint_url="http://127.0.0.1:1"))
+    with pytest.raises(CredentialsError, match="aws sso login --profile work"):
+        door.regions()
+
+
+def test_credentials_of_a_file_are_read_anew_when_that_is_wished(
+    fake: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    text = "[default]\naws_access_key_id = {}\naws_secret_access_key = secret\n"
+    file.write_text(text.format("AKIAOLD"))
+    address = f"http://127.0.0.1:{fake.server_address[1]}"
+    door = Ec2(AwsSettings(aws_endpoint_url=address), "us-east-1")
+    fake.answers.append((200, NO_REGIONS))
+    door.regions()
+    file.write_text(text.format("AKIANEW"))
+    door.open_again()
+    door.regions()
+    assert ["AKIAOLD" in each for each in fake.signed] == [True, False]
+    assert "AKIANEW" in fake.signed[1]
 
 
 def test_where_a_region_comes_from(
