@@ -98,7 +98,7 @@ class Network(Door):
     def key_pairs(self, names: Sequence[str] = ()) -> list[KeyPair]:
         """Return all key pairs, or those of ``names``; one not there raises NotFound."""
         arguments = {"KeyNames": list(names)} if names else {}
-        answer = self.call("ec2", "DescribeKeyPairs", **arguments)
+        answer = self.call("ec2", "DescribeKeyPairs", IncludePublicKey=True, **arguments)
         return [ec2_types.key_pair(each) for each in answer.get("KeyPairs", ())]
 
     def create_key_pair(self, name: str) -> tuple[KeyPair, str]:
