@@ -57,7 +57,10 @@ export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a
 apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
 version=$1 kernel=$(uname -r)
 flavour=${kernel##*-}
-$apt update
+for pause in 5 15 30 60 0; do  # others hold the lock of the lists after a boot
+    $apt update && break
+    sleep $pause
+done
 prebuilt=linux-modules-nvidia-$version-$flavour
 utils=nvidia-utils-${version%-open}
 if apt-cache show "$prebuilt" > /dev/null 2>&1; then
