@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import ipaddress
 import select
 import socket
 import threading
@@ -163,6 +164,8 @@ class Shell(RemoteCommands, RemoteFiles):
         if isinstance(error, lib.ssh_exception.IncompatiblePeer):
             return self._mismatch("of another kind")
         words = str(error) or type(error).__name__
+        if _is_private(self.host):
+            words += "; it has no public address (public_ips, or reach its network by a VPN)"
         return SshError(
             f"{where}: no SSH connection within {self.timeout_s:g} s: {words}",
             "Is the instance up, and does its security group let this machine in?",
@@ -283,6 +286,13 @@ class Shell(RemoteCommands, RemoteFiles):
                 except (OSError, EOFError, _paramiko().SSHException) as error:
                     raise self._lost() from error
             return self._sftp
+
+
+def _is_private(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
 
 
 def public_half(file: Path) -> str:
