@@ -182,6 +182,7 @@ class Launcher:
         """
         self.ec2, self.name, self.template = ec2, name, template
         self._dollars = {"": there}  # per hour, by alias
+        self.made: list[Instance] = []
         self._more_tags = {TAG_DESCRIPTION: description} if description else {}
         self.origin, self.site, self._progress = origin, site, progress
 
@@ -196,8 +197,10 @@ class Launcher:
         """Launch ``nodes``; return their instances, all tagged, in the same order.
 
         Raises:
-            CapacityError: Not all could be launched anywhere; those that were are tagged.
+            CapacityError: Not all could be launched anywhere; those that were are tagged, and
+                in :attr:`made`.
         """
+        self.made = []
         group = groups.security_group(self.ec2, self.name, self.template, vpc=self.site.vpc)
         placement = groups.placement_group(self.ec2, self.name, self.template)
         key = new_host_key()
@@ -333,6 +336,7 @@ class Launcher:
             return replace(instance, tags={**instance.tags, **tags})
 
         named = ThreadPool().map(name, list(there), list(there.values()))
+        self.made += named
         return {nodes[alias].alias: one for alias, one in zip(there, named, strict=True)}
 
     def _scripts(self) -> dict[str, str]:

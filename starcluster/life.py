@@ -245,7 +245,12 @@ class Life:
         if facts is not None:
             launcher.check(nodes)
         with contextlib.closing(cluster), self._told():
-            made = launcher.launch(nodes)
+            try:
+                made = launcher.launch(nodes)
+            except StarClusterError:
+                if launcher.made:  # they cost: let them work
+                    self._take_in(cluster, launcher.made, launcher.again)
+                raise
             return self._take_in(cluster, made, launcher.again)
 
     def take_in(self, names: Sequence[str]) -> Outcome:

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
-from starcluster import config, groups, life, prices
+from starcluster import config, groups, life, plan, prices
+from starcluster.cluster import Cluster
 from starcluster.ec2 import Ec2
 from starcluster.errors import CapacityError, SetupError, SshError
 from starcluster.model import Instance
 from starcluster.node import Node
 from starcluster.plan import Origin
+from starcluster.setup import SetupResult
+
+from .test_many_nodes import SilentShell
 
 
 def no_spot(self: Ec2, request: Any) -> Any:
@@ -81,11 +85,11 @@ def test_another_type_stays_below_the_cap_too(
     assert [each.type for each in ec2.instances(cluster="big")] == launched
 
 
+@pytest.mark.usefixtures("priced")
 @pytest.mark.parametrize("size", ["1", "2"])
 def test_a_master_that_aws_ends_as_it_boots_is_told_in_awss_words(
     ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch, size: str
 ) -> None:
-    monkeypatch.setattr(Ec2, "placement_groups", lambda self, name: [])  # moto has none
     why = "Client.VolumeLimitExceeded: Volume limit exceeded"
 
     def ended(ec2: Ec2, ids: list[str], state: str, limit_s: float) -> list[Instance]:
@@ -103,10 +107,10 @@ def test_a_master_that_aws_ends_as_it_boots_is_told_in_awss_words(
         one.create(launcher)
 
 
+@pytest.mark.usefixtures("priced")
 def test_a_node_that_hangs_is_rebooted_with_the_others(
     ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Ec2, "placement_groups", lambda self, name: [])  # moto has none
     one = life.Life(ec2, settings, "big")
     template = settings.template("big")
     origin = Origin(template="big")
@@ -138,6 +142,7 @@ def test_a_group_that_a_killed_start_left_half_made_is_finished(
         assert among == [id]
 
 
+@pytest.mark.usefixtures("priced")
 def test_two_user_data_scripts_of_one_name_both_go_to_the_nodes(
     ec2: Ec2, settings: config.Config, tmp_path: Path
 ) -> None:
@@ -150,3 +155,34 @@ def test_two_user_data_scripts_of_one_name_both_go_to_the_nodes(
         template, Origin(template="big"), check=False
     )
     assert len(launcher._scripts()) == 2
+
+
+@pytest.mark.usefixtures("priced")
+def test_nodes_that_were_to_be_had_work_though_the_others_were_not(
+    ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cluster, "shell", lambda self, instance: SilentShell(instance))
+    one = life.Life(ec2, settings, "big")
+    origin = Origin(template="big")
+    one.create(one.prepare(settings.template("big"), origin, check=False), set_up_too=False)
+    original = Ec2.run
+
+    def one_of_two(self: Ec2, request: Any) -> Any:
+        return original(self, replace(request, count=1, spot=False)), []
+
+    def none(self: Ec2, request: Any) -> Any:
+        raise CapacityError("AWS has no such instance free")
+
+    joined: list[str] = []
+
+    def join(new: list[Node], *_: Any, **__: Any) -> SetupResult:
+        joined.extend(node.alias for node in new)
+        return SetupResult(ready=tuple(joined))
+
+    monkeypatch.setattr(Ec2, "run_fleet", one_of_two)
+    monkeypatch.setattr(Ec2, "run", none)
+    monkeypatch.setattr(life, "add_nodes", join)
+    template = settings.template("big", {"spot_bid": "0.5"})
+    with pytest.raises(CapacityError, match="no such instance free"):
+        one.add(plan.more_nodes(template, ["node002", "node003"]), template)
+    assert joined == ["node002"]
