@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import subprocess
 import tarfile
@@ -25,6 +26,24 @@ SCRIPTS = Path(steps.__file__).parent / "sh"
 def test_every_script_is_posix_shell(path: Path) -> None:
     done = subprocess.run(["sh", "-n", path], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
+def test_no_script_writes_where_a_user_may_have_put_a_link(path: Path) -> None:
+    assert not re.search(r">\s*/tmp/", path.read_text())
+
+
+def test_a_node_without_a_report_is_named() -> None:
+    text = (SCRIPTS / "reporting.sh").read_text()
+    script = f"""
+set -eu
+qhost() {{ printf 'HOSTNAME ARCH NCPU LOAD\\n-\\nglobal - - -\\na lx 4 0.1\\nb lx 4 -\\n'; }}
+tell() {{ echo "$@"; }}
+until_true() {{ shift; "$@"; }}
+HOSTS='a b c' SECONDS_LEFT=1
+{text[text.index("silent()") :]}"""
+    done = subprocess.run(["sh", "-s"], input=script, capture_output=True, text=True, check=True)
+    assert done.stdout == "silent b\nsilent c\n"
 
 
 def prepare_script(first: str, last: str, then: str, *, path: Path) -> list[str]:
