@@ -11,8 +11,8 @@ import pytest
 from starcluster import config, groups, life, plan, prices
 from starcluster.cluster import Cluster
 from starcluster.ec2 import Ec2
-from starcluster.errors import CapacityError, SetupError, SshError
-from starcluster.model import Instance
+from starcluster.errors import CapacityError, NotFound, SetupError, SshError
+from starcluster.model import Instance, SecurityGroup
 from starcluster.node import Node
 from starcluster.plan import Origin
 from starcluster.setup import SetupResult
@@ -186,3 +186,23 @@ def test_nodes_that_were_to_be_had_work_though_the_others_were_not(
     with pytest.raises(CapacityError, match="no such instance free"):
         one.add(plan.more_nodes(template, ["node002", "node003"]), template)
     assert joined == ["node002"]
+
+
+def test_a_group_that_is_gone_already_is_no_failure_of_its_end() -> None:
+    gone = NotFound("AWS does not know it", code="InvalidGroup.NotFound")
+
+    class Lagging:
+        def security_groups(self, name: str) -> list[SecurityGroup]:
+            return [SecurityGroup(id="sg-1", name=name, vpc_id="vpc-1")]
+
+        def placement_groups(self, name: str) -> list[str]:
+            return [name]
+
+        def delete_security_group(self, id: str) -> None:
+            raise gone
+
+        def delete_placement_group(self, name: str) -> None:
+            raise gone
+
+    ec2: Any = Lagging()
+    assert groups.remove_groups(ec2, "big") == []
