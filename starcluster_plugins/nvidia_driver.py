@@ -26,6 +26,7 @@ _SERVICES = (
     "gridengine-exec",  # its sensor asks the driver every few seconds
 )
 _RELOAD_S = 300.0
+_DEVICE = "grep -qx 0x10de /sys/bus/pci/devices/*/vendor"
 
 _RELOAD = """
 set -u
@@ -91,6 +92,11 @@ def gpus(node: Node) -> list[Gpu]:
     argv = ["nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"]
     answer = node.ssh.run(argv, timeout_s=120)
     return parse_gpus(answer.stdout) if answer.status == 0 else []
+
+
+def has_device(node: Node) -> bool:
+    """Tell whether the node has a card of NVIDIA's, also where it has no driver."""
+    return node.ssh.run(["sh", "-c", _DEVICE]).status == 0
 
 
 def parameter(node: Node) -> Parameter:
