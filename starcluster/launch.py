@@ -228,6 +228,8 @@ class Launcher:
             # Nodes of one zone reach one another quickly and for free.
             zone = next(iter(made.values())).zone
             subnets.sort(key=lambda each: each.zone != zone)
+            if placement:  # it is in one zone, and a fleet would look in all
+                subnets = [each for each in subnets if each.zone == zone]
         return [made[node.alias] for node in nodes]
 
     def again(self, alias: str) -> Instance:

@@ -206,3 +206,27 @@ def test_a_group_that_is_gone_already_is_no_failure_of_its_end() -> None:
 
     ec2: Any = Lagging()
     assert groups.remove_groups(ec2, "big") == []
+
+
+@pytest.mark.usefixtures("priced")
+@pytest.mark.parametrize("together", ["true", "false"])
+def test_a_placement_group_keeps_the_spot_nodes_in_the_zone_of_the_master(
+    ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch, together: str
+) -> None:
+    asked: list[str] = []
+
+    def fleet(self: Ec2, request: Any) -> Any:
+        asked.extend(place.zone for place in request.places)
+        return no_spot(self, request)
+
+    monkeypatch.setattr(Ec2, "run_fleet", fleet)
+    group = "@sc-big" if together == "true" else ""
+    monkeypatch.setattr(groups, "placement_group", lambda *_: group)  # moto has none
+    overrides = {"spot_bid": "0.5", "placement_group": together}
+    one = life.Life(ec2, settings, "big")
+    template = settings.template("big", overrides)
+    origin = Origin(template="big", overrides=overrides)
+    one.create(one.prepare(template, origin, check=False), set_up_too=False)
+    (master, _) = sorted(ec2.instances(cluster="big"), key=lambda each: each.alias)
+    assert asked[0] == master.zone
+    assert (len(set(asked)) == 1) is (together == "true")
