@@ -173,18 +173,17 @@ class Launcher:
         site: Site,
         progress: Progress = lambda alias, what: None,
         description: str = "",
-        there: float = 0.0,
     ) -> None:
-        """Prepare.
-
-        Args:
-            there: What the nodes cost that the cluster has already, in dollars per hour.
-        """
         self.ec2, self.name, self.template = ec2, name, template
-        self._dollars = {"": there}  # per hour, by alias
+        self._dollars: dict[str, float] = {}  # per hour, by alias
+        self._zone = ""
         self.made: list[Instance] = []
         self._more_tags = {TAG_DESCRIPTION: description} if description else {}
         self.origin, self.site, self._progress = origin, site, progress
+
+    def join(self, *, dollars: float, zone: str) -> None:
+        """Take note of nodes that the cluster has already: dollars per hour, and where they are."""
+        self._dollars[""], self._zone = dollars, zone
 
     def check(self, nodes: Sequence[Planned]) -> None:
         """Ask AWS whether it would launch ``nodes``; launches nothing, makes no group."""
@@ -219,18 +218,20 @@ class Launcher:
         for node in nodes:
             cost = plan.cost([node], self.site.on_demand, self.site.spot)
             self._dollars[node.alias] = cost.dollars
-        subnets = list(self.site.subnets)
         for batch in plan.batches(nodes):
             for node in batch:
                 self._progress(node.alias, "launching")
-            request = self._request(batch, base, subnets)
+            request = self._request(batch, base, self._near(placement))
             made |= self._launch(batch, request)
-            # Nodes of one zone reach one another quickly and for free.
-            zone = next(iter(made.values())).zone
-            subnets.sort(key=lambda each: each.zone != zone)
-            if placement:  # it is in one zone, and a fleet would look in all
-                subnets = [each for each in subnets if each.zone == zone]
+            self._zone = self._zone or next(iter(made.values())).zone
         return [made[node.alias] for node in nodes]
+
+    def _near(self, placement: str) -> list[Subnet]:
+        """Return the subnets, first those near the cluster's first nodes."""
+        if placement and self._zone:  # it is in one zone, and a fleet would look in all
+            return [each for each in self.site.subnets if each.zone == self._zone]
+        # Nodes of one zone reach one another quickly and for free.
+        return sorted(self.site.subnets, key=lambda each: each.zone != self._zone)
 
     def again(self, alias: str) -> Instance:
         """Launch another instance for the node of an alias."""

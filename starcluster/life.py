@@ -237,11 +237,9 @@ class Life:
         _ = cluster.master, cluster.plugins  # what is not there must not be found out later
         site = survey(self.ec2, template, nodes, facts)
         there = price_now(self.ec2, cluster.instances)
-        more = plan.cost(nodes, site.on_demand, site.spot)
-        plan.check_cost(template, there + more)
-        launcher = Launcher(
-            self.ec2, self.name, template, cluster.origin, site, self.progress, there=there.dollars
-        )
+        plan.check_cost(template, there + plan.cost(nodes, site.on_demand, site.spot))
+        launcher = Launcher(self.ec2, self.name, template, cluster.origin, site, self.progress)
+        launcher.join(dollars=there.dollars, zone=cluster.master.placement)
         if facts is not None:
             launcher.check(nodes)
         with contextlib.closing(cluster), self._told():

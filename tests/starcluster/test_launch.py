@@ -230,3 +230,18 @@ def test_a_placement_group_keeps_the_spot_nodes_in_the_zone_of_the_master(
     (master, _) = sorted(ec2.instances(cluster="big"), key=lambda each: each.alias)
     assert asked[0] == master.zone
     assert (len(set(asked)) == 1) is (together == "true")
+
+
+@pytest.mark.usefixtures("priced")
+def test_new_nodes_go_where_the_others_are(
+    ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cluster, "shell", lambda self, instance: SilentShell(instance))
+    monkeypatch.setattr(life, "add_nodes", lambda *_, **__: SetupResult(ready=("node002",)))
+    overrides = {"availability_zone": "us-east-1c"}
+    one = life.Life(ec2, settings, "big")
+    template = settings.template("big", overrides)
+    one.create(one.prepare(template, Origin(template="big"), check=False), set_up_too=False)
+    template = settings.template("big")
+    one.add(plan.more_nodes(template, ["node002"]), template)
+    assert {each.zone for each in ec2.instances(cluster="big")} == {"us-east-1c"}
