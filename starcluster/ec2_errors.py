@@ -369,6 +369,8 @@ def translate(code: str, message: str, *, operation: str, region: str) -> AwsErr
     fix = meaning.fix.format(**facts)
     if meaning.kind is PermissionDenied and (action := _ACTION.search(words)):
         fix = f"Ask whoever runs the AWS account to allow {action[1]}."
+    if meaning.kind is CapacityError and operation == "StartInstances":
+        fix = "Stopped instances start in their own zone only: try later, or start a new cluster."
     return meaning.kind(what, fix, code=code, operation=operation)
 
 

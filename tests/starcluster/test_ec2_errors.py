@@ -139,6 +139,12 @@ def test_what_the_next_zone_may_have_is_no_end_and_other_quotas_are_not_of_vcpus
     assert "vCPU" not in str(told)
 
 
+def test_stopped_instances_cannot_go_to_another_zone() -> None:
+    code = "InsufficientInstanceCapacity"
+    for operation, fix in (("RunInstances", "another zone (-a)"), ("StartInstances", "own zone")):
+        assert fix in ec2_errors.translate(code, "", operation=operation, region="r").fix
+
+
 def test_the_blob_of_an_unauthorised_request_is_left_out() -> None:
     message = "You may not. Encoded authorization failure message: " + "x" * 2000
     told = ec2_errors.translate("UnauthorizedOperation", message, operation="Op", region="r")
