@@ -15,6 +15,7 @@ from starcluster.errors import (
     CapacityError,
     ClusterError,
     ConfigError,
+    InputError,
     NotFound,
 )
 from starcluster.model import (
@@ -39,6 +40,7 @@ from starcluster.userdata import TAG_HOST_KEY, new_host_key, user_data
 VERSION = "1"
 """Of the tags; another one is not understood."""
 TAG_DESCRIPTION = "starcluster:description"
+_TAG_LETTERS = 256
 
 PRICES_S = 5.0
 _ROUNDING = 1e-6
@@ -178,6 +180,11 @@ class Launcher:
         self._dollars: dict[str, float] = {}  # per hour, by alias
         self._zone = ""
         self.made: list[Instance] = []
+        if len(description) > _TAG_LETTERS:
+            raise InputError(
+                f"the description has {len(description)} letters, a tag holds {_TAG_LETTERS}",
+                "Give a shorter one: -d TEXT",
+            )
         self._more_tags = {TAG_DESCRIPTION: description} if description else {}
         self.origin, self.site, self._progress = origin, site, progress
 

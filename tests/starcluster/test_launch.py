@@ -11,7 +11,7 @@ import pytest
 from starcluster import config, groups, life, plan, prices
 from starcluster.cluster import Cluster
 from starcluster.ec2 import Ec2
-from starcluster.errors import CapacityError, NotFound, SetupError, SshError
+from starcluster.errors import CapacityError, InputError, NotFound, SetupError, SshError
 from starcluster.model import Instance, SecurityGroup
 from starcluster.node import Node
 from starcluster.plan import Origin
@@ -245,3 +245,14 @@ def test_new_nodes_go_where_the_others_are(
     template = settings.template("big")
     one.add(plan.more_nodes(template, ["node002"]), template)
     assert {each.zone for each in ec2.instances(cluster="big")} == {"us-east-1c"}
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_description_that_no_tag_holds_is_refused_before_anything_is_made(
+    ec2: Ec2, settings: config.Config
+) -> None:
+    template, origin = settings.template("big"), Origin(template="big")
+    one = life.Life(ec2, settings, "big")
+    one.prepare(template, origin, "x" * 256, check=False)
+    with pytest.raises(InputError, match="has 257 letters, a tag holds 256"):
+        one.prepare(template, origin, "x" * 257, check=False)
