@@ -194,7 +194,7 @@ class Launcher:
 
     def check(self, nodes: Sequence[Planned]) -> None:
         """Ask AWS whether it would launch ``nodes``; launches nothing, makes no group."""
-        base = self._base("", user_data(new_host_key(), self._scripts()), "")
+        base = self._base("", "")  # with the tags: they need a permission too, or are one
         for batch in plan.batches(nodes):
             request = self._request(batch, base, self.site.subnets)
             self.ec2.check_run(replace(request, group_ids=(), placement_group=""))
@@ -209,18 +209,7 @@ class Launcher:
         self.made = []
         group = groups.security_group(self.ec2, self.name, self.template, vpc=self.site.vpc)
         placement = groups.placement_group(self.ec2, self.name, self.template)
-        key = new_host_key()
-        base = replace(
-            self._base(group, user_data(key, self._scripts()), placement),
-            tags={
-                TAG_CLUSTER: self.name,
-                TAG_VERSION: VERSION,
-                TAG_HOST_KEY: key.public,
-                TAG_NAME: self.name,
-                **plan.origin_tags(self.origin),
-                **self._more_tags,
-            },
-        )
+        base = self._base(group, placement)
         made: dict[str, Instance] = {}
         for node in nodes:
             cost = plan.cost([node], self.site.on_demand, self.site.spot)
@@ -247,14 +236,24 @@ class Launcher:
         node = planned.get(short) or plan.more_nodes(self.template, [short])[0]
         return self.launch([node])[0]
 
-    def _base(self, group: str, data: str, placement: str) -> LaunchRequest:
+    def _base(self, group: str, placement: str) -> LaunchRequest:
+        """Return what all nodes of a launch have in common, a host key of their own among it."""
+        key = new_host_key()
         return LaunchRequest(
             image_id="",
             count=0,
             places=(),
             group_ids=(group,) if group else (),
-            user_data=data,
+            user_data=user_data(key, self._scripts()),
             placement_group=placement,
+            tags={
+                TAG_CLUSTER: self.name,
+                TAG_VERSION: VERSION,
+                TAG_HOST_KEY: key.public,
+                TAG_NAME: self.name,
+                **plan.origin_tags(self.origin),
+                **self._more_tags,
+            },
         )
 
     def _request(

@@ -12,7 +12,7 @@ from starcluster import config, groups, life, plan, prices
 from starcluster.cluster import Cluster
 from starcluster.ec2 import Ec2
 from starcluster.errors import CapacityError, InputError, NotFound, SetupError, SshError
-from starcluster.model import Instance, SecurityGroup
+from starcluster.model import TAG_ALIASES, TAG_CLUSTER, Instance, SecurityGroup
 from starcluster.node import Node
 from starcluster.plan import Origin
 from starcluster.setup import SetupResult
@@ -256,3 +256,24 @@ def test_a_description_that_no_tag_holds_is_refused_before_anything_is_made(
     one.prepare(template, origin, "x" * 256, check=False)
     with pytest.raises(InputError, match="has 257 letters, a tag holds 256"):
         one.prepare(template, origin, "x" * 257, check=False)
+
+
+@pytest.mark.usefixtures("priced")
+def test_aws_is_asked_for_the_same_tags_before_the_launch(
+    ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    original = Ec2.run
+
+    def run(self: Ec2, request: Any) -> Any:
+        asked.append(request)
+        return original(self, request)
+
+    monkeypatch.setattr(Ec2, "check_run", lambda self, request: asked.append(request))
+    monkeypatch.setattr(Ec2, "run", run)
+    one = life.Life(ec2, settings, "big")
+    launcher = one.prepare(settings.template("big"), Origin(template="big"), "mine", check=True)
+    one.create(launcher, set_up_too=False)
+    before, launch = (set(request.tags) for request in asked)
+    assert TAG_CLUSTER in before
+    assert launch - before == {TAG_ALIASES}
