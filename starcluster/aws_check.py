@@ -26,6 +26,7 @@ class Facts:
     Attributes:
         offers: Zones that offer each type.
         zones: Those of the region.
+        keys: Public halves by the name of the key pair; empty where AWS does not tell.
         meant: For a type that is not offered, what was perhaps meant.
     """
 
@@ -36,7 +37,7 @@ class Facts:
     images: Mapping[str, Image] = field(default_factory=dict)
     volumes: Mapping[str, EbsVolume] = field(default_factory=dict)
     subnets: Mapping[str, Subnet] = field(default_factory=dict)
-    keys: Sequence[str] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
     meant: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -81,7 +82,7 @@ def look(ec2: Ec2, template: Template) -> Facts:
             images=_present(zip(images_of(template), found_images, strict=True)),
             volumes=_present(zip(sorted(volumes), found_volumes, strict=True)),
             subnets=_present(zip(template.subnet_id, found_subnets, strict=True)),
-            keys=[key.name for key in keys.result()],
+            keys={key.name: key.public for key in keys.result()},
             meant={name: did_you_mean(name, known) for name in unknown},
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import time
 import xml.etree.ElementTree as ET
@@ -15,7 +16,13 @@ from starcluster import plan
 from starcluster.balance import Decision, Limits, Seen, decide
 from starcluster.balance_stats import Stats, row_of
 from starcluster.cluster import Cluster, find
-from starcluster.errors import SshError, StarClusterError, Throttled, Unreachable
+from starcluster.errors import (
+    CredentialsError,
+    SshError,
+    StarClusterError,
+    Throttled,
+    Unreachable,
+)
 from starcluster.life import Life
 from starcluster.node import Node
 from starcluster.threadpool import ThreadPool
@@ -65,6 +72,11 @@ class Balancer:
             except (SshError, Unreachable, Throttled) as error:
                 self._say(f"unknown: {error.what}")
                 self._sleep(self.interval_s)
+            except CredentialsError as error:  # they last hours, a queue may last days
+                self._say(f"unknown: {error}")
+                self._sleep(self.interval_s)
+                with contextlib.suppress(CredentialsError):
+                    self.life.ec2.open_again()
 
     def _pause(self, cluster: Cluster) -> None:
         """Wait for the next look; cut short by AWS's notice that it takes a spot node away."""

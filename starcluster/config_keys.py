@@ -169,7 +169,7 @@ AWS: Mapping[str, ConfigKey] = {
     "aws_profile": _K(parse=text, default=""),
     "aws_user_id": _K(parse=text, default=""),
     "aws_region_name": _K(
-        parse=matching(r"[a-z]{2}(-[a-z]+)+-\d", "give a region, such as us-east-1"), default=""
+        parse=matching(r"[a-z]{2,}(-[a-z]+)+-\d", "give a region, such as us-east-1"), default=""
     ),
     "aws_region_host": _K(parse=text, default=""),
     "aws_port": _K(parse=whole(1, 65535), default=None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -74,6 +75,13 @@ class Door:
         self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
 
+    def open_again(self) -> None:
+        """Look for credentials anew; those of a file are else read once."""
+        session = open_session(self._settings)
+        with self._lock:
+            self._session = session
+            self._clients.clear()
+
     def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:
         """Return the answer to one request; ``operation`` as AWS names it, ``RunInstances``."""
         client = self._client(service)
@@ -136,13 +144,15 @@ class Door:
             user_agent_extra="starmint",
         )
         try:
-            return self._session.client(
+            client = self._session.client(
                 service,
                 config=config,
                 endpoint_url=endpoint(settings, service) or None,
                 use_ssl=settings.aws_is_secure,
                 verify=None if settings.aws_validate_certs else False,
             )
+            client.meta.events.register_first("needs-retry.ec2", _take_for_final)
+            return client
         except (BotoCoreError, ValueError) as error:
             raise AwsError(f"no connection to {service} in {region}: {error}") from error
 
@@ -178,7 +188,9 @@ class Door:
             return CredentialsError(f"no AWS credentials: {error}", _LOG_IN, operation=operation)
         expired = (told.SSOError, told.TokenRetrievalError, told.UnauthorizedSSOTokenError)
         if isinstance(error, expired):
-            fix = "Log in again: aws sso login"
+            profile = self._session.profile_name
+            named = "" if profile == "default" else f" --profile {shlex.quote(profile)}"
+            fix = f"Log in again: aws sso login{named}"
             return CredentialsError(f"the AWS log-in is over: {error}", fix, operation=operation)
         if isinstance(error, told.WaiterError):
             return Unreachable(f"waited for {operation} in vain: {error}", operation=operation)
@@ -221,6 +233,18 @@ def proxies(settings: AwsSettings) -> dict[str, str] | None:
 def _home_of(service: str, region: str) -> str:
     """Return the region that answers for ``service``: prices come from three places only."""
     return "us-east-1" if service == "pricing" else region
+
+
+def _take_for_final(response: Any = None, **_: object) -> None:
+    """Keep botocore from asking again where AWS has no capacity.
+
+    That is told with status 500, which botocore takes for a hiccup: eight tries would cost a
+    minute before the next zone is asked.
+    """
+    if response is not None:
+        http, parsed = response
+        if parsed.get("Error", {}).get("Code", "").startswith("Insufficient"):
+            http.status_code = 400
 
 
 def _snake(operation: str) -> str:

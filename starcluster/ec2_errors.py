@@ -34,6 +34,7 @@ _VCPUS = (
     "Amazon EC2, 'Running On-Demand ... instances' (or 'All ... Spot Instance Requests'), "
     "in {region}."
 )
+_ASK = "Ask for more: AWS console, Service Quotas, in {region}."
 _CAPACITY = (
     "Try another zone (-a), or name fallback_instance_types in the template; "
     "starcluster spothistory TYPE tells where spot is offered."
@@ -107,11 +108,24 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
     ),
     (
         Meaning(
-            QuotaError,
+            CapacityError,
             "the subnet has too few free addresses",
-            "Choose a larger subnet with -N or subnet_id.",
+            "Choose a larger subnet with -N, or name more of them in subnet_id.",
         ),
         ("InsufficientFreeAddressesInSubnet",),
+    ),
+    (
+        Meaning(CapacityError, "the zone has no room for the volumes", _CAPACITY),
+        ("InsufficientVolumeCapacity",),
+    ),
+    (
+        Meaning(
+            PermissionDenied,
+            "the account has not used spot instances yet, and these credentials may not begin",
+            "Ask whoever runs the AWS account to run once: "
+            "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
+        ),
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted",),
     ),
     (
         Meaning(
@@ -339,6 +353,8 @@ MEANINGS: dict[str, Meaning] = {code: meaning for meaning, codes in _GROUPS for 
 
 DRY_RUN_PASSED = "DryRunOperation"
 
+# Often another one than that of the request: a launch with tags needs ec2:CreateTags too.
+_ACTION = re.compile(r"not authorized to perform: ([\w-]+:\w+)")
 # A blob for an administrator's tool, thousands of letters long.
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
@@ -350,7 +366,12 @@ def translate(code: str, message: str, *, operation: str, region: str) -> AwsErr
     words = _ENCODED.sub("", message).strip().rstrip(".")
     what = f"{meaning.what.format(**facts)}: {words}" if words else meaning.what.format(**facts)
     what = f"{what} ({code}, {operation})"
-    return meaning.kind(what, meaning.fix.format(**facts), code=code, operation=operation)
+    fix = meaning.fix.format(**facts)
+    if meaning.kind is PermissionDenied and (action := _ACTION.search(words)):
+        fix = f"Ask whoever runs the AWS account to allow {action[1]}."
+    if meaning.kind is CapacityError and operation == "StartInstances":
+        fix = "Stopped instances start in their own zone only: try later, or start a new cluster."
+    return meaning.kind(what, fix, code=code, operation=operation)
 
 
 def _by_form(code: str) -> Meaning:
@@ -359,7 +380,7 @@ def _by_form(code: str) -> Meaning:
     if code.endswith((".Duplicate", ".InUse")):
         return Meaning(AlreadyThere, "AWS has one already, or it is in use", "")
     if code.endswith("LimitExceeded"):
-        return Meaning(QuotaError, "a quota of the account is used up", _VCPUS)
+        return Meaning(QuotaError, "a quota of the account is used up", _ASK)
     return Meaning(AwsError, "AWS refused", "")
 
 

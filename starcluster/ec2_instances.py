@@ -12,12 +12,15 @@ from starcluster import ec2_types
 from starcluster.ec2_door import Door
 from starcluster.ec2_errors import translate
 from starcluster.errors import AwsError, NotFound
+from starcluster.logger import log
 from starcluster.model import TAG_CLUSTER, Instance, LaunchRequest, Place, SpotRequest
 
 LIVE = ("pending", "running", "stopping", "stopped")
 # A resource that was made a moment ago may not be known everywhere in AWS yet: seconds to wait
 # before each new try.
 SETTLE_S = (0.5, 1.0, 2.0, 4.0)
+# What a launch needs and was made for it: the first letters of the codes that say it is not there.
+_MADE_FOR_IT = ("InvalidGroup", "InvalidSecurityGroup", "InvalidPlacementGroup", "InvalidLaunchTem")
 T = TypeVar("T")
 
 
@@ -55,7 +58,8 @@ class Instances(Door):
 
     def run(self, request: LaunchRequest) -> list[Instance]:
         """Launch all of ``request`` at its first place, or none."""
-        answer = self.call("ec2", "RunInstances", **run_arguments(request))
+        arguments = run_arguments(request)
+        answer = settled(lambda: self.call("ec2", "RunInstances", **arguments), _MADE_FOR_IT)
         return [ec2_types.instance(each) for each in answer["Instances"]]
 
     def check_run(self, request: LaunchRequest) -> None:
@@ -75,10 +79,11 @@ class Instances(Door):
             LaunchTemplateName=name,
             LaunchTemplateData=template_data(request),
         )["LaunchTemplate"]["LaunchTemplateId"]
+        arguments = fleet_arguments(request, template)
         try:
-            answer = self.call("ec2", "CreateFleet", **fleet_arguments(request, template))
+            answer = settled(lambda: self.call("ec2", "CreateFleet", **arguments), _MADE_FOR_IT)
         finally:
-            self.call("ec2", "DeleteLaunchTemplate", LaunchTemplateId=template)
+            self._forget_template(template)
         ids = [id for each in answer.get("Instances", ()) for id in each.get("InstanceIds", ())]
         errors = [
             translate(
@@ -90,6 +95,14 @@ class Instances(Door):
             for each in answer.get("Errors", ())
         ]
         return (settled(lambda: self.instances(ids)) if ids else []), errors
+
+    def _forget_template(self, id: str) -> None:
+        """Delete a launch template; one that stays costs nothing, and undoes no launch."""
+        try:
+            self.call("ec2", "DeleteLaunchTemplate", LaunchTemplateId=id)
+        except AwsError as error:
+            command = f"aws ec2 delete-launch-template --launch-template-id {id}"
+            log.warning("a launch template is left: %s. Delete it: %s", error.what, command)
 
     def start(self, ids: Sequence[str]) -> None:
         """Start stopped instances."""
@@ -130,12 +143,18 @@ class Instances(Door):
         return [ec2_types.spot_request(each) for each in found]
 
 
-def settled(ask: Callable[[], T]) -> T:
-    """Return what ``ask`` does, asked again while AWS does not know what was just made."""
+def settled(ask: Callable[[], T], codes: tuple[str, ...] = ("",)) -> T:
+    """Return what ``ask`` does, asked again while AWS does not know what was just made.
+
+    Args:
+        codes: First letters of the codes that may pass.
+    """
     for pause in SETTLE_S:
         try:
             return ask()
-        except NotFound:
+        except NotFound as error:
+            if not error.code.startswith(codes):
+                raise
             time.sleep(pause)
     return ask()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from starcluster import ec2_types
@@ -53,13 +54,15 @@ class Network(Door):
                 TagSpecifications=specification if tags else [],
             )["GroupId"]
         )
-        among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
-        settled(
-            lambda: self.call(
-                "ec2", "AuthorizeSecurityGroupIngress", GroupId=group, IpPermissions=[among]
-            )
-        )
+        settled(lambda: self.join_members(group))
         return group
+
+    def join_members(self, group_id: str) -> None:
+        """Let the members of a group reach one another on every port."""
+        among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}
+        arguments = {"GroupId": group_id, "IpPermissions": [among]}
+        with contextlib.suppress(AlreadyThere):
+            self.call("ec2", "AuthorizeSecurityGroupIngress", **arguments)
 
     def open_ports(self, group_id: str, permissions: Iterable[Permission]) -> None:
         """Let addresses in; what is open already stays so."""
@@ -95,7 +98,7 @@ class Network(Door):
     def key_pairs(self, names: Sequence[str] = ()) -> list[KeyPair]:
         """Return all key pairs, or those of ``names``; one not there raises NotFound."""
         arguments = {"KeyNames": list(names)} if names else {}
-        answer = self.call("ec2", "DescribeKeyPairs", **arguments)
+        answer = self.call("ec2", "DescribeKeyPairs", IncludePublicKey=True, **arguments)
         return [ec2_types.key_pair(each) for each in answer.get("KeyPairs", ())]
 
     def create_key_pair(self, name: str) -> tuple[KeyPair, str]:

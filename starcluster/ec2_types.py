@@ -135,6 +135,7 @@ def key_pair(answer: Answer) -> KeyPair:
         name=answer["KeyName"],
         fingerprint=answer.get("KeyFingerprint") or "",
         type=answer.get("KeyType") or "",
+        public=answer.get("PublicKey") or "",
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 
 from starcluster import plan
 from starcluster.ec2 import Ec2
-from starcluster.errors import AlreadyThere
+from starcluster.errors import AlreadyThere, NotFound
 from starcluster.model import TAG_CLUSTER, Template, group_name
 
 
@@ -16,6 +17,7 @@ def security_group(ec2: Ec2, name: str, template: Template, *, vpc: str) -> str:
     found = ec2.security_groups(group_name(name), vpc=vpc)
     if found:
         group = found[0].id
+        ec2.join_members(group)  # a start that was killed may not have come to it
     else:
         group = ec2.create_security_group(
             group_name(name),
@@ -41,14 +43,13 @@ def remove_groups(ec2: Ec2, name: str) -> list[str]:
     """Delete the groups of a cluster whose instances are gone. AlreadyThere while one is used."""
     removed = []
     for group in ec2.security_groups(group_name(name)):
-        ec2.delete_security_group(group.id)
-        removed.append(f"security group {group.name}")
+        with contextlib.suppress(NotFound):  # its list lags, or another terminate was faster
+            ec2.delete_security_group(group.id)
+            removed.append(f"security group {group.name}")
     for placement in ec2.placement_groups(group_name(name)):
-        try:
+        with contextlib.suppress(AlreadyThere, NotFound):
             ec2.delete_placement_group(placement)
-        except AlreadyThere:
-            continue
-        removed.append(f"placement group {placement}")
+            removed.append(f"placement group {placement}")
     return removed
 
 

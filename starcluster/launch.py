@@ -15,6 +15,7 @@ from starcluster.errors import (
     CapacityError,
     ClusterError,
     ConfigError,
+    InputError,
     NotFound,
 )
 from starcluster.model import (
@@ -39,8 +40,10 @@ from starcluster.userdata import TAG_HOST_KEY, new_host_key, user_data
 VERSION = "1"
 """Of the tags; another one is not understood."""
 TAG_DESCRIPTION = "starcluster:description"
+_TAG_LETTERS = 256
 
 PRICES_S = 5.0
+_ROUNDING = 1e-6
 NAMED_IN_CONSOLE = 32
 """Nodes launched together that get a Name of their own in AWS's console, by a request each."""
 Progress = Callable[[str, str], None]
@@ -79,12 +82,13 @@ def survey(
         )
     names = {each.instance_type for each in nodes}
     types = sorted(names | set(template.fallback_instance_types))
+    priced = names if template.max_hourly_cost is None else types
     asked = {
         "subnets": lambda: _subnets(ec2, template, facts),
         "volumes": lambda: _volumes(ec2, template, facts),
         "images": lambda: _images(ec2, {node.image_id for node in nodes}, facts),
         "offers": lambda: facts.offers if facts else ec2.zones_offering(types),
-        "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, names), template),
+        "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, priced), template),
         "spot": lambda: _soon(
             lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
         ),
@@ -160,7 +164,7 @@ def _subnets(ec2: Ec2, template: Template, facts: Facts | None) -> tuple[str, li
 
 
 class Launcher:
-    """Launches nodes of one cluster."""
+    """Launches nodes of one cluster, for no more than its template's max_hourly_cost."""
 
     def __init__(
         self,
@@ -173,12 +177,24 @@ class Launcher:
         description: str = "",
     ) -> None:
         self.ec2, self.name, self.template = ec2, name, template
+        self._dollars: dict[str, float] = {}  # per hour, by alias
+        self._zone = ""
+        self.made: list[Instance] = []
+        if len(description) > _TAG_LETTERS:
+            raise InputError(
+                f"the description has {len(description)} letters, a tag holds {_TAG_LETTERS}",
+                "Give a shorter one: -d TEXT",
+            )
         self._more_tags = {TAG_DESCRIPTION: description} if description else {}
         self.origin, self.site, self._progress = origin, site, progress
 
+    def join(self, *, dollars: float, zone: str) -> None:
+        """Take note of nodes that the cluster has already: dollars per hour, and where they are."""
+        self._dollars[""], self._zone = dollars, zone
+
     def check(self, nodes: Sequence[Planned]) -> None:
         """Ask AWS whether it would launch ``nodes``; launches nothing, makes no group."""
-        base = self._base("", user_data(new_host_key(), self._scripts()), "")
+        base = self._base("", "")  # with the tags: they need a permission too, or are one
         for batch in plan.batches(nodes):
             request = self._request(batch, base, self.site.subnets)
             self.ec2.check_run(replace(request, group_ids=(), placement_group=""))
@@ -187,13 +203,49 @@ class Launcher:
         """Launch ``nodes``; return their instances, all tagged, in the same order.
 
         Raises:
-            CapacityError: Not all could be launched anywhere; those that were are tagged.
+            CapacityError: Not all could be launched anywhere; those that were are tagged, and
+                in :attr:`made`.
         """
+        self.made = []
         group = groups.security_group(self.ec2, self.name, self.template, vpc=self.site.vpc)
         placement = groups.placement_group(self.ec2, self.name, self.template)
+        base = self._base(group, placement)
+        made: dict[str, Instance] = {}
+        for node in nodes:
+            cost = plan.cost([node], self.site.on_demand, self.site.spot)
+            self._dollars[node.alias] = cost.dollars
+        for batch in plan.batches(nodes):
+            for node in batch:
+                self._progress(node.alias, "launching")
+            request = self._request(batch, base, self._near(placement))
+            made |= self._launch(batch, request)
+            self._zone = self._zone or next(iter(made.values())).zone
+        return [made[node.alias] for node in nodes]
+
+    def _near(self, placement: str) -> list[Subnet]:
+        """Return the subnets, first those near the cluster's first nodes."""
+        if placement and self._zone:  # it is in one zone, and a fleet would look in all
+            return [each for each in self.site.subnets if each.zone == self._zone]
+        # Nodes of one zone reach one another quickly and for free.
+        return sorted(self.site.subnets, key=lambda each: each.zone != self._zone)
+
+    def again(self, alias: str) -> Instance:
+        """Launch another instance for the node of an alias."""
+        planned = {each.alias: each for each in plan.whole_cluster(self.template)}
+        short = alias.removeprefix(f"{self.name}-")
+        node = planned.get(short) or plan.more_nodes(self.template, [short])[0]
+        return self.launch([node])[0]
+
+    def _base(self, group: str, placement: str) -> LaunchRequest:
+        """Return what all nodes of a launch have in common, a host key of their own among it."""
         key = new_host_key()
-        base = replace(
-            self._base(group, user_data(key, self._scripts()), placement),
+        return LaunchRequest(
+            image_id="",
+            count=0,
+            places=(),
+            group_ids=(group,) if group else (),
+            user_data=user_data(key, self._scripts()),
+            placement_group=placement,
             tags={
                 TAG_CLUSTER: self.name,
                 TAG_VERSION: VERSION,
@@ -202,27 +254,6 @@ class Launcher:
                 **plan.origin_tags(self.origin),
                 **self._more_tags,
             },
-        )
-        made: dict[str, Instance] = {}
-        subnets = list(self.site.subnets)
-        for batch in plan.batches(nodes):
-            for node in batch:
-                self._progress(node.alias, "launching")
-            request = self._request(batch, base, subnets)
-            made |= self._launch(batch, request)
-            # Nodes of one zone reach one another quickly and for free.
-            zone = next(iter(made.values())).zone
-            subnets.sort(key=lambda each: each.zone != zone)
-        return [made[node.alias] for node in nodes]
-
-    def _base(self, group: str, data: str, placement: str) -> LaunchRequest:
-        return LaunchRequest(
-            image_id="",
-            count=0,
-            places=(),
-            group_ids=(group,) if group else (),
-            user_data=data,
-            placement_group=placement,
         )
 
     def _request(
@@ -258,6 +289,10 @@ class Launcher:
             request = replace(request, spot=False, spot_bid=None, count=len(batch))
         missing: CapacityError | None = None
         for place in request.places:
+            if not self._affords(batch, place.instance_type):
+                what = f"{place.instance_type} on demand would cost more than max_hourly_cost"
+                missing = missing or CapacityError(what, "Raise it, or spot_bid, in the template.")
+                continue
             tags = {**request.tags, **self._names(batch)}
             one = replace(request, places=(place,), token=uuid.uuid4().hex, tags=tags)
             try:
@@ -267,6 +302,18 @@ class Launcher:
                 self._progress("", f"no {_shown(place)}")
         assert missing is not None  # noqa: S101 - there is at least one place
         raise missing
+
+    def _affords(self, batch: Sequence[Planned], instance_type: str) -> bool:
+        """Tell whether ``batch`` may be launched on demand as another type, and take note."""
+        limit = self.template.max_hourly_cost
+        price = self.site.on_demand.get(instance_type)
+        if limit is None:
+            return True
+        dollars = self._dollars | dict.fromkeys((node.alias for node in batch), price or 0.0)
+        if price is None or sum(dollars.values()) > limit + _ROUNDING:
+            return False
+        self._dollars = dollars
+        return True
 
     def _names(self, batch: Sequence[Planned]) -> dict[str, str]:
         """Return the tags that give instances of one launch their aliases."""
@@ -298,13 +345,14 @@ class Launcher:
             return replace(instance, tags={**instance.tags, **tags})
 
         named = ThreadPool().map(name, list(there), list(there.values()))
+        self.made += named
         return {nodes[alias].alias: one for alias, one in zip(there, named, strict=True)}
 
     def _scripts(self) -> dict[str, str]:
         scripts = {}
         for path in self.template.userdata_scripts:
             try:
-                scripts[path.name] = Path(path).read_text()
+                scripts[str(path)] = Path(path).read_text()
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError(f"the user data script {path} cannot be read: {error}") from error
         return scripts

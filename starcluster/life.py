@@ -11,7 +11,7 @@ from starcluster.aws_check import Facts
 from starcluster.cluster import Cluster, aliases, find
 from starcluster.config import Config
 from starcluster.ec2 import Ec2
-from starcluster.errors import ClusterError, SetupError, StarClusterError
+from starcluster.errors import ClusterError, StarClusterError
 from starcluster.groups import remove_groups, remove_groups_soon
 from starcluster.launch import Launcher, survey, tags_of_node
 from starcluster.logger import log
@@ -21,13 +21,13 @@ from starcluster.plan import Origin, Planned
 from starcluster.plugin_loader import load_plugins
 from starcluster.remains import price_now, remains
 from starcluster.setup import SetupResult, add_nodes, remove_nodes, run_hook, set_up
-from starcluster.threadpool import ThreadPool
 from starcluster.volumes import attach
 from starcluster.waiting import (
     Patience,
     failures_of,
     mark_boot,
     pauses,
+    require_master,
     wait_for,
     wait_for_reboot,
 )
@@ -107,7 +107,7 @@ class Life:
                 raise
             if not set_up_too:
                 return Outcome(ready=(), failed=self._running(made)[1])
-            return self._bring_up(made, lambda alias: self._launched(launcher, alias))
+            return self._bring_up(made, launcher.again)
 
     def require_new(self) -> None:
         """Raise ClusterError where the cluster exists."""
@@ -159,7 +159,8 @@ class Life:
                     f"Start it: starcluster start -x {self.name}",
                 )
             self._hook(cluster, "on_restart")
-            ThreadPool().map(mark_boot, nodes)
+            for alias, why in failures_of(nodes, mark_boot).items():
+                self.progress(alias, f"is rebooted all the same: {why}")
             cluster.close()
             self.ec2.reboot([node.id for node in nodes])
             self.progress("", "rebooting")
@@ -236,14 +237,19 @@ class Life:
         _ = cluster.master, cluster.plugins  # what is not there must not be found out later
         site = survey(self.ec2, template, nodes, facts)
         there = price_now(self.ec2, cluster.instances)
-        more = plan.cost(nodes, site.on_demand, site.spot)
-        plan.check_cost(template, there + more)
+        plan.check_cost(template, there + plan.cost(nodes, site.on_demand, site.spot))
         launcher = Launcher(self.ec2, self.name, template, cluster.origin, site, self.progress)
+        launcher.join(dollars=there.dollars, zone=cluster.master.placement)
         if facts is not None:
             launcher.check(nodes)
         with contextlib.closing(cluster), self._told():
-            made = launcher.launch(nodes)
-            return self._take_in(cluster, made, lambda alias: self._launched(launcher, alias))
+            try:
+                made = launcher.launch(nodes)
+            except StarClusterError:
+                if launcher.made:  # they cost: let them work
+                    self._take_in(cluster, launcher.made, launcher.again)
+                raise
+            return self._take_in(cluster, made, launcher.again)
 
     def take_in(self, names: Sequence[str]) -> Outcome:
         """Set up instances that are launched already, as one more time."""
@@ -312,6 +318,7 @@ class Life:
         self, made: Sequence[Instance], again: Callable[[str], Instance] | None = None
     ) -> Outcome:
         running, failed = self._running(made)
+        require_master(failed)
         cluster = Cluster(self.name, running, self.ec2, self.config)
         with contextlib.closing(cluster):
             if cluster.template.volumes:
@@ -325,17 +332,9 @@ class Life:
     def _set_up(
         self, cluster: Cluster, nodes: Sequence[Node], failed: Mapping[str, str]
     ) -> Outcome:
-        for node in cluster.nodes:
-            if node.is_master() and node not in nodes:
-                raise SetupError(f"the master cannot be used: {failed[node.alias]}", failed=failed)
+        require_master(failed)
         result = set_up(nodes, cluster.template, plugins=cluster.plugins, progress=self.progress)
         return Outcome(ready=result.ready, failed={**failed, **result.failed})
-
-    def _launched(self, launcher: Launcher, alias: str) -> Instance:
-        planned = {each.alias: each for each in plan.whole_cluster(launcher.template)}
-        short = alias.removeprefix(f"{self.name}-")
-        node = planned.get(short) or plan.more_nodes(launcher.template, [short])[0]
-        return launcher.launch([node])[0]
 
     def _after_bad_nodes(
         self,

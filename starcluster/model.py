@@ -301,11 +301,12 @@ class EbsVolume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPair:
-    """A key pair that AWS has: name, fingerprint and kind (``ed25519``, ``rsa``)."""
+    """A key pair that AWS has: name, fingerprint, kind (``ed25519``, ``rsa``) and public half."""
 
     name: str
     fingerprint: str
     type: str = ""
+    public: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ _APT = (
     "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a apt-get -q -y "
     "-o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold"
 )
+# apt-get does not wait for the lock of the lists, which others fetch after a boot too.
+_APT_UPDATE = f"for pause in 5 15 30 60 0; do {_APT} update && break; sleep $pause; done"
 EXPORT_OPTIONS = "rw,async,no_root_squash,no_subtree_check"
 MOUNT_OPTIONS = "rw,hard,noatime"
 
@@ -226,9 +228,7 @@ class Node(NodeUsers):
     def apt_install(self, pkgs: str | Iterable[str]) -> None:
         """Install Debian packages; the package lists are fetched where they are missing or old."""
         names = _words(pkgs)
-        self.ssh.execute(
-            f"{_APT} install {names} || {{ {_APT} update && {_APT} install {names}; }}"
-        )
+        self.ssh.execute(f"{_APT} install {names} || {{ {_APT_UPDATE}; {_APT} install {names}; }}")
 
     def yum_command(self, cmd: str) -> None:
         """Run dnf or yum; ``cmd`` such as ``install htop``."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import ipaddress
 import select
 import socket
 import threading
@@ -108,8 +109,7 @@ class Shell(RemoteCommands, RemoteFiles):
     @property
     def public_key(self) -> str:
         """Public half of the key, as a line of ``authorized_keys``."""
-        key = self._private_key()
-        return f"{key.get_name()} {key.get_base64()}"
+        return public_half(self.key)
 
     def _opened(self) -> paramiko.Transport:
         """Return a transport that has authenticated both sides."""
@@ -129,7 +129,7 @@ class Shell(RemoteCommands, RemoteFiles):
             transport.get_security_options().key_types = kinds
             transport.start_client(timeout=self.timeout_s)
             self._verify(transport)
-            transport.auth_publickey(self.user, self._private_key())
+            transport.auth_publickey(self.user, _private_key(self.key))
             transport.set_keepalive(max(1, int(min(_KEEPALIVE_S, self.timeout_s / 3))))
         except (OSError, EOFError, lib.SSHException) as error:
             if transport is not None:
@@ -153,16 +153,6 @@ class Shell(RemoteCommands, RemoteFiles):
             "Another machine may be answering at this address; nothing was sent to it.",
         )
 
-    def _private_key(self) -> paramiko.PKey:
-        try:
-            return cast("paramiko.PKey", _paramiko().PKey.from_path(self.key))
-        except Exception as error:
-            # paramiko and cryptography raise a dozen unrelated kinds for a bad key file.
-            raise SshError(
-                f"{self.key} cannot be read as a private key without a passphrase: {error}",
-                "Name another: key_location in section [key NAME]",
-            ) from error
-
     def _not_connected(self, error: Exception) -> SshError:
         lib = _paramiko()
         where = f"{self.name}: {self.host} port {self.port}"
@@ -174,6 +164,8 @@ class Shell(RemoteCommands, RemoteFiles):
         if isinstance(error, lib.ssh_exception.IncompatiblePeer):
             return self._mismatch("of another kind")
         words = str(error) or type(error).__name__
+        if _is_private(self.host):
+            words += "; it has no public address (public_ips, or reach its network by a VPN)"
         return SshError(
             f"{where}: no SSH connection within {self.timeout_s:g} s: {words}",
             "Is the instance up, and does its security group let this machine in?",
@@ -294,6 +286,30 @@ class Shell(RemoteCommands, RemoteFiles):
                 except (OSError, EOFError, _paramiko().SSHException) as error:
                     raise self._lost() from error
             return self._sftp
+
+
+def _is_private(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
+
+
+def public_half(file: Path) -> str:
+    """Return the public half of a private key as in ``authorized_keys``. Raises SshError."""
+    key = _private_key(file)
+    return f"{key.get_name()} {key.get_base64()}"
+
+
+def _private_key(file: Path) -> paramiko.PKey:
+    try:
+        return cast("paramiko.PKey", _paramiko().PKey.from_path(file))
+    except Exception as error:
+        # paramiko and cryptography raise a dozen unrelated kinds for a bad key file.
+        raise SshError(
+            f"{file} cannot be read as a private key without a passphrase: {error}",
+            "Name another: key_location in section [key NAME]",
+        ) from error
 
 
 def _send(channel: paramiko.Channel, data: bytes) -> None:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
+from pathlib import PurePath
 
 from starcluster.errors import ConfigError
 
@@ -46,7 +47,7 @@ def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> st
     """Return what EC2 hands to cloud-init.
 
     Args:
-        scripts: Texts by file name, each with its ``#!`` line; run as root at the first boot.
+        scripts: Texts by path, each with its ``#!`` line; run as root at the first boot, in turn.
 
     Raises:
         ConfigError: Too long, or a script without ``#!``.
@@ -54,6 +55,8 @@ def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> st
     config = "#cloud-config\n" + json.dumps(
         {
             "disable_root": False,
+            # Debian's images would write /etc/hosts anew at each boot, without the nodes.
+            "manage_etc_hosts": False,
             "ssh_deletekeys": True,
             "ssh_keys": {
                 "ed25519_private": host_key.private,
@@ -71,13 +74,17 @@ def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> st
 
 
 def _script_parts(scripts: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    for name, text in scripts.items():
+    for path, text in scripts.items():
         if not text.startswith("#!"):
             raise ConfigError(
-                f"the user data script {name} does not begin with #!",
+                f"the user data script {path} does not begin with #!",
                 "Let its first line name what runs it, such as #!/bin/bash",
             )
-    return [("x-shellscript", name, text) for name, text in scripts.items()]
+    # cloud-init runs them in the order of their file names, and keeps one of each name.
+    return [
+        ("x-shellscript", f"{number:03d}-{PurePath(path).name}", text)
+        for number, (path, text) in enumerate(scripts.items(), start=1)
+    ]
 
 
 def _parts(parts: Sequence[tuple[str, str, str]]) -> str:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from starcluster.ec2 import Ec2
-from starcluster.errors import NodeError, SshError, StarClusterError
-from starcluster.model import Instance
+from starcluster.errors import NodeError, NotFound, SetupError, SshError, StarClusterError
+from starcluster.model import Instance, is_master
 from starcluster.node import Node
 from starcluster.threadpool import ThreadPool
 
 RUNNING_S = 600.0
-SSH_S = 300.0
+# AWS resets a machine that hangs four minutes after it was told to reboot, and one with eight GPUs
+# takes some minutes more to boot.
+SSH_S = 600.0
 _BOOT_MARK = "/run/starcluster-before-reboot"  # a reboot empties /run
 FIRST_POLL_S, LAST_POLL_S = 0.2, 5.0
-_NEVER_RUN = frozenset({"shutting-down", "stopping", "stopped"})
+# DescribeInstances lags behind RunInstances and StartInstances, mostly by seconds: it may not
+# know an instance yet, or know it as stopped that was started.
+LAG_S = 60.0
+_STOPPED = frozenset({"stopping", "stopped"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +36,25 @@ class Patience:
 def wait_for(ec2: Ec2, ids: Sequence[str], state: str, limit_s: float) -> list[Instance]:
     """Poll instances, all by one request, until each is in ``state`` or never will be.
 
-    Returns them as they are then, or after ``limit_s``.
+    Returns them as they are then, or after ``limit_s``. Raises NotFound for one that AWS still
+    does not know after ``LAG_S``.
     """
-    ended = {state, "terminated"} | (_NEVER_RUN if state == "running" else set())
-    deadline = time.monotonic() + limit_s
+    ended = {state, "terminated"} | ({"shutting-down"} if state == "running" else set())
+    begun = time.monotonic()
     for pause in pauses():
-        found = ec2.instances(ids)
-        waiting = [each for each in found if each.state not in ended]
-        if not waiting or time.monotonic() > deadline:
-            return found
+        lags = time.monotonic() < begun + LAG_S
+        if state == "running" and not lags:
+            ended |= _STOPPED
+        try:
+            found = ec2.instances(ids)
+        except NotFound:
+            if not lags:
+                raise
+        else:
+            waiting = [each for each in found if each.state not in ended]
+            known = len(found) == len(set(ids)) or not lags
+            if (known and not waiting) or time.monotonic() > begun + limit_s:
+                return found
         time.sleep(pause)
     raise AssertionError
 
@@ -56,6 +71,13 @@ def failures_of(nodes: Sequence[Node], work: Callable[[Node], object]) -> dict[s
 
     said = ThreadPool().map(careful, nodes)
     return {node.alias: why for node, why in zip(nodes, said, strict=True) if why}
+
+
+def require_master(failed: Mapping[str, str]) -> None:
+    """Raise SetupError where the master is among the ``failed``: without it there is no cluster."""
+    for alias, why in failed.items():
+        if is_master(alias):
+            raise SetupError(f"the master cannot be used: {why}", failed=failed)
 
 
 def pauses() -> Iterator[float]:

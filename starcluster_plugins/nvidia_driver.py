@@ -26,6 +26,7 @@ _SERVICES = (
     "gridengine-exec",  # its sensor asks the driver every few seconds
 )
 _RELOAD_S = 300.0
+_DEVICE = "grep -qx 0x10de /sys/bus/pci/devices/*/vendor"
 
 _RELOAD = """
 set -u
@@ -57,7 +58,10 @@ export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a
 apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
 version=$1 kernel=$(uname -r)
 flavour=${kernel##*-}
-$apt update
+for pause in 5 15 30 60 0; do  # others hold the lock of the lists after a boot
+    $apt update && break
+    sleep $pause
+done
 prebuilt=linux-modules-nvidia-$version-$flavour
 utils=nvidia-utils-${version%-open}
 if apt-cache show "$prebuilt" > /dev/null 2>&1; then
@@ -88,6 +92,11 @@ def gpus(node: Node) -> list[Gpu]:
     argv = ["nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"]
     answer = node.ssh.run(argv, timeout_s=120)
     return parse_gpus(answer.stdout) if answer.status == 0 else []
+
+
+def has_device(node: Node) -> bool:
+    """Tell whether the node has a card of NVIDIA's, also where it has no driver."""
+    return node.ssh.run(["sh", "-c", _DEVICE]).status == 0
 
 
 def parameter(node: Node) -> Parameter:

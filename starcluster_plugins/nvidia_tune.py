@@ -21,7 +21,7 @@ _MULC_ROW = "1000000x10000"
 
 
 class NvidiaTune(ClusterSetup):
-    """Tune the NVIDIA driver on every node that has GPUs.
+    """Tune the NVIDIA driver on every node; only the master may have no GPU.
 
     Args:
         clocks: ``"MEMORY,GRAPHICS"`` in MHz; empty for each card's highest.
@@ -50,6 +50,9 @@ class NvidiaTune(ClusterSetup):
 
     def _tune(self, node: Node) -> None:
         gpus = self._gpus(node)
+        if not gpus:
+            log.info("%s: no NVIDIA GPU on %s: nothing to tune", node.alias, node.instance_type)
+            return
         before = self._mulc(node) if self._measure else []
         self._check(node, gpus[0].driver)
         self._persist(node)
@@ -63,7 +66,10 @@ class NvidiaTune(ClusterSetup):
                 log.info("%s: MulC %s: %s", node.alias, name, "; ".join(lines))
 
     def _gpus(self, node: Node) -> list[Gpu]:
+        """Return the node's GPUs, at least one; none for a master that was made without."""
         gpus = nvidia_driver.gpus(node)
+        if not gpus and node.is_master() and not nvidia_driver.has_device(node):
+            return []
         if not gpus and self._driver:
             nvidia_driver.install(node, self._driver)
             gpus = nvidia_driver.gpus(node)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from starcluster.aws_check import Facts, aws_problems, look
+from starcluster.config_file import short
+from starcluster.errors import SshError
+from starcluster.ssh import public_half
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App
@@ -19,7 +22,20 @@ def checked(app: App, template: Template, overrides: Mapping[str, str]) -> Facts
         ConfigError: With everything that it has not, by file and line.
     """
     facts = look(app.ec2, template)
-    problems = list(aws_problems(template, facts))
+    problems = [*_key_problems(template, facts), *aws_problems(template, facts)]
     if problems:
         raise app.config.refusal(template.name, problems, overrides)
     return facts
+
+
+def _key_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield what would keep this machine from logging in."""
+    public = facts.keys.get(template.keyname, "")
+    try:
+        mine = public_half(template.key.location)
+    except SshError as error:
+        yield "keyname", error.what
+        return
+    if public and public.split()[:2] != mine.split():
+        file = short(template.key.location)
+        yield "keyname", f"{file} is not the private half of '{template.keyname}' in {facts.region}"

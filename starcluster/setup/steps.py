@@ -13,7 +13,7 @@ from starcluster.setup.scripts import facts, script
 from starcluster.setup.tools import TOOLS, install
 
 QUEUE = "all.q"
-_PACKAGES_S = 1200.0
+_PACKAGES_S = 1800.0  # with cloud-init and locks of others that prepare.sh waits for
 _STEP_S = 180.0
 _REPORT_S = 40
 _EXPORTS = "/etc/exports.d/starcluster.exports"

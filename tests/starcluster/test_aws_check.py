@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from starcluster import config, plan, prices
 from starcluster.aws_check import Facts, aws_problems, look
+from starcluster.commands.checks import checked
 from starcluster.ec2 import Ec2
+from starcluster.errors import ConfigError
 from starcluster.launch import survey
 from starcluster.model import (
     TAG_CLUSTER,
@@ -80,7 +85,7 @@ FACTS = Facts(
             id="subnet-2", vpc_id="vpc-2", zone="us-east-1b", free_addresses=9, public_ips=True
         ),
     },
-    keys=["mykey"],
+    keys={"mykey": ""},
     meant={"g5.xlrage": "Did you mean 'g5.xlarge'?"},
 )
 GOOD = Template(
@@ -258,3 +263,22 @@ def test_what_was_looked_at_is_not_asked_again(
     calls.clear()
     assert survey(ec2, template, nodes, facts) == alone
     assert calls == {}
+
+
+def test_a_key_that_would_open_no_node_is_refused_before_the_launch(
+    ec2: Ec2, settings: config.Config
+) -> None:
+    template = settings.template("big")
+    app: Any = SimpleNamespace(ec2=ec2, config=settings)
+    assert checked(app, template, {}).keys["big"].startswith("ssh-ed25519 ")
+    key = template.key.location
+    argv = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", str(key)]
+    subprocess.run(argv, check=True, capture_output=True, timeout=30)
+    with pytest.raises(ConfigError, match="cannot be read as a private key without a passphrase"):
+        checked(app, template, {})
+    key.unlink()
+    _, other = ec2.create_key_pair("other")
+    key.write_text(other)
+    key.chmod(0o600)
+    with pytest.raises(ConfigError, match="is not the private half of 'big' in us-east-1"):
+        checked(app, template, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from starcluster import balancer
 from starcluster.balance import Decision, Limits, Seen, decide
 from starcluster.balancer import Balancer, read_queue
+from starcluster.errors import CredentialsError, SshError
 
 LIMITS = Limits(max_nodes=5)
 NODES = {"node001": 7200.0, "node002": 3600.0}
@@ -162,3 +164,25 @@ def test_a_notice_of_aws_cuts_the_wait_short(
     cluster: Any = OneSpotNode()
     Balancer(nobody, LIMITS, interval_s=60.0, sleep=pauses.append)._pause(cluster)
     assert pauses == slept
+
+
+def test_credentials_that_are_over_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = CredentialsError("the AWS log-in is over", "Log in again: aws sso login")
+    answers: list[Any] = [ended, SshError("master: gone"), OneSpotNode()]
+
+    def found(*_: object) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(balancer, "find", found)
+    monkeypatch.setattr(Balancer, "look", lambda self, cluster: True)
+    said: list[str] = []
+    pauses: list[float] = []
+    opened: list[str] = []
+    ec2 = SimpleNamespace(open_again=lambda: opened.append("again"))
+    life: Any = SimpleNamespace(ec2=ec2, config=None, name="gpu")
+    Balancer(life, LIMITS, say=said.append, sleep=pauses.append).run()
+    assert said == [f"unknown: {ended}", "unknown: master: gone"]
+    assert (pauses, opened) == ([60.0, 60.0], ["again"])

@@ -83,3 +83,11 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         config.load(file, {})
     assert os.access(file, os.R_OK)
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", "us-gov-west-1", "eusc-de-east-1"])
+def test_regions_of_every_partition_are_taken(tmp_path: Path, region: str) -> None:
+    path = tmp_path / "config"
+    path.touch(mode=0o600)
+    path.write_text(f"[aws info]\naws_region_name = {region}\n")
+    assert config.load(path, {}).aws().aws_region_name == region

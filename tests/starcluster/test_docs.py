@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+import starcluster
 from starcluster import config_keys
 from starcluster.cli.main import ALIASES, COMMANDS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "starcluster.rst").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "starcluster.rst").read_text()
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -27,3 +30,17 @@ def test_every_key_is_in_its_section(kind: str) -> None:
     entries = re.findall(r"^``.*``$", section, re.MULTILINE)
     documented = re.findall(r"``(\w+)``", " ".join(entries))
     assert sorted(documented) == sorted(config_keys.SECTIONS[kind])
+
+
+def test_the_policy_allows_every_request_and_no_other() -> None:
+    """A wildcard stands for those that only look."""
+    policy = json.loads((DOCS / "starcluster-policy.json").read_text())
+    given = [statement["Action"] for statement in policy["Statement"]]
+    allowed = {each for names in given for each in ([names] if isinstance(names, str) else names)}
+    source = "".join(path.read_text() for path in Path(starcluster.__file__).parent.rglob("*.py"))
+    services = "ec2|ssm|sts|pricing|service-quotas"
+    asked = {
+        f"{service.replace('-', '')}:{'Describe*' if name.startswith('Describe') else name}"
+        for service, name in re.findall(rf'"({services})",\s*"([A-Z]\w+)"', source)
+    }
+    assert allowed - {"iam:CreateServiceLinkedRole"} == asked

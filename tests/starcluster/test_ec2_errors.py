@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -35,11 +37,14 @@ class Aws(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.answers: list[tuple[int, str]] = []
         self.asked: list[str] = []
+        self.signed: list[str] = []
 
     def refuse(self, *codes: str, message: str = "So it is.") -> None:
+        server = {"RequestLimitExceeded": 503, "Unavailable": 503}
+        server["InsufficientInstanceCapacity"] = 500  # as EC2 does
         self.answers += [
             (
-                503 if code in ("RequestLimitExceeded", "Unavailable") else 400,
+                server.get(code, 400),
                 f"<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error>"
                 "</Errors><RequestID>1</RequestID></Response>",
             )
@@ -53,6 +58,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
         self.server.asked.append(self.rfile.read(length).decode())
+        self.server.signed.append(self.headers.get("Authorization", ""))
         answers = self.server.answers
         status, body = answers.pop(0) if len(answers) > 1 else answers[0]
         self.send_response(status)
@@ -113,6 +119,32 @@ def test_every_meaning_can_be_told() -> None:
         assert code in told.what
 
 
+def test_the_permission_that_is_missing_is_named_also_where_it_is_not_the_requests_own() -> None:
+    message = (
+        "You are not authorized to perform this operation. User: arn:aws:iam::1:user/me is not "
+        "authorized to perform: ec2:CreateTags on resource: arn:aws:ec2:us-east-1:1:instance/* "
+        "because no identity-based policy allows the ec2:CreateTags action."
+    )
+    told = ec2_errors.translate(
+        "UnauthorizedOperation", message, operation="RunInstances", region="r"
+    )
+    assert "allow ec2:CreateTags." in told.fix
+
+
+def test_what_the_next_zone_may_have_is_no_end_and_other_quotas_are_not_of_vcpus() -> None:
+    for code in ("InsufficientFreeAddressesInSubnet", "InsufficientVolumeCapacity"):
+        told = ec2_errors.translate(code, "", operation="Op", region="r")
+        assert type(told) is CapacityError
+    told = ec2_errors.translate("RulesPerSecurityGroupLimitExceeded", "", operation="A", region="r")
+    assert "vCPU" not in str(told)
+
+
+def test_stopped_instances_cannot_go_to_another_zone() -> None:
+    code = "InsufficientInstanceCapacity"
+    for operation, fix in (("RunInstances", "another zone (-a)"), ("StartInstances", "own zone")):
+        assert fix in ec2_errors.translate(code, "", operation=operation, region="r").fix
+
+
 def test_the_blob_of_an_unauthorised_request_is_left_out() -> None:
     message = "You may not. Encoded authorization failure message: " + "x" * 2000
     told = ec2_errors.translate("UnauthorizedOperation", message, operation="Op", region="r")
@@ -152,6 +184,47 @@ def test_what_was_just_made_may_not_be_known_yet(
     assert len(fake.asked) == 5
 
 
+LAUNCHED = (
+    "<RunInstancesResponse><instancesSet><item><instanceId>i-1</instanceId></item></instancesSet>"
+    "</RunInstancesResponse>"
+)
+
+
+@pytest.mark.parametrize("code", ["InvalidGroup.NotFound", "InvalidPlacementGroup.Unknown"])
+def test_a_launch_waits_until_its_groups_are_known_everywhere(
+    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    fake.refuse(code)
+    fake.answers.append((200, LAUNCHED))
+    assert [each.id for each in door.run(LAUNCH)] == ["i-1"]
+    assert len(fake.asked) == 2
+
+
+def test_a_fleet_waits_for_its_template_and_outlives_one_that_cannot_be_deleted(
+    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    monkeypatch.setattr(ec2_instances.log, "propagate", True)
+    made = "<R><launchTemplate><launchTemplateId>lt-1</launchTemplateId></launchTemplate></R>"
+    fleet = (
+        "<R><fleetInstanceSet><item><instanceIds><item>i-1</item></instanceIds></item>"
+        "</fleetInstanceSet></R>"
+    )
+    there = (
+        "<R><reservationSet><item><instancesSet><item><instanceId>i-1</instanceId></item>"
+        "</instancesSet></item></reservationSet></R>"
+    )
+    fake.answers.append((200, made))
+    fake.refuse("InvalidLaunchTemplateId.NotFound")
+    fake.answers.append((200, fleet))
+    fake.refuse("UnauthorizedOperation")
+    fake.answers.append((200, there))
+    found, errors = door.run_fleet(replace(LAUNCH, spot=True))
+    assert ([each.id for each in found], errors) == (["i-1"], [])
+    assert "delete-launch-template --launch-template-id lt-1" in caplog.text
+
+
 def test_a_dry_run_that_passes_is_the_error_of_that_name(fake: Aws, door: Ec2) -> None:
     fake.refuse("DryRunOperation", "UnauthorizedOperation")
     door.check_run(LAUNCH)
@@ -178,6 +251,42 @@ def test_no_credentials_at_all(
         Ec2(AwsSettings(aws_endpoint_url="http://127.0.0.1:9"), "us-east-1").regions()
     with pytest.raises(CredentialsError, match="nobody"):
         Ec2(AwsSettings(aws_profile="nobody"))
+
+
+def test_a_log_in_that_is_over_is_told_with_its_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text(
+        "[profile work]\nsso_start_url = https://example.org/start\nsso_region = us-east-1\n"
+        "sso_account_id = 123456789012\nsso_role_name = me\nregion = us-east-1\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path))  # no token is kept there
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    door = Ec2(AwsSettings(aws_profile="work", aws_endpoint_url="http://127.0.0.1:1"))
+    with pytest.raises(CredentialsError, match="aws sso login --profile work"):
+        door.regions()
+
+
+def test_credentials_of_a_file_are_read_anew_when_that_is_wished(
+    fake: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    text = "[default]\naws_access_key_id = {}\naws_secret_access_key = secret\n"
+    file.write_text(text.format("AKIAOLD"))
+    address = f"http://127.0.0.1:{fake.server_address[1]}"
+    door = Ec2(AwsSettings(aws_endpoint_url=address), "us-east-1")
+    fake.answers.append((200, NO_REGIONS))
+    door.regions()
+    file.write_text(text.format("AKIANEW"))
+    door.open_again()
+    door.regions()
+    assert ["AKIAOLD" in each for each in fake.signed] == [True, False]
+    assert "AKIANEW" in fake.signed[1]
 
 
 def test_where_a_region_comes_from(

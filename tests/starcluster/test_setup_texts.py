@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import shlex
 import subprocess
 import tarfile
 from pathlib import Path
@@ -24,6 +26,86 @@ SCRIPTS = Path(steps.__file__).parent / "sh"
 def test_every_script_is_posix_shell(path: Path) -> None:
     done = subprocess.run(["sh", "-n", path], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
+def test_no_script_writes_where_a_user_may_have_put_a_link(path: Path) -> None:
+    assert not re.search(r">\s*/tmp/", path.read_text())
+
+
+def test_a_node_without_a_report_is_named() -> None:
+    text = (SCRIPTS / "reporting.sh").read_text()
+    script = f"""
+set -eu
+qhost() {{ printf 'HOSTNAME ARCH NCPU LOAD\\n-\\nglobal - - -\\na lx 4 0.1\\nb lx 4 -\\n'; }}
+tell() {{ echo "$@"; }}
+until_true() {{ shift; "$@"; }}
+HOSTS='a b c' SECONDS_LEFT=1
+{text[text.index("silent()") :]}"""
+    done = subprocess.run(["sh", "-s"], input=script, capture_output=True, text=True, check=True)
+    assert done.stdout == "silent b\nsilent c\n"
+
+
+def prepare_script(first: str, last: str, then: str, *, path: Path) -> list[str]:
+    """Run a part of prepare.sh, and then more; programs in ``path`` come first."""
+    text = (SCRIPTS / "prepare.sh").read_text()
+    part = text[text.index(first) : text.index(last)]
+    script = f"set -eu\nPATH={shlex.quote(str(path))}:$PATH\n{part}\n{then}\n"
+    argv = ["sh", "-s"]
+    done = subprocess.run(argv, input=script, capture_output=True, text=True, check=False)
+    assert not done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "tries", "end"),
+    [
+        ("E: Could not get lock /var/lib/apt/lists/lock. It is held by process 9", 3, 0),
+        ("W: Failed to fetch http://mirror/Packages  File has unexpected size", 3, 0),
+        ("E: Unable to locate package gridengine-exec", 1, 1),
+    ],
+)
+def test_only_what_passes_is_tried_again(tmp_path: Path, words: str, tries: int, end: int) -> None:
+    then = f"""
+log={tmp_path}/log PAUSE_S=0 count=0
+work() {{
+    count=$((count + 1))
+    [ $count -eq 3 ] || {{ echo '{words}'; return 1; }}
+}}
+end=0
+patiently work || end=$?
+echo $count $end
+"""
+    said = prepare_script("patiently()", "point_to_master()", then, path=tmp_path)
+    assert said == [f"{tries} {end}"]
+
+
+def test_packages_wait_for_cloud_init_which_runs_the_users_scripts_last(tmp_path: Path) -> None:
+    stub = tmp_path / "cloud-init"
+    stub.write_text(f"#!/bin/sh\necho $* >{tmp_path}/asked\nexit 2\n")
+    stub.chmod(0o755)
+    said = prepare_script("! command -v cloud-init", "need mount.nfs", "echo on", path=tmp_path)
+    assert said == ["on"]
+    assert (tmp_path / "asked").read_text() == "status --wait\n"
+
+
+def test_plugins_install_once_others_have_fetched_the_lists(tmp_path: Path) -> None:
+    apt = """#!/bin/sh
+cd "${0%/*}"
+case $* in
+    *" update"*) echo x >>updates; [ $(wc -l <updates) -eq 3 ] && touch fetched ;;
+    *" install"*) [ -e fetched ] && echo installed ;;
+esac
+"""
+    for name, text in (("apt-get", apt), ("sleep", "#!/bin/sh\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    shell = FakeShell(programs={"bash": lambda *_: (0, "")})
+    fake_node(shell).apt_install("htop")
+    argv = shlex.split(shell.ran[-1])
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, env=environment)
+    assert done.stdout == "installed\n"
 
 
 def test_values_reach_a_script_as_they_are() -> None:

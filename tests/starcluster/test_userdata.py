@@ -32,6 +32,7 @@ def test_without_scripts_it_is_one_cloud_config() -> None:
     assert config["ssh_keys"]["ed25519_private"] == KEY.private
     assert config["disable_root"] is False
     assert config["ssh_deletekeys"] is True
+    assert config["manage_etc_hosts"] is False
 
 
 def test_scripts_are_parts_of_their_own_unchanged_and_in_order() -> None:
@@ -41,6 +42,13 @@ def test_scripts_are_parts_of_their_own_unchanged_and_in_order() -> None:
     assert [part.get_content_type() for part in parts] == kinds
     texts = [part.get_payload(decode=True).decode() for part in parts[1:]]
     assert texts == list(scripts.values())
+
+
+def test_scripts_of_one_name_are_two_and_run_in_the_order_of_the_config() -> None:
+    scripts = {f"/home/me/{path}": "#!/bin/sh\n" for path in ("z/setup.sh", "a/setup.sh", "b.sh")}
+    parts = list(email.message_from_string(user_data(KEY, scripts)).walk())[2:]
+    names = [part.get_filename() for part in parts]
+    assert names == sorted(names) == ["001-setup.sh", "002-setup.sh", "003-b.sh"]
 
 
 def test_what_ec2_would_not_take_is_refused() -> None:

@@ -48,7 +48,8 @@ def master_script(then: str) -> subprocess.CompletedProcess[str]:
 
 def mount(device: Path, path: Path, partition: str = "-") -> subprocess.CompletedProcess[str]:
     """Mount a volume as the master does."""
-    return master_script(f"VOLUMES='vol-1 {device} {partition} {path}'\nmount_volumes\n")
+    given = f"VOLUMES='vol-1 {device} {partition} {path}' FSTAB={path.parent / 'fstab'}"
+    return master_script(f"{given}\nmount_volumes\n")
 
 
 def unmount(path: Path) -> None:
@@ -65,6 +66,21 @@ def test_a_new_volume_gets_a_file_system_once(device: Path, tmp_path: Path) -> N
     unmount(path)
     assert mount(device, path).stdout == ""
     assert (path / "kept").read_text() == "results"
+    unmount(path)
+
+
+def test_a_volume_is_mounted_again_when_the_machine_boots_by_itself(
+    device: Path, tmp_path: Path
+) -> None:
+    fstab, path = tmp_path / "fstab", tmp_path / "data"
+    kept = f"# {path}\nUUID=1 / ext4 defaults 0 1\n"
+    fstab.write_text(f"{kept}/dev/xvdz {path} ext4 defaults 0 2\n")
+    for _ in range(2):
+        assert mount(device, path).returncode == 0
+        unmount(path)
+        line = f"{device} {path} auto defaults,nofail,x-systemd.device-timeout=60 0 2\n"
+        assert fstab.read_text() == kept + line
+    subprocess.run(["mount", "-T", fstab, path], check=True, timeout=30)
     unmount(path)
 
 

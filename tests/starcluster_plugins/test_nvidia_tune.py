@@ -10,6 +10,7 @@ import pytest
 
 from starcluster.errors import ConfigError, SetupError
 from starcluster.node import Node
+from starcluster_plugins import nvidia_tune
 from starcluster_plugins.nvidia_facts import MODPROBE_FILE
 from starcluster_plugins.nvidia_tune import NvidiaTune
 from tests.starcluster.fake_shell import FakeShell, fake_node
@@ -193,3 +194,18 @@ def test_wrong_arguments_are_refused_before_any_node_is_asked() -> None:
         NvidiaTune(clocks="fast")
     with pytest.raises(ConfigError, match="driver = 580; rm"):
         NvidiaTune(driver="580; rm")
+
+
+@pytest.mark.parametrize("driver", ["", "580-server"])
+def test_a_master_without_a_gpu_has_nothing_to_tune_and_a_node_must_have_one(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, driver: str
+) -> None:
+    monkeypatch.setattr(nvidia_tune.log, "propagate", True)
+    caplog.set_level(logging.INFO)
+    bare = FakeShell(name="master", programs={"sh": lambda *_: (1, "")})
+    master = fake_node(bare, instance_type="m5.large")
+    tune(NvidiaTune(driver=driver), master, fake_node(Driver().shell()))
+    assert "master: no NVIDIA GPU on m5.large: nothing to tune" in caplog.text
+    node = fake_node(FakeShell(name="node001", programs={"sh": lambda *_: (1, "")}))
+    with pytest.raises(SetupError, match="node001"):
+        tune(NvidiaTune(), master, node)

@@ -28,7 +28,16 @@ make_file_system() { # on a new volume: nothing that blkid knows, and only zeros
     tell filesystem "$device"
 }
 
+mount_at_boot() { # PATH: $device, also where AWS or its user reboots the machine
+    awk -v path="$1" '$2 != path || /^#/' "$fstab" >"$fstab.starcluster-new"
+    echo "$device $1 auto defaults,nofail,x-systemd.device-timeout=60 0 2" >>"$fstab.starcluster-new"
+    cat "$fstab.starcluster-new" >"$fstab"
+    rm -f "$fstab.starcluster-new"
+}
+
 mount_volumes() {
+    fstab=${FSTAB:-/etc/fstab}
+    touch "$fstab"
     while read -r id device partition path; do
         [ -n "$id" ] || continue
         mkdir -p "$path"
@@ -38,6 +47,7 @@ mount_volumes() {
         [ -n "$partition" ] || first_partition
         make_file_system
         mount "$device" "$path" || fail "volume $id cannot be mounted from $device on $path"
+        mount_at_boot "$path"
     done <<END
 $VOLUMES
 END

@@ -20,11 +20,29 @@ install_packages() {
         echo "gridengine-$part shared/gridengineconfig boolean false"
     done | debconf-set-selections
     apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
+    log=$(mktemp)
+    end=0
+    patiently install_missing || end=$?
+    words=$(tail -n 5 "$log")
+    rm -f "$log"
+    [ $end -eq 0 ] || fail "apt-get: $words"
+}
+
+install_missing() {
     # shellcheck disable=SC2086
-    $apt install --no-install-recommends $missing >/tmp/starcluster-apt 2>&1 \
-        || { $apt update && $apt install --no-install-recommends $missing; } \
-            >/tmp/starcluster-apt 2>&1 \
-        || fail "apt-get: $(tail -n 5 /tmp/starcluster-apt)"
+    $apt install --no-install-recommends $missing \
+        || { $apt update; $apt install --no-install-recommends $missing; }
+}
+
+patiently() { # COMMAND...: again while it says, in $log, what passes
+    # At the first boot others fetch package lists, whose lock apt-get does not wait for.
+    passes='Could not get lock|Failed to fetch|Temporary failure|Could not resolve'
+    tries=12
+    until "$@" >"$log" 2>&1; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] && grep -qE "$passes" "$log" || return 1
+        sleep "${PAUSE_S:-15}"
+    done
 }
 
 point_to_master() {
@@ -56,6 +74,8 @@ END
     fi
 }
 
+# Scripts of user data run last at the first boot; they may use apt-get, and jobs need what they do.
+! command -v cloud-init >/dev/null || timeout 600 cloud-init status --wait >/dev/null 2>&1 || :
 need mount.nfs nfs-common
 need python3 python3
 [ "$ROLE" != master ] || need exportfs nfs-kernel-server

@@ -2,9 +2,9 @@
 sge_environment
 
 silent() { # the names of HOSTS that report no load
-    qhost 2>/dev/null | awk 'NR > 3 && $4 != "-" { print $1 }' >/tmp/starcluster-up || :
+    up=$(qhost 2>/dev/null | awk 'NR > 3 && $4 != "-" { print $1 }') || up=
     for name in $HOSTS; do
-        grep -qxF "$name" /tmp/starcluster-up || echo "$name"
+        printf '%s\n' "$up" | grep -qxF "$name" || echo "$name"
     done
 }
 
