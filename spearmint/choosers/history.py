@@ -55,7 +55,12 @@ class History:
 
 
 def trials_of(study: Study, number: int) -> list[FrozenTrial]:
-    """Return the trials of ``study`` with parameters, in order, without trial ``number``."""
+    """Return the trials of ``study`` with parameters, in order, without trial ``number``.
+
+    Of a bracket of ``HyperbandPruner`` those of the whole study: what a trial ended early would
+    have come to is judged anyway, and a point of another bracket need not be tried again.
+    """
+    study = getattr(study, "_study", study)
     trials = study.get_trials(deepcopy=False)
     left_out = {number, *study.user_attrs.get(DISREGARDED, ())}
     used = [t for t in trials if t.distributions and t.number not in left_out]

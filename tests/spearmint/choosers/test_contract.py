@@ -111,6 +111,16 @@ def test_maximising_is_minimising_the_negative(name: str, pending: int) -> None:
     assert proposals(low, MIXED, 2) == proposals(high, MIXED, 2)
 
 
+def test_brackets_of_hyperband_do_not_matter(name: str) -> None:
+    plain, bracketed = study_with(name, FLOATS), study_with(name, FLOATS)
+    bracketed.pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+    for study in (plain, bracketed):
+        first = study.ask(FLOATS)
+        first.report(1.0, step=1)
+        first.should_prune()  # with its first question the pruner makes its brackets
+    assert proposals(bracketed, FLOATS, 4) == proposals(plain, FLOATS, 4)
+
+
 # What a proposal is
 
 
