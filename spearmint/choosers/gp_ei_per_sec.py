@@ -50,11 +50,14 @@ class GPEIperSecChooser(GPEIOptChooser):
 
 
 def duration_s(trial: FrozenTrial) -> float | None:
-    """Return the seconds of a complete trial, as it says itself or else by the clock."""
+    """Return the seconds of a complete trial, as it says itself or else by the clock.
+
+    None where neither tells: a trial that was added, not run, ended when it started.
+    """
     if trial.state != TrialState.COMPLETE:
         return None
     seconds = trial.user_attrs.get(SECONDS)
-    if seconds is None and trial.duration is not None:
+    if seconds is None and trial.duration:
         seconds = trial.duration.total_seconds()
     if not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0.0:
         return None
