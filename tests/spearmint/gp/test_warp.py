@@ -67,6 +67,20 @@ def test_values_with_a_tall_wall_are_warped_and_even_ones_are_not() -> None:
     assert likeliest(steep).max() < 0.6 * standardise(steep).max()
 
 
+@pytest.mark.parametrize("failed", [1e3, 1e8, 1e10, 1e30, 1.7e308])
+@pytest.mark.parametrize("n_failed", [1, 8, 15])
+def test_values_that_stand_for_failures_leave_the_others_apart(failed, n_failed: int) -> None:
+    values = np.random.default_rng(2).random(20)
+    found = likeliest(np.concatenate((values, np.full(n_failed, failed))))
+    assert np.ptp(found[:20]) > 0.1
+    assert found[:20].max() < found[20:].min()
+
+
+def test_rounding_errors_are_no_spread() -> None:
+    (view,) = warps(np.array([0.3, 0.3, 0.1 + 0.2, 0.1 + 0.2, 0.1 + 0.2, 0.5]))
+    assert view.log_weight == 0.0
+
+
 def test_too_little_to_warp() -> None:
     for y in ([1.0, 2.0, 5.0], [1.0, 1.0, 1.0, 9.0], [3.0] * 10):
         (view,) = warps(np.array(y))
