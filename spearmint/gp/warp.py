@@ -74,6 +74,6 @@ def log_weight(log_u: Array, power: float) -> float:
 
 
 def _in_range(y: Array) -> Array:
-    """Return ``y`` divided by a power of two, such that no difference or square overflows."""
-    largest = float(np.abs(y).max())
-    return y / 2.0 ** np.ceil(np.log2(largest) - 400.0) if largest > 2.0**400 else y
+    """Return ``y`` times a power of two, such that no square overflows, nor all of them vanish."""
+    exponent = int(np.frexp(np.abs(y).max())[1])
+    return np.asarray(np.ldexp(y, int(np.clip(exponent, -400, 400)) - exponent))

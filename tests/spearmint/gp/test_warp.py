@@ -21,6 +21,12 @@ def test_any_finite_values_become_standard(values: list[float]) -> None:
         assert np.isfinite(view.log_weight)
 
 
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200])
+def test_a_likelihood_may_be_tiny_or_huge(scale: float) -> None:
+    y = np.random.default_rng(0).random(20)
+    np.testing.assert_allclose(standardise(scale * y), standardise(y), rtol=1e-10)
+
+
 @given(st.lists(st.floats(-1e3, 1e3), min_size=4, max_size=30, unique=True))
 def test_a_warp_keeps_the_order(values: list[float]) -> None:
     y = np.array(values)
