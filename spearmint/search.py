@@ -124,7 +124,7 @@ class Search:
         """Store that a trial was ended early, which is no failure.
 
         The chooser judges it by its last report and what finished trials came to from there; one
-        that is not finite is as bad as the worst value.
+        that is not finite, or none at all, is as bad as the worst value.
 
         Raises:
             InputError: There is no such pending trial.

@@ -98,9 +98,9 @@ def history(
 
     A broken trial (FAIL) with all parameters counts as the worst value seen, so that its place is
     not tried again and again; an infinite value of either sign likewise. A pruned trial counts
-    with what it would have come to (:class:`Finals`), infinite if it diverged. With
-    ``constrained``, broken and infinite ones and all that were declared infeasible have no value
-    and are ``infeasible``.
+    with what it would have come to (:class:`Finals`), infinite if it diverged or reported nothing.
+    With ``constrained``, broken and infinite ones and all that were declared infeasible have no
+    value and are ``infeasible``.
     """
     sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
     space = Space(tuple(dimension(d) for d in search_space.values()))

@@ -31,16 +31,14 @@ class Finals:
         ]
         self._lines: dict[int, tuple[float, float]] = {}
 
-    def of(self, trial: FrozenTrial) -> float | None:
-        """Return the estimate for a pruned trial, infinity if it diverged; None without reports.
+    def of(self, trial: FrozenTrial) -> float:
+        """Return the estimate for a pruned trial, infinity if it diverged or reported nothing.
 
         It is the last report itself while fewer than 3 finished trials reported that step.
         """
         step = max(trial.intermediate_values, default=-1)
-        if trial.user_attrs.get(DIVERGED, -1) > step:
+        if step < 0 or trial.user_attrs.get(DIVERGED, -1) > step:
             return np.inf
-        if step < 0:
-            return None
         last = trial.intermediate_values[step]
         if not np.isfinite(last):
             return np.inf
