@@ -68,13 +68,13 @@ def trials_of(study: Study, number: int) -> list[FrozenTrial]:
 
 
 def common_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Return the parameters that every finished trial has, by name, as the latest one has them.
+    """Return the parameters that every complete trial has, by name, as the latest one has them.
 
-    Parameters of a single value are left out: there is nothing to choose. Broken and running
-    trials may lack parameters and count only while no trial has finished; then the latest one of
-    the most parameters stands for all.
+    Parameters of a single value are left out: there is nothing to choose. Pruned, broken and
+    running trials may lack parameters and count only while no trial is complete; then the latest
+    one of the most parameters stands for all.
     """
-    finished = [t for t in trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+    finished = [t for t in trials if t.state == TrialState.COMPLETE]
     if finished:
         names = set.intersection(*(set(t.distributions) for t in finished))
         latest = finished[-1].distributions

@@ -76,6 +76,14 @@ def test_common_space_is_what_finished_trials_share_in_its_latest_form() -> None
     assert common_space(trials_of(study, -1)) == {"a": wider["a"]}
 
 
+def test_a_trial_pruned_before_it_had_all_parameters_takes_none_from_the_others() -> None:
+    study = study_of(trial(1.0, value=5.0))
+    refused = study.ask()
+    refused.suggest_float("a", 0.0, 10.0)
+    study.tell(refused, state=TrialState.PRUNED)
+    assert common_space(trials_of(study, -1)) == SPACE
+
+
 def test_common_space_before_any_trial_finished() -> None:
     study = optuna.create_study()
     assert common_space(trials_of(study, -1)) == {}
