@@ -21,11 +21,21 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy, for all methods
 
 import numpy as np
 import optuna
-from choosers import branin, hartmann6
+import search_problems
 
 from spearmint.choosers import make_chooser
 
 BRANIN_MINIMUM, HARTMANN_MINIMUM = 0.397887357729739, -3.322368011415515
+
+
+def branin(x):
+    """Return Branin's function of the unit square."""
+    return search_problems.branin({"x0": 15.0 * x[0] - 5.0, "x1": 15.0 * x[1]})
+
+
+def hartmann6(x):
+    """Return Hartmann's function of the unit cube."""
+    return search_problems.hartmann6({f"x{i}": v for i, v in enumerate(x)})
 
 
 def gramacy(x):

@@ -115,15 +115,16 @@ class Search:
         """
         running = self._pending(trial)
         number = math.nan if value != value else _checked(value)
+        running = self._study.report(running, {int(step): number})
         if not math.isfinite(number):
             return self._study.prunes
-        running = self._study.report(running, {int(step): number})
         return self._study.prunes and self._study.should_prune(running)
 
     def prune(self, trial: Proposal | int) -> None:
         """Store that a trial was ended early, which is no failure.
 
-        The chooser judges it by its last report and what finished trials came to from there.
+        The chooser judges it by its last report and what finished trials came to from there; one
+        that is not finite, or none at all, is as bad as the worst value.
 
         Raises:
             InputError: There is no such pending trial.

@@ -19,6 +19,7 @@ from optuna.trial import TrialState as OptunaState
 
 from spearmint.bulk_reads import one_view
 from spearmint.choosers.history import ABANDONED, DISREGARDED
+from spearmint.choosers.pruned import DIVERGED
 from spearmint.errors import InputError
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.space import distributions, to_flat, to_params
@@ -125,13 +126,19 @@ class Study:
 
     @door
     def report(self, trial: Trial, reports: Mapping[int, float]) -> Trial:
-        """Store what a running trial has reported, up to 1000 steps; finite values only."""
+        """Store what a running trial has reported, up to 1000 steps; finite values only.
+
+        Of a last value that is not finite, the step is stored.
+        """
         room = _MOST_LIVE_REPORTS - len(trial.reports)
         new = {s: v for s, v in sorted(reports.items()) if trial.reports.get(s) != v}
         storage_id = self._storage_id(trial)
         stored = [(s, v) for s, v in new.items() if math.isfinite(v)][: max(0, room)]
         for step, value in stored:
             self._storage.set_trial_intermediate_value(storage_id, step, value)
+        last = max(reports, default=0)
+        if last in new and not math.isfinite(reports[last]):
+            self._storage.set_trial_user_attr(storage_id, DIVERGED, last)
         return replace(trial, reports={**trial.reports, **dict(stored)})
 
     @door

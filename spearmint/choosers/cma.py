@@ -61,7 +61,7 @@ class CMAChooser(ModelChooser):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the numbers that all finished trials share."""
+        """Return the numbers that all complete trials share."""
         space = super().infer_relative_search_space(study, trial)
         return {k: d for k, d in space.items() if not _is_category(d)}
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 # Trials whose label the model of the constraint sees at most, half of either kind.
 _MOST_LABELS = 1000
+# Feasible trials that the guesses of the values of infeasible ones are made from at most, and
+# guesses made at once: memory grows with the square.
+_MOST_VALUES, _BLOCK = 1000, 256
 
 
 class GPConstrainedEIChooser(GPEIOptChooser):
@@ -45,12 +48,14 @@ class GPConstrainedEIChooser(GPEIOptChooser):
     ) -> Acquisition | None:
         """Return the log probability of feasibility, None while nothing was infeasible."""
         from spearmint.gp.factors import LogFeasibility
-        from spearmint.gp.fit import fit
+        from spearmint.gp.fit import fit, some
         from spearmint.gp.threads import one_blas_thread
 
         if not len(past.infeasible):
             return None
-        kinds = [_some(kind, _MOST_LABELS // 2, rng) for kind in (past.points, past.infeasible)]
+        kinds = [
+            kind[some(len(kind), _MOST_LABELS // 2, rng)] for kind in (past.points, past.infeasible)
+        ]
         points, none = np.concatenate(kinds), past.pending[:0]
         labels = np.repeat([1.0, -1.0], [len(kind) for kind in kinds])
         settings = replace(settings, noiseless=False, warp=False, input_warp=False)
@@ -67,26 +72,23 @@ class GPConstrainedEIChooser(GPEIOptChooser):
         have been low. The values stay within those observed. Source: Forrester, Sobester and Keane
         2006 (Proc. R. Soc. A 462:935).
         """
-        from spearmint.gp.fit import fit
+        from spearmint.gp.fit import fit, subset
         from spearmint.gp.threads import one_blas_thread
         from spearmint.gp.warp import standardise
 
         points, y, none = past.points, past.y, past.pending[:0]
         if not len(past.infeasible):
             return points, y
+        if len(y) > _MOST_VALUES:
+            kept = subset(y, _MOST_VALUES, rng)
+            points, y = points[kept], y[kept]
+        n_blocks = 1 + len(past.infeasible) // _BLOCK
         with one_blas_thread():
             posterior = fit(past.space, points, y, none, replace(settings, warp=False), rng)
-            mean, variance = posterior.predict(past.infeasible)
-        guess = (mean[:, :, 0] + np.sqrt(variance)).mean(axis=0)
+            blocks = map(posterior.predict, np.array_split(past.infeasible, n_blocks))
+            guess = np.concatenate([(m[:, :, 0] + np.sqrt(v)).mean(axis=0) for m, v in blocks])
         z = standardise(y)
         # Not y.mean() + y.std() * guess, which may overflow.
         share = np.clip((guess - z.min()) / max(float(np.ptp(z)), 1e-300), 0.0, 1.0)
         guess = y.min() * (1.0 - share) + y.max() * share
-        return np.concatenate((points, past.infeasible)), np.concatenate((y, guess))
-
-
-def _some(points: Array, most: int, rng: np.random.Generator) -> Array:
-    """Return at most ``most`` rows of ``points``, chosen at random, in their order."""
-    if len(points) <= most:
-        return points
-    return points[np.sort(rng.choice(len(points), most, replace=False))]
+        return past.tried, np.concatenate((past.y, guess))

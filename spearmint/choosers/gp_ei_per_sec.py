@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SECONDS = "seconds"
 # Shorter trials count as this long: below it a duration is the overhead of running anything.
 _SHORTEST_S = 1e-3
+# Trials whose duration the model of it sees at most: memory grows with the square.
+_MOST_DURATIONS = 1000
 
 
 class GPEIperSecChooser(GPEIOptChooser):
@@ -35,11 +37,12 @@ class GPEIperSecChooser(GPEIOptChooser):
     ) -> Acquisition | None:
         """Return the log of the expected inverse duration, None while nothing tells durations."""
         from spearmint.gp.factors import LogInverseCost
-        from spearmint.gp.fit import fit
+        from spearmint.gp.fit import fit, some
         from spearmint.gp.threads import one_blas_thread
 
         durations = [duration_s(trial) for trial in past.trials]
         known = [i for i, seconds in enumerate(durations) if seconds is not None]
+        known = [known[i] for i in some(len(known), _MOST_DURATIONS, rng)]
         log_s = np.log([max(durations[i] or 0.0, _SHORTEST_S) for i in known])
         if len(known) < 2 or not log_s.std() > 0.0:
             return None
@@ -50,11 +53,14 @@ class GPEIperSecChooser(GPEIOptChooser):
 
 
 def duration_s(trial: FrozenTrial) -> float | None:
-    """Return the seconds of a complete trial, as it says itself or else by the clock."""
+    """Return the seconds of a complete trial, as it says itself or else by the clock.
+
+    None where neither tells: a trial that was added, not run, ended when it started.
+    """
     if trial.state != TrialState.COMPLETE:
         return None
     seconds = trial.user_attrs.get(SECONDS)
-    if seconds is None and trial.duration is not None:
+    if seconds is None and trial.duration:
         seconds = trial.duration.total_seconds()
     if not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0.0:
         return None

@@ -55,7 +55,12 @@ class History:
 
 
 def trials_of(study: Study, number: int) -> list[FrozenTrial]:
-    """Return the trials of ``study`` with parameters, in order, without trial ``number``."""
+    """Return the trials of ``study`` with parameters, in order, without trial ``number``.
+
+    Of a bracket of ``HyperbandPruner`` those of the whole study: what a trial ended early would
+    have come to is judged anyway, and a point of another bracket need not be tried again.
+    """
+    study = getattr(study, "_study", study)
     trials = study.get_trials(deepcopy=False)
     left_out = {number, *study.user_attrs.get(DISREGARDED, ())}
     used = [t for t in trials if t.distributions and t.number not in left_out]
@@ -63,13 +68,13 @@ def trials_of(study: Study, number: int) -> list[FrozenTrial]:
 
 
 def common_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Return the parameters that every finished trial has, by name, as the latest one has them.
+    """Return the parameters that every complete trial has, by name, as the latest one has them.
 
-    Parameters of a single value are left out: there is nothing to choose. Broken and running
-    trials may lack parameters and count only while no trial has finished; then the latest one of
-    the most parameters stands for all.
+    Parameters of a single value are left out: there is nothing to choose. Pruned, broken and
+    running trials may lack parameters and count only while no trial is complete; then the latest
+    one of the most parameters stands for all.
     """
-    finished = [t for t in trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+    finished = [t for t in trials if t.state == TrialState.COMPLETE]
     if finished:
         names = set.intersection(*(set(t.distributions) for t in finished))
         latest = finished[-1].distributions
@@ -93,8 +98,9 @@ def history(
 
     A broken trial (FAIL) with all parameters counts as the worst value seen, so that its place is
     not tried again and again; an infinite value of either sign likewise. A pruned trial counts
-    with what it would have come to (:class:`Finals`). With ``constrained``, broken and infinite
-    ones and all that were declared infeasible have no value and are ``infeasible``.
+    with what it would have come to (:class:`Finals`), infinite if it diverged or reported nothing.
+    With ``constrained``, broken and infinite ones and all that were declared infeasible have no
+    value and are ``infeasible``.
     """
     sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
     space = Space(tuple(dimension(d) for d in search_space.values()))

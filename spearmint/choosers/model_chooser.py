@@ -32,7 +32,7 @@ class ModelChooser(Chooser):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the parameters that all finished trials share."""
+        """Return the parameters that all complete trials share."""
         super().infer_relative_search_space(study, trial)
         return common_space(trials_of(study, trial.number))
 

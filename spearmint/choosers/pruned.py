@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
+DIVERGED = "diverged"
+"""Attribute of a trial: step of its last report that was not finite, which is not stored."""
+
 _FEWEST, _MOST = 3, 100  # finished trials that a line is drawn through
 
 
@@ -28,17 +31,17 @@ class Finals:
         ]
         self._lines: dict[int, tuple[float, float]] = {}
 
-    def of(self, trial: FrozenTrial) -> float | None:
-        """Return the estimate for a pruned trial; None without reports or where the last is NaN.
+    def of(self, trial: FrozenTrial) -> float:
+        """Return the estimate for a pruned trial, infinity if it diverged or reported nothing.
 
         It is the last report itself while fewer than 3 finished trials reported that step.
         """
-        if not trial.intermediate_values:
-            return None
-        step = max(trial.intermediate_values)
+        step = max(trial.intermediate_values, default=-1)
+        if step < 0 or trial.user_attrs.get(DIVERGED, -1) > step:
+            return np.inf
         last = trial.intermediate_values[step]
         if not np.isfinite(last):
-            return None if np.isnan(last) else last
+            return np.inf
         if step not in self._lines:
             self._lines[step] = self._line(step)
         start, slope = self._lines[step]

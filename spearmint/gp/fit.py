@@ -109,6 +109,11 @@ def _input_warp(
     return fit_input_warp(data.points[kept], values[kept], data.is_category, data.prior, mode)
 
 
+def some(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return sorted indices of at most ``most`` of ``n`` observations, chosen at random."""
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
 def subset(y: Array, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Return sorted indices of ``size`` observations: the best third, the others at random."""
     order = np.argsort(y, kind="stable")

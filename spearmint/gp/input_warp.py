@@ -71,10 +71,14 @@ class InputWarp:
 
     def by_exponents(self, points: Array) -> tuple[Array, Array]:
         """Return dw / dlog a and dw / dlog b of the k numbers of ``points``, ``(m, k)`` each."""
-        x, a, b = self._numbers(points, _EDGE)
+        x, a, b = self._numbers(points, 0.0)
+        # At 0 and 1 both are 0, the limits; 0.5 stands for what has no logarithm there.
+        inside = (x > 0.0) & (x < 1.0)
+        x = np.where(inside, x, 0.5)
         power = x**a
         left = 1.0 - power
-        return a * b * left ** (b - 1.0) * power * np.log(x), -b * left**b * np.log1p(-power)
+        by_a = a * b * left ** (b - 1.0) * power * np.log(x)
+        return inside * by_a, inside * (-b * left**b * np.log1p(-power))
 
     def _numbers(self, points: Array, edge: float) -> tuple[Array, Array, Array]:
         """Return the coordinates that are numbers, ``edge`` from 0 and 1, and their exponents."""

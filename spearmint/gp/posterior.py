@@ -7,7 +7,7 @@ S, F       ``S``, ``F``  hyperparameter samples; fantasies of the pending trials
 N, p       ``N``         points conditioned on: n observed, then p pending
 L          ``factor``    lower Cholesky factor of C + g I over the N points
 m          ``mean``      constant mean, its generalised least squares estimate, shape ``(S,)``
-a          ``scale``     amplitude, its posterior mean, shape ``(S,)``
+a          ``scale``     amplitude, 1 over the posterior mean of 1 / a, shape ``(S,)``
 alpha      ``alpha``     (C + g I)^-1 (y - m), shape ``(S, N, F)``
 eta        ``best``      incumbent: lowest posterior mean at a point tried, shape ``(S, F)``
 =========  ============  ======================================================================

@@ -22,9 +22,11 @@ from spearmint.gp.arrays import Array
 POWERS = (1.0, 0.75, 0.5, 0.25, 0.0, -0.25, -0.5)
 # Standard deviation of the powers' normal prior around 1, no warp.
 _POWER_STD = 0.5
-# Values this many times the lower half's spread above the minimum count as this many: the squares
-# of a warped column must not overflow.
-_LARGEST = 1e100
+# Values this many times the lower half's spread above the minimum count as this many: what a trial
+# returned for a failure, 1e30 perhaps, must not make all others look equal.
+_LARGEST = 1e6
+# Differences of the lower half that are no more than this share of its values are rounding errors.
+_ROUNDING = 1e-14
 
 
 def standardise(y: Array) -> Array:
@@ -48,14 +50,14 @@ class Warped:
 def warps(y: Array) -> list[Warped]:
     """Return ``y`` under each power, or only as it is where there is nothing to go by.
 
-    That is with fewer than four values, or half of them equal to the lowest.
+    That is with fewer than four values, or half of them equal to the lowest but for rounding.
     """
     y = _in_range(y)
     lift = y - y.min()
     spread = float(np.median(lift))
-    if len(y) < 4 or spread <= 1e-9 * lift.max():
+    if len(y) < 4 or spread <= _ROUNDING * max(abs(y.min()), abs(np.median(y))):
         return [Warped(standardise(y), 0.0)]
-    log_u = np.log1p(np.minimum(lift / spread, _LARGEST))
+    log_u = np.log1p(np.minimum(lift, _LARGEST * spread) / spread)
     return [Warped(standardise(box_cox(log_u, p)), log_weight(log_u, p)) for p in POWERS]
 
 
@@ -72,6 +74,6 @@ def log_weight(log_u: Array, power: float) -> float:
 
 
 def _in_range(y: Array) -> Array:
-    """Return ``y`` divided by a power of two, such that no difference or square overflows."""
-    largest = float(np.abs(y).max())
-    return y / 2.0 ** np.ceil(np.log2(largest) - 400.0) if largest > 2.0**400 else y
+    """Return ``y`` times a power of two, such that no square overflows, nor all of them vanish."""
+    exponent = int(np.frexp(np.abs(y).max())[1])
+    return np.asarray(np.ldexp(y, int(np.clip(exponent, -400, 400)) - exponent))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection
 
 import pytest
 from optuna.pruners import BasePruner, MedianPruner
 
+from spearmint.choosers.pruned import Finals
 from spearmint.drivers import Job
 from spearmint.model import TrialState
 from spearmint.pruners import make_pruner
@@ -54,6 +56,8 @@ def test_a_trial_whose_loss_is_no_number_any_more_is_pruned(make_loop) -> None:
     search = make_loop(Diverges(), finished=1, pruner=MedianPruner())
     assert search.run().pruned == 1
     assert search.study.trials()[0].reports == {0: 0.5}
+    (stored,) = search.study._frozen()
+    assert Finals([]).of(stored) == math.inf, "not what its last finite report promised"
 
 
 def test_a_result_beats_the_pruner(make_loop) -> None:

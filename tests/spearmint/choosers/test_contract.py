@@ -33,6 +33,7 @@ from spearmint.choosers.testing import (
     value_of,
 )
 from spearmint.errors import InputError
+from spearmint.gp.fit import fit
 
 # CMA-ES moves numbers only.
 MODELS_OF_ALL = [
@@ -111,6 +112,16 @@ def test_maximising_is_minimising_the_negative(name: str, pending: int) -> None:
     assert proposals(low, MIXED, 2) == proposals(high, MIXED, 2)
 
 
+def test_brackets_of_hyperband_do_not_matter(name: str) -> None:
+    plain, bracketed = study_with(name, FLOATS), study_with(name, FLOATS)
+    bracketed.pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+    for study in (plain, bracketed):
+        first = study.ask(FLOATS)
+        first.report(1.0, step=1)
+        first.should_prune()  # with its first question the pruner makes its brackets
+    assert proposals(bracketed, FLOATS, 4) == proposals(plain, FLOATS, 4)
+
+
 # What a proposal is
 
 
@@ -182,6 +193,34 @@ def test_a_small_space_is_searched_whole_before_anything_comes_twice(name: str) 
         study.tell(trial, value_of(trial.params))
     assert len(seen) == 12
     assert_legal(study.ask(space).params, space)
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "most"),
+    [
+        ("GPEIperSecChooser", "gp_ei_per_sec._MOST_DURATIONS", 20),
+        ("GPConstrainedEIChooser", "gp_constrained_ei._MOST_VALUES", 20),
+        ("GPConstrainedEIChooser", "gp_constrained_ei._MOST_LABELS", 40),
+    ],
+)
+def test_a_second_model_sees_a_share_of_many_trials(
+    name: str, limit: str, most: int, monkeypatch
+) -> None:
+    seen = []
+
+    def counted(space, points, *others):
+        seen.append(len(points))
+        return fit(space, points, *others)
+
+    monkeypatch.setattr("spearmint.gp.fit.fit", counted)
+    monkeypatch.setattr(f"spearmint.choosers.{limit}", most)
+    study = study_with(
+        name, FLOATS, finished=80, value=lambda p: math.inf if p["x0"] > 0 else p["x1"]
+    )
+    first, second = proposals(study, FLOATS, 2)
+    assert_legal(first, FLOATS)
+    assert first != second
+    assert most in seen
 
 
 # Use from Optuna

@@ -8,7 +8,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import BaseDistribution, FloatDistribution
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from spearmint.choosers import GPEIOptChooser, GPEIperSecChooser
 from spearmint.choosers.gp_ei_per_sec import duration_s
@@ -32,6 +32,13 @@ def test_what_a_trial_says_goes_before_the_clock() -> None:
     assert duration_s(trial(user_attrs={"seconds": 2.5})) == 2.5
     assert duration_s(trial(user_attrs={"seconds": 3})) == 3.0
     assert duration_s(trial(datetime_start=None)) is None
+
+
+def test_a_trial_that_was_added_took_no_known_time() -> None:
+    study = optuna.create_study()
+    study.add_trial(create_trial(value=1.0))
+    study.add_trial(create_trial(value=1.0, user_attrs={"seconds": 0.0}))
+    assert [duration_s(trial) for trial in study.trials] == [None, 0.0]
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.inf, math.nan, "long"])

@@ -39,10 +39,10 @@ def test_each_state_counts_as_documented() -> None:
     running = study.ask(SPACE)
     asked = study.ask(SPACE)
     past = history(study, trials_of(study, asked.number), SPACE)
-    np.testing.assert_allclose(past.points[:, 0], [0.1, 0.2, 0.3, 0.4, 0.5, 0.7])
-    assert past.points[:, 1].tolist() == [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
-    # inf, -inf and FAIL: the worst of the finite values.
-    assert past.y.tolist() == [5.0, -3.0, 5.0, 5.0, 5.0, 4.0]
+    np.testing.assert_allclose(past.points[:, 0], [0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.8])
+    assert past.points[:, 1].tolist() == [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    # inf, -inf, FAIL and pruned without a report: the worst of the finite values.
+    assert past.y.tolist() == [5.0, -3.0, 5.0, 5.0, 5.0, 4.0, 5.0]
     np.testing.assert_allclose(past.pending[:, 0], [running.params["a"] / 10.0])
 
 
@@ -74,6 +74,14 @@ def test_common_space_is_what_finished_trials_share_in_its_latest_form() -> None
         create_trial(params={"a": 1.0, "fixed": 2}, distributions=wider, value=1.0),
     )
     assert common_space(trials_of(study, -1)) == {"a": wider["a"]}
+
+
+def test_a_trial_pruned_before_it_had_all_parameters_takes_none_from_the_others() -> None:
+    study = study_of(trial(1.0, value=5.0))
+    refused = study.ask()
+    refused.suggest_float("a", 0.0, 10.0)
+    study.tell(refused, state=TrialState.PRUNED)
+    assert common_space(trials_of(study, -1)) == SPACE
 
 
 def test_common_space_before_any_trial_finished() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from spearmint.choosers.pruned import Finals
+from spearmint.choosers.pruned import DIVERGED, Finals
 
 
 def complete(final: float, **reports: float) -> FrozenTrial:
@@ -38,11 +38,20 @@ def test_curves_never_cross_nor_part() -> None:
     assert level.of(pruned(s2=2.0)) == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize("last", [math.nan, math.inf, -math.inf])
+def test_one_that_diverged_or_reported_nothing_comes_to_infinity(last: float) -> None:
+    finals = Finals([complete(0.1 * v, s1=v, s2=v) for v in (1.0, 2.0, 3.0)])
+    assert finals.of(pruned(s1=1.0, s2=last)) == math.inf
+    assert finals.of(pruned()) == math.inf
+    one = pruned(s1=1.0)
+    one.set_user_attr(DIVERGED, 2)
+    assert finals.of(one) == math.inf
+    one.set_user_attr(DIVERGED, 0)
+    assert finals.of(one) == pytest.approx(0.1)
+
+
 def test_the_last_report_where_nothing_else_is_known() -> None:
     few = Finals([complete(0.1, s3=1.0), complete(0.2, s3=2.0), complete(0.3, s4=2.0)])
     assert few.of(pruned(s3=5.0)) == 5.0
-    assert few.of(pruned()) is None
-    assert few.of(pruned(s1=1.0, s3=math.nan)) is None
-    assert few.of(pruned(s3=math.inf)) == math.inf
     broken = [complete(math.inf, s3=1.0), complete(0.1, s3=math.inf), complete(0.1)]
     assert Finals(broken * 3).of(pruned(s3=5.0)) == 5.0

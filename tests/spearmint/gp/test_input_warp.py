@@ -73,6 +73,20 @@ def test_gradient_of_the_joint_log_posterior(noiseless: bool) -> None:
     np.testing.assert_allclose(density.with_gradient(phi)[1], numeric, rtol=1e-3, atol=1e-3)
 
 
+def test_gradient_where_many_points_are_at_the_bounds() -> None:
+    """Small exponents are the steepest there."""
+    rng = np.random.default_rng(6)
+    points = rng.random((16, 2))
+    points[:4, 0], points[4:8, 1], points[8:12] = 0.0, 1.0, rng.integers(2, size=(4, 2))
+    y = np.sin(5.0 * points).sum(axis=1)
+    prior = default_prior(2, noiseless=True)
+    density = WarpPosterior(points, (y - y.mean()) / y.std(), NONE, prior)
+    phi = np.concatenate((prior.mean, [-2.3, -1.6, -1.2, -2.3]))
+    ends = [[density.with_gradient(phi + s * e)[0] for s in (-1e-5, 1e-5)] for e in np.eye(7)]
+    numeric = np.diff(ends, axis=1)[:, 0] / 2e-5
+    np.testing.assert_allclose(density.with_gradient(phi)[1], numeric, rtol=1e-4, atol=1e-4)
+
+
 def test_no_warp_at_all_is_the_posterior_of_the_length_scales() -> None:
     """Exponents of 1 cost nothing and change nothing."""
     points = np.random.default_rng(2).random((12, 2))

@@ -21,6 +21,12 @@ def test_any_finite_values_become_standard(values: list[float]) -> None:
         assert np.isfinite(view.log_weight)
 
 
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200])
+def test_a_likelihood_may_be_tiny_or_huge(scale: float) -> None:
+    y = np.random.default_rng(0).random(20)
+    np.testing.assert_allclose(standardise(scale * y), standardise(y), rtol=1e-10)
+
+
 @given(st.lists(st.floats(-1e3, 1e3), min_size=4, max_size=30, unique=True))
 def test_a_warp_keeps_the_order(values: list[float]) -> None:
     y = np.array(values)
@@ -65,6 +71,20 @@ def test_values_with_a_tall_wall_are_warped_and_even_ones_are_not() -> None:
     np.testing.assert_allclose(likeliest(even), standardise(even))
     steep = np.exp(np.linspace(0.0, 9.0, 30))
     assert likeliest(steep).max() < 0.6 * standardise(steep).max()
+
+
+@pytest.mark.parametrize("failed", [1e3, 1e8, 1e10, 1e30, 1.7e308])
+@pytest.mark.parametrize("n_failed", [1, 8, 15])
+def test_values_that_stand_for_failures_leave_the_others_apart(failed, n_failed: int) -> None:
+    values = np.random.default_rng(2).random(20)
+    found = likeliest(np.concatenate((values, np.full(n_failed, failed))))
+    assert np.ptp(found[:20]) > 0.1
+    assert found[:20].max() < found[20:].min()
+
+
+def test_rounding_errors_are_no_spread() -> None:
+    (view,) = warps(np.array([0.3, 0.3, 0.1 + 0.2, 0.1 + 0.2, 0.1 + 0.2, 0.5]))
+    assert view.log_weight == 0.0
 
 
 def test_too_little_to_warp() -> None:

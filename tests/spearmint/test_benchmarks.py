@@ -1,0 +1,21 @@
+"""Each benchmark of the search that the documentation names starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.mark.parametrize(
+    "name", ["chooser_variants", "early_stopping", "search", "search_overhead", "warm_start"]
+)
+def test_a_benchmark_starts(name: str) -> None:
+    argv = [sys.executable, str(BENCHMARKS / f"{name}.py"), "--help"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("usage: ")
