@@ -83,6 +83,7 @@ def test_cleanup_leaves_job_files_of_the_original(searched: ExperimentDir) -> No
         (["--method=BruteForceSampler"], "BruteForceSampler cannot propose"),
         (["--storage=nonsense"], "cannot be used"),
         (["absent/config.pb"], "no such file"),
+        (["--warm-start=2", "--max-finished-jobs=1"], "--warm-start is for regions"),
         (["run"], "Missing argument 'CONFIG'"),
     ],
 )
