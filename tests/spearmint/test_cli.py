@@ -32,6 +32,7 @@ def test_a_search_ends_with_its_best_trials_and_the_original_files(searched: Exp
     done = searched.run("--max-finished-jobs=4")
     assert done.returncode == 0
     assert "Best of 4 complete trials (0 broken)" in done.stdout
+    assert ": 1 dimension, " in done.stdout
     assert len(list(searched.root.glob("output/0000000[1-4].out"))) == 4
     assert (searched.root / "trace.csv").exists()
     assert (searched.root / "best_job_and_result.txt").exists()
