@@ -133,7 +133,10 @@ def _cancel(experiment: Experiment, driver: Driver, options: RunOptions) -> None
             study.end_active()
         for text in driver.notices():
             watcher.note(text)
-    click.echo(f"Ended {ended} trials; the next run starts them again.")
+    if ended:
+        click.echo(f"Ended {ended} trials; the next run starts them again.")
+    else:
+        click.echo("No trial was running.")
 
 
 def _run_job(folder: Path) -> None:

@@ -38,6 +38,10 @@ def test_a_search_ends_with_its_best_trials_and_the_original_files(searched: Exp
     assert (searched.root / "best_job_and_result.txt").exists()
 
 
+def test_cancel_says_that_nothing_ran(searched: ExperimentDir) -> None:
+    assert searched.run("--cancel").stdout == "No trial was running.\n"
+
+
 def test_status_best_and_export_agree(searched: ExperimentDir) -> None:
     rows = json.loads(searched.command("export", "--json").stdout)
     best = min(rows, key=lambda row: row["value"])
