@@ -84,6 +84,7 @@ class Loop:
         self._concurrent = self.limits.concurrent
         for study in self.studies:
             study.resume()
+        self._tell_done()
         while not self._must_leave():
             self._ask_queue(self._collect)
             if not self._is_silent:
@@ -98,6 +99,15 @@ class Loop:
             self.cancel()
         self._check_failures()
         return {study.experiment.region: study.progress() for study in self.studies}
+
+    def _tell_done(self) -> None:
+        """Say so where all trials were there before."""
+        done = [study.n_finished >= study.limits.finished for study in self.studies]
+        if all(done) and not any(study.is_busy for study in self.studies):
+            n = sum(study.n_finished for study in self.studies)
+            self.watcher.note(
+                f"All {n} trials were finished before; for more, raise --max-finished-jobs."
+            )
 
     def _must_leave(self) -> bool:
         return self.stop.now or (self.stop.asking and self.driver.detaches)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from spearmint.errors import InputError
 from spearmint.layout import Layout, read_json, write_json
+from spearmint.model import Experiment
 from spearmint.sqlite import sqlite_url
 from spearmint.study import Study
 
@@ -83,11 +84,33 @@ def storage_url(layout: Layout, given: str | None) -> str:
     return _absolute(given)
 
 
+def check_directory(layout: Layout, experiment: Experiment) -> None:
+    """See that the directory has no search yet, or that of ``experiment``; nothing is stored.
+
+    Raises:
+        InputError: It holds another experiment, or one with regions where this has none.
+    """
+    known, here = read_ownership(layout), layout.root
+    if known is None:
+        return
+    if bool(known.regions) != bool(experiment.regions):
+        raise InputError(
+            f"the search in {here} was begun {'with' if known.regions else 'without'} regions",
+            f"Go on so, or start anew: spearmint cleanup {here}",
+        )
+    if known.name != experiment.name:
+        raise InputError(
+            f"{here} holds the search of experiment {known.name!r}, not {experiment.name!r}",
+            "Give each experiment a directory of its own, "
+            f"or delete the old search: spearmint cleanup {here}",
+        )
+
+
 def take_ownership(layout: Layout, studies: Sequence[Study], *, driver: str) -> None:
     """Make the directory the owner of ``studies``, one a region, or see that it is.
 
     Raises:
-        InputError: The directory holds another experiment, or a study another directory.
+        InputError: A study belongs to another directory.
     """
     first = studies[0]
     name, here = first.experiment.name, str(layout.root)
@@ -106,17 +129,6 @@ def take_ownership(layout: Layout, studies: Sequence[Study], *, driver: str) -> 
         driver=driver,
         regions=tuple(dict.fromkeys((*before, *regions))),
     )
-    if known is not None and bool(before) != bool(regions):
-        raise InputError(
-            f"the search in {here} was begun {'with' if before else 'without'} regions",
-            f"Go on so, or start anew: spearmint cleanup {here}",
-        )
-    if known is not None and known.name != name:
-        raise InputError(
-            f"{here} holds the search of experiment {known.name!r}, not {name!r}",
-            "Give each experiment a directory of its own, "
-            f"or delete the old search: spearmint cleanup {here}",
-        )
     owners = [None if is_default else study.owner for study in studies]
     for owner in owners:
         if owner is not None and known is None and _is_same_place(owner, mine):

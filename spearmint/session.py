@@ -13,7 +13,7 @@ from spearmint.errors import InputError, NoSearch
 from spearmint.layout import Layout
 from spearmint.lock import ExperimentLock
 from spearmint.model import Experiment
-from spearmint.ownership import read_ownership, storage_url, take_ownership
+from spearmint.ownership import check_directory, read_ownership, storage_url, take_ownership
 from spearmint.regions import pick_region
 from spearmint.sqlite import file_of
 from spearmint.studies import open_studies, study_names
@@ -73,6 +73,7 @@ def run_sessions(
     layout = Layout(experiment.directory)
     url = storage_url(layout, storage)
     with ExperimentLock(layout):
+        check_directory(layout, experiment)
         studies = open_studies(experiment.searches(), url)
         take_ownership(layout, studies, driver=driver)
         for study in studies:

@@ -102,6 +102,7 @@ def _mismatch(
     return StudyMismatch(
         f"{experiment.path} differs from the search stored as {experiment.study_name!r}:\n"
         + "\n".join(rows),
-        f"Undo the change, give it another name, or start anew: "
-        f"spearmint cleanup {experiment.directory}",
+        "Undo the change, or copy config.pb and the code to a new directory and take these "
+        f"trials along: spearmint import NEW {experiment.directory}\n"
+        f"Or start anew: spearmint cleanup {experiment.directory}",
     )

@@ -74,6 +74,10 @@ def run(
     chosen = RunOptions(**options)
     experiment = dataclasses.replace(chosen.override(declared), resources=resources)
     require_wrapper(experiment)
+    if chosen.warm_start and not experiment.regions:
+        raise click.UsageError(
+            "--warm-start is for regions: name them in config.pb, or by --regions FILE."
+        )
     chosen.limits(experiment)  # what is wrong shows before anything is created
     _tools(experiment, chosen)
     driver = _driver(experiment, chosen)
@@ -129,7 +133,10 @@ def _cancel(experiment: Experiment, driver: Driver, options: RunOptions) -> None
             study.end_active()
         for text in driver.notices():
             watcher.note(text)
-    click.echo(f"Ended {ended} trials; the next run starts them again.")
+    if ended:
+        click.echo(f"Ended {ended} trials; the next run starts them again.")
+    else:
+        click.echo("No trial was running.")
 
 
 def _run_job(folder: Path) -> None:

@@ -24,8 +24,9 @@ def greet(console: Console, sessions: Sequence[Session], options: RunOptions, dr
     dimensions = sum(variable.size for variable in experiment.variables)
     pruner = f", pruner {experiment.pruner}" if experiment.pruner else ""
     ahead = f", {options.queue_ahead} queued ahead" if options.queue_ahead else ""
+    counted = "1 dimension" if dimensions == 1 else f"{dimensions} dimensions"
     console.print(
-        f"{experiment.name}: {regions}{dimensions} dimensions, {options.method} proposes, "
+        f"{experiment.name}: {regions}{counted}, {options.method} proposes, "
         f"driver {driver} runs {options.max_concurrent} at once{ahead}{pruner}",
         markup=False,
         soft_wrap=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _TITLE = "Value against each variable"
 _MOST_PANELS = 12
 _COLUMNS = 4
+_LETTERS = 88.0  # of a tick's label, side by side along the axes of one row
 
 
 def plot(digest: Digest, order: Sequence[Element]) -> Plot:
@@ -59,13 +61,14 @@ def _draw(digest: Digest, elements: Sequence[Element], figure: Figure) -> None:
     age: Array = np.linspace(0.15, 1.0, len(done))
     colours = shades(age)
     rows, columns = _grid(len(elements))
+    letters = _LETTERS / columns
     for i, element in enumerate(elements):
         axes = figure.add_subplot(rows, columns, i + 1)
         across = variable_scale(element.variable)
         x = variable_places(element.variable, [element.of(trial) for trial in done])
         axes.scatter(x, heights, c=colours, s=20 if len(done) < 500 else 6, alpha=0.8, linewidths=0)
         axes.plot(x[best], heights[best], "o", color=INK, markersize=9, markerfacecolor="none")
-        _panel(axes, across, element.name)
+        _panel(axes, across, element.name, letters)
         ticks = scale.ticks(5)
         first = i % columns == 0
         axes.set_yticks([at for at, _ in ticks], [text if first else "" for _, text in ticks])
@@ -79,13 +82,20 @@ def _grid(panels: int) -> tuple[int, int]:
     return rows, math.ceil(panels / rows)
 
 
-def _panel(axes: Axes, across: Scale, name: str) -> None:
+def _collide(ticks: Sequence[tuple[float, str]], letters: float) -> bool:
+    """Tell whether labels touch on an axis as long as ``letters`` letters."""
+    return any(
+        (right - left) * letters < (len(text) + len(following)) / 2 + 1.0
+        for (left, text), (right, following) in pairwise(ticks)
+    )
+
+
+def _panel(axes: Axes, across: Scale, name: str, letters: float) -> None:
     ticks = across.ticks(4)
     axes.set_xlim(-0.06, 1.06)
     axes.set_ylim(-0.06, 1.06)
-    long = sum(len(text) for _, text in ticks) > 26
     axes.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
-    if long:
+    if _collide(ticks, letters):
         axes.tick_params(axis="x", labelrotation=30, labelsize=8)
         for text in axes.get_xticklabels():
             text.set_horizontalalignment("right")

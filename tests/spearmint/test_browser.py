@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+
+import spearmint
 
 from .conftest import ONE_FLOAT, MakeExperiment
 
@@ -80,3 +84,22 @@ def test_the_page_opens_shows_the_best_value_and_follows(
         controller.kill()
         controller.communicate()
         assert experiment.command("cleanup").returncode == 0
+
+
+def test_the_figures_of_a_long_search_stand_in_one_row_and_in_their_cards(
+    make_experiment: MakeExperiment, browser: webdriver.Chrome
+) -> None:
+    experiment = make_experiment()
+    source = experiment.root / "earlier.csv"
+    source.write_text("x,value,seconds\n0.5,1,86340\n")
+    argv = [sys.executable, "-m", "spearmint", "import", str(experiment.root), str(source)]
+    assert subprocess.run(argv, check=False).returncode == 0
+    with spearmint.Search(experiment.config) as search:
+        search.prune(search.ask())
+    assert experiment.command("report").returncode == 0
+    browser.get((experiment.root / "report" / "index.html").as_uri())
+    cards = browser.find_elements(By.CSS_SELECTOR, ".figures .card")
+    assert len(cards) == 7
+    assert len({card.rect["y"] for card in cards}) == 1
+    wide = "return arguments[0].scrollWidth > arguments[0].clientWidth"
+    assert not any(browser.execute_script(wide, card) for card in cards)

@@ -14,6 +14,8 @@ import pytest
 
 from spearmint.cli.main import cli
 from spearmint.ownership import _without_secrets
+from spearmint.sqlite import sqlite_url
+from spearmint.studies import study_names
 
 from .conftest import ExperimentDir, MakeExperiment
 
@@ -30,9 +32,14 @@ def test_a_search_ends_with_its_best_trials_and_the_original_files(searched: Exp
     done = searched.run("--max-finished-jobs=4")
     assert done.returncode == 0
     assert "Best of 4 complete trials (0 broken)" in done.stdout
+    assert ": 1 dimension, " in done.stdout
     assert len(list(searched.root.glob("output/0000000[1-4].out"))) == 4
     assert (searched.root / "trace.csv").exists()
     assert (searched.root / "best_job_and_result.txt").exists()
+
+
+def test_cancel_says_that_nothing_ran(searched: ExperimentDir) -> None:
+    assert searched.run("--cancel").stdout == "No trial was running.\n"
 
 
 def test_status_best_and_export_agree(searched: ExperimentDir) -> None:
@@ -81,6 +88,7 @@ def test_cleanup_leaves_job_files_of_the_original(searched: ExperimentDir) -> No
         (["--method=BruteForceSampler"], "BruteForceSampler cannot propose"),
         (["--storage=nonsense"], "cannot be used"),
         (["absent/config.pb"], "no such file"),
+        (["--warm-start=2", "--max-finished-jobs=1"], "--warm-start is for regions"),
         (["run"], "Missing argument 'CONFIG'"),
     ],
 )
@@ -115,6 +123,20 @@ def test_a_changed_config_is_refused_with_the_difference(searched: ExperimentDir
     assert searched.run("--max-finished-jobs=1").returncode == 0
 
 
+def test_a_changed_config_goes_on_elsewhere_as_the_message_says(
+    searched: ExperimentDir, make_experiment: MakeExperiment, tmp_path: Path
+) -> None:
+    wider = searched.config.read_text().replace("max: 1", "max: 2")
+    n_before = searched.command("export").stdout.count("complete")
+    searched.config.write_text(wider)
+    fix = searched.run().stderr
+    assert f"spearmint import NEW {searched.root}" in fix
+    new = make_experiment(config=wider, root=tmp_path / "new")
+    argv = [sys.executable, "-m", "spearmint", "import", str(new.root), str(searched.root)]
+    assert subprocess.run(argv, check=False).returncode == 0
+    assert new.command("export").stdout.count("complete") == n_before > 0
+
+
 def test_a_directory_holds_one_experiment(searched: ExperimentDir) -> None:
     other = searched.root / "other.pb"
     other.write_text(searched.config.read_text().replace('"trial"', '"other"'))
@@ -123,6 +145,7 @@ def test_a_directory_holds_one_experiment(searched: ExperimentDir) -> None:
     done = searched.run()
     assert done.returncode == 2
     assert "holds the search of experiment 'trial', not 'other'" in done.stderr
+    assert study_names(sqlite_url(searched.root / "spearmint.db")) == ["trial"]
 
 
 def test_the_driver_and_method_go_by_any_case(make_experiment: MakeExperiment) -> None:

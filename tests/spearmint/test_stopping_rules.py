@@ -19,6 +19,16 @@ def test_a_target_ends_it(make_loop) -> None:
     assert make_loop(FakeDriver(), finished=9, target=0.25).run().complete == 4, "and stays"
 
 
+def test_a_search_that_is_done_says_so(make_loop) -> None:
+    told = "All 3 trials were finished before; for more, raise --max-finished-jobs."
+    first = make_loop(FakeDriver(), finished=3)
+    first.run()
+    assert told not in first.watcher.lines
+    again = make_loop(FakeDriver(), finished=3)
+    assert again.run().complete == 3
+    assert told in again.watcher.lines
+
+
 def test_a_target_when_more_is_better(make_loop) -> None:
     assert make_loop(FakeDriver(), finished=9, target=3.0, maximize=True).run().complete == 3
 

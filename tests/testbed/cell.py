@@ -252,15 +252,27 @@ class Cell:
         until(lambda: not self.run("qstat", "-u", "*").stdout.strip(), timeout_s, 0.1)
 
 
+def give_examples(home: Path) -> None:
+    """Copy the examples' sources, without what searches left there, for the user of the cell."""
+    for name in ("branin", "digits"):
+        (home / name).mkdir()
+        for source in (REPOSITORY / "examples" / name).glob("*.p[by]"):
+            shutil.copy(source, home / name)
+        for path in (home / name, *(home / name).iterdir()):
+            os.chown(path, UID, UID)
+
+
 def main() -> int:
     """Give a person a shell on the master of a cell; all of it ends with the shell."""
     started = time.monotonic()
     with Cell() as cell:
+        give_examples(cell.home)
         print(
             f"A Grid Engine cell of {len(cell.names)} hosts with {cell.gpus} declared GPUs each, "
             f"ready after {time.monotonic() - started:.0f} s.\n"
             f"You are {USER} on the master; {cell.home} is shared by all hosts.\n"
-            "Try: qhost; sge-jobs gpus; sge-jobs run --gpus=1 -- printenv CUDA_VISIBLE_DEVICES"
+            "Try: qhost; sge-jobs gpus; sge-jobs run --gpus=1 -- printenv CUDA_VISIBLE_DEVICES\n"
+            "     spearmint --driver=SGE --queue-ahead=2 --max-finished-jobs=24 digits/config.pb"
         )
         # A terminal of its own: job control does not work across the namespaces of processes.
         bash = "bash --rcfile /etc/profile.d/gridengine.sh -i"

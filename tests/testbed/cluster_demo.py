@@ -22,6 +22,7 @@ node_image_id = {IMAGE}
 [plugin nvidia_tune]
 setup_class = starcluster_plugins.nvidia_tune.NvidiaTune
 """
+_SHELL = "env 'PS1=cluster-demo$ ' bash --norc -i"  # a bash that runs a script unsets PS1
 HELP = """
 Three hosts on this machine stand for EC2 instances; nothing leaves it, nothing costs.
 Try:
@@ -52,9 +53,8 @@ def main() -> int:
         environment = cloud.environment()
         path = [str(command.parent), str(Path(sys.executable).parent), environment.get("PATH", "")]
         environment["PATH"] = ":".join(path)
-        environment["PS1"] = "cluster-demo$ "
         begin = "starcluster createkey demo -a && starcluster start gpucluster"
-        shell = f"cd && {begin} && cat <<'END' && exec bash --norc -i\n{HELP}END\n"
+        shell = f"cd && {begin} && cat <<'END' && exec {_SHELL}\n{HELP}END\n"
         argv = cloud.enter(["bash", "-c", shell])
         return subprocess.run(argv, check=False, env=environment).returncode
 

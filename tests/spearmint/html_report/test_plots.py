@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from spearmint.html_report import best_value, curves, importance, parallel
+from spearmint.html_report import best_value, curves, importance, parallel, slices
 from spearmint.html_report.digest import Digest
+from spearmint.model import Kind, Variable
 
 
 def digest_of(search: Any) -> Digest:
@@ -63,6 +66,34 @@ def test_parallel_draws_the_best_last_and_not_too_many(make_search: Any) -> None
     assert len(heights) == 200
     assert heights[-1][-1] == 0.0  # the last point is the value, of the best trial
     assert heights[0][-1] == 1.0
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3, 4])
+@pytest.mark.parametrize("options", [2, 3, 5])
+@pytest.mark.parametrize("letters", [4, 8, 13])
+def test_choices_of_a_slice_do_not_run_into_each_other(
+    make_search: Any, panels: int, options: int, letters: int
+) -> None:
+    choices = tuple(f"{i}{'mean_error_of_it'[: letters - 1]}" for i in range(options))
+    search = make_search(
+        [Variable(name=f"v{i}", kind=Kind.ENUM, options=choices) for i in range(panels)]
+    )
+    for value in (1.0, 2.0, 3.0):
+        search.complete(value)
+    digest = digest_of(search)
+    plot = slices.plot(digest, digest.elements())
+    figure = Figure(figsize=plot.size_in, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    assert plot.draw is not None
+
+    plot.draw(figure)
+    canvas.draw()
+
+    for axes in figure.axes:
+        texts = [text for text in axes.get_xticklabels() if text.get_rotation() == 0.0]
+        extents = [text.get_window_extent() for text in texts]
+        for left, right in pairwise(extents):
+            assert left.x1 < right.x0
 
 
 @pytest.mark.parametrize(("maximize", "first"), [(False, "units"), (True, "X[1]")])
