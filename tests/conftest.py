@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from .testbed.cell import Cell
 
 # The same examples in every run of CI: a commit must not fail for an example it did not bring.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# No test fails for a machine that is slow or busy.
+settings.register_profile(
+    "tests",
+    derandomize=bool(os.environ.get("CI")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tests")
 
 _NEEDS = {
     "browser": lambda: all(shutil.which(name) for name in ("chromium", "chromedriver")),
