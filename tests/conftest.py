@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from .testbed.cell import Cell
 
 # The same examples in every run of CI: a commit must not fail for an example it did not bring.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# No test fails for a machine that is slow or busy.
+settings.register_profile(
+    "tests",
+    derandomize=bool(os.environ.get("CI")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tests")
 
 _NEEDS = {
     "browser": lambda: all(shutil.which(name) for name in ("chromium", "chromedriver")),
@@ -63,6 +69,43 @@ def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
     places = [(0.75 * at / len(slow), tests) for at, tests in enumerate(slow)]
     places += [(at / len(quick), tests) for at, tests in enumerate(quick)]
     return [test for _, tests in sorted(places, key=lambda place: place[0]) for test in tests]
+
+
+_FAILED = pytest.StashKey[bool]()
+_LIMIT = pytest.StashKey[object]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, Any]:
+    report = yield
+    if report.failed and item.get_closest_marker("sge"):
+        item.session.stash[_FAILED] = True
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    _leave_hosts_of_a_failure(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    _leave_hosts_of_a_failure(item)  # of a teardown
+    if getattr(item, "execution_count", 1) > 1 and _LIMIT in item.stash:
+        # The first failure ended the time limit of all runs.
+        item.config.hook.pytest_timeout_set_timer(item=item, settings=item.stash[_LIMIT])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: object) -> None:
+    item.stash[_LIMIT] = settings
+
+
+def _leave_hosts_of_a_failure(item: pytest.Item) -> None:
+    """End every fixture, of modules too: the next run begins on new hosts, whatever is left."""
+    if item.session.stash.get(_FAILED, False):
+        item.session.stash[_FAILED] = False
+        item.config.pluginmanager.getplugin("runner").pytest_runtest_teardown(item, None)
 
 
 @pytest.fixture(autouse=True)

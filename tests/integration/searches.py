@@ -214,7 +214,7 @@ class SgeSearch:
         return [run for run in self.runs() if run.value is None]
 
     def wait_running(self, count: int = 6) -> list[Run]:
-        """Return the runs under way once there are so many."""
+        """Return the runs under way once there are so many, the one that ends last at the end."""
         until(lambda: len(self.running()) >= count, 60, 0.1)
         return self.running()
 
@@ -227,6 +227,11 @@ class SgeSearch:
         """Return Grid Engine's own process above a trial's runner."""
         above = self.trainer(run).parents()
         return next(process for process in above if process.name() == "sge_shepherd")
+
+    def step(self, run: Run) -> int:
+        """Return how many steps a trial has done, by its checkpoint."""
+        path = self.directory / "jobs" / f"{run.trial:08d}" / "files" / "step"
+        return int(path.read_text()) if path.exists() else 0
 
     def node(self, run: Run) -> Node:
         """Return the host of a run."""

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.sge
 def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search()
     controller = search.start()
-    victim = search.wait_running()[0]
+    victim = search.wait_running()[-1]
     cell.checked("qdel", victim.job, uid=UID)
     output = controller.end()
     assert f"trial {victim.trial} was lost (killed by signal 9" in output
@@ -32,7 +32,7 @@ def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch) -> None:
 def test_a_killed_trainer_runs_again(make_search: MakeSearch) -> None:
     search = make_search()
     controller = search.start("--queue-ahead=3")
-    victim = search.wait_running()[0]
+    victim = search.wait_running()[-1]
     search.trainer(victim).kill()
     output = controller.end()
     assert f"trial {victim.trial} was lost (killed by signal 9" in output
@@ -50,7 +50,7 @@ def test_a_trial_that_reaches_the_walltime_timed_out(make_search: MakeSearch) ->
 def test_a_killed_shepherd_harms_no_trial(make_search: MakeSearch) -> None:
     search = make_search()
     controller = search.start()
-    victim = search.wait_running()[0]
+    victim = search.wait_running()[-1]
     search.shepherd(victim).kill()
     controller.end()
     search.assert_complete()
@@ -74,7 +74,7 @@ def test_a_held_job_waits_and_the_others_go_on(cell: Cell, make_search: MakeSear
 def test_a_suspended_trial_keeps_its_gpu_and_goes_on(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search()
     controller = search.start()
-    victim = search.wait_running()[0]
+    victim = search.wait_running()[-1]
     job = victim.job
     until(lambda: job in search.jobs_in("r"), 10, 0.1)
     cell.checked("qmod", "-sj", job, uid=UID)
@@ -109,7 +109,7 @@ def test_a_preempted_trial_goes_on_from_its_checkpoint(cell: Cell, make_search: 
     search = make_search(trials=5, steps=100)  # a GPU is free: it starts there before it has ended
     controller = search.start("--queue-ahead=3", "--max-retries=0")
     victim = search.wait_running(5)[0]
-    time.sleep(1)
+    until(lambda: search.step(victim) > 10)
     cell.checked("qmod", "-rj", victim.job)
     controller.end()
     search.assert_complete()
@@ -126,8 +126,8 @@ def test_a_preempted_trial_goes_on_from_its_checkpoint(cell: Cell, make_search: 
 def test_a_killed_execution_daemon_harms_no_trial(cell: Cell, make_search: MakeSearch) -> None:
     search = make_search()
     controller = search.start()
-    node = search.node(search.wait_running()[0])
-    assert cell.kill("sge_execd", node) == 1
+    node = search.node(search.wait_running()[-1])
+    cell.kill("sge_execd", node)
     time.sleep(5)
     cell.start_execd(node)
     controller.end()
@@ -193,7 +193,7 @@ def test_a_killed_master_harms_no_trial(cell: Cell, make_search: MakeSearch) -> 
     search = make_search()
     controller = search.start("--queue-ahead=3")
     search.wait_running()
-    assert cell.kill("sge_qmaster") == 1
+    cell.kill("sge_qmaster")
     time.sleep(10)
     cell.start_master()
     controller.end()

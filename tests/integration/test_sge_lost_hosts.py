@@ -88,7 +88,7 @@ def test_the_master_and_the_command_are_killed(cell: Cell, make_search: MakeSear
     search = make_search()
     controller = search.start()
     search.wait_running()
-    assert cell.kill("sge_qmaster") == 1
+    cell.kill("sge_qmaster")
     controller.kill()
     too_early = search.start().end(status=1)
     assert "master does not answer" in too_early

@@ -95,9 +95,16 @@ def main(path: Path, command: str, arguments: list[str]) -> int:
         if not state["down"] and not state["hang_s"]:
             status: int = globals()[command](state, arguments)
             return status
-    time.sleep(state["hang_s"])
+    until = time.monotonic() + state["hang_s"]
+    while time.monotonic() < until and _hangs(path):
+        time.sleep(0.02)
     print(state["down"], file=sys.stderr)
     return 1
+
+
+def _hangs(path: Path) -> bool:
+    with locked(path) as state:
+        return bool(state["hang_s"])
 
 
 def qsub(state: dict[str, Any], arguments: list[str]) -> int:

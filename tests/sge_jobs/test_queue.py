@@ -165,7 +165,7 @@ def test_a_lock_outlives_a_killed_caller_until_qsub_is_done(
     tmp_path: Path, cell: FakeGridEngine
 ) -> None:
     with cell.state() as state:
-        state["hang_s"] = 2
+        state["hang_s"] = 60
     lock = tmp_path / "lock"
     code = (
         "import fcntl, os, sys; from pathlib import Path\n"
@@ -183,6 +183,8 @@ def test_a_lock_outlives_a_killed_caller_until_qsub_is_done(
     with lock.open("r+") as file:
         with pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with cell.state() as state:
+            state["hang_s"] = 0
         fcntl.flock(file, fcntl.LOCK_EX)  # given up when qsub is done
 
 

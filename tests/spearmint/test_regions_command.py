@@ -81,14 +81,12 @@ def test_the_report_compares_regions_and_leads_to_each(experiment: ExperimentDir
 
 
 def test_kill_at_any_instant_and_go_on(experiment: ExperimentDir) -> None:
-    deadline = time.monotonic() + 120
     for pause in (0.9, 1.3, 1.6):
         controller = experiment.start("--max-finished-jobs=3", "-n", "3")
         time.sleep(pause)
         controller.kill()
         controller.communicate()
     assert experiment.run("--max-finished-jobs=3", "-n", "3").returncode == 0
-    assert time.monotonic() < deadline
     assert states(experiment) == {name: ["complete"] * 3 for name in NAMES}
 
 

@@ -130,12 +130,12 @@ def test_a_node_comes_takes_jobs_after_the_plugins_and_goes(hosts: SshHosts) -> 
     nodes = hosts.nodes(["master", "node001", "node002"])
     master = nodes[0]
     (new,) = hosts.nodes(["node003"])
-    old = Plugin(name="old", setup_class="oldstyle.OldStyle", arguments={"motd": "Hi"})
-    looks = SeesQueue()
-    plugins = [*load_plugins([old], THIRD_PARTY), LoadedPlugin(name="looks", setup=looks)]
+    section = Plugin(name="old", setup_class="oldstyle.OldStyle", arguments={"motd": "Hi"})
+    old, looks = load_plugins([section], THIRD_PARTY), SeesQueue()
+    plugins = [*old, LoadedPlugin(name="looks", setup=looks)]
 
     def use() -> None:
-        set_up(nodes, TEMPLATE)
+        set_up(nodes, TEMPLATE, plugins=old)
         result = add_nodes([new], nodes, TEMPLATE, plugins=plugins)
         assert (result.ready, dict(result.failed)) == (("node003",), {})
         assert "d" in looks.seen["node003"]

@@ -19,6 +19,7 @@ from tests.testbed.ssh_hosts import SshHosts
 
 pytestmark = pytest.mark.sge
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+SESSION = "sshd: root@"
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +33,6 @@ def shell(hosts: SshHosts) -> Iterator[Shell]:
     made = hosts.shell("one")
     yield made
     made.close()
-
-
-def sessions(hosts: SshHosts) -> list[int]:
-    return hosts.machines["one"].processes("sshd: root@")
 
 
 def test_commands_and_files_of_many_threads_share_one_connection(
@@ -53,7 +50,7 @@ def test_commands_and_files_of_many_threads_share_one_connection(
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(sessions(hosts)) == 1
+        hosts.machines["one"].process(SESSION)  # the only one
         return results
 
     assert sorted(hosts.within(use)) == sorted([str(number), "bad"] for number in range(16))
@@ -171,12 +168,18 @@ def test_a_key_that_the_node_does_not_know_is_named(hosts: SshHosts, tmp_path: P
 def test_a_session_that_is_killed_is_an_error_and_the_next_command_connects_again(
     hosts: SshHosts, shell: Shell
 ) -> None:
+    machine = hosts.machines["one"]
+
+    def kill_while_it_runs(session: int) -> None:
+        until(lambda: machine.processes("sleep 301"))
+        os.kill(session, signal.SIGKILL)
+
     def use() -> None:
         shell.execute("true")
-        (session,) = sessions(hosts)
-        threading.Timer(0.3, os.kill, (session, signal.SIGKILL)).start()
+        session = machine.process(SESSION)  # those of earlier tests end
+        threading.Thread(target=kill_while_it_runs, args=(session,)).start()
         with pytest.raises(SshError, match="broke") as caught:
-            shell.execute("sleep 60")
+            shell.execute("sleep 301")
         assert not isinstance(caught.value, RemoteCommandFailed)
         assert shell.execute("echo again") == ["again"]
 

@@ -185,12 +185,9 @@ class Cell:
             self.start_master()
         self.start_execd(node)
 
-    def kill(self, name: str, node: Node | None = None) -> int:
-        """Send SIGKILL to the processes whose command line has ``name``; return how many."""
-        pids = (node or self.master).processes(name)
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        return len(pids)
+    def kill(self, name: str, node: Node | None = None) -> None:
+        """Send SIGKILL to the only process whose command line has ``name``."""
+        os.kill((node or self.master).process(name), signal.SIGKILL)
 
     # Commands on the master
 

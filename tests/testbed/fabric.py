@@ -167,9 +167,10 @@ class Node:
         until(lambda: self.run("test", "-e", "/run/up").returncode == 0)
 
     def kill(self) -> None:
-        """Lose the host: every process on it dies at once."""
-        os.kill(self.pid, signal.SIGKILL)
-        self.gone()
+        """Lose the host: every process on it dies at once. Nothing where it is lost already."""
+        if self.is_up:  # number 0 would be our own group
+            os.kill(self.pid, signal.SIGKILL)
+            self.gone()
 
     def gone(self) -> None:
         """Return when nothing of it runs any more."""
@@ -180,8 +181,7 @@ class Node:
 
     def remove(self) -> None:
         """Lose the host and its file system."""
-        if self.pid:
-            self.kill()
+        self.kill()
         base, by_ip = str(self._base), str(self.fabric.work / "by-ip" / self.ip)
         self.fabric.run("sh", "-c", f"umount -l {base}/root; rm -rf {base} {by_ip}")
 

@@ -16,7 +16,7 @@ from sge_jobs.node.locks import survivors
 from sge_jobs.node.processes import Process, carriers, read_process
 from sge_jobs.node.record import Record
 
-GROUP = 54322
+GROUP = 10_000_000 + 2 * os.getpid()  # no other run's
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a process a group")
 
 
