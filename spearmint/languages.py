@@ -86,18 +86,23 @@ def to_number(returned: object) -> float:
     Raises:
         BadResult: None, text, NaN, several numbers or anything else that is not one number.
     """
+    value = to_float(returned)
+    if math.isnan(value):
+        raise BadResult("main returned NaN")
+    return value
+
+
+def to_float(returned: object) -> float:
+    """Return one number as a float, NaN included. Raises BadResult for what is no number."""
     if returned is None or isinstance(returned, str | bytes):
         raise BadResult(f"main returned {_short(returned)}, expected one number")
     single: Any = returned
     if getattr(returned, "size", None) == 1 and hasattr(returned, "item"):
         single = single.item()
     try:
-        value = float(single)
+        return float(single)
     except (TypeError, ValueError, OverflowError):
         raise BadResult(f"main returned {_short(returned)}, expected one number") from None
-    if math.isnan(value):
-        raise BadResult("main returned NaN")
-    return value
 
 
 def _short(value: object) -> str:

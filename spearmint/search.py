@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from spearmint.choosers import make_chooser, parse_method_args
 from spearmint.config import load_experiment
 from spearmint.errors import InputError
-from spearmint.languages import BadResult, to_arrays, to_entries, to_number
+from spearmint.languages import BadResult, to_arrays, to_entries, to_float
 from spearmint.model import Result, Trial, TrialState
 from spearmint.pruners import make_pruner
 from spearmint.ranking import best_trial
@@ -96,11 +97,12 @@ class Search:
             InputError: There is no such trial, it was told already, or ``value`` is no number.
         """
         running = self._pending(trial)
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            why = reason or f"told {value!r}"
+        number = math.nan if value is None else _checked(value)
+        if math.isnan(number):
+            why = reason or ("told None" if value is None else "told nan")
             self._study.break_(running, Result(value=None, reason=why), tail="")
         else:
-            done = Result(value=_checked(value), reports=running.reports)
+            done = Result(value=number, reports=running.reports)
             self._study.complete(running, done)
         self._record()
 
@@ -114,7 +116,7 @@ class Search:
             InputError: There is no such pending trial, or ``value`` is no number.
         """
         running = self._pending(trial)
-        number = math.nan if value != value else _checked(value)
+        number = _checked(value)
         running = self._study.report(running, {int(step): number})
         if not math.isfinite(number):
             return self._study.prunes
@@ -163,7 +165,7 @@ class Search:
         self.close()
 
     def _pending(self, trial: Proposal | int) -> Trial:
-        trial_id = trial if isinstance(trial, int) else trial.id
+        trial_id = trial.id if isinstance(trial, Proposal | Trial) else operator.index(trial)
         known = {running.id: running for running in self._study.running()}
         if trial_id not in known:
             raise InputError(
@@ -194,8 +196,9 @@ def _as_text(args: str | Mapping[str, object]) -> dict[str, str]:
 
 
 def _checked(value: object) -> float:
+    """Return one number, maybe NaN. Raises InputError for anything else."""
     try:
-        return to_number(value)
+        return to_float(value)
     except BadResult:
         raise InputError(
             f"told {value!r}, expected one number", "Tell None for a trial that broke."

@@ -37,6 +37,16 @@ def test_ask_and_tell(config: Path) -> None:
     assert (config.parent / "best_job_and_result.txt").read_text().startswith("Best result: 0.25")
 
 
+def test_numbers_of_numpy_are_numbers(config: Path) -> None:
+    with spearmint.Search(config, method="RandomChooser", pruner="median") as search:
+        asked = search.ask()
+        assert search.report(asked, 0, np.float32("nan"))
+        with pytest.raises(TypeError):
+            search.tell(1.5, 0.25)
+        search.tell(np.int64(asked.id), np.float32(0.5))
+        assert search.best.value == 0.5
+
+
 def test_several_proposals_at_once_differ(config: Path) -> None:
     with spearmint.Search(config) as search:
         trials = [search.ask() for _ in range(6)]
@@ -58,7 +68,7 @@ def test_another_process_can_tell_later(config: Path) -> None:
         assert search.best.value == 0.5
 
 
-@pytest.mark.parametrize("value", [math.nan, None])
+@pytest.mark.parametrize("value", [math.nan, None, np.float32("nan"), np.array([np.nan])])
 def test_a_trial_without_a_number_is_broken(config: Path, value: object) -> None:
     with spearmint.Search(config) as search:
         search.tell(search.ask(), value, reason="out of memory")
