@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from spearmint.choosers import make_chooser, parse_method_args
 from spearmint.config import load_experiment
@@ -20,7 +22,23 @@ from spearmint.ranking import best_trial
 from spearmint.records import Records
 from spearmint.session import in_region, run_sessions
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _GRID_SIZE = 20000
+
+
+def _alone(
+    method: Callable[Concatenate[Search, P], R],
+) -> Callable[Concatenate[Search, P], R]:
+    """Let one thread of many call ``method`` or another one so marked."""
+
+    @functools.wraps(method)
+    def guarded(self: Search, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return guarded
 
 
 class Proposal:
@@ -44,7 +62,8 @@ class Search:
     """The search of a config.pb, held by this process until ``close``.
 
     Several proposals may be out at once. They and all results are stored at once beside
-    config.pb, so another process can go on later: ``pending`` lists what was never told.
+    config.pb, so another process can go on later: ``pending`` lists what was never told. Any
+    thread may call; while one waits for a proposal, the others wait too.
 
     Example:
         >>> with spearmint.Search("config.pb") as search:
@@ -70,6 +89,7 @@ class Search:
         pruner: str = "",
         pruner_args: str | Mapping[str, object] = "",
     ) -> None:
+        self._lock = threading.RLock()
         chooser = make_chooser(method, _as_text(method_args), seed=seed)
         with ExitStack() as stack:
             experiment = in_region(load_experiment(Path(config)), region)
@@ -82,10 +102,12 @@ class Search:
         self._study.use(chooser, chosen)
         self._records = Records(session.layout, session.experiment, grid_size=_GRID_SIZE)
 
+    @_alone
     def ask(self) -> Proposal:
         """Return a new trial to evaluate."""
         return self._proposal(self._study.ask())
 
+    @_alone
     def tell(self, trial: Proposal | int, value: float | None, *, reason: str = "") -> None:
         """Store what came out of a trial, by its proposal or number.
 
@@ -106,6 +128,7 @@ class Search:
             self._study.complete(running, done)
         self._record()
 
+    @_alone
     def report(self, trial: Proposal | int, step: int, value: float) -> bool:
         """Store the objective at ``step``, and return whether the pruner would end the trial.
 
@@ -122,6 +145,7 @@ class Search:
             return self._study.prunes
         return self._study.prunes and self._study.should_prune(running)
 
+    @_alone
     def prune(self, trial: Proposal | int) -> None:
         """Store that a trial was ended early, which is no failure.
 
@@ -135,20 +159,24 @@ class Search:
         self._record()
 
     @property
+    @_alone
     def best(self) -> Trial | None:
         """The best complete trial: its ``id``, ``value`` and ``params``; None before the first."""
         return best_trial(self._study.trials(), maximize=self._experiment.maximize)
 
     @property
+    @_alone
     def trials(self) -> list[Trial]:
         """All trials by number."""
         return self._study.trials()
 
     @property
+    @_alone
     def pending(self) -> list[Proposal]:
         """Proposals that were never told, those of earlier processes included."""
         return [self._proposal(trial) for trial in self._study.running()]
 
+    @_alone
     def close(self) -> None:
         """Let another process have the experiment."""
         self._stack.close()

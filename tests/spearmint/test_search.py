@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +11,8 @@ import pytest
 
 import spearmint
 from spearmint.errors import AlreadyRunning, InputError
+from spearmint.model import Trial
+from spearmint.study import Study
 
 CONFIG = """language: PYTHON
 name: "mine"
@@ -56,6 +61,27 @@ def test_several_proposals_at_once_differ(config: Path) -> None:
         for trial in reversed(trials):
             search.tell(trial, float(trial.params["X"][0]))
         assert search.pending == []
+
+
+def test_threads_are_served_one_at_a_time(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = []
+    ask = Study.ask
+
+    def slow(study: Study) -> Trial:
+        inside.append(threading.get_ident())
+        time.sleep(0.02)
+        assert inside == [threading.get_ident()], "another thread proposes meanwhile"
+        try:
+            return ask(study)
+        finally:
+            inside.clear()
+
+    monkeypatch.setattr(Study, "ask", slow)
+    with spearmint.Search(config) as search, ThreadPoolExecutor(4) as pool:
+        asked = list(pool.map(lambda _: search.ask(), range(8)))
+        assert len({tuple(trial.params["X"]) for trial in asked}) == 8
+        list(pool.map(lambda trial: search.tell(trial, 0.5), asked))
+        assert [trial.value for trial in search.trials] == [0.5] * 8
 
 
 def test_another_process_can_tell_later(config: Path) -> None:
