@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import click
 from spearmint.cli.options import config_argument, storage_option
 from spearmint.config import load_experiment
 from spearmint.errors import InputError
+from spearmint.html_report import REPORT_FILES
 from spearmint.layout import Layout
 from spearmint.living import living_jobs
 from spearmint.lock import ExperimentLock
@@ -25,7 +27,7 @@ from spearmint.studies import delete_study, study_names, study_owner
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; asked only on a terminal.")
 @storage_option
 def cleanup(config: Path, yes: bool, storage: str | None) -> None:
-    """Delete every trial and file that searches left in DIR; config.pb and code stay.
+    """Delete every trial and file that searches left in DIR; all else stays.
 
     Trials that still run are ended.
 
@@ -69,14 +71,44 @@ def _delete_studies(known: Ownership, url: str) -> None:
 
 
 def _delete_files(layout: Layout) -> None:
-    for trial in layout.jobs.glob("*/"):
-        shutil.rmtree(trial, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        layout.jobs.rmdir()  # not with job files of the original Spearmint in it
-    for folder in (layout.outputs, layout.regions, layout.report):
-        shutil.rmtree(folder, ignore_errors=True)
-    database, best = layout.database, layout.best
+    """Delete what searches and reports wrote, and the folders that are empty then."""
+    regions = [replace(layout, region=path.name) for path in layout.regions.glob("*/")]
+    for one in (*regions, layout):
+        _delete_report(one.report / one.region)
+        _delete_trials(one)
+    _remove_empty(layout.regions)
+    database = layout.database
     beside = [database.with_name(f"{database.name}-{end}") for end in ("journal", "wal", "shm")]
-    for file in (database, *beside, layout.trace, best, best.with_name(f".{best.name}.part")):
+    for file in (database, *beside):
         file.unlink(missing_ok=True)
     shutil.rmtree(layout.lock.parent, ignore_errors=True)
+
+
+def _delete_trials(layout: Layout) -> None:
+    """Delete trials and records of one region, or of a search without regions."""
+    for trial in layout.jobs.glob("*/"):
+        if trial.name.isdecimal():
+            shutil.rmtree(trial, ignore_errors=True)
+    for output in layout.outputs.glob("*.out"):
+        if output.stem.isdecimal():
+            output.unlink()
+    best = layout.best
+    for file in (layout.trace, best, best.with_name(f".{best.name}.part")):
+        file.unlink(missing_ok=True)
+    _remove_empty(layout.jobs, layout.outputs)
+    if layout.region:
+        _remove_empty(layout.base)
+
+
+def _delete_report(folder: Path) -> None:
+    for name in REPORT_FILES:
+        for file in (folder / name, *folder.glob(f".{name}.*")):
+            file.unlink(missing_ok=True)
+    _remove_empty(folder)
+
+
+def _remove_empty(*folders: Path) -> None:
+    """Remove the folders with nothing of the user's in them."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()

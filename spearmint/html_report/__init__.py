@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from spearmint.model import Trial
     from spearmint.session import Session
 
-__all__ = ["write_report"]
+__all__ = ["REPORT_FILES", "write_report"]
+
+_PLOTS = (
+    "best_value", "importance", "loss_curves", "parallel_coordinates", "regions", "slices",
+)  # fmt: skip
+REPORT_FILES = ("index.html", *(f"{name}.png" for name in _PLOTS))
+"""All that a report's folder may hold of ours."""
 
 _LIBRARIES = ("jinja2", "matplotlib")
 

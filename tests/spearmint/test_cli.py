@@ -68,6 +68,18 @@ def test_cleanup_leaves_config_and_code(searched: ExperimentDir) -> None:
     assert searched.command("status").returncode == 2
 
 
+def test_cleanup_leaves_what_is_the_users(searched: ExperimentDir) -> None:
+    mine = ["report/thesis.tex", "output/figure.csv", "regions/us.shp", "jobs/keep/weights.npz"]
+    for name in mine:
+        (searched.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (searched.root / name).write_text("mine")
+    assert searched.command("report").returncode == 0
+    assert searched.command("cleanup").returncode == 0
+    files = {path for path in searched.root.rglob("*") if path.is_file()}
+    left = {str(path.relative_to(searched.root)) for path in files if path.suffix != ".pyc"}
+    assert left == {"config.pb", "trial.py", *mine}
+
+
 def test_cleanup_leaves_job_files_of_the_original(searched: ExperimentDir) -> None:
     (searched.root / "jobs" / "00000001.pb").touch()
     assert searched.command("cleanup").returncode == 0

@@ -15,7 +15,7 @@ import matplotlib as mpl
 import pytest
 
 from spearmint.errors import InputError
-from spearmint.html_report import write_report
+from spearmint.html_report import REPORT_FILES, write_report
 from spearmint.layout import Layout
 from spearmint.model import Experiment, Kind, Language, Result, Variable
 from spearmint.session import Session
@@ -34,6 +34,7 @@ def plots_in(folder: Path) -> set[str]:
         assert 800 <= width <= 3000, path
         assert 200 <= height <= 3000, path
         assert len(content) > 5000, f"{path} is almost blank"
+    assert {path.name for path in folder.glob("*.*")} <= set(REPORT_FILES)
     return {path.stem for path in folder.glob("*.png")}
 
 
