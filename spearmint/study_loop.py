@@ -176,6 +176,7 @@ class StudyLoop:
             target is not None
             and best is not None
             and best.value is not None
+            and math.isfinite(best.value)  # an infinite value of either sign is the worst
             and not is_better(target, best.value, maximize=maximize)
         ):
             return f"the target {target:g} is reached"

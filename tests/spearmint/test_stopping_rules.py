@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from types import SimpleNamespace
+
+import pytest
 
 from spearmint import loop
 from spearmint.drivers import Job
@@ -32,6 +35,13 @@ def test_a_search_that_is_done_says_so(make_loop) -> None:
 
 def test_a_target_when_more_is_better(make_loop) -> None:
     assert make_loop(FakeDriver(), finished=9, target=3.0, maximize=True).run().complete == 3
+
+
+@pytest.mark.parametrize(("maximize", "worst"), [(True, math.inf), (False, -math.inf)])
+def test_an_infinite_value_reaches_no_target(make_loop, maximize: bool, worst: float) -> None:
+    driver = FakeDriver({1: [worst], 2: [7.0]})
+    search = make_loop(driver, finished=9, target=7.0, maximize=maximize)
+    assert search.run().complete == 2
 
 
 def test_no_better_value_for_long_ends_it(make_loop) -> None:
