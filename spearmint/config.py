@@ -24,20 +24,28 @@ _LARGEST_INT = 2**53  # a double in config.pb holds every integer up to here
 def load_experiment(path: Path) -> Experiment:
     """Read and check ``path``, a config.pb or the directory that holds one.
 
+    In a directory without a file of this name, its only ``*.pb`` is meant.
+
     Raises:
         ConfigError: Not text format, an unknown field, or a value that makes no sense; the
             message names file, line, column and what was expected.
         InputError: There is no such file.
     """
     path = path.expanduser().absolute()
+    others: list[str] = []
     if path.is_dir():
-        path = path / DEFAULT_NAME
+        directory, path = path, path / DEFAULT_NAME
+        others = [] if path.exists() else sorted(found.name for found in directory.glob("*.pb"))
+        path = directory / others[0] if len(others) == 1 else path
     path = path.parent.resolve() / path.name  # one spelling: trials are found again by it
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(
-            f"no such file: {path}", "Name a config.pb, or a directory that holds one."
+            f"no such file: {path}",
+            f"There are: {', '.join(others)}; name one."
+            if others
+            else "Name a config.pb, or a directory that holds one.",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from None

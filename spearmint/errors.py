@@ -16,6 +16,7 @@ SpearmintError                  exit code 1
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -91,6 +92,11 @@ class DriverError(SpearmintError):
 
 class DriverUnreachable(DriverError):
     """The queue does not answer for now; nothing is known of any job."""
+
+
+def next_command(*words: object) -> str:
+    """Return ``spearmint`` and ``words`` as a line to paste into a shell."""
+    return shlex.join(["spearmint", *map(str, words)])
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spearmint.drivers import Driver, DriverSettings, Job, driver_name, make_driver
-from spearmint.errors import InputError
+from spearmint.errors import InputError, next_command
 from spearmint.layout import Layout, TrialFolder
 from spearmint.ownership import Ownership, read_ownership
 
@@ -31,6 +31,7 @@ def choose_driver(layout: Layout, name: str | None) -> str:
         if jobs:
             raise InputError(
                 f"{len(jobs)} trials of this search still run by driver {driver.name}",
-                f"End them first: spearmint --driver={driver.name} --cancel {layout.root}",
+                "End them first: "
+                + next_command(f"--driver={driver.name}", "--cancel", layout.root),
             )
     return chosen

@@ -10,7 +10,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from spearmint.errors import AlreadyRunning, NotWritable
+from spearmint.errors import AlreadyRunning, NotWritable, next_command
 from spearmint.layout import Layout
 
 _PATIENCE_S = 0.5  # a reader may hold the lock for an instant
@@ -67,7 +67,7 @@ class ExperimentLock:
     def _held(self, holder: str) -> AlreadyRunning:
         return AlreadyRunning(
             f"the experiment in {self._layout.root} is already being run{holder}",
-            f"Watch it: spearmint status {self._layout.root}",
+            f"Watch it: {next_command('status', self._layout.root)}",
         )
 
     def release(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from spearmint.errors import InputError
+from spearmint.errors import InputError, next_command
 from spearmint.layout import Layout, read_json, write_json
 from spearmint.model import Experiment
 from spearmint.sqlite import sqlite_url
@@ -79,7 +79,7 @@ def storage_url(layout: Layout, given: str | None) -> str:
     if _without_secrets(_absolute(given))[0] != stored:
         raise InputError(
             f"the search in {layout.root} is stored at {stored}, not at the given storage",
-            f"Leave out --storage, or start anew: spearmint cleanup {layout.root}",
+            f"Leave out --storage, or start anew: {next_command('cleanup', layout.root)}",
         )
     return _absolute(given)
 
@@ -96,13 +96,13 @@ def check_directory(layout: Layout, experiment: Experiment) -> None:
     if bool(known.regions) != bool(experiment.regions):
         raise InputError(
             f"the search in {here} was begun {'with' if known.regions else 'without'} regions",
-            f"Go on so, or start anew: spearmint cleanup {here}",
+            f"Go on so, or start anew: {next_command('cleanup', here)}",
         )
     if known.name != experiment.name:
         raise InputError(
             f"{here} holds the search of experiment {known.name!r}, not {experiment.name!r}",
             "Give each experiment a directory of its own, "
-            f"or delete the old search: spearmint cleanup {here}",
+            f"or delete the old search: {next_command('cleanup', here)}",
         )
 
 

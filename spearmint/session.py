@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spearmint.config import load_experiment
-from spearmint.errors import InputError, NoSearch
+from spearmint.errors import InputError, NoSearch, next_command
 from spearmint.layout import Layout
 from spearmint.lock import ExperimentLock
 from spearmint.model import Experiment
@@ -105,7 +105,7 @@ def read_sessions(config: Path, storage: str | None, region: str | None = None) 
     if not begun:
         raise NoSearch(
             f"no search of {experiment.name!r} in {layout.root} yet",
-            f"Start it: spearmint {experiment.path}",
+            f"Start it: {next_command(experiment.path)}",
         )
     return [_session(layout, study) for study in open_studies(begun, url)]
 

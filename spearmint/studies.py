@@ -12,7 +12,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from spearmint.config import describe
-from spearmint.errors import StudyMismatch
+from spearmint.errors import StudyMismatch, next_command
 from spearmint.model import Experiment
 from spearmint.storage import open_storage, translated
 from spearmint.study import OWNER, TOKEN, Study
@@ -103,6 +103,6 @@ def _mismatch(
         f"{experiment.path} differs from the search stored as {experiment.study_name!r}:\n"
         + "\n".join(rows),
         "Undo the change, or copy config.pb and the code to a new directory and take these "
-        f"trials along: spearmint import NEW {experiment.directory}\n"
-        f"Or start anew: spearmint cleanup {experiment.directory}",
+        f"trials along: {next_command('import', 'NEW', experiment.directory)}\n"
+        f"Or start anew: {next_command('cleanup', experiment.directory)}",
     )

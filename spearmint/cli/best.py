@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from spearmint.cli.options import config_argument, json_option, region_option, storage_option
-from spearmint.errors import SpearmintError
+from spearmint.errors import SpearmintError, next_command
 from spearmint.model import Trial, Variable, format_value
 from spearmint.progress import make_console
 from spearmint.ranking import best_trial
@@ -35,7 +35,7 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     if not trials:
         raise SpearmintError(
             f"no trial of {sessions[0].experiment.name!r} is complete yet",
-            f"Watch it: spearmint status {sessions[0].layout.root}",
+            f"Watch it: {next_command('status', sessions[0].layout.root)}",
         )
     if len(sessions) > 1:
         _print_regions(trials, sessions[0].experiment.variables, as_json)

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from spearmint.cli.run_options import RunOptions
 from spearmint.duration import format_duration
+from spearmint.errors import next_command
 from spearmint.model import Experiment, Trial
 from spearmint.ranking import ranking
 from spearmint.session import Session
@@ -63,7 +64,7 @@ def summarise(
             console.print(line, markup=False, soft_wrap=True)
     elif any(progress.broken for progress in figures.values()):
         console.print(
-            f"Why trials broke: spearmint status {sessions[0].layout.root}",
+            f"Why trials broke: {next_command('status', sessions[0].layout.root)}",
             markup=False,
             soft_wrap=True,
         )

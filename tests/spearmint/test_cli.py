@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import shlex
 import shutil
 import subprocess
 import sys
@@ -158,6 +159,28 @@ def test_a_directory_holds_one_experiment(searched: ExperimentDir) -> None:
     assert done.returncode == 2
     assert "holds the search of experiment 'trial', not 'other'" in done.stderr
     assert study_names(sqlite_url(searched.root / "spearmint.db")) == ["trial"]
+
+
+def test_the_config_may_have_any_name(searched: ExperimentDir) -> None:
+    searched.config.rename(searched.root / "mine.pb")
+    assert searched.command("status").returncode == 0
+    searched.config.write_text("")
+    searched.config.rename(searched.root / "other.pb")
+    done = searched.command("status")
+    assert done.returncode == 2
+    assert "There are: mine.pb, other.pb; name one." in done.stderr
+
+
+def test_the_next_command_can_be_pasted(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment("def main(job_id, params):\n    return 1 / (job_id - 1)\n")
+    done = experiment.run("--max-finished-jobs=1")
+    line = done.stdout.partition("Why trials broke: ")[2].strip()
+    program, *words = shlex.split(line)
+    assert program == "spearmint"
+    shown = subprocess.run(
+        [sys.executable, "-m", "spearmint", *words], capture_output=True, text=True, check=False
+    )
+    assert "trial 1 broke: ZeroDivisionError" in shown.stdout
 
 
 def test_the_driver_and_method_go_by_any_case(make_experiment: MakeExperiment) -> None:
