@@ -164,7 +164,9 @@ def _user_part(trace: TracebackType | None) -> TracebackType | None:
 
 def _describe(error: BaseException, directory: Path) -> str:
     """Return the error in one line, with the place in the user's own files."""
-    text = traceback.format_exception_only(error)[-1].strip().splitlines() or [type(error).__name__]
+    shown = traceback.TracebackException.from_exception(error)
+    shown.__notes__ = None  # they come after the message
+    text = list(shown.format_exception_only())[-1].strip().splitlines() or [type(error).__name__]
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -142,6 +142,19 @@ def test_the_runner_imports_neither_optuna_nor_scipy(tmp_path: Path) -> None:
     assert result.get("value") == 1.0, output
 
 
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ("e = ValueError('bad lr')\n    e.add_note('-----')\n    raise e", "ValueError: bad lr"),
+        ("import numpy\n    return numpy.zeros((3, 3))", "main returned array([[0., 0., 0.], [0."),
+    ],
+)
+def test_the_reason_is_the_message_in_one_line(tmp_path: Path, end: str, reason: str) -> None:
+    result, _ = run_trial(tmp_path, f"def main(j, p):\n    {end}\n")
+    assert result["reason"].startswith(reason)
+    assert "\n" not in result["reason"]
+
+
 def test_no_trial_to_run(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "spearmint.runner", str(tmp_path)],
