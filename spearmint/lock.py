@@ -47,8 +47,12 @@ class ExperimentLock:
             else:
                 os.close(fd)  # a cleanup removed the file in between
         line = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, json.dumps(line).encode(), 0)
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, json.dumps(line).encode(), 0)
+        except OSError:
+            self.release()  # or this process would find itself in its own way
+            raise
 
     def _open(self) -> int:
         path = self._layout.lock
@@ -93,7 +97,7 @@ class ExperimentLock:
 def holder_of(layout: Layout) -> dict[str, Any] | None:
     """Return pid, host and start of the controller that runs now; None when none does."""
     try:
-        fd = os.open(layout.lock, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)  # others may look, too
     except OSError:
         return None
     try:
