@@ -11,6 +11,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from spearmint.model import Trial, TrialState, format_params, format_value
+from spearmint.plain import plain
 from spearmint.watcher import Progress
 
 _UNLIMITED = 10_000
@@ -23,7 +24,7 @@ def trial_line(trial: Trial, progress: Progress) -> str:
     if trial.state is TrialState.PRUNED:
         return f"{trial.label}: pruned{_last_report(trial)}{seconds}  {params}"
     if trial.state is not TrialState.COMPLETE or trial.value is None:
-        return f"{trial.label}: broken: {trial.reason}{seconds}  {params}"
+        return f"{trial.label}: broken: {plain(trial.reason)}{seconds}  {params}"
     best = progress.best
     is_best = best is not None and best.id == trial.id
     mark = "  <- best" if is_best else ""

@@ -15,6 +15,7 @@ from spearmint.languages import to_entries, wrappers
 from spearmint.layout import Layout, TrialFolder, write_json
 from spearmint.leaving import EXIT_GRACE_S, Leaving
 from spearmint.model import Experiment, Result, Trial, TrialState
+from spearmint.plain import indented, plain
 from spearmint.ranking import best_trial, is_better
 from spearmint.records import Records
 from spearmint.reporting import read_reports
@@ -194,12 +195,12 @@ class StudyLoop:
         if not self.is_failing() or self._last_broken is None:
             return None
         trial = self._last_broken
-        output = self.layout.output(trial.id)
+        output, reason = self.layout.output(trial.id), plain(trial.reason)
         which = "first" if self.n_finished == 0 else "last"
         where = f"{self.experiment.region}: " if self.experiment.region else ""
         return SearchFailed(
             f"{where}the {which} {self._broken_in_a_row} trials all broke; "
-            f"the last one, trial {trial.id}: {trial.reason}\n{_indent(trial.tail)}".rstrip(),
+            f"the last one, trial {trial.id}: {reason}\n{indented(trial.tail)}".rstrip(),
             f"Its whole output: {output}\nMend it, then run the same command again.",
         )
 
@@ -403,7 +404,3 @@ def job_request(experiment: Experiment, layout: Layout, trial_id: int) -> JobReq
         directory=layout.root,
         output=layout.output(trial_id),
     )
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())

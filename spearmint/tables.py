@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spearmint.model import TABLE_DIGITS, Trial, TrialState, Variable, format_value
+from spearmint.plain import plain
 
 
 def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table:
@@ -44,9 +45,9 @@ def broken_lines(trials: Iterable[Trial]) -> list[str]:
     shown = None
     for trial in trials:
         if trial.state is TrialState.BROKEN:
-            lines.append(f"{trial.label} broke: {trial.reason}")
+            lines.append(f"{trial.label} broke: {plain(trial.reason)}")
             if (trial.reason, trial.tail) != shown:
-                lines.extend(f"    {line}" for line in trial.tail.splitlines())
+                lines.extend(f"    {plain(line)}" for line in trial.tail.splitlines())
             shown = trial.reason, trial.tail
     return lines
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,11 +15,10 @@ from spearmint.duration import format_duration
 from spearmint.html_report.canvas import Plot
 from spearmint.html_report.digest import Digest
 from spearmint.model import TABLE_DIGITS, Trial, TrialState, Value, format_value
+from spearmint.plain import plain
 
 _BEST_ROWS = 20
 _BROKEN_ROWS = 50  # each carries up to 20 lines of output
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +139,6 @@ def _row(trial: Trial, digest: Digest) -> dict[str, Any]:
 
 def _vector(values: Sequence[Value]) -> str:
     return ", ".join(format_value(value, TABLE_DIGITS) for value in values)
-
-
-def plain(text: str) -> str:
-    """Return the output of a program without colours and control characters."""
-    return _CONTROL.sub("\N{MIDDLE DOT}", _ANSI.sub("", text.replace("\r\n", "\n")))
 
 
 def _moment(time: datetime | None) -> str:

@@ -11,8 +11,8 @@ import pytest
 
 from spearmint.duration import format_duration
 from spearmint.html_report import write_report
-from spearmint.html_report.page import plain
 from spearmint.model import Kind, Variable
+from spearmint.plain import plain
 
 HOSTILE = "<script>alert(1)</script>"
 
