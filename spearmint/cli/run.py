@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import shlex
 import subprocess
 import sys
 import time
@@ -22,8 +23,15 @@ from spearmint.cli.run_options import RunOptions, run_options
 from spearmint.cli.summary import greet, summarise
 from spearmint.config import load_experiment, require_wrapper
 from spearmint.drivers import Driver, DriverSettings, JobRequest, make_driver
-from spearmint.errors import DriverUnreachable, NoSearch, NotWritable, SearchStopped, StorageError
-from spearmint.layout import Layout
+from spearmint.errors import (
+    DriverUnreachable,
+    InputError,
+    NoSearch,
+    NotWritable,
+    SearchStopped,
+    StorageError,
+)
+from spearmint.layout import Layout, TrialFolder
 from spearmint.living import choose_driver
 from spearmint.loop import Loop
 from spearmint.model import Experiment
@@ -142,6 +150,12 @@ def _cancel(experiment: Experiment, driver: Driver, options: RunOptions) -> None
 def _run_job(folder: Path) -> None:
     """Run one trial in the foreground and exit with the runner's status."""
     folder = folder.parent if folder.is_file() else folder
+    result = TrialFolder(folder).result
+    if result.exists():
+        raise InputError(
+            f"the trial in {folder} has its result already",
+            f"To run it again: {shlex.join(['rm', str(result)])}",
+        )
     argv = [sys.executable, "-P", "-m", "spearmint.runner", str(folder)]
     sys.exit(subprocess.run(argv, check=False).returncode)
 

@@ -203,6 +203,9 @@ def test_another_storage_is_remembered(make_experiment: MakeExperiment, tmp_path
 
 def test_run_job_runs_one_folder_in_the_foreground(searched: ExperimentDir) -> None:
     folder = searched.root / "jobs" / "00000001"
+    done = searched.run(f"--run-job={folder}")
+    assert done.returncode == 2
+    assert "has its result already" in done.stderr
     (folder / "result.json").unlink()
     done = searched.run(f"--run-job={folder / 'trial.json'}")
     assert done.returncode == 0
