@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable
@@ -31,7 +32,9 @@ def load_experiment(path: Path) -> Experiment:
             message names file, line, column and what was expected.
         InputError: There is no such file.
     """
-    path = path.expanduser().absolute()
+    with contextlib.suppress(RuntimeError):  # no such user: it is a name like any other
+        path = path.expanduser()
+    path = path.absolute()
     others: list[str] = []
     if path.is_dir():
         directory, path = path, path / DEFAULT_NAME

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
@@ -91,5 +92,7 @@ def take_resources(options: dict[str, Any], declared: Resources) -> Resources:
         merged = {**dict(declared.environment), **dict(changed["environment"])}
         changed["environment"] = tuple(merged.items())
     if "venv" in changed:
-        changed["venv"] = changed["venv"].expanduser().absolute()
+        with contextlib.suppress(RuntimeError):  # no such user
+            changed["venv"] = changed["venv"].expanduser()
+        changed["venv"] = changed["venv"].absolute()
     return dataclasses.replace(declared, **changed)

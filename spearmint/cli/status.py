@@ -27,8 +27,21 @@ _WATCH_S = 2.0
 
 @click.command()
 @config_argument
-@click.option("--top", default=5, show_default=True, help="How many of the best trials to show.")
-@click.option("--broken", "show_broken", default=3, show_default=True, help="How many broken ones.")
+@click.option(
+    "--top",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="How many of the best trials to show.",
+)
+@click.option(
+    "--broken",
+    "show_broken",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="How many broken ones.",
+)
 @click.option(
     "--watch", is_flag=True, help="On a terminal: keep it up to date while the search runs."
 )

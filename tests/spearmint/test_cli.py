@@ -103,6 +103,8 @@ def test_cleanup_leaves_job_files_of_the_original(searched: ExperimentDir) -> No
         (["absent/config.pb"], "no such file"),
         (["--warm-start=2", "--max-finished-jobs=1"], "--warm-start is for regions"),
         (["run"], "Missing argument 'CONFIG'"),
+        (["~nobody.of.this.name/config.pb"], "no such file"),
+        (["status", "--top=-1"], "--top"),
     ],
 )
 def test_wrong_input_exits_with_2_and_says_why(
