@@ -142,14 +142,14 @@ def wait_for_end(pids: Iterable[int], timeout_s: float) -> None:
     """Return when one of ``pids`` ends, or has ended, after ``timeout_s`` at most."""
     opened: list[int] = []
     try:
-        if not hasattr(os, "pidfd_open"):
-            time.sleep(min(timeout_s, 0.05))
-            return
         poller = select.poll()
         for pid in pids:
             try:
                 fd = os.pidfd_open(pid)
             except ProcessLookupError:
+                return
+            except (AttributeError, OSError):  # an old kernel, or a container that forbids it
+                time.sleep(min(timeout_s, 0.05))
                 return
             opened.append(fd)
             poller.register(fd, select.POLLIN)
