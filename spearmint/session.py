@@ -16,7 +16,7 @@ from spearmint.model import Experiment
 from spearmint.ownership import check_directory, read_ownership, storage_url, take_ownership
 from spearmint.regions import pick_region
 from spearmint.sqlite import file_of
-from spearmint.studies import open_studies, study_names
+from spearmint.studies import open_studies, read_studies, study_names
 from spearmint.study import Study
 
 
@@ -107,7 +107,7 @@ def read_sessions(config: Path, storage: str | None, region: str | None = None) 
             f"no search of {experiment.name!r} in {layout.root} yet",
             f"Start it: {next_command(experiment.path)}",
         )
-    return [_session(layout, study) for study in open_studies(begun, url)]
+    return [_session(layout, study) for study in read_studies(begun, url)]
 
 
 def _session(layout: Layout, study: Study) -> Session:

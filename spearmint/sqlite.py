@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,33 @@ class TrialConnection(sqlite3.Connection):
 
     A killed process loses nothing. A power cut may lose the last seconds but never corrupts,
     and a result that is lost so is stored again from the trial's folder. The log needs shared
-    memory, so a file on a network file system keeps SQLite's slower defaults.
+    memory, so a file on a network file system keeps SQLite's slower defaults. A file that we may
+    not write is opened for reading.
     """
 
     def __init__(self, database: str, *args: Any, **kwargs: Any) -> None:
+        path = Path(database)
+        if is_read_only(path):
+            super().__init__(_reading_uri(path), *args, **{**kwargs, "uri": True})
+            return
         super().__init__(database, *args, **kwargs)
-        if not is_on_network(Path(database)):
+        if not is_on_network(path):
             self.execute("PRAGMA journal_mode=WAL")
             self.execute("PRAGMA synchronous=NORMAL")
+
+
+def is_read_only(path: Path) -> bool:
+    """Tell whether ``path`` is there, and we may not write it or files beside it."""
+    return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _reading_uri(path: Path) -> str:
+    """Return the URI of a file that we may only read.
+
+    Without a log beside it nobody writes it now, and SQLite must not try to make one.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    return f"{path.absolute().as_uri()}?{'mode=ro' if log.exists() else 'immutable=1'}"
 
 
 def is_on_network(path: Path) -> bool:

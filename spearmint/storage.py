@@ -10,6 +10,8 @@ from typing import ParamSpec, TypeVar
 
 import optuna
 from optuna.storages import BaseStorage, get_storage
+from sqlalchemy import create_engine, inspect
+from sqlalchemy import text as sql
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from spearmint.bulk_reads import BulkReadStorage
@@ -19,7 +21,7 @@ from spearmint.sqlite import TrialConnection
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_LOCK_WAIT_S = 60
+_SQLITE = {"timeout": 60, "factory": TrialConnection}
 _SIGNS_OF_A_FULL_DISK = ("disk is full", "disk I/O error", "No space left", "unable to open")
 
 
@@ -48,14 +50,32 @@ def translated() -> Iterator[None]:
         raise StorageError(f"the database of trials failed: {text}", fix) from error
 
 
+def has_tables(url: str) -> bool:
+    """Tell whether Optuna has made all tables of an SQLite file; True for other storages.
+
+    Who opens it before would make them, in the way of the search that does.
+    """
+    if not url.startswith("sqlite"):
+        return True
+    engine = create_engine(url, connect_args=_SQLITE)
+    try:
+        with engine.connect() as connection:
+            names = set(inspect(connection).get_table_names())
+            if not {"version_info", "alembic_version"} <= names:
+                return False
+            last = connection.execute(sql("SELECT version_num FROM alembic_version"))
+            return last.first() is not None
+    finally:
+        engine.dispose()
+
+
 def open_storage(url: str) -> BaseStorage:
     """Return the storage at ``url``. Raises InputError for a URL that makes no sense."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         if url.startswith("sqlite"):
-            options = {"timeout": _LOCK_WAIT_S, "factory": TrialConnection}
-            return get_storage(BulkReadStorage(url, engine_kwargs={"connect_args": options}))
+            return get_storage(BulkReadStorage(url, engine_kwargs={"connect_args": _SQLITE}))
         return get_storage(url)
     except ImportError as error:
         raise InputError(

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial
 from spearmint.config import describe
 from spearmint.errors import StudyMismatch, next_command
 from spearmint.model import Experiment
-from spearmint.storage import open_storage, translated
+from spearmint.storage import has_tables, open_storage, translated
 from spearmint.study import OWNER, TOKEN, Study
 
 _VARIABLES = "spearmint:variables"
@@ -34,10 +34,29 @@ def open_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
     """
     with translated():
         storage = open_storage(url)
-        return [_open(experiment, url, storage) for experiment in experiments]
+        return [
+            _checked(experiment, url, storage, _created(experiment, storage))
+            for experiment in experiments
+        ]
 
 
-def _open(experiment: Experiment, url: str, storage: BaseStorage) -> Study:
+def read_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
+    """Open studies that exist as :func:`open_studies` does, and write nothing."""
+    with translated():
+        storage = open_storage(url)
+        return [
+            _checked(
+                experiment,
+                url,
+                storage,
+                optuna.load_study(study_name=experiment.study_name, storage=storage),
+            )
+            for experiment in experiments
+        ]
+
+
+def _created(experiment: Experiment, storage: BaseStorage) -> optuna.Study:
+    """Return the study of ``experiment``, made and marked where it is not yet."""
     direction = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
     study = optuna.create_study(
         storage=storage,
@@ -46,21 +65,26 @@ def _open(experiment: Experiment, url: str, storage: BaseStorage) -> Study:
         pruner=NopPruner(),
         load_if_exists=True,
     )
-    declared = _declaration(experiment)
-    known = study.user_attrs.get(_VARIABLES)
-    if TOKEN not in study.user_attrs:
+    known = study.user_attrs
+    if TOKEN not in known:
         study.set_user_attr(TOKEN, uuid.uuid4().hex)
-    if known is None:
-        study.set_user_attr(_VARIABLES, declared)
-    elif known != declared:
+    if _VARIABLES not in known:
+        study.set_user_attr(_VARIABLES, _declaration(experiment))
+    return study
+
+
+def _checked(experiment: Experiment, url: str, storage: BaseStorage, study: optuna.Study) -> Study:
+    declared = _declaration(experiment)
+    known = study.user_attrs.get(_VARIABLES, declared)
+    if known != declared:
         raise _mismatch(experiment, known, declared)
     return Study(experiment, url, storage, study)
 
 
 def study_names(url: str) -> list[str]:
-    """Return the names of all studies in the storage at ``url``."""
+    """Return the names of all studies in the storage at ``url``; none where it is empty."""
     with translated():
-        return optuna.get_all_study_names(open_storage(url))
+        return optuna.get_all_study_names(open_storage(url)) if has_tables(url) else []
 
 
 def stored_trials(name: str, url: str) -> tuple[list[StudyDirection], list[FrozenTrial]]:
