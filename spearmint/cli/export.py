@@ -17,7 +17,13 @@ from spearmint.tables import trials_csv
 @config_argument
 @click.option("--csv", "form", flag_value="csv", default="csv", help="Write CSV (default).")
 @click.option("--json", "form", flag_value="json", help="Write JSON.")
-@click.option("-o", "--output", type=click.File("w", atomic=True), default="-", help="A file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.File("w", encoding="utf-8", errors="backslashreplace", atomic=True),
+    default="-",
+    help="A file.",
+)
 @region_option
 @storage_option
 def export(

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+import spearmint
 from spearmint.cli.main import cli
 from spearmint.ownership import _without_secrets
 from spearmint.sqlite import sqlite_url
 from spearmint.studies import study_names
 
-from .conftest import ExperimentDir, MakeExperiment
+from .conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
 
 
 @pytest.fixture
@@ -58,6 +59,23 @@ def test_status_best_and_export_agree(searched: ExperimentDir) -> None:
     written = searched.command("export", "--csv", "-o", str(searched.root / "t.csv"))
     assert written.returncode == 0
     assert (searched.root / "t.csv").read_text() == searched.command("export").stdout
+
+
+def test_export_writes_utf_8_under_any_locale(
+    make_experiment: MakeExperiment, tmp_path: Path
+) -> None:
+    experiment = make_experiment(config=ONE_FLOAT.replace('"x"', '"größe"'), root=tmp_path / "a")
+    with spearmint.Search(experiment.config, method="RandomChooser") as search:
+        search.tell(search.ask(), 0.5)
+    kept = experiment.root / "t.csv"
+    kept.write_text("mine")
+    for output in (kept, "-"):
+        argv = [sys.executable, "-m", "spearmint", "export", "-o", output, experiment.root]
+        ascii_ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        done = subprocess.run(argv, capture_output=True, env={**os.environ, **ascii_}, check=False)
+        assert done.returncode == 0, done.stderr
+    assert kept.read_bytes() == done.stdout
+    assert "größe" in kept.read_text(encoding="utf-8")
 
 
 def test_cleanup_leaves_config_and_code(searched: ExperimentDir) -> None:
