@@ -5,6 +5,7 @@ from __future__ import annotations
 from spearmint.drivers import Driver, DriverSettings, Job, driver_name, make_driver
 from spearmint.errors import InputError, next_command
 from spearmint.layout import Layout, TrialFolder
+from spearmint.lock import ExperimentLock
 from spearmint.ownership import Ownership, read_ownership
 
 
@@ -23,11 +24,13 @@ def choose_driver(layout: Layout, name: str | None) -> str:
 
     Raises:
         InputError: There is none of this name, or jobs of another one are still alive.
+        AlreadyRunning: A controller that uses another one holds the experiment.
     """
     known = read_ownership(layout)
     chosen = driver_name(name or (known.driver if known is not None else "local"))
     if known is not None and known.driver != chosen:
-        driver, jobs = living_jobs(layout, known)
+        with ExperimentLock(layout):  # looking for jobs ends what dead ones left
+            driver, jobs = living_jobs(layout, known)
         if jobs:
             raise InputError(
                 f"{len(jobs)} trials of this search still run by driver {driver.name}",

@@ -180,9 +180,10 @@ def test_a_second_controller_says_so(make_experiment: MakeExperiment) -> None:
     experiment = make_experiment(CODE.replace("0.05", "100"))
     controller = experiment.start("--max-finished-jobs=1")
     until(lambda: runners(experiment))
-    second = experiment.run()
-    assert second.returncode == 2
-    assert f"is already being run by process {controller.pid}" in second.stderr
+    for options in ([], ["--driver=SGE"]):
+        second = experiment.run(*options)
+        assert second.returncode == 2
+        assert f"is already being run by process {controller.pid}" in second.stderr
     status = experiment.command("status")
     assert f"running as process {controller.pid}" in status.stdout
     cleanup = experiment.command("cleanup")
