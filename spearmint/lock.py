@@ -36,10 +36,10 @@ class ExperimentLock:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = _describe(os.pread(fd, 1000, 0))
+                holder = os.pread(fd, 1000, 0)
                 os.close(fd)
                 if time.monotonic() > deadline:
-                    raise self._held(holder) from None
+                    raise self._held(_parsed(holder)) from None
                 time.sleep(_RETRY_S)
                 continue
             if self._is_current(fd):
@@ -68,10 +68,12 @@ class ExperimentLock:
         except FileNotFoundError:
             return False
 
-    def _held(self, holder: str) -> AlreadyRunning:
+    def _held(self, holder: dict[str, Any]) -> AlreadyRunning:
+        fix = f"Watch it: {next_command('status', self._layout.root)}"
+        if (holder.get("pid"), holder.get("host")) == (os.getpid(), socket.gethostname()):
+            fix = "That is this process: close() its other spearmint.Search first."
         return AlreadyRunning(
-            f"the experiment in {self._layout.root} is already being run{holder}",
-            f"Watch it: {next_command('status', self._layout.root)}",
+            f"the experiment in {self._layout.root} is already being run{_describe(holder)}", fix
         )
 
     def release(self) -> None:
@@ -103,20 +105,23 @@ def holder_of(layout: Layout) -> dict[str, Any] | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        try:
-            holder: dict[str, Any] = json.loads(os.pread(fd, 1000, 0))
-        except ValueError:
-            return {}
-        return holder
+        return _parsed(os.pread(fd, 1000, 0))
     finally:
         os.close(fd)
     return None
 
 
-def _describe(raw: bytes) -> str:
+def _parsed(raw: bytes) -> dict[str, Any]:
     try:
-        held = json.loads(raw)
+        held: object = json.loads(raw)
+    except ValueError:
+        return {}
+    return held if isinstance(held, dict) else {}
+
+
+def _describe(held: dict[str, Any]) -> str:
+    try:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held["since"]))
         return f" by process {held['pid']} on {held['host']} since {since}"
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return ""

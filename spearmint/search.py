@@ -97,6 +97,7 @@ class Search:
             chosen = make_pruner(name, _as_text(args)) if name else None
             (session,) = stack.enter_context(run_sessions(experiment, storage))
             self._stack = stack.pop_all()
+        self._is_open = True
         self._experiment = session.experiment
         self._study = session.study
         self._study.use(chooser, chosen)
@@ -104,7 +105,8 @@ class Search:
 
     @_alone
     def ask(self) -> Proposal:
-        """Return a new trial to evaluate."""
+        """Return a new trial to evaluate. Raises InputError after ``close``."""
+        self._require_open()
         return self._proposal(self._study.ask())
 
     @_alone
@@ -178,7 +180,8 @@ class Search:
 
     @_alone
     def close(self) -> None:
-        """Let another process have the experiment."""
+        """Let another process have the experiment; what is stored can still be read."""
+        self._is_open = False
         self._stack.close()
 
     def __enter__(self) -> Search:
@@ -192,7 +195,15 @@ class Search:
     ) -> None:
         self.close()
 
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise InputError(
+                "this Search is closed; another process may hold the experiment",
+                "Make another one: spearmint.Search(...)",
+            )
+
     def _pending(self, trial: Proposal | int) -> Trial:
+        self._require_open()
         trial_id = trial.id if isinstance(trial, Proposal | Trial) else operator.index(trial)
         known = {running.id: running for running in self._study.running()}
         if trial_id not in known:

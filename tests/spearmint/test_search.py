@@ -123,9 +123,15 @@ def test_telling_twice_or_of_nothing_is_an_error(config: Path) -> None:
 
 
 def test_one_search_at_a_time(config: Path) -> None:
-    with spearmint.Search(config), pytest.raises(AlreadyRunning):
-        spearmint.Search(config)
-    spearmint.Search(config).close()
+    with spearmint.Search(config, method="RandomChooser") as search:
+        with pytest.raises(AlreadyRunning, match="That is this process"):
+            spearmint.Search(config)
+        asked = search.ask()
+    with spearmint.Search(config):
+        for late in (search.ask, lambda: search.tell(asked, 0.5), lambda: search.prune(asked)):
+            with pytest.raises(InputError, match="this Search is closed"):
+                late()
+        assert [trial.id for trial in search.pending] == [asked.id]
 
 
 def test_a_wrong_method_leaves_no_lock(config: Path) -> None:
