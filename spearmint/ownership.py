@@ -163,7 +163,7 @@ def _is_same_place(owner: dict[str, str], mine: Ownership) -> bool:
 def _parse(url: str) -> URL:
     try:
         return make_url(url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:  # the latter for a port
         raise InputError(
             f"the storage cannot be used: {error}",
             "Expected a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",

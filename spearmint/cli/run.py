@@ -86,6 +86,7 @@ def run(
         raise click.UsageError(
             "--warm-start is for regions: name them in config.pb, or by --regions FILE."
         )
+    chosen.check(experiment)
     chosen.limits(experiment)  # what is wrong shows before anything is created
     _tools(experiment, chosen)
     driver = _driver(experiment, chosen)
@@ -93,6 +94,8 @@ def run(
         raise click.UsageError(
             "Resources such as --gpus are for a queue: add --driver=SGE, or leave them out."
         )
+    if chosen.queue_ahead and not driver.detaches:
+        raise click.UsageError("--queue-ahead is for a queue: add --driver=SGE, or leave it out.")
     preview = driver.preview(_example(experiment))  # what no queue would take shows here
     if dry_run:
         click.echo(preview)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from spearmint.cli.options import Duration, storage_option
+from spearmint.cli.options import Duration, Finite, storage_option
 from spearmint.loop import Limits
 from spearmint.model import Experiment
 from spearmint.regions import read_regions
@@ -64,6 +64,13 @@ class RunOptions:
         changed = {name: value for name, value in given.items() if value is not None}
         return dataclasses.replace(experiment, **changed)
 
+    def check(self, experiment: Experiment) -> None:
+        """Raise click.UsageError for an option that would do nothing."""
+        if self.pruner_args and not experiment.pruner:
+            raise click.UsageError("--pruner-args needs --pruner, or a pruner in config.pb.")
+        if not self.web_status and (self.port or self.host != _LOOPBACK):
+            raise click.UsageError("--host and --port need --web-status.")
+
     def limits(self, experiment: Experiment) -> Limits:
         """Return the limits of the whole."""
         return Limits(
@@ -94,7 +101,8 @@ class RunOptions:
         )
 
 
-_POSITIVE = click.FloatRange(0.0, min_open=True)
+_POSITIVE = Finite(0.0, min_open=True)
+_LOOPBACK = "127.0.0.1"
 
 _OPTIONS = [
     click.option(
@@ -138,7 +146,7 @@ _OPTIONS = [
         metavar="K",
         help="Stop a region after K such trials in a row without a better value.",
     ),
-    click.option("--target", type=float, help="Stop a region when its best value is this good."),
+    click.option("--target", type=Finite(), help="Stop a region when its best value is this good."),
     click.option("--max-time", type=Duration(), help="Start no trial after 90, 15m, 2h or 1d."),
     click.option(
         "--max-trial-time",

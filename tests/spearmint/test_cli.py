@@ -111,6 +111,12 @@ def test_cleanup_leaves_job_files_of_the_original(searched: ExperimentDir) -> No
     [
         (["statsu", "x"], "Did you mean 'status'?"),
         (["--driver=lcoal"], "no driver 'lcoal'"),
+        (["--queue-ahead=2"], "--queue-ahead is for a queue: add --driver=SGE"),
+        (["--pruner-args=n_startup_trials=2"], "--pruner-args needs --pruner"),
+        (["--port=8080"], "need --web-status"),
+        (["--target=nan"], "'nan' is no finite number"),
+        (["--max-cost=nan", "--cost-per-hour=1"], "'nan' is no finite number"),
+        (["--storage=postgresql://HOST:PORT/DB"], "cannot be used"),
         (["--method=GPEIOptChoser"], "Did you mean 'GPEIOptChooser'?"),
         (["--method-args=mcmc_itres=3"], "mcmc_iters"),
         (["--max-concurrent=0"], "--max-concurrent"),
