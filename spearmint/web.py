@@ -25,14 +25,18 @@ class WebStatus:
         self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> WebStatus:
-        """Start it and print its address. Raises InputError without the extra ``web``."""
+        """Start it and print its address.
+
+        Raises:
+            InputError: The extra ``web`` is not installed, or the address cannot be used.
+        """
         if not self._wanted:
             return self
         if importlib.util.find_spec("optuna_dashboard") is None:
             raise InputError(
                 "--web-status needs optuna-dashboard", "Install it: pip install 'starmint[web]'"
             )
-        port = self._port or _free_port(self._host)
+        port = _usable_port(self._host, self._port)
         self._server = subprocess.Popen(
             [sys.executable, "-P", "-m", "spearmint.web_server", self._host, str(port)],
             stdin=subprocess.DEVNULL,
@@ -59,7 +63,13 @@ class WebStatus:
                 self._server.kill()
 
 
-def _free_port(host: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+def _usable_port(host: str, port: int) -> int:
+    """Return ``port``, or a free one for 0. Raises InputError if nothing can be served there."""
+    try:
+        with socket.create_server((host, port)) as probe:
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise InputError(
+            f"the dashboard cannot be served at {host}:{port}: {error.strerror}",
+            "Choose another --host or --port; --port 0 takes a free one.",
+        ) from None

@@ -227,7 +227,13 @@ _OPTIONS = [
     storage_option,
     click.option("-w", "--web-status", is_flag=True, help="Serve optuna-dashboard meanwhile."),
     click.option("--host", default="127.0.0.1", show_default=True, help="Address for -w."),
-    click.option("--port", default=0, show_default=True, help="Port for -w; 0 is a free one."),
+    click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        show_default=True,
+        help="Port for -w; 0 is a free one.",
+    ),
     click.option(
         "-v", "--verbose", is_flag=True, help="Show the output of broken trials at the end."
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import time
 import urllib.request
 
@@ -63,6 +64,19 @@ def test_the_dashboard_shows_the_search_and_ends_with_it(
         assert time.monotonic() < deadline, "the server lives on"
         time.sleep(0.1)
     assert experiment.command("cleanup").returncode == 0
+
+
+@pytest.mark.parametrize("options", [["--port={taken}"], ["--host=no.such.host.invalid"]])
+def test_an_address_that_cannot_be_used_is_told(
+    make_experiment: MakeExperiment, options: list[str]
+) -> None:
+    experiment = make_experiment()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        done = experiment.run("-w", *(option.format(taken=taken) for option in options))
+    assert done.returncode == 2
+    assert "the dashboard cannot be served at" in done.stderr
+    assert "Dashboard: http" not in done.stdout
 
 
 def _serves(process: psutil.Process, page: str) -> bool:
