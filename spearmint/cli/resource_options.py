@@ -80,6 +80,11 @@ def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def asks_for_resources(options: dict[str, Any]) -> bool:
+    """Tell whether any option of :func:`resource_options` was given."""
+    return any(options[name] not in (None, ()) for name in _NAMES)
+
+
 def take_resources(options: dict[str, Any], declared: Resources) -> Resources:
     """Take the options of :func:`resource_options` out of ``options``.
 

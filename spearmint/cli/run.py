@@ -18,7 +18,7 @@ from optuna.samplers import BaseSampler
 from rich.console import Console
 
 from spearmint.choosers import make_chooser, parse_method_args
-from spearmint.cli.resource_options import resource_options, take_resources
+from spearmint.cli.resource_options import asks_for_resources, resource_options, take_resources
 from spearmint.cli.run_options import RunOptions, run_options
 from spearmint.cli.summary import greet, summarise
 from spearmint.config import load_experiment, require_wrapper
@@ -78,6 +78,7 @@ def run(
     if config is None:
         raise click.UsageError("Missing argument 'CONFIG': a config.pb or its directory.")
     declared = load_experiment(config)
+    asks_queue = asks_for_resources(options)
     resources = take_resources(options, declared.resources)
     chosen = RunOptions(**options)
     experiment = dataclasses.replace(chosen.override(declared), resources=resources)
@@ -90,7 +91,7 @@ def run(
     chosen.limits(experiment)  # what is wrong shows before anything is created
     _tools(experiment, chosen)
     driver = _driver(experiment, chosen)
-    if resources != declared.resources and not driver.detaches:
+    if asks_queue and not driver.detaches:
         raise click.UsageError(
             "Resources such as --gpus are for a queue: add --driver=SGE, or leave them out."
         )

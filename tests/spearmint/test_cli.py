@@ -111,6 +111,7 @@ def test_cleanup_leaves_job_files_of_the_original(searched: ExperimentDir) -> No
     [
         (["statsu", "x"], "Did you mean 'status'?"),
         (["--driver=lcoal"], "no driver 'lcoal'"),
+        (["--gpus=1"], "are for a queue: add --driver=SGE"),
         (["--queue-ahead=2"], "--queue-ahead is for a queue: add --driver=SGE"),
         (["--pruner-args=n_startup_trials=2"], "--pruner-args needs --pruner"),
         (["--port=8080"], "need --web-status"),
