@@ -170,7 +170,7 @@ def test_a_changed_config_goes_on_elsewhere_as_the_message_says(
     n_before = searched.command("export").stdout.count("complete")
     searched.config.write_text(wider)
     fix = searched.run().stderr
-    assert f"spearmint import NEW {searched.root}" in fix
+    assert f"spearmint import NEW {shlex.quote(str(searched.root))}" in fix
     new = make_experiment(config=wider, root=tmp_path / "new")
     argv = [sys.executable, "-m", "spearmint", "import", str(new.root), str(searched.root)]
     assert subprocess.run(argv, check=False).returncode == 0
