@@ -36,46 +36,70 @@ def main(argv: Sequence[str] | None = None) -> int:
     began, environment = time.monotonic(), dict(os.environ)
     tickets, job = Tickets(Path(environment[AHEAD])), environment["JOB_ID"]
     _adopt_orphans()
+    signals = _Signals()
     patience_s = float(environment.get(PATIENCE, "0"))
     if not patiently(lambda: tickets.claim(token, job), patience_s):
         sys.stderr.write("another job runs this trial already\n")
         return 0
-    status = _run(folder, environment)
+    status = _run(folder, environment, signals)
     while status == 0 and time.monotonic() - began < _HAND_OVER_S:
         _end_children()
-        ticket = _wait_for_ticket(tickets, job)
+        ticket = _wait_for_ticket(tickets, job, signals)
         if ticket is None:
-            return 0
+            return _end_as(-signals.asked)
         patiently(partial(_log_to, ticket["output"]), patience_s)
-        status = _run(ticket["folder"], {**environment, ENDED_FILE: ticket["ended"]})
+        status = _run(ticket["folder"], {**environment, ENDED_FILE: ticket["ended"]}, signals)
     return _end_as(status)
 
 
-def _wait_for_ticket(tickets: Tickets, job: str) -> dict[str, Any] | None:
+class _Signals:
+    """Passes signals that only this process gets on to the runner, also to one that begins later.
+
+    Attributes:
+        asked: Number of the last signal that asked to end; 0 for none.
+    """
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._child: subprocess.Popen[bytes] | None = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._take)
+        for number in (signal.SIGUSR1, signal.SIGUSR2):  # the queue's warnings go to all
+            signal.signal(number, lambda number, frame: None)
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        self.asked = number
+        if self._child is not None:
+            self._child.send_signal(number)
+
+    def wait(self, child: subprocess.Popen[bytes]) -> int:
+        """Return the status of a runner, which gets what came before it, too."""
+        self._child = child
+        if self.asked:
+            child.send_signal(self.asked)
+        status = child.wait()
+        self._child = None
+        return status
+
+
+def _wait_for_ticket(tickets: Tickets, job: str, signals: _Signals) -> dict[str, Any] | None:
     deadline = time.monotonic() + _WAIT_S
-    while True:
+    while not signals.asked:
         with contextlib.suppress(OSError):
             if (ticket := tickets.take_next(job)) is not None:
                 return ticket
         if time.monotonic() >= deadline:
-            return None
+            break
         time.sleep(_STEP_S)
+    return None
 
 
-def _run(folder: str, environment: Mapping[str, str]) -> int:
-    """Return the status of a runner; signals that only we get are passed on."""
+def _run(folder: str, environment: Mapping[str, str], signals: _Signals) -> int:
+    """Return the status of a runner."""
     argv = [sys.executable, "-P", "-m", "spearmint.runner", folder]
     # It inherits the lock of the GPU: should we be killed, the GPU stays its own.
     with subprocess.Popen(argv, env=environment, close_fds=False) as child:
-
-        def pass_on(number: int, frame: FrameType | None) -> None:
-            child.send_signal(number)
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, pass_on)
-        for number in (signal.SIGUSR1, signal.SIGUSR2):  # the queue's warnings go to all
-            signal.signal(number, lambda number, frame: None)
-        return child.wait()
+        return signals.wait(child)
 
 
 def _adopt_orphans() -> None:

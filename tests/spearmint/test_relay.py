@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from spearmint.layout import TrialFolder, write_json
@@ -25,6 +26,10 @@ CODE = {
         "    open(f'child-{job_id}', 'w').write(str(child.pid))\n    return 0.0\n"
     ),
     "dies": "import os, signal\ndef main(job_id, params):\n    os.kill(os.getpid(), 9)\n",
+    "waits": (
+        "import os, time\ndef main(job_id, params):\n"
+        "    while not os.path.exists('go'):\n        time.sleep(0.01)\n    return 0.0\n"
+    ),
     "slow": "import time\ndef main(job_id, params):\n    time.sleep(60)\n",
 }
 
@@ -149,3 +154,20 @@ def test_a_signal_to_the_job_reaches_the_trial(tickets: Tickets, tmp_path: Path)
     time.sleep(0.3)
     job.send_signal(signal.SIGTERM)
     assert job.wait(30) == -signal.SIGTERM
+
+
+def test_a_signal_between_two_trials_ends_the_job(tickets: Tickets, tmp_path: Path) -> None:
+    first, second = trial(tmp_path, 1, "waits"), trial(tmp_path, 2)
+    offer(tickets, tmp_path, second, "b")
+    job = start(tmp_path, "a", first)
+    while not first.runner.exists():
+        time.sleep(0.01)
+    job.send_signal(signal.SIGSTOP)
+    (tmp_path / "go").touch()
+    (runner,) = psutil.Process(job.pid).children()
+    while runner.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    job.send_signal(signal.SIGTERM)
+    job.send_signal(signal.SIGCONT)
+    assert job.wait(30) == -signal.SIGTERM
+    assert not second.result.exists()
