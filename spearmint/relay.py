@@ -36,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     began, environment = time.monotonic(), dict(os.environ)
     tickets, job = Tickets(Path(environment[AHEAD])), environment["JOB_ID"]
     _adopt_orphans()
-    signals = _Signals()
     patience_s = float(environment.get(PATIENCE, "0"))
     if not patiently(lambda: tickets.claim(token, job), patience_s):
         sys.stderr.write("another job runs this trial already\n")
         return 0
+    signals = _Signals()
     status = _run(folder, environment, signals)
     while status == 0 and time.monotonic() - began < _HAND_OVER_S:
         _end_children()

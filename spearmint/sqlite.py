@@ -11,6 +11,9 @@ from urllib.parse import quote
 import psutil
 from sqlalchemy.engine import make_url
 
+# Bytes 18 and 19 of a file with a write-ahead log (sqlite.org/fileformat2.html).
+_WITH_LOG = b"\2\2"
+
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "fuse.sshfs", "9p", "afs")
 
 
@@ -55,10 +58,14 @@ def is_read_only(path: Path) -> bool:
 def _reading_uri(path: Path) -> str:
     """Return the URI of a file that we may only read.
 
-    Without a log beside it nobody writes it now, and SQLite must not try to make one.
+    A file with a write-ahead log that is not there is written by nobody now, and SQLite must not
+    try to make the log. Others are read under SQLite's locks.
     """
     log = path.with_name(f"{path.name}-wal")
-    return f"{path.absolute().as_uri()}?{'mode=ro' if log.exists() else 'immutable=1'}"
+    with path.open("rb") as file:
+        has_log = file.read(20)[18:] == _WITH_LOG
+    how = "immutable=1" if has_log and not log.exists() else "mode=ro"
+    return f"{path.absolute().as_uri()}?{how}"
 
 
 def is_on_network(path: Path) -> bool:

@@ -83,10 +83,6 @@ def run(
     chosen = RunOptions(**options)
     experiment = dataclasses.replace(chosen.override(declared), resources=resources)
     require_wrapper(experiment)
-    if chosen.warm_start and not experiment.regions:
-        raise click.UsageError(
-            "--warm-start is for regions: name them in config.pb, or by --regions FILE."
-        )
     chosen.check(experiment)
     chosen.limits(experiment)  # what is wrong shows before anything is created
     _tools(experiment, chosen)

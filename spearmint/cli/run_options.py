@@ -68,6 +68,10 @@ class RunOptions:
         """Raise click.UsageError for an option that would do nothing."""
         if self.pruner_args and not experiment.pruner:
             raise click.UsageError("--pruner-args needs --pruner, or a pruner in config.pb.")
+        if self.warm_start and not experiment.regions:
+            raise click.UsageError(
+                "--warm-start is for regions: name them in config.pb, or by --regions FILE."
+            )
         if not self.web_status and (self.port or self.host != _LOOPBACK):
             raise click.UsageError("--host and --port need --web-status.")
 
@@ -226,7 +230,7 @@ _OPTIONS = [
     ),
     storage_option,
     click.option("-w", "--web-status", is_flag=True, help="Serve optuna-dashboard meanwhile."),
-    click.option("--host", default="127.0.0.1", show_default=True, help="Address for -w."),
+    click.option("--host", default=_LOOPBACK, show_default=True, help="Address for -w."),
     click.option(
         "--port",
         type=click.IntRange(0, 65535),

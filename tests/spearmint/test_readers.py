@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from spearmint.sqlite import TrialConnection
+
 from .conftest import MakeExperiment
 
 WAITS = (
@@ -61,6 +63,23 @@ def test_a_search_can_be_looked_at_where_it_cannot_be_written(
     assert (seen["controller"] is not None) == runs
     assert seen["trials"]["complete"] == (1 if runs else 2)
     assert [each.returncode for each in found.values()] == [0, 0]
+
+
+@pytest.mark.mount
+def test_a_reader_keeps_the_locks_of_a_database_without_a_log(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    path = tmp_path / "home/trials.db"  # as on a network file system
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as writer,
+        read_only(path.parent, tmp_path / "seen"),
+    ):
+        writer.execute("CREATE TABLE trials (id)")
+        seen = str(tmp_path / "seen/trials.db")
+        with closing(TrialConnection(seen, timeout=0)) as reader:
+            assert not reader.execute("SELECT * FROM trials").fetchall()
+            writer.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                reader.execute("SELECT * FROM trials")
 
 
 @contextmanager
