@@ -13,7 +13,6 @@ from sqlalchemy.engine import make_url
 
 # Bytes 18 and 19 of a file with a write-ahead log (sqlite.org/fileformat2.html).
 _WITH_LOG = b"\2\2"
-
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "fuse.sshfs", "9p", "afs")
 
 
