@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pycuda_nn.cli import cli as pycuda_nn_cli
+from pycuda_nn.cli.main import cli as pycuda_nn_cli
 from sge_jobs.cli.main import build_parser
 from spearmint import __version__
 from spearmint.cli.main import cli as spearmint_cli

@@ -1,4 +1,62 @@
-"""Grid Engine: jobs as values, the queue behind one door, a GPU of its own for every job.
+"""Grid Engine: jobs as values, the queue behind one door, GPUs of its own for every job.
 
-Standard library only: parts of it run on every node, before each job.
+>>> from pathlib import Path
+>>> from sge_jobs import JobSpec, Queue, Resources
+>>> spec = JobSpec(
+...     name="train",
+...     argv=("python3", "train.py"),
+...     directory=Path.cwd(),
+...     resources=Resources(gpus=1, walltime_s=3600),
+... )
+>>> job_id = Queue().submit(spec)  # doctest: +SKIP
+
+Standard library only. Parts of it run on every node before each job, so names load when they are
+first used.
 """
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sge_jobs.errors import InputError, QueueUnreachable, SgeJobsError, SubmitError
+    from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, QueuedJob, Resources
+    from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
+    from sge_jobs.queue.queue import Queue
+
+__all__ = [
+    "AccountingRecord",
+    "Host",
+    "InputError",
+    "JobSpec",
+    "JobStatus",
+    "Queue",
+    "QueueUnreachable",
+    "QueuedJob",
+    "Resources",
+    "SgeJobsError",
+    "SubmitError",
+    "job_name",
+    "job_script",
+    "qsub_argv",
+]
+
+_HOMES = {
+    "sge_jobs.errors": ("InputError", "QueueUnreachable", "SgeJobsError", "SubmitError"),
+    "sge_jobs.model": (
+        "AccountingRecord",
+        "Host",
+        "JobSpec",
+        "JobStatus",
+        "QueuedJob",
+        "Resources",
+    ),
+    "sge_jobs.queue.qsub": ("job_name", "job_script", "qsub_argv"),
+    "sge_jobs.queue.queue": ("Queue",),
+}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            import importlib
+
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

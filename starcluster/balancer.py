@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from sge_jobs.model import AccountingRecord
-from sge_jobs.qacct import parse_accounting
+from sge_jobs.queue.qacct import parse_accounting
 from starcluster import plan
 from starcluster.balance import Decision, Limits, Seen, decide
 from starcluster.balance_stats import Stats, row_of

@@ -12,7 +12,7 @@ from starcluster.node import Node
 from starcluster.threadpool import ThreadPool, failures
 from starcluster_plugins.remote import TOOLS_PYTHON, with_tools
 
-_FIND = "from sge_jobs.node.gpus import detect; i = detect(); print(i.source, len(i.gpus))"
+_FIND = "from sge_jobs.node.gpus.detect import detect; i = detect(); print(i.source, len(i.gpus))"
 _SLACK_S = 600.0
 _NO_ADVICE = "Submit it with:"  # for who runs the test as a job
 

@@ -151,6 +151,6 @@ class NvidiaTune(ClusterSetup):
 
     def _mulc(self, node: Node) -> list[str]:
         with_tools(node)
-        argv = [*TOOLS_PYTHON, "-m", "sge_jobs.node.mulc", "--row", _MULC_ROW]
+        argv = [*TOOLS_PYTHON, "-m", "sge_jobs.node.selftest.mulc", "--row", _MULC_ROW]
         answer = node.ssh.run(argv, timeout_s=600)
         return (answer.stdout or answer.stderr).strip().splitlines()

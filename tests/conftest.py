@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from .testbed.cell import Cell
+from tests.testbed.cell import Cell
 
 # The same examples in every run of CI: a commit must not fail for an example it did not bring.
 # No test fails for a machine that is slow or busy.

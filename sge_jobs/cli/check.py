@@ -8,12 +8,12 @@ import socket
 from dataclasses import asdict
 from pathlib import Path
 
+from sge_jobs.cell.diagnosis import Machine, Problem, cell_problems, name_problems
+from sge_jobs.cell.qconf import Qconf
 from sge_jobs.cli.output import say, say_json
-from sge_jobs.diagnosis import Machine, Problem, cell_problems, name_problems
 from sge_jobs.errors import SgeJobsError
 from sge_jobs.model import JobStatus
-from sge_jobs.qconf import Qconf
-from sge_jobs.queue import Queue
+from sge_jobs.queue.queue import Queue
 
 HELP = """\
 Say what is wrong with this cell, and the cure of each; exit 1 where something is.

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from sge_jobs.cli.output import ago, say, say_json, table
 from sge_jobs.gpu_state import GpuStatus, GpuUse, count, decode
 from sge_jobs.model import Host, QueuedJob
-from sge_jobs.qhost import short_name
-from sge_jobs.queue import Queue
+from sge_jobs.queue.qhost import short_name
+from sge_jobs.queue.queue import Queue
 
 HELP = """\
 List each GPU: host, UUID, job, since when, and processes that should not be on it.

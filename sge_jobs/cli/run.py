@@ -16,8 +16,8 @@ from sge_jobs.cli.output import say
 from sge_jobs.cli.submit import dry_run
 from sge_jobs.errors import QueueUnreachable, SgeJobsError
 from sge_jobs.model import AccountingRecord, JobSpec, JobStatus, QueuedJob
-from sge_jobs.qsub import job_name
-from sge_jobs.queue import Queue
+from sge_jobs.queue.qsub import job_name
+from sge_jobs.queue.queue import Queue
 
 HELP = """\
 Queue a program, show its output, and exit with its status; Ctrl-C ends the job.

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from sge_jobs.cell import CellConfig, list_values
+from sge_jobs.cell.qconf import Qconf
+from sge_jobs.cell.qconf_text import CellConfig, list_values
+from sge_jobs.cell.removal import removal
+from sge_jobs.cell.setup_plan import Change, Plan, Wanted, have_taken, plan
 from sge_jobs.cli.output import say
 from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import count
-from sge_jobs.plan import Change, Plan, Wanted, have_taken, plan
-from sge_jobs.qconf import Qconf
-from sge_jobs.removal import removal
 
 NODE_FILES = Path(__file__).parents[1] / "node"
 STARTER, SENSOR = "gpu-starter", "gpu-sensor"

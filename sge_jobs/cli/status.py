@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from sge_jobs.cli.output import ago, say, say_json, table
 from sge_jobs.model import Host, QueuedJob
-from sge_jobs.queue import Queue
+from sge_jobs.queue.queue import Queue
 
 HELP = """\
 Show the hosts with their slots and GPUs, and the jobs.

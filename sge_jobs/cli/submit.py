@@ -10,8 +10,8 @@ from pathlib import Path
 from sge_jobs.cli.job_options import add_job_arguments, job_spec
 from sge_jobs.cli.output import say
 from sge_jobs.model import JobSpec
-from sge_jobs.qsub import job_script, qsub_argv
-from sge_jobs.queue import Queue
+from sge_jobs.queue.qsub import job_script, qsub_argv
+from sge_jobs.queue.queue import Queue
 
 HELP = """\
 Queue a program as one job, or as an array of tasks, and print the number of the job.

@@ -17,10 +17,11 @@ from typing import TextIO
 
 from sge_jobs import gpu_state
 from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder
-from sge_jobs.node import gpus as finder
-from sge_jobs.node import inventory, request
-from sge_jobs.node.locks import Locks, State, default_directory, of_same_job
-from sge_jobs.node.processes import read_process, shepherd_of
+from sge_jobs.node import queries as request
+from sge_jobs.node.claim.locks import Locks, State, default_directory, of_same_job
+from sge_jobs.node.claim.processes import read_process, shepherd_of
+from sge_jobs.node.gpus import detect as finder
+from sge_jobs.node.gpus import inventory
 
 _FIND_AGAIN_S = 20.0
 _ASK_AGAIN_S = 300.0
@@ -238,7 +239,7 @@ def serve(sensor: Sensor, requests: TextIO, answers: TextIO, errors: TextIO) -> 
 
 def main() -> int:
     """Serve the execution daemon that started this program."""
-    from sge_jobs.node import starter  # noqa: F401 (root writes the bytecode that jobs then read)
+    from sge_jobs.node.claim import starter  # noqa: F401 (root writes the bytecode that jobs then read)
 
     with contextlib.suppress(BrokenPipeError):
         serve(Sensor(), sys.stdin, sys.stdout, sys.stderr)

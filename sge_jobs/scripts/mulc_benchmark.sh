@@ -43,4 +43,4 @@ find_package() { # $0 is a copy in Grid Engine's spool: it says nothing of where
 case ${1-} in -h | --help) usage; exit 0 ;; esac
 python=${PYTHON:-python3}
 find_package
-exec "$python" -m sge_jobs.node.mulc "$@"
+exec "$python" -m sge_jobs.node.selftest.mulc "$@"

@@ -17,8 +17,8 @@ from sge_jobs import errors as sge_errors
 from sge_jobs import model as sge
 from sge_jobs.errors import QueueUnreachable, SgeJobsError
 from sge_jobs.model import JobSpec, JobStatus, QueuedJob
-from sge_jobs.qsub import job_script, qsub_argv
-from sge_jobs.queue import Queue
+from sge_jobs.queue.qsub import job_script, qsub_argv
+from sge_jobs.queue.queue import Queue
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.bells import Bells
 from spearmint.drivers.sge_end import explain_end

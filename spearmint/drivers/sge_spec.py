@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sge_jobs import model as sge
 from sge_jobs.model import JobSpec
-from sge_jobs.qsub import job_name
+from sge_jobs.queue.qsub import job_name
 from spearmint.drivers.base import JobRequest
 from spearmint.layout import TrialFolder
 from spearmint.reporting import AHEAD, ENDED_FILE, PATIENCE, REPORTS_FILE, THREADS, TRIAL_DIR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sge_jobs.plan import LOST, REPORTS
+from sge_jobs.cell.setup_plan import LOST, REPORTS
 from starcluster.hosts_file import known_hosts
 from starcluster.model import Template, Volume
 from starcluster.node import EXPORT_OPTIONS, Node

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ..testbed.cell import Cell
-from ..testbed.fabric import until
-from .searches import SgeSearch
+from tests.integration.searches import SgeSearch
+from tests.testbed.cell import Cell
+from tests.testbed.fabric import until
 
 MakeSearch = Callable[..., SgeSearch]
 

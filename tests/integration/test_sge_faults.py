@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from ..testbed.cell import UID, Cell
-from ..testbed.fabric import until
-from .conftest import MakeSearch
-from .searches import assert_all_free
+from tests.integration.conftest import MakeSearch
+from tests.integration.searches import assert_all_free
+from tests.testbed.cell import UID, Cell
+from tests.testbed.fabric import until
 
 pytestmark = pytest.mark.sge
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from ..testbed.cell import UID, Cell
-from ..testbed.fabric import Node
-from .conftest import MakeSearch
-from .searches import SgeSearch
+from tests.integration.conftest import MakeSearch
+from tests.integration.searches import SgeSearch
+from tests.testbed.cell import UID, Cell
+from tests.testbed.fabric import Node
 
 pytestmark = pytest.mark.sge
 

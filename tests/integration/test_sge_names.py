@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ..testbed.cell import USER
-from .conftest import MakeSearch
+from tests.integration.conftest import MakeSearch
+from tests.testbed.cell import USER
 
 pytestmark = pytest.mark.sge
 

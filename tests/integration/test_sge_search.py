@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ..testbed.cell import REPOSITORY, Cell
-from .conftest import MakeSearch
-from .searches import CONFIG, Use, assert_all_free, assert_exclusive
+from tests.integration.conftest import MakeSearch
+from tests.integration.searches import CONFIG, Use, assert_all_free, assert_exclusive
+from tests.testbed.cell import REPOSITORY, Cell
 
 pytestmark = pytest.mark.sge
 

@@ -19,8 +19,7 @@ from spearmint.records import Records
 from spearmint.sqlite import sqlite_url
 from spearmint.studies import open_studies
 from spearmint.study_loop import StudyLimits, StudyLoop
-
-from .fakes import Notes, Search
+from tests.spearmint.fakes import Notes, Search
 
 ONE_FLOAT = 'language: PYTHON\nname: "trial"\nvariable { name: "x" type: FLOAT min: 0 max: 1 }\n'
 

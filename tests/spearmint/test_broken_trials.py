@@ -7,8 +7,7 @@ import json
 import pytest
 
 from spearmint.drivers.processes import identity
-
-from .conftest import MakeExperiment
+from tests.spearmint.conftest import MakeExperiment
 
 BREAKS = {
     "raises": ("raise ValueError('bad lr')", "ValueError: bad lr (trial.py:"),

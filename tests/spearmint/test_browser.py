@@ -16,8 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 import spearmint
-
-from .conftest import ONE_FLOAT, MakeExperiment
+from tests.spearmint.conftest import ONE_FLOAT, MakeExperiment
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -18,8 +18,7 @@ from spearmint.cli.main import cli
 from spearmint.ownership import _without_secrets
 from spearmint.sqlite import sqlite_url
 from spearmint.studies import study_names
-
-from .conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
+from tests.spearmint.conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import MakeExperiment
+from tests.spearmint.conftest import MakeExperiment
 
 pytestmark = pytest.mark.mount
 

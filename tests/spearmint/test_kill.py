@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from spearmint.reporting import TRIAL_DIR
-
-from .conftest import ExperimentDir, MakeExperiment
+from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 
 KILLS = 50
 CODE = """

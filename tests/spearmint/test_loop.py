@@ -12,8 +12,7 @@ from spearmint.drivers import Job
 from spearmint.errors import DriverError, SearchFailed
 from spearmint.layout import read_json, write_json
 from spearmint.model import TrialState
-
-from .fakes import FakeDriver
+from tests.spearmint.fakes import FakeDriver
 
 
 def test_it_ends_after_enough_complete_trials_broken_ones_not_counted(make_loop) -> None:

@@ -13,9 +13,8 @@ from spearmint.choosers.pruned import Finals
 from spearmint.drivers import Job
 from spearmint.model import TrialState
 from spearmint.pruners import make_pruner
-
-from .conftest import ONE_FLOAT, MakeExperiment
-from .fakes import FakeDriver
+from tests.spearmint.conftest import ONE_FLOAT, MakeExperiment
+from tests.spearmint.fakes import FakeDriver
 
 
 class Reporting(FakeDriver):

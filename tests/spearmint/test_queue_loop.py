@@ -14,8 +14,7 @@ from spearmint import loop as loop_module
 from spearmint.cli import run
 from spearmint.drivers import Job, JobEnd, JobRequest, JobState
 from spearmint.errors import DriverUnreachable, NotWritable, SearchFailed, StorageError
-
-from .fakes import FakeDriver
+from tests.spearmint.fakes import FakeDriver
 
 
 class FakeQueue(FakeDriver):

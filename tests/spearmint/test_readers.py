@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from spearmint.sqlite import TrialConnection
-
-from .conftest import MakeExperiment
+from tests.spearmint.conftest import MakeExperiment
 
 WAITS = (
     "import os, time\n"

@@ -9,8 +9,7 @@ import pytest
 from spearmint.drivers import Job
 from spearmint.errors import SearchFailed
 from spearmint.layout import read_json
-
-from .fakes import FakeDriver
+from tests.spearmint.fakes import FakeDriver
 
 
 def test_regions_share_the_room_fairly(make_loop) -> None:

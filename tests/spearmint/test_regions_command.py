@@ -16,8 +16,7 @@ from PIL import Image
 import spearmint
 from spearmint.errors import InputError
 from spearmint.regions import read_regions
-
-from .conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
+from tests.spearmint.conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
 
 CODE = (
     "import spearmint\n"

@@ -10,9 +10,8 @@ import pytest
 
 from spearmint import loop
 from spearmint.drivers import Job
-
-from .conftest import MakeExperiment
-from .fakes import FakeDriver
+from tests.spearmint.conftest import MakeExperiment
+from tests.spearmint.fakes import FakeDriver
 
 
 def test_a_target_ends_it(make_loop) -> None:

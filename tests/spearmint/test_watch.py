@@ -7,7 +7,7 @@ import pty
 import subprocess
 import sys
 
-from .conftest import MakeExperiment
+from tests.spearmint.conftest import MakeExperiment
 
 CODE = (
     "import os, time\n"

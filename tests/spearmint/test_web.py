@@ -13,8 +13,7 @@ import psutil
 import pytest
 
 from spearmint.drivers.processes import identity
-
-from .conftest import MakeExperiment
+from tests.spearmint.conftest import MakeExperiment
 
 SLOW = (
     "import time\ndef main(job_id, params):\n"

@@ -13,10 +13,9 @@ from starcluster.balance import Limits
 from starcluster.balance_stats import Stats
 from starcluster.balancer import Balancer, drain, see
 from starcluster.cluster import Cluster, find
+from tests.starcluster.bench import NAME, Bench
 from tests.testbed.cloud import Cloud
 from tests.testbed.fabric import until
-
-from .bench import NAME, Bench
 
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 

@@ -12,8 +12,7 @@ from starcluster.plugins.pkginstaller import PackageInstaller
 from starcluster.plugins.pypkginstaller import PyPkgInstaller
 from starcluster.plugins.sge import SGEPlugin
 from starcluster.plugins.users import CreateUsers
-
-from .fake_shell import FakeShell, fake_node
+from tests.starcluster.fake_shell import FakeShell, fake_node
 
 
 def shell(*programs: str) -> FakeShell:

@@ -17,8 +17,7 @@ from starcluster.ec2 import Ec2
 from starcluster.errors import ConfigError, InputError
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Instance
 from starcluster.volumes import device_names
-
-from .conftest import IMAGE
+from tests.starcluster.conftest import IMAGE
 
 
 def cluster(*aliases: str) -> Cluster:

@@ -23,9 +23,8 @@ from starcluster.errors import (
 from starcluster.life import Life, Outcome
 from starcluster.model import TAG_ALIAS
 from starcluster.plan import Origin
+from tests.starcluster.bench import NAME, TYPE, Bench
 from tests.testbed.cloud import Cloud
-
-from .bench import NAME, TYPE, Bench
 
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 

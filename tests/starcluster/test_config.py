@@ -9,8 +9,7 @@ import pytest
 from starcluster import config_keys
 from starcluster.errors import ConfigError, InputError
 from starcluster.model import NodeType
-
-from .config_texts import BASE, load, private, problems
+from tests.starcluster.config_texts import BASE, load, private, problems
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,7 @@ import pytest
 
 from starcluster import config
 from starcluster.errors import ConfigError, StarClusterError
-
-from .config_texts import BASE, load, private, problems
+from tests.starcluster.config_texts import BASE, load, private, problems
 
 
 @pytest.fixture(autouse=True)

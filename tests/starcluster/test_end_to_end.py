@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.starcluster.secrecy import Watch, files_with, forms
 from tests.testbed.cloud import REPOSITORY, Cloud
 from tests.testbed.fabric import Node
 from tests.testbed.fake_ec2 import IMAGE
-
-from .secrecy import Watch, files_with, forms
 
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 

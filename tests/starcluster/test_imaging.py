@@ -16,9 +16,8 @@ from starcluster.errors import AwsError, ClusterError, InputError, NotFound
 from starcluster.imaging import check_image_name, make_image
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Image, Instance, LaunchRequest, Place
 from starcluster.node import Node
-
-from .conftest import IMAGE
-from .fake_shell import FakeShell, fake_node
+from tests.starcluster.conftest import IMAGE
+from tests.starcluster.fake_shell import FakeShell, fake_node
 
 
 @pytest.fixture

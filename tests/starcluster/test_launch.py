@@ -16,8 +16,7 @@ from starcluster.model import TAG_ALIASES, TAG_CLUSTER, Instance, SecurityGroup
 from starcluster.node import Node
 from starcluster.plan import Origin
 from starcluster.setup import SetupResult
-
-from .test_many_nodes import SilentShell
+from tests.starcluster.test_many_nodes import SilentShell
 
 
 def no_spot(self: Ec2, request: Any) -> Any:

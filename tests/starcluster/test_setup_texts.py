@@ -16,8 +16,7 @@ from starcluster.logger import redact
 from starcluster.setup import steps
 from starcluster.setup.scripts import facts, script
 from starcluster.setup.tools import archive
-
-from .fake_shell import FakeShell, fake_node
+from tests.starcluster.fake_shell import FakeShell, fake_node
 
 SCRIPTS = Path(steps.__file__).parent / "sh"
 
@@ -130,7 +129,7 @@ def test_the_archive_is_always_the_same_and_only_root_can_change_what_comes_of_i
     with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
         members = {member.name: member for member in tar.getmembers()}
     assert members["sge_jobs/node/gpu-starter"].mode == 0o755
-    assert members["sge_jobs/plan.py"].mode == 0o644
+    assert members["sge_jobs/cell/setup_plan.py"].mode == 0o644
     assert all(member.uid == 0 for member in members.values())
     assert not any("__pycache__" in name for name in members)
 

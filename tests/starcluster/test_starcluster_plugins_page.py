@@ -13,8 +13,7 @@ import pytest
 from starcluster.clustersetup import ClusterSetup
 from starcluster.model import Plugin
 from starcluster.plugin_loader import load
-
-from .fake_shell import FakeShell, fake_node
+from tests.starcluster.fake_shell import FakeShell, fake_node
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "starcluster_plugins.rst").read_text(encoding="utf-8")

@@ -9,8 +9,7 @@ import pytest
 from starcluster.clustersetup import DefaultClusterSetup, for_each
 from starcluster.errors import NodeError, SetupError
 from starcluster.threadpool import ThreadPool
-
-from .fake_shell import FakeShell, fake_node
+from tests.starcluster.fake_shell import FakeShell, fake_node
 
 
 def test_results_come_in_the_order_of_the_jobs_and_all_run_at_once() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .fabric import Fabric, Node, until
+from tests.testbed.fabric import Fabric, Node, until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SGE_ROOT = "/var/lib/gridengine"

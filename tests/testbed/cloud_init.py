@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from .fabric import Node
+from tests.testbed.fabric import Node
 
 NVIDIA_SMI = Path(__file__).parent / "stand_ins" / "nvidia-smi"
 _REFUSED = "no-pty,command=\"echo 'Please log in as the user admin, not root.'; exit 142\" "

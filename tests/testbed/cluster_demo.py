@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .cloud import REPOSITORY, Cloud
-from .fake_ec2 import IMAGE
+from tests.testbed.cloud import REPOSITORY, Cloud
+from tests.testbed.fake_ec2 import IMAGE
 
 CONFIG = f"""\
 [global]

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from .image import layer
+from tests.testbed.image import layer
 
 _SCRIPTS = Path(__file__).parent
 _NET = "10.77.0"

@@ -22,9 +22,9 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import ec2_backends
 from moto.server import ThreadedMotoServer
 
-from .machines import Machines
-from .moto_instances import connect_fleets, connect_instances, wrap
-from .moto_more import add_what_moto_lacks, tell_prices
+from tests.testbed.machines import Machines
+from tests.testbed.moto_instances import connect_fleets, connect_instances, wrap
+from tests.testbed.moto_more import add_what_moto_lacks, tell_prices
 
 ACCOUNT = "123456789012"
 IMAGE = "ami-0dee9ba5e0000001a"  # it has Grid Engine, NFS and OpenSSH

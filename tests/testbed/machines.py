@@ -11,8 +11,8 @@ from typing import Any
 
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from . import cloud_init
-from .fabric import Fabric, Node
+from tests.testbed import cloud_init
+from tests.testbed.fabric import Fabric, Node
 
 _UNLOGGED = {"UserData", "PublicKeyMaterial"}
 

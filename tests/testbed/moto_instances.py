@@ -14,7 +14,7 @@ from moto.ec2.models.fleets import Fleet
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses import EC2Response
 
-from .machines import Machines
+from tests.testbed.machines import Machines
 
 
 def wrap(owner: type, name: str, make: Callable[[Any], Any]) -> None:

@@ -13,7 +13,7 @@ from moto.ec2.models import EC2Backend
 from moto.ec2.responses import EC2Response
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
-from .moto_instances import wrap
+from tests.testbed.moto_instances import wrap
 
 PRICES = {"g4dn.xlarge": 0.526, "g4dn.12xlarge": 3.912, "m5.large": 0.096}  # dollars per hour
 

@@ -13,10 +13,9 @@ from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Instance
 from starcluster.node import Node
 from starcluster.ssh import Shell
 from starcluster.userdata import HostKey, new_host_key, user_data
-
-from . import fabric
-from .cloud import _join_network
-from .cloud_init import Facts, prepare, start
+from tests.testbed import fabric
+from tests.testbed.cloud import _join_network
+from tests.testbed.cloud_init import Facts, prepare, start
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .cell import REPOSITORY, UID, USER, Cell
-from .fabric import until
+from tests.testbed.cell import REPOSITORY, UID, USER, Cell
+from tests.testbed.fabric import until
 
 pytestmark = pytest.mark.sge
 

@@ -13,10 +13,10 @@ from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from .cloud import REGION, Cloud
-from .fabric import until
-from .fake_ec2 import IMAGE
-from .test_cell import traces
+from tests.testbed.cloud import REGION, Cloud
+from tests.testbed.fabric import until
+from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.test_cell import traces
 
 pytestmark = pytest.mark.sge
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from .cloud import REPOSITORY
-from .test_cell import traces
+from tests.testbed.cloud import REPOSITORY
+from tests.testbed.test_cell import traces
 
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 TYPED = """

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .cloud import REPOSITORY
-from .fabric import Node
+from tests.testbed.cloud import REPOSITORY
+from tests.testbed.fabric import Node
 
 CONFTEST = """
 import pytest

@@ -94,5 +94,5 @@ tell processors "$(nproc)"
 tell gpus "$(python3 -c '
 import sys
 sys.path.insert(0, sys.argv[1])
-from sge_jobs.node.gpus import detect
+from sge_jobs.node.gpus.detect import detect
 print(len(detect().gpus))' "$TOOLS" 2>/dev/null || echo 0)"

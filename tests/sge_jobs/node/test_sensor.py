@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from sge_jobs.gpu_state import GpuStatus, Intruder, decode
-from sge_jobs.node import gpus, inventory, sensor
-from sge_jobs.node.inventory import Gpu, boot_id, read_cache
-from sge_jobs.node.locks import Locks, State
-from sge_jobs.node.processes import Process
-from sge_jobs.node.record import Record
+from sge_jobs.node import sensor
+from sge_jobs.node.claim.locks import Locks, State
+from sge_jobs.node.claim.processes import Process
+from sge_jobs.node.claim.record import Record
+from sge_jobs.node.gpus import detect as gpus
+from sge_jobs.node.gpus import inventory
+from sge_jobs.node.gpus.inventory import Gpu, boot_id, read_cache
 
 ROOT = Path(__file__).resolve().parents[3]
 

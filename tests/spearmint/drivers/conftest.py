@@ -11,8 +11,7 @@ from spearmint.drivers import sge as sge_module
 from spearmint.drivers.sge import SgeDriver
 from spearmint.layout import Layout
 from spearmint.resources import Resources
-
-from .fake_queue import FakeQueue
+from tests.spearmint.drivers.fake_queue import FakeQueue
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ...testbed.cell import REPOSITORY, UID, Cell
+from tests.testbed.cell import REPOSITORY, UID, Cell
 
 pytestmark = pytest.mark.sge
 

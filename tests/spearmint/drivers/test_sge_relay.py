@@ -15,8 +15,7 @@ from spearmint.errors import DriverUnreachable
 from spearmint.layout import Layout
 from spearmint.resources import Resources
 from spearmint.tickets import Tickets
-
-from .fake_queue import FakeQueue
+from tests.spearmint.drivers.fake_queue import FakeQueue
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from spearmint import Search
 from spearmint.cli.main import main
 from spearmint.session import read_sessions
 from spearmint.sqlite import sqlite_url
-
-from ..conftest import ExperimentDir, MakeExperiment
+from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 
 Import = Callable[..., str]
 CONFIG = """

@@ -11,9 +11,16 @@ import pytest
 
 from spearmint import Search
 from spearmint.choosers.history import common_space, history, trials_of
-
-from ..conftest import ExperimentDir, MakeExperiment
-from .conftest import CODE, CONFIG, ROWS, Import, exported, optuna_study, search
+from tests.spearmint.conftest import ExperimentDir, MakeExperiment
+from tests.spearmint.importing.conftest import (
+    CODE,
+    CONFIG,
+    ROWS,
+    Import,
+    exported,
+    optuna_study,
+    search,
+)
 
 
 def test_rows_become_complete_trials_with_their_origin(

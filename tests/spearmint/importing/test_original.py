@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from spearmint.importing.original_job_pb2 import OriginalJob
-
-from ..conftest import ExperimentDir
-from .conftest import CONFIG, Import, exported, optuna_study, search
+from tests.spearmint.conftest import ExperimentDir
+from tests.spearmint.importing.conftest import CONFIG, Import, exported, optuna_study, search
 
 
 def write_job(folder: Path, number: int, **fields: object) -> Path:

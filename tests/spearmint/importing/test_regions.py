@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from spearmint import Search
-
-from ..conftest import ExperimentDir, MakeExperiment
-from .conftest import CODE, CONFIG, Import, exported
+from tests.spearmint.conftest import ExperimentDir, MakeExperiment
+from tests.spearmint.importing.conftest import CODE, CONFIG, Import, exported
 
 REGIONS = 'region: "us"\nregion: "de"\n'
 ROWS = "region,X[0],X[1],n,act,value\nus,0.1,0.2,3,relu,1.5\nde,0.3,0.4,5,tanh,0.5\n"

@@ -10,9 +10,8 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from spearmint.sqlite import sqlite_url
-
-from ..conftest import ExperimentDir, MakeExperiment
-from .conftest import CODE, CONFIG, Import, exported, search
+from tests.spearmint.conftest import ExperimentDir, MakeExperiment
+from tests.spearmint.importing.conftest import CODE, CONFIG, Import, exported, search
 
 
 @pytest.fixture

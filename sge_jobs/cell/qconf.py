@@ -1,0 +1,85 @@
+"""The cell's configuration, behind one door: the only place that runs qconf."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from sge_jobs.cell.qconf_text import Attributes, CellConfig, parse_attributes
+from sge_jobs.cell.setup_plan import Change
+from sge_jobs.errors import CellError, InputError
+from sge_jobs.queue.commands import Answer, Commands, access_fix
+
+_NOT_MANAGER = re.compile(r"must be (a )?manager|is no admin(istrative)? host|not an admin", re.I)
+
+
+class Qconf:
+    """Reads and changes the configuration; changes need a manager on an administrative host."""
+
+    def __init__(self, *, programs: Path | None = None, timeout_s: float = 30.0) -> None:
+        self._commands = Commands(programs=programs, timeout_s=timeout_s)
+
+    def read(self, queues: Sequence[str]) -> CellConfig:
+        """Return the cell with ``queues``; InputError when there is no such queue."""
+        known = self._names("-sql")
+        for queue in queues:
+            if queue not in known:
+                there = ", ".join(known) or "none"
+                raise InputError(f"no queue {queue}; there are: {there}", "Name one: --queue NAME")
+        return CellConfig(
+            complexes=self._show("-sc"),
+            callers=(*self._names("-sh"), *self._names("-ss")),
+            hosts={name: self._attributes("-se", name) for name in self._names("-sel")},
+            queues={name: self._attributes("-sq", name) for name in queues},
+            parallel_environments={
+                name: self._attributes("-sp", name) for name in self._names("-spl")
+            },
+            scheduler=self._attributes("-ssconf"),
+            configuration=self._attributes("-sconf", "global"),
+            local={name: self._attributes("-sconf", name) for name in self._names("-sconfl")},
+        )
+
+    def queues(self) -> list[str]:
+        """Return the names of the cluster queues."""
+        return self._names("-sql")
+
+    def submit_hosts(self) -> list[str]:
+        """Return the hosts from which jobs may come."""
+        return self._names("-ss")
+
+    def apply(self, change: Change) -> None:
+        """Make one change; CellError in qconf's words."""
+        answer = self._call(change, change.text)
+        if answer.status and "qsort_args" in answer.words:  # a version that has no such attribute
+            kept = [line for line in change.text.splitlines(True) if "qsort_args" not in line]
+            answer = self._call(change, "".join(kept))
+        if answer.status:
+            fix = "Run it as a manager of the cell (qconf -sm), on its master."
+            refused = _NOT_MANAGER.search(answer.words)
+            raise CellError(f"{change}\nwas refused: {answer.words}", fix if refused else "")
+
+    def _call(self, change: Change, text: str) -> Answer:
+        with tempfile.TemporaryDirectory(prefix="sge-jobs-") as folder:
+            file = Path(folder) / change.file_name
+            file.write_text(text)
+            arguments = [str(file) if each == "FILE" else each for each in change.arguments]
+            return self._commands.run("qconf", *arguments)
+
+    def _show(self, *arguments: str) -> str:
+        answer = self._commands.run("qconf", *arguments)
+        if answer.status:
+            raise CellError(
+                f"qconf {' '.join(arguments)}: {answer.words}", access_fix(answer.words)
+            )
+        return answer.out
+
+    def _attributes(self, *arguments: str) -> Attributes:
+        return parse_attributes(self._show(*arguments))
+
+    def _names(self, option: str) -> list[str]:
+        answer = self._commands.run("qconf", option)
+        if answer.status and (fix := access_fix(answer.words)):
+            raise CellError(f"qconf {option}: {answer.words}", fix)
+        return answer.out.split() if answer.status == 0 else []  # 1 when there is none

@@ -1,0 +1,1 @@
+"""Claim GPUs for a job before it starts, and free them when it ends."""

@@ -1,0 +1,1 @@
+"""Find the GPUs of a host and report their health."""

@@ -1,0 +1,240 @@
+"""Find the GPUs of this host: declared in a file, else by NVML, else by ``nvidia-smi``."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from sge_jobs.node import queries as request
+from sge_jobs.node.gpus.inventory import DECLARED, Gpu, Inventory, read_text, valid_uuid
+
+_SMI_TIMEOUT_S = 30.0
+_MAX_MIG = 16
+
+
+class GpuProcess:
+    """A process that computes on a GPU."""
+
+    __slots__ = ("name", "pid", "uuid")
+
+    def __init__(self, *, uuid: str, pid: int, name: str) -> None:
+        self.uuid = uuid
+        self.pid = pid
+        self.name = name
+
+
+def detect(declared: str = DECLARED) -> Inventory:
+    """Return the GPUs of this host; ``source`` is ``none`` where there are none."""
+    try:
+        return Inventory(source="declared", gpus=parse_declared(read_text(declared), _host()))
+    except OSError:
+        pass
+    for source, find in (("nvml", _by_nvml), ("nvidia-smi", _by_smi)):
+        gpus = find()
+        if gpus:
+            return Inventory(source=source, gpus=gpus)
+    return Inventory(source="none", gpus=())
+
+
+def parse_declared(text: str, host: str) -> list[Gpu]:
+    """Return the GPUs that a file declares: one UUID a line, or ``count = N`` for made-up ones.
+
+    Raises:
+        ValueError: A line is neither.
+    """
+    uuids: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].strip()
+        key, mark, value = (part.strip() for part in words.partition("="))
+        if not words:
+            continue
+        if mark and key == "count" and value.isdigit():
+            uuids += [f"GPU-{host}-{place}" for place in range(int(value))]
+        elif valid_uuid(words):
+            uuids.append(words)
+        else:
+            raise ValueError(f"{DECLARED}, line {number}: '{line}' is no UUID and no 'count = N'")
+    return [Gpu(index=place, uuid=uuid) for place, uuid in enumerate(dict.fromkeys(uuids))]
+
+
+def _host() -> str:
+    name = socket.gethostname().partition(".")[0]
+    return "".join(char if char.isalnum() and char.isascii() else "-" for char in name)
+
+
+def _nvml() -> Any:
+    """Return pynvml with NVML begun, or None."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    return pynvml
+
+
+def _by_nvml() -> list[Gpu]:
+    nvml = _nvml()
+    if nvml is None:
+        return []
+    try:
+        found = [
+            Gpu(index=place, uuid=uuid, name=name)
+            for place, (_, uuid, name) in enumerate(_handles(nvml))
+            if uuid
+        ]
+    except nvml.NVMLError:
+        return []
+    finally:
+        nvml.nvmlShutdown()
+    return found
+
+
+def _handles(nvml: Any) -> Iterator[tuple[Any, str, str]]:
+    """Return handle, UUID and model of each GPU, or of each slice in place of its GPU.
+
+    A GPU that has fallen off the bus keeps its place, without a UUID: the others are well.
+    """
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            name = _text(nvml.nvmlDeviceGetName(handle))
+            parts = _slices(nvml, handle) or [handle]
+            rows = [(part, _text(nvml.nvmlDeviceGetUUID(part)), name) for part in parts]
+        except nvml.NVMLError:
+            rows = [(None, "", "")]
+        yield from rows
+
+
+def _slices(nvml: Any, handle: Any) -> list[Any]:
+    try:
+        enabled, _ = nvml.nvmlDeviceGetMigMode(handle)
+        count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if enabled else 0
+    except nvml.NVMLError:
+        return []
+    found = []
+    for place in range(min(count, _MAX_MIG)):
+        try:
+            found.append(nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place))
+        except nvml.NVMLError:
+            continue
+    return found
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _by_smi() -> list[Gpu]:
+    try:
+        return parse_smi_list(_smi("-L"))
+    except request.QueryFailed as error:  # also for one GPU of many
+        return parse_smi_list(error.said)
+
+
+def parse_smi_list(text: str) -> list[Gpu]:
+    """Return the GPUs in the text of ``nvidia-smi -L``; MIG slices in place of their GPU."""
+    groups: list[tuple[str, str, list[str]]] = []
+    for line in text.splitlines():
+        title, mark, rest = line.rpartition("(UUID: ")
+        uuid = rest.rstrip(") ")
+        if not mark or not valid_uuid(uuid):
+            continue
+        if title.lstrip().startswith("GPU "):
+            groups.append((title.partition(":")[2].strip(), uuid, []))
+        elif title.lstrip().startswith("MIG ") and groups:
+            groups[-1][2].append(uuid)
+    rows = [(name, uuid) for name, parent, slices in groups for uuid in slices or [parent]]
+    return [Gpu(index=place, uuid=uuid, name=name) for place, (name, uuid) in enumerate(rows)]
+
+
+def processes() -> list[GpuProcess]:
+    """Return the processes that compute on a GPU now; empty where nobody can tell."""
+    found = _processes_by_nvml()
+    if found is not None:
+        return found
+    try:
+        text = _smi("--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
+    except request.QueryFailed as error:
+        text = error.said
+    return parse_smi_processes(text)
+
+
+def parse_smi_processes(text: str) -> list[GpuProcess]:
+    """Return the rows ``uuid, pid, name`` of ``nvidia-smi --query-compute-apps``.
+
+    It quotes nothing: a name may have quotes and commas, which are the user's.
+    """
+    found = []
+    for line in text.split("\n"):
+        uuid, pid, name = (*(part.strip() for part in line.split(",", 2)), "", "", "")[:3]
+        if valid_uuid(uuid) and pid.isascii() and pid.isdigit() and len(pid) <= 10:
+            found.append(GpuProcess(uuid=uuid, pid=int(pid), name=os.path.basename(name)))
+    return found
+
+
+def _processes_by_nvml() -> list[GpuProcess] | None:
+    nvml = _nvml()
+    if nvml is None:
+        return None
+    found = []
+    try:
+        for handle, uuid, _ in _handles(nvml):
+            for process in _running(nvml, handle) if uuid else ():
+                found.append(GpuProcess(uuid=uuid, pid=process.pid, name=_name_of(process.pid)))
+    except nvml.NVMLError:
+        return None
+    finally:
+        nvml.nvmlShutdown()
+    return found
+
+
+def _running(nvml: Any, handle: Any) -> list[Any]:
+    try:
+        return list(nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    except nvml.NVMLError:
+        return []
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return " ".join(read_text(f"/proc/{pid}/comm").split())  # a name may have line ends
+    except OSError:
+        return ""
+
+
+def consumable_kind() -> str:
+    """Return how the cell counts ``gpu``: YES, JOB, NO; empty where it cannot be asked."""
+    try:
+        text = request.ask([request.find("qconf", os.environ), "-sc"], os.environ, 10.0)
+    except request.QueryFailed:
+        return ""
+    return request.consumable_kind(text)
+
+
+def given_gpus(host: str) -> int:
+    """Return how many GPUs the cell gives ``host``; 0 where it cannot be asked."""
+    try:
+        text = request.ask([request.find("qconf", os.environ), "-se", host], os.environ, 10.0)
+    except request.QueryFailed:
+        return 0
+    return parse_given(text)
+
+
+def parse_given(qconf: str) -> int:
+    """Return N of ``gpu=N``, or of ``gpu=N(IDS)``, in the text of ``qconf -se``; else 0."""
+    for line in qconf.replace("\\\n", " ").splitlines():
+        name, _, value = line.partition(" ")
+        if name == "complex_values":
+            given = re.search(r"(?:^|[\s,])gpu=(\d+)", value)
+            return int(given[1]) if given else 0
+    return 0
+
+
+def _smi(*arguments: str) -> str:
+    return request.ask(["nvidia-smi", *arguments], os.environ, _SMI_TIMEOUT_S)

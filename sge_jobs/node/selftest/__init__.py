@@ -1,0 +1,1 @@
+"""Test the GPUs of a host by running known kernels on them."""

@@ -1,0 +1,7 @@
+"""``python -m sge_jobs.node.selftest``."""
+
+import sys
+
+from sge_jobs.node.selftest.selftest import main
+
+sys.exit(main())

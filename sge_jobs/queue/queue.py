@@ -1,0 +1,161 @@
+"""The queue, behind one door: the only place that runs qsub, qstat, qdel, qmod, qacct, qhost."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from sge_jobs.errors import InputError, QueueUnreachable, SgeJobsError, SubmitError
+from sge_jobs.model import AccountingRecord, Host, JobSpec, QueuedJob
+from sge_jobs.queue.commands import Answer, Commands, access_fix
+from sge_jobs.queue.qacct import parse_accounting
+from sge_jobs.queue.qhost import parse_hosts
+from sge_jobs.queue.qstat import parse_error_reason, parse_jobs
+from sge_jobs.queue.qsub import job_script, qsub_argv
+
+_Rows = TypeVar("_Rows")
+_ID = re.compile(r"\d+(\.\d+)?")
+_SUBMITTED = re.compile(r"^(\d+)(?:\.\S+)?$", re.MULTILINE)
+_GONE = re.compile(
+    r"job \S+ (of user.* )?does not exist|invalid queue or job|following jobs do not exist",
+    re.IGNORECASE,
+)
+_DONE = re.compile(r" has (registered|deleted) |is already in deletion|cleared error state", re.I)
+_NO_RECORD = re.compile(r"job id \d+ not found|no jobs running since startup|No such file")
+_SNAPSHOTS = 3
+_FORCED_TIMEOUT_S = 90.0  # qdel -f asks again for 60 s
+_ID_BATCH = 500  # job numbers in one qdel: far below the longest command line
+
+
+class Queue:
+    """Grid Engine as this machine reaches it.
+
+    Args:
+        programs: Directory of qsub and the others; None for the site's own.
+        timeout_s: Seconds that each answer may take.
+    """
+
+    def __init__(self, *, programs: Path | None = None, timeout_s: float = 30.0) -> None:
+        self._commands = Commands(programs=programs, timeout_s=timeout_s)
+
+    def submit(self, spec: JobSpec, *, inherit: Sequence[int] = ()) -> str:
+        """Queue ``spec`` and return the number of the job.
+
+        Args:
+            inherit: File descriptors that qsub keeps open until it is done, should we be killed.
+
+        Raises:
+            SubmitError: Grid Engine refused it, in its words.
+            QueueUnreachable: No answer; after a time-out the job may be queued all the same.
+        """
+        script = os.fsencode(job_script(spec))
+        answer = self._commands.run("qsub", *qsub_argv(spec), stdin=script, inherit=inherit)
+        number = _SUBMITTED.search(answer.out)
+        if answer.status == 0 and number:
+            return number[1]
+        words = answer.words.replace("Unable to run job: ", "").replace("\nExiting.", "")
+        raise SubmitError(f"qsub refused job {spec.name!r}: {words}", _submit_fix(words))
+
+    def jobs(self, user: str | None = None) -> list[QueuedJob]:
+        """Return what is queued and runs; of ``user``, of all for ``"*"``, else one's own."""
+        # -s a: a user's .sge_qstat may leave jobs out that wait, which would count as gone.
+        answer = self._commands.ask("qstat", "-xml", "-r", "-s", "a", "-u", user or _own_name())
+        return _parsed("qstat", lambda: parse_jobs(answer))
+
+    def error_reason(self, id: str) -> str:
+        """Return why a job is in state E, in Grid Engine's words; empty when it is not."""
+        answer = self._commands.run("qstat", "-j", *_checked([id]))
+        return parse_error_reason(answer.out)
+
+    def delete(self, ids: Iterable[str], *, force: bool = False) -> None:
+        """End jobs; what is already gone is no error.
+
+        Args:
+            force: Forget a job though its host does not answer; a manager may.
+        """
+        wanted = _checked(ids)
+        if force:  # for a job that is gone, qdel -f asks again and again for a minute
+            listed = {job.id for job in self.jobs("*")}
+            wanted = [id for id in wanted if id.partition(".")[0] in listed]
+        options, timeout_s = (["-f"], _FORCED_TIMEOUT_S) if force else ([], None)
+        for batch in _batches(wanted):
+            answer = self._commands.run("qdel", *options, *batch, timeout_s=timeout_s)
+            _raise_refusals("qdel", answer)
+
+    def clear_error(self, ids: Iterable[str]) -> None:
+        """Let jobs in state E run again; one that is gone is no error."""
+        for batch in _batches(_checked(ids)):
+            _raise_refusals("qmod", self._commands.run("qmod", "-cj", *batch))
+
+    def accounting(self, id: str) -> list[AccountingRecord]:
+        """Return how each ended run of a job ended; nothing when none is known."""
+        answer = self._commands.run("qacct", "-j", *_checked([id]))
+        if answer.status and _NO_RECORD.search(answer.words):
+            return []
+        if answer.status:
+            raise SgeJobsError(f"qacct -j {id}: {answer.words}")
+        return parse_accounting(answer.out)
+
+    def hosts(self) -> list[Host]:
+        """Return every execution host and its GPUs."""
+        jobs = self.jobs("*")
+        for _ in range(_SNAPSHOTS):  # until no job began or ended in between
+            xml = self._commands.ask("qhost", "-xml", "-q", "-F", "gpu,gpu_state")
+            before, jobs = jobs, self.jobs("*")
+            if _placed(before) == _placed(jobs):
+                break
+            time.sleep(0.05)
+        return _parsed("qhost", lambda: parse_hosts(xml, jobs))
+
+
+def _parsed(command: str, parse: Callable[[], _Rows]) -> _Rows:
+    try:
+        return parse()
+    except ValueError as error:
+        raise QueueUnreachable(f"{command} gave an answer that cannot be read: {error}") from None
+
+
+def _placed(jobs: Iterable[QueuedJob]) -> set[tuple[str, str, str]]:
+    return {(job.id, job.task, job.host) for job in jobs if job.host}
+
+
+def _own_name() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def _checked(ids: Iterable[str]) -> list[str]:
+    checked = list(ids)
+    for id in checked:
+        if not _ID.fullmatch(id):  # qdel takes names and patterns too: "*" would end everything
+            raise InputError(f"{id!r} is no job number")
+    return checked
+
+
+def _batches(ids: Sequence[str]) -> list[Sequence[str]]:
+    return [ids[start : start + _ID_BATCH] for start in range(0, len(ids), _ID_BATCH)]
+
+
+def _raise_refusals(command: str, answer: Answer) -> None:
+    if answer.status == 0:
+        return
+    lines = [line for line in answer.words.splitlines() if line.strip(". ")]
+    refused = [line for line in lines if not _GONE.search(line) and not _DONE.search(line)]
+    if refused:
+        raise SgeJobsError(f"{command}: " + "\n".join(refused))
+
+
+def _submit_fix(words: str) -> str:
+    if fix := access_fix(words):
+        return fix
+    if 'unknown resource "gpu"' in words:
+        return "The cell knows no GPUs yet. As its manager, on its master: sge-jobs setup"
+    if "parallel environment" in words:
+        return "See those there are: qconf -spl    Make smp: sge-jobs setup"
+    if "user id" in words:
+        return "Submit as another user, or lower the cell's min_uid: qconf -mconf"
+    return ""

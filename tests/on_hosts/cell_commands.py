@@ -1,0 +1,70 @@
+"""What tests type on a real cell: sge-jobs, and the queue from Python."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.testbed.cell import UID, Cell
+from tests.testbed.fabric import Node
+
+COMMAND = (sys.executable, "-m", "sge_jobs")
+DOOR = """\
+import json, os, sys
+from dataclasses import asdict
+from pathlib import Path
+from sge_jobs.errors import SgeJobsError
+from sge_jobs.model import *
+from sge_jobs import Queue
+q = Queue()
+def plain(one): return getattr(one, "value", None) or asdict(one)
+def show(value): print(json.dumps(value, default=plain))
+"""
+
+
+def door(cell: Cell, code: str) -> list[object]:
+    """Run ``code`` with ``q``, a queue of the user, on the master; return what it showed."""
+    out = cell.checked(sys.executable, "-c", DOOR + code, uid=UID)
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def command(
+    cell: Cell,
+    *arguments: str,
+    uid: int = UID,
+    timeout_s: float = 120,
+    node: Node | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run sge-jobs in the user's home, on the master or on ``node``."""
+    argv = ("sh", "-c", f'cd {cell.home} && exec "$@"', "sh", *COMMAND, *arguments)
+    return subprocess.run(
+        cell.enter(argv, uid=uid, node=node),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
+
+
+def start(cell: Cell, *arguments: str) -> subprocess.Popen[str]:
+    argv = ["sh", "-c", f'cd {cell.home} && exec "$@"', "sh", *COMMAND, *arguments]
+    return subprocess.Popen(
+        cell.enter(argv, uid=UID),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def listed(cell: Cell) -> dict[str, str]:
+    """Return the states of the jobs there are, by number."""
+    rows = cell.run("qstat", "-u", "*").stdout.splitlines()[2:]
+    return {row.split()[0]: row.split()[4] for row in rows}
+
+
+def problems(cell: Cell, uid: int = UID) -> str:
+    done = command(cell, "check", uid=uid)
+    assert done.returncode == int("Nothing is wrong." not in done.stdout), done.stderr
+    return done.stdout

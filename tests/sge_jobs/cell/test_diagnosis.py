@@ -1,0 +1,225 @@
+"""Each thing that can be wrong with a cell is found, and has a cure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sge_jobs.cell.diagnosis import Machine, Problem, cell_problems, name_problems
+from sge_jobs.cell.qconf_text import CellConfig
+from sge_jobs.cell.setup_plan import GPU_COMPLEX, STATE_COMPLEX
+from sge_jobs.cli.gpus import gpu_rows
+from sge_jobs.cli.setup import sensed_gpus
+from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, decode, encode
+from sge_jobs.model import Host, QueueInstance
+
+MACHINE = Machine(
+    name="node1",
+    addresses=("10.0.0.1",),
+    hosts_file="127.0.0.1 localhost\n10.0.0.1 node1 n1\n",
+    uid=1000,
+)
+FREE = (GpuUse(index=0, uuid="GPU-a"), GpuUse(index=1, uuid="GPU-b"))
+HOST = Host(
+    name="node1",
+    reachable=True,
+    cores=8,
+    slots=4,
+    load=0.1,
+    gpus=2,
+    gpu_state=encode(FREE),
+    queues=(QueueInstance(name="all.q", slots=4),),
+)
+CELL = CellConfig(
+    complexes=f"{GPU_COMPLEX}\n{STATE_COMPLEX}\n",
+    callers=("node1",),
+    hosts={"node1": {"complex_values": "gpu=2"}},
+    queues={"all.q": {"starter_method": "/x/sge_jobs/node/gpu-starter"}},
+    configuration={"min_uid": "1000"},
+)
+
+
+def problems(
+    cell: CellConfig = CELL,
+    host: Host | None = HOST,
+    machine: Machine = MACHINE,
+    submit_hosts: tuple[str, ...] = ("node1.example.org",),
+) -> list[Problem]:
+    found = cell_problems(
+        cell,
+        [host] if host else [],
+        queue="all.q",
+        submit_hosts=submit_hosts,
+        machine=machine,
+    )
+    return [*name_problems(machine), *found]
+
+
+def with_gpu(**changed: object) -> Host:
+    use = replace(FREE[0], **changed)  # type: ignore[arg-type]
+    return replace(HOST, gpu_state=encode((use, FREE[1])))
+
+
+def with_state(state: str) -> Host:
+    return replace(HOST, queues=(QueueInstance(name="all.q", slots=4, state=state),))
+
+
+def test_a_good_cell_has_no_problems() -> None:
+    assert problems() == []
+
+
+def test_root_is_here_as_the_manager_and_need_not_submit() -> None:
+    assert problems(machine=replace(MACHINE, uid=0)) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "what", "fix"),
+    [
+        (
+            problems(machine=replace(MACHINE, addresses=("127.0.1.1",))),
+            "node1 is 127.0.1.1",
+            "ADDRESS node1",
+        ),
+        (problems(machine=replace(MACHINE, addresses=())), "has no address", "ADDRESS node1"),
+        (
+            problems(machine=replace(MACHINE, hosts_file="10.0.0.1 n1 node1")),
+            "names 10.0.0.1 first n1, then node1",
+            "10.0.0.1 node1 n1",
+        ),
+        (problems(submit_hosts=("other",)), "may submit no jobs", "qconf -as node1"),
+        (problems(machine=replace(MACHINE, uid=999)), "its min_uid is 1000", "qconf -mconf"),
+        (problems(host=None), "no execution host", "qconf -ae HOST"),
+        (
+            problems(host=replace(HOST, reachable=False)),
+            "host node1 does not answer",
+            "systemctl restart gridengine-exec",
+        ),
+        (problems(replace(CELL, callers=("master",))), "may not ask", "qconf -as node1"),
+        (problems(host=replace(HOST, queues=())), "node1 is in no queue", "@allhosts"),
+        (problems(host=with_state("a")), "all.q@node1 is in alarm", "-explain a -q all.q@node1"),
+        (problems(host=with_state("E")), "all.q@node1 is in state E", "qmod -cq all.q@node1"),
+        (problems(host=with_state("d")), "all.q@node1 is disabled", "qmod -e all.q@node1"),
+        (problems(host=with_state("s")), "all.q@node1 is suspended", "qmod -usq all.q@node1"),
+        (
+            problems(host=replace(HOST, queues=(QueueInstance(name="all.q"),))),
+            "all.q@node1 has no slots",
+            "slots NUMBER",
+        ),
+        (problems(replace(CELL, complexes=STATE_COMPLEX)), "no complex gpu", "sge-jobs setup"),
+        (
+            problems(replace(CELL, complexes=f"gpu gpu INT <= YES NO 0 0\n{STATE_COMPLEX}")),
+            "gpu is no consumable",
+            GPU_COMPLEX,
+        ),
+        (problems(replace(CELL, complexes=GPU_COMPLEX)), "no complex gpu_state", "sge-jobs setup"),
+        (problems(replace(CELL, queues={})), "no queue all.q", "--queue NAME"),
+        (
+            problems(replace(CELL, queues={"all.q": {"starter_method": "NONE"}})),
+            "no starter",
+            "sge-jobs setup",
+        ),
+        (
+            problems(replace(CELL, queues={"all.q": {"starter_method": "/site/x"}})),
+            "another starter, /site/x",
+            "gpu-starter",
+        ),
+        (
+            problems(host=replace(HOST, gpu_state="")),
+            "sensor of host node1 is silent",
+            "load_sensor",
+        ),
+        (
+            problems(replace(CELL, hosts={"node1": {"complex_values": "gpu=4"}})),
+            "node1 has 2 GPUs, the cell gives 4",
+            "Is one lost? On node1: nvidia-smi -L    If none is, as a manager, on the master:"
+            " sge-jobs setup --gpus node1=2",
+        ),
+        (
+            problems(replace(CELL, hosts={"node1": {}})),
+            "node1 has 2 GPUs, the cell gives none",
+            "sge-jobs setup",
+        ),
+        (
+            problems(
+                host=with_gpu(
+                    status=GpuStatus.OUTLIVED,
+                    job="7",
+                    task="3",
+                    intruders=(Intruder(42, "sh"),),
+                )
+            ),
+            "GPU 0 of host node1 is kept by what job 7.3 left: 42 sh",
+            "kill 42",
+        ),
+        (
+            problems(
+                host=with_gpu(
+                    status=GpuStatus.BLOCKED, intruders=(Intruder(43, "jupyter", foreign=True),)
+                )
+            ),
+            "GPU 0 of host node1 is kept by no job: 43 jupyter",
+            "kill 43",
+        ),
+        (
+            problems(host=with_gpu(status=GpuStatus.HELD, job="7", intruders=(Intruder(44, "x"),))),
+            "GPU 0 of host node1 is also used by: 44 x",
+            "kill 44",
+        ),
+    ],
+)
+def test_each_problem_is_found_alone_and_has_a_cure(
+    found: list[Problem], what: str, fix: str
+) -> None:
+    (problem,) = found
+    assert what in problem.what
+    assert fix in problem.fix
+
+
+@pytest.mark.parametrize(
+    "line", ["10.0.0.1 node1.example.org node1", "10.0.0.1 Node1.lan n1 node1"]
+)
+def test_a_name_with_its_domain_may_come_first(line: str) -> None:
+    assert problems(machine=replace(MACHINE, hosts_file=line)) == []
+
+
+def test_all_slices_count_where_one_word_cannot_name_them() -> None:
+    slices = [GpuUse(index=n, uuid=f"MIG-{n:08x}-1234-1234-1234-123456789012") for n in range(56)]
+    word = encode(slices)
+    assert len(decode(word)) < 56
+    cell = replace(CELL, hosts={"node1": {"complex_values": "gpu=56"}})
+    assert problems(cell, replace(HOST, gpu_state=word)) == []
+    load = {"node1": {"load_values": f"load_avg=0.1,gpu_state={word}"}}
+    assert sensed_gpus(replace(CELL, hosts=load)) == {"node1": 56}
+    assert len(gpu_rows([replace(HOST, gpu_state=word)], [])) == 56
+
+
+def test_the_devices_of_a_resource_map_are_no_further_values() -> None:
+    cell = replace(CELL, hosts={"node1": {"complex_values": "license=1,gpu=2(0 1)"}})
+    assert problems(cell) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "gpus", "wrong"),
+    [
+        ({"starter_method": "NONE"}, 2, True),
+        ({"starter_method": "NONE,[node2=/x]", "complex_values": "NONE"}, 2, True),
+        ({"starter_method": "/x/sge_jobs/node/gpu-starter"}, 2, False),
+        ({"starter_method": "NONE", "complex_values": "gpu=0,license=1"}, 2, False),
+        ({"starter_method": "NONE"}, None, False),
+    ],
+)
+def test_another_queue_that_starts_jobs_on_gpus_is_named(
+    other: dict[str, str], gpus: int | None, wrong: bool
+) -> None:
+    cell = replace(CELL, queues={**CELL.queues, "long.q": other})
+    queues = (*HOST.queues, QueueInstance(name="long.q", slots=4))
+    found = problems(cell, replace(HOST, gpus=gpus, queues=queues))
+    assert [
+        each.what.startswith("queue long.q takes jobs with GPUs to node1") for each in found
+    ] == ([True] if wrong else [])
+
+
+def test_a_host_without_gpus_needs_no_sensor() -> None:
+    cell = replace(CELL, hosts={"node1": {"complex_values": "NONE"}})
+    assert problems(cell, replace(HOST, gpu_state="", gpus=None)) == []

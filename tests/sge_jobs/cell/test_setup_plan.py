@@ -1,0 +1,304 @@
+"""What setup changes in a cell, and what it leaves alone; text in, text out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from sge_jobs.cell.qconf_text import (
+    CellConfig,
+    cluster_default,
+    complex_rows,
+    list_values,
+    parse_attributes,
+)
+from sge_jobs.cell.removal import removal
+from sge_jobs.cell.setup_plan import GPU_COMPLEX, STATE_COMPLEX, Plan, Wanted, plan
+
+FRESH = CellConfig(
+    complexes=(Path(__file__).parents[1] / "answers" / "complexes.txt").read_text(),
+    callers=("master", "node1", "node2"),
+    hosts={"node1": {"complex_values": "NONE"}, "node2": {"complex_values": "license=1"}},
+    queues={
+        "all.q": {
+            "qname": "all.q",
+            "pe_list": "NONE",
+            "rerun": "FALSE",
+            "load_thresholds": "np_load_avg=1.75",
+            "starter_method": "NONE",
+        }
+    },
+    scheduler={
+        "algorithm": "default",
+        "schedule_interval": "0:0:15",
+        "flush_submit_sec": "0",
+        "flush_finish_sec": "0",
+    },
+    configuration={
+        "load_sensor": "none",
+        "load_report_time": "00:00:40",
+        "max_unheard": "00:05:00",
+        "reschedule_unknown": "00:00:00",
+        "qmaster_params": "none",
+        "execd_params": "none",
+        "reporting_params": "accounting=true flush_time=00:00:15",
+    },
+)
+WANTED = Wanted(
+    queue="all.q",
+    starter=PurePosixPath("/opt/sge_jobs/node/gpu-starter"),
+    sensor=PurePosixPath("/opt/sge_jobs/node/gpu-sensor"),
+    gpus_everywhere=2,
+)
+FRESH_CELL = f"""\
+qconf -Mc FILE
+    {GPU_COMPLEX}
+    {STATE_COMPLEX}
+qconf -mattr exechost complex_values gpu=2 node1
+qconf -mattr exechost complex_values gpu=2 node2
+qconf -Ap FILE
+    pe_name smp
+    allocation_rule $pe_slots
+qconf -aattr queue pe_list smp all.q
+qconf -rattr queue starter_method /opt/sge_jobs/node/gpu-starter all.q
+qconf -rattr queue rerun TRUE all.q
+qconf -rattr queue load_thresholds NONE all.q
+qconf -Msconf FILE
+    schedule_interval 0:0:1
+    flush_submit_sec 1
+    flush_finish_sec 1
+qconf -Mconf global
+    load_report_time 00:00:05
+    qmaster_params ENABLE_FORCED_QDEL_IF_UNKNOWN=true
+    reporting_params accounting=true flush_time=00:00:15 accounting_flush_time=00:00:00
+    execd_params ENABLE_ADDGRP_KILL=true
+    load_sensor /opt/sge_jobs/node/gpu-sensor
+    max_unheard 00:00:20
+    reschedule_unknown 00:01:00"""
+
+
+def shown(made: Plan) -> str:
+    return "\n".join(map(str, made.changes))
+
+
+def carried_out(cell: CellConfig, made: Plan) -> CellConfig:
+    """Return the cell after the changes, as qconf would make them."""
+    for change in made.changes:
+        match change.arguments:
+            case ["-Mc", _]:
+                cell = replace(cell, complexes=change.text)
+            case ["-Msconf", _]:
+                cell = replace(cell, scheduler=parse_attributes(change.text))
+            case ["-Mconf", _]:
+                cell = replace(cell, configuration=parse_attributes(change.text))
+            case ["-Ap", _]:
+                found = parse_attributes(change.text)
+                cell = replace(cell, parallel_environments={found["pe_name"]: found})
+            case [_, "exechost", name, value, host]:
+                hosts = {**cell.hosts, host: {**cell.hosts[host], name: value}}
+                cell = replace(cell, hosts=hosts)
+            case [_, "queue", name, value, queue]:
+                queues = {queue: {**cell.queues[queue], name: value}}
+                cell = replace(cell, queues=queues)
+    return cell
+
+
+def with_queue(**changed: str) -> CellConfig:
+    return replace(FRESH, queues={"all.q": {**FRESH.queues["all.q"], **changed}})
+
+
+def with_configuration(**changed: str) -> CellConfig:
+    return replace(FRESH, configuration={**FRESH.configuration, **changed})
+
+
+def test_a_fresh_cell_gets_everything() -> None:
+    made = plan(FRESH, WANTED)
+    assert shown(made) == FRESH_CELL
+    assert (made.left, made.later) == ((), ())
+
+
+def test_a_second_run_changes_nothing() -> None:
+    done = carried_out(FRESH, plan(FRESH, WANTED))
+    assert plan(done, WANTED) == Plan()
+
+
+def test_a_host_that_the_master_does_not_answer_may_ask_from_now_on() -> None:
+    made = plan(replace(FRESH, callers=("master", "node1")), WANTED)
+    assert next(str(change) for change in made.changes) == "qconf -as node2"
+
+
+def test_files_keep_what_was_in_them() -> None:
+    texts = {change.arguments[0]: change.text for change in plan(FRESH, WANTED).changes}
+    assert texts["-Mc"].startswith(FRESH.complexes)
+    assert "algorithm default\n" in texts["-Msconf"]
+    assert next(c.file_name for c in plan(FRESH, WANTED).changes if "-Mconf" in c.arguments) == (
+        "global"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "left"),
+    [
+        (
+            replace(FRESH, complexes=f"{FRESH.complexes}gpu gpu INT <= YES YES 0 0\n"),
+            f"complex gpu: gpu gpu INT <= YES YES 0 0 (here: {GPU_COMPLEX})",
+        ),
+        (
+            replace(FRESH, hosts={"node1": {"complex_values": "gpu=4"}}),
+            "host node1: gpu=4 (change it by --gpus node1=2)",
+        ),
+        (
+            with_queue(starter_method="/site/starter"),
+            "queue all.q: starter_method /site/starter; its jobs get no GPU of their own unless it"
+            ' ends in: exec /opt/sge_jobs/node/gpu-starter "$@"',
+        ),
+        (
+            with_queue(load_thresholds="np_load_avg=4"),
+            "queue all.q: load_thresholds np_load_avg=4 (here: NONE)",
+        ),
+        (
+            replace(FRESH, parallel_environments={"smp": {"allocation_rule": "$fill_up"}}),
+            "parallel environment smp: allocation_rule $fill_up (here: $pe_slots)",
+        ),
+        (
+            replace(FRESH, scheduler={**FRESH.scheduler, "schedule_interval": "0:0:3"}),
+            "scheduler: schedule_interval 0:0:3 (here: 0:0:1)",
+        ),
+        (
+            with_configuration(max_unheard="00:10:00"),
+            "configuration: max_unheard 00:10:00 (here: 00:00:20)",
+        ),
+        (
+            with_configuration(load_report_time="00:02:00"),
+            "configuration: load_report_time 00:02:00 (here: 00:00:05)",
+        ),
+        (
+            with_configuration(execd_params="ENABLE_ADDGRP_KILL=false"),
+            "configuration: execd_params ENABLE_ADDGRP_KILL=false",
+        ),
+        (
+            replace(FRESH, local={"node1": {"load_sensor": "/site/sensor"}}),
+            "configuration of host node1: its own load_sensor /site/sensor hides ours",
+        ),
+    ],
+)
+def test_what_a_site_set_is_left_alone_and_named(cell: CellConfig, left: str) -> None:
+    made = plan(cell, WANTED)
+    assert left in made.left
+    name = left.split(": ")[1].split()[0]
+    new = [line for change in made.changes for line in change.lines]
+    assert not [line for line in new if line.startswith(f"{name} ")]
+
+
+def test_additions_stand_beside_what_a_site_has() -> None:
+    cell = with_configuration(load_sensor="/site/a,/site/b", execd_params="KEEP_ACTIVE=true X=1")
+    cell = replace(cell, queues=with_queue(pe_list="orte mpi").queues)
+    text = shown(plan(cell, WANTED))
+    assert "load_sensor /site/a,/site/b,/opt/sge_jobs/node/gpu-sensor" in text
+    assert "execd_params KEEP_ACTIVE=true X=1 ENABLE_ADDGRP_KILL=true" in text
+    assert "-aattr queue pe_list smp all.q" in text
+
+
+def test_programs_of_an_earlier_installation_are_replaced() -> None:
+    cell = with_configuration(load_sensor="/old/sge_jobs/node/gpu-sensor,/site/b")
+    queues = with_queue(starter_method="/old/sge_jobs/node/gpu-starter").queues
+    made = plan(replace(cell, queues=queues), WANTED)
+    assert "starter_method /opt/sge_jobs/node/gpu-starter" in shown(made)
+    assert "load_sensor /site/b,/opt/sge_jobs/node/gpu-sensor" in shown(made)
+    assert made.left == ()
+
+
+def test_a_named_host_gets_the_number_it_was_given() -> None:
+    cell = replace(FRESH, hosts={"a": {"complex_values": "gpu=4"}, "b": {"complex_values": "NONE"}})
+    made = plan(cell, replace(WANTED, gpus={"a": 8}, gpus_everywhere=None))
+    assert "complex_values gpu=8 a" in shown(made)
+    assert "exechost complex_values gpu=2 b" not in shown(made)
+
+
+def test_undo_takes_the_programs_out_and_nothing_of_the_site() -> None:
+    done = carried_out(with_configuration(load_sensor="/site/a"), plan(FRESH, WANTED))
+    done = replace(
+        done,
+        configuration={**done.configuration, "load_sensor": f"/site/a,{WANTED.sensor}"},
+        queues={
+            **done.queues,
+            "old.q": {"starter_method": "/old/sge_jobs/node/gpu-starter"},
+            "site.q": {"starter_method": "/site/starter"},
+            "some.q": {"starter_method": f"NONE,[node1={WANTED.starter}]"},
+        },
+    )
+    made = removal(done)
+    assert shown(made) == (
+        "qconf -rattr queue starter_method NONE all.q\n"
+        "qconf -rattr queue starter_method NONE old.q\n"
+        "qconf -Mconf global\n    load_sensor /site/a"
+    )
+    assert made.left[:2] == (
+        "queue site.q: starter_method /site/starter",
+        f"queue some.q: starter_method NONE,[node1={WANTED.starter}]",
+    )
+    assert "complex gpu" in made.left
+    assert removal(FRESH).changes == ()
+    only_ours = with_configuration(load_sensor=str(WANTED.sensor))
+    assert "load_sensor none" in shown(removal(only_ours))
+
+
+def test_a_resource_map_of_as_many_devices_stays() -> None:
+    cell = replace(FRESH, hosts={"node1": {"complex_values": "gpu=2(GPU-a GPU-b),license=1"}})
+    made = plan(cell, WANTED)
+    assert "complex_values" not in shown(made)
+    assert made.left == ()
+
+
+def test_a_sensor_gives_the_number_of_a_host_that_has_none() -> None:
+    wanted = replace(WANTED, gpus_everywhere=None, sensed={"node1": 4})
+    text = shown(plan(FRESH, wanted))
+    assert "complex_values gpu=4 node1" in text
+    assert "node2" not in text
+
+
+def test_running_hosts_first_report_often_and_only_then_count_as_lost() -> None:
+    """Lowered at once, max_unheard took the jobs of a host that still reported every 40 s."""
+    up = {"node1": {"complex_values": "gpu=2", "load_values": "load_avg=0.1,num_proc=2"}}
+    cell = replace(FRESH, hosts=up)
+    made = plan(cell, WANTED)
+    assert "max_unheard" not in shown(made)
+    assert made.wait_s == 90
+    (later,) = made.later
+    assert later.lines == ("max_unheard 00:00:20", "reschedule_unknown 00:01:00")
+    assert "load_report_time 00:00:05\n" in later.text
+    # A sensor that reports shows that the host has the new configuration.
+    reporting = {"node1": {**up["node1"], "load_values": "load_avg=0.1,gpu_state=1"}}
+    after = replace(carried_out(cell, made), hosts=reporting)
+    assert shown(plan(after, WANTED)) == (
+        "qconf -Mconf global\n    max_unheard 00:00:20\n    reschedule_unknown 00:01:00"
+    )
+    assert shown(plan(carried_out(cell, made), WANTED, waited=True)).endswith("unknown 00:01:00")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        with_configuration(load_report_time="00:02:00"),
+        replace(FRESH, local={"node1": {"load_report_time": "00:01:30"}}),
+    ],
+)
+def test_hosts_that_report_seldom_by_a_sites_wish_are_not_counted_as_lost(cell: CellConfig) -> None:
+    made = plan(cell, WANTED)
+    assert "max_unheard" not in shown(made)
+    assert "max_unheard, for load_report_time is set for" in "".join(made.left)
+
+
+def test_continued_lines_are_one() -> None:
+    text = "#global:\nload_sensor none\nparams a=1 \\\n       b=2\n\nempty\n"
+    found = parse_attributes(text)
+    assert found == {"load_sensor": "none", "params": "a=1 b=2", "empty": ""}
+
+
+def test_small_parsers() -> None:
+    assert complex_rows("#name s\ngpus g INT <= YES YES 0 0\n")["g"][0] == "gpus"
+    assert list_values("gpu=2,license=1") == {"gpu": "2", "license": "1"}
+    assert list_values("NONE") == {}
+    assert cluster_default("NONE,[node1=/x y]") == "NONE"
