@@ -2,7 +2,7 @@
 
 import sys
 
-from pycuda_nn.cli import main
+from pycuda_nn.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.backends.base import Metrics
-from pycuda_nn.backends.numpy_forward import Evaluator
+from pycuda_nn.backends.numpy.evaluation import Evaluator
 from pycuda_nn.data.dataset import Dataset, Label, check_features, in_order
 from pycuda_nn.data.scaling import Scaler, scaled
 from pycuda_nn.errors import DataError

@@ -6,9 +6,9 @@ import logging
 
 from pycuda_nn.backends.base import Backend
 from pycuda_nn.backends.cuda_backend import CudaBackend
-from pycuda_nn.backends.numpy_backend import NumpyBackend
-from pycuda_nn.cuda.driver import no_gpu
+from pycuda_nn.backends.numpy.session import NumpyBackend
 from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.runtime.driver import no_gpu
 from pycuda_nn.errors import BackendUnavailable, did_you_mean
 
 BACKENDS: dict[str, type[Backend]] = {"cuda": CudaBackend, "numpy": NumpyBackend}

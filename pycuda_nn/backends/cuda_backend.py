@@ -28,7 +28,7 @@ class CudaBackend(Backend):
     @classmethod
     def missing(cls) -> str | None:
         """See :class:`Backend`."""
-        from pycuda_nn.cuda.driver import no_gpu
+        from pycuda_nn.cuda.runtime.driver import no_gpu
 
         reason = no_gpu()
         if reason is not None:
@@ -42,9 +42,9 @@ class CudaBackend(Backend):
         self, network: Network, recipe: Recipe, parts: Mapping[str, Part], params: Array
     ) -> Session:
         """See :class:`Backend`."""
-        from pycuda_nn.cuda.plan import Plan
-        from pycuda_nn.cuda.precision import PRECISIONS
-        from pycuda_nn.cuda.session import CudaSession
+        from pycuda_nn.cuda.runtime.precision import PRECISIONS
+        from pycuda_nn.cuda.training.plan import Plan
+        from pycuda_nn.cuda.training.session import CudaSession
 
         precision = PRECISIONS[self._options.precision]
         plan = Plan(network=network, recipe=recipe, precision=precision)

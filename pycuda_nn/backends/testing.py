@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.backends.base import AdamHyper, Backend, Part, Recipe, Session, SgdHyper
-from pycuda_nn.backends.numpy_backend import NumpyBackend
+from pycuda_nn.backends.numpy.session import NumpyBackend
 from pycuda_nn.network import Network
 from pycuda_nn.rng import epoch_order, uniform
 

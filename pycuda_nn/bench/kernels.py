@@ -11,9 +11,9 @@ import pycuda.driver as cuda
 from pycuda_nn.bench.machine import describe
 from pycuda_nn.bench.tables import MIB, KernelReport, KernelRow
 from pycuda_nn.bench.timing import Call, on_device
-from pycuda_nn.cuda.device import Device, Memory
-from pycuda_nn.cuda.elementwise import Elementwise, Kernel
-from pycuda_nn.cuda.graph import Graph
+from pycuda_nn.cuda.elementwise.evaluate import Elementwise, Kernel
+from pycuda_nn.cuda.runtime.device import Device, Memory
+from pycuda_nn.cuda.runtime.graph import Graph
 
 _ARENA_BYTES = 4 << 30  # launches walk through it, so that the L2 cache has none of their data
 _LAUNCHES = 512  # most of one graph
@@ -34,7 +34,7 @@ def measure(
 
     Args:
         sizes_mib: Of each array.
-        operations: Of :data:`~pycuda_nn.cuda.expression.SINGLE`.
+        operations: Of :data:`~pycuda_nn.cuda.elementwise.expression.SINGLE`.
         say: Given a line about what is measured now.
 
     Raises:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pycuda_nn.cuda.device import Device
+    from pycuda_nn.cuda.runtime.device import Device
 
 _PROC = Path("/proc/driver/nvidia")
 PARAMETER = "CheckPCIConfigSpace"
@@ -43,7 +43,7 @@ class Machine:
 
 def describe(device: Device) -> Machine:
     """Ask the driver and the packages; what cannot be found out is ``unknown``."""
-    from pycuda_nn.cuda.compiler import find_compiler
+    from pycuda_nn.cuda.runtime.compiler import find_compiler
 
     compiler = find_compiler()
     return Machine(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pycuda.driver as cuda
 
-from pycuda_nn.cuda.graph import Graph
+from pycuda_nn.cuda.runtime.graph import Graph
 
 Call = Callable[[], Any]
 

@@ -1,1 +1,1 @@
-"""The GPU through PyCUDA, NVRTC or nvcc, cuBLASLt and CUDA graphs; imported only when asked for."""
+"""Train and compute on NVIDIA GPUs: runtime, matrix products, training step, elementwise maths."""

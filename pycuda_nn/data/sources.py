@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from pycuda_nn.archive import map_npy, read_npz
 from pycuda_nn.data.dataset import Dataset, Label, check_features
+from pycuda_nn.data.npz import map_npy, read_npz
 from pycuda_nn.data.split import Splits, check_fractions, split
 from pycuda_nn.data.table import read_csv, read_parquet
 from pycuda_nn.errors import DataError, MissingExtra, did_you_mean

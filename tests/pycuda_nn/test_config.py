@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pycuda_nn.cli.toml_settings import parse_value, read_settings
 from pycuda_nn.config import CHECKS, TrainConfig
 from pycuda_nn.errors import ConfigError
-from pycuda_nn.settings import parse_value, read_settings
 
 
 def test_every_field_has_a_check() -> None:

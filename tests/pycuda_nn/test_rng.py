@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pycuda_nn.backends import numpy_ops as ops
+from pycuda_nn.backends.numpy import ops
 from pycuda_nn.rng import (
     Purpose,
     Stream,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pycuda_nn.cuda.layout import ALIGN, Layout, check_reach, padded
-from pycuda_nn.cuda.precision import PRECISIONS
-from pycuda_nn.cuda.structs import Update
+from pycuda_nn.cuda.runtime.precision import PRECISIONS
+from pycuda_nn.cuda.runtime.structs import Update
 from pycuda_nn.errors import ConfigError
 from pycuda_nn.network import Network
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pycuda_nn.cuda.options import CudaOptions, cuda_options, parse_bytes
-from pycuda_nn.cuda.precision import PRECISIONS
+from pycuda_nn.cuda.runtime.precision import PRECISIONS
 from pycuda_nn.errors import ConfigError
 
 

@@ -1,0 +1,39 @@
+"""Showing epochs while they run: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
+
+from pycuda_nn.training.history import EpochReport
+
+Show = Callable[[EpochReport], None]
+
+
+def epoch_line(report: EpochReport, epochs: int) -> str:
+    """Return one line of text for an epoch."""
+    width = len(str(epochs))
+    line = f"epoch {report.epoch:>{width}}/{epochs}  train loss {report.train_loss:.5f}"
+    if report.valid_loss is not None:
+        line += f"  valid loss {report.valid_loss:.5f}  error {report.valid_error:.4f}"
+    return f"{line}  lr {report.lr:.3g}  {report.seconds:.2f} s"
+
+
+@contextlib.contextmanager
+def shown(epochs: int, stream: TextIO) -> Iterator[Show]:
+    """Give a function that shows a report on ``stream``."""
+    if not stream.isatty():
+        yield lambda report: print(epoch_line(report, epochs), file=stream, flush=True)
+        return
+    rich: Any = importlib.import_module("rich.progress")
+    console: Any = importlib.import_module("rich.console").Console(file=stream, highlight=False)
+    with rich.Progress(console=console, transient=True) as bar:
+        task = bar.add_task("training", total=epochs)
+
+        def show(report: EpochReport) -> None:
+            console.print(epoch_line(report, epochs), soft_wrap=True)
+            bar.update(task, completed=report.epoch)
+
+        yield show

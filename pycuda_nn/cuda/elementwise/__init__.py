@@ -1,0 +1,1 @@
+"""Compile a numpy-like expression into one CUDA kernel and run it."""

@@ -1,0 +1,224 @@
+"""Elementwise expressions on the GPU: each is one fused kernel, compiled when first needed."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import pycuda.driver as cuda
+
+from pycuda_nn.cuda.elementwise.expression import SINGLE, Expression
+from pycuda_nn.cuda.elementwise.operands import BLOCK, ITEM, Chip, DeviceArray, addresses, sweep
+from pycuda_nn.cuda.elementwise.program import OPTIONS, Program, program
+from pycuda_nn.cuda.runtime.device import Device
+from pycuda_nn.cuda.runtime.module import Module
+from pycuda_nn.errors import ShapeError
+
+Stream: TypeAlias = "cuda.Stream | None"
+
+_ENTRIES = ("narrow", "wide", "single")
+
+
+class Kernel:
+    """One expression as a kernel; its numpy twin is ``program.evaluate``.
+
+    :meth:`Elementwise.compile` makes it.
+    """
+
+    def __init__(self, program: Program, module: Module, chip: Chip) -> None:
+        self.program = program
+        self._chip = chip
+        self._functions = module.functions
+        self._struct = struct.Struct(_types(program))
+        self._padding = () if program.scalars else (0.0,)
+
+    def __call__(
+        self,
+        out: DeviceArray,
+        /,
+        *,
+        stream: Stream = None,
+        **values: DeviceArray | float,
+    ) -> None:
+        """Fill ``out`` with the expression's value; nothing is waited for.
+
+        Args:
+            out: float32, C-contiguous; may be one of the inputs, but must not overlap it otherwise.
+            stream: Where to put the launch; None for the default stream.
+            values: Array of each input, of out's shape, and number of each named scalar.
+
+        Raises:
+            ShapeError: They do not fit; nothing was launched.
+        """
+        target, sources, count = addresses(self.program, out, values)
+        self.bind(target, sources, count, self.program.numbers(values), stream)()
+
+    def bind(
+        self,
+        out: int,
+        inputs: Sequence[int],
+        count: int,
+        scalars: Sequence[float] = (),
+        stream: Stream = None,
+    ) -> Callable[[], object]:
+        """Return what puts this launch on ``stream`` each time it is called, with no other work.
+
+        Args:
+            out, inputs: Addresses of ``count`` float32 each, which must stay allocated.
+            scalars: In the order of ``program.scalars``, in the range of float32.
+
+        Raises:
+            ShapeError: They do not fit.
+        """
+        expected = len(self.program.inputs), len(self.program.scalars)
+        if (len(inputs), len(scalars)) != expected:
+            raise ShapeError(
+                f"elementwise: {len(inputs)} inputs and {len(scalars)} scalars given, "
+                f"the expression has {expected[0]} and {expected[1]}"
+            )
+        plan = sweep(self._chip, out, inputs, count)
+        if plan is None:
+            return _nothing
+        firsts = [address + ITEM * plan.before for address in (out, *inputs)]
+        sizes = plan.packs, plan.before, plan.edges
+        packed = self._struct.pack(*firsts, *sizes, *scalars, *self._padding)
+        # PyCUDA's prepared_async_call ends in this call; what it does before takes longer.
+        launch: Any = self._functions[plan.entry]._launch_kernel
+        return functools.partial(launch, (plan.blocks, 1), (BLOCK, 1, 1), packed, 0, stream)
+
+
+class Elementwise:
+    """The operations that replaced NPP on one device, and any expression of them.
+
+    The functions fill ``out``, which may be an input itself, and return nothing. Arrays are
+    float32, C-contiguous and of one shape; what does not fit raises ShapeError, and nothing is
+    launched.
+    """
+
+    def __init__(self, device: Device) -> None:
+        """Take ``device``; its context must be active in every call."""
+        self._device = device
+        facts = device.facts
+        self._chip = Chip(multiprocessors=facts.multiprocessors, l2_bytes=facts.l2_bytes)
+        self._modules: dict[object, Module] = {}
+        self._single: dict[str, Kernel] = {}
+
+    def compile(self, expression: Expression) -> Kernel:
+        """Return the kernel of ``expression``; those of one structure share their code.
+
+        Raises:
+            ShapeError: The expression has no input, or a name is both an input and a scalar.
+            KernelBuildError: There is no compiler.
+        """
+        made = program(expression)
+        if made.structure not in self._modules:
+            types = dict.fromkeys(_ENTRIES, _types(made))
+            module = Module(self._device, made.source(), types, OPTIONS)
+            self._modules[made.structure] = module
+        return Kernel(made, self._modules[made.structure], self._chip)
+
+    def single(self, name: str) -> Kernel:
+        """Return the kernel of one of :data:`~pycuda_nn.cuda.elementwise.expression.SINGLE`."""
+        if name not in self._single:
+            self._single[name] = self.compile(SINGLE[name])
+        return self._single[name]
+
+    def mulc(self, x: DeviceArray, c: float, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with x c."""
+        self.single("mulc")(out, stream=stream, x=x, c=c)
+
+    def addc(self, x: DeviceArray, c: float, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with x + c."""
+        self.single("addc")(out, stream=stream, x=x, c=c)
+
+    def mul(
+        self, x: DeviceArray, y: DeviceArray, *, out: DeviceArray, stream: Stream = None
+    ) -> None:
+        """Fill ``out`` with x y."""
+        self.single("mul")(out, stream=stream, x=x, y=y)
+
+    def add(
+        self, x: DeviceArray, y: DeviceArray, *, out: DeviceArray, stream: Stream = None
+    ) -> None:
+        """Fill ``out`` with x + y."""
+        self.single("add")(out, stream=stream, x=x, y=y)
+
+    def sub(
+        self, x: DeviceArray, y: DeviceArray, *, out: DeviceArray, stream: Stream = None
+    ) -> None:
+        """Fill ``out`` with x - y."""
+        self.single("sub")(out, stream=stream, x=x, y=y)
+
+    def exp(self, x: DeviceArray, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with e to the power of x."""
+        self.single("exp")(out, stream=stream, x=x)
+
+    def ln(self, x: DeviceArray, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with the natural logarithm of x."""
+        self.single("ln")(out, stream=stream, x=x)
+
+    def sqr(self, x: DeviceArray, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with x x."""
+        self.single("sqr")(out, stream=stream, x=x)
+
+    def sqrt(self, x: DeviceArray, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with the square root of x."""
+        self.single("sqrt")(out, stream=stream, x=x)
+
+    def absolute(self, x: DeviceArray, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with |x|."""
+        self.single("absolute")(out, stream=stream, x=x)
+
+    def threshold(
+        self,
+        x: DeviceArray,
+        level: float,
+        value: float | None = None,
+        *,
+        out: DeviceArray,
+        stream: Stream = None,
+    ) -> None:
+        """Fill ``out`` with ``value`` (default: ``level``) where x < level, else with x."""
+        other = level if value is None else value
+        self.single("threshold")(out, stream=stream, x=x, level=level, value=other)
+
+    def sigmoid(self, x: DeviceArray, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with 1 / (1 + exp(-x))."""
+        self.single("sigmoid")(out, stream=stream, x=x)
+
+    def tanh(self, x: DeviceArray, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with the hyperbolic tangent of x."""
+        self.single("tanh")(out, stream=stream, x=x)
+
+    def relu(self, x: DeviceArray, *, out: DeviceArray, stream: Stream = None) -> None:
+        """Fill ``out`` with max(x, 0)."""
+        self.single("relu")(out, stream=stream, x=x)
+
+    def sigmoid_grad(
+        self, delta: DeviceArray, a: DeviceArray, *, out: DeviceArray, stream: Stream = None
+    ) -> None:
+        """Fill ``out`` with delta a (1 - a), where a = sigmoid(z)."""
+        self.single("sigmoid_grad")(out, stream=stream, delta=delta, a=a)
+
+    def tanh_grad(
+        self, delta: DeviceArray, a: DeviceArray, *, out: DeviceArray, stream: Stream = None
+    ) -> None:
+        """Fill ``out`` with delta (1 - a a), where a = tanh(z)."""
+        self.single("tanh_grad")(out, stream=stream, delta=delta, a=a)
+
+    def relu_grad(
+        self, delta: DeviceArray, a: DeviceArray, *, out: DeviceArray, stream: Stream = None
+    ) -> None:
+        """Fill ``out`` with delta where a = relu(z) is above 0, else 0."""
+        self.single("relu_grad")(out, stream=stream, delta=delta, a=a)
+
+
+def _types(program: Program) -> str:
+    scalars = max(1, len(program.scalars))  # as SCALARS of the source: never an empty struct
+    return "P" * (1 + len(program.inputs)) + "qii" + "f" * scalars
+
+
+def _nothing() -> None:
+    """Launch nothing: there are no elements."""

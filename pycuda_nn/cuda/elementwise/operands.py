@@ -1,0 +1,146 @@
+"""Arrays and addresses given to an elementwise kernel: do they fit, and how are they swept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from pycuda_nn.cuda.elementwise.program import Program
+from pycuda_nn.errors import ShapeError
+
+ITEM = 4  # bytes of a float32
+PACK = 16  # bytes of the widest access
+
+# As in elementwise.cuh: threads of a block, packs of a thread of `wide`, elements of `single`.
+BLOCK, WIDE_PACKS, SINGLES = 128, 2, 4
+
+# From memory one pack a thread is the fastest. Data that stays in the L2 cache comes so quickly
+# that the change of blocks is seen: there as many blocks as run at once go on to the end. Both by
+# timing on an H200, where it gave up to 1.2 times at 8 million floats; see docs/gpu_kernels.rst.
+AT_ONCE = 16  # blocks of one multiprocessor
+WIDE_SHARE = 0.75  # of the L2 cache, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """What the choice of a sweep depends on."""
+
+    multiprocessors: int
+    l2_bytes: int
+
+
+class DeviceArray(Protocol):
+    """What is asked of an array, as PyCUDA's ``GPUArray`` answers it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements."""
+
+    @property
+    def flags(self) -> Any:
+        """Has ``c_contiguous``."""
+
+    @property
+    def ptr(self) -> Any:
+        """Address of the first element; asked only where there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """One launch over all elements.
+
+    Attributes:
+        entry: Name of the kernel in elementwise.cuh.
+        blocks: How many, of :data:`BLOCK` threads.
+        packs: How many packs of 16 bytes, or single elements where there are none.
+        before: Elements before the first pack.
+        edges: Those and the ones after the last pack.
+    """
+
+    entry: str
+    blocks: int
+    packs: int
+    before: int = 0
+    edges: int = 0
+
+
+def sweep(chip: Chip, out: int, inputs: Sequence[int], count: int) -> Sweep | None:
+    """Return how to sweep ``count`` elements at these addresses; None for none of them.
+
+    Raises:
+        ShapeError: An address is no multiple of 4, ``count`` is negative, or an input overlaps
+            ``out`` without being the same array.
+    """
+    if count < 0:
+        raise ShapeError(f"elementwise: {count} elements")
+    if not count:
+        return None
+    for address in (out, *inputs):
+        if address <= 0 or address % ITEM:
+            raise ShapeError(f"elementwise: {address:#x} is no address of a float32")
+        if address != out and abs(address - out) < ITEM * count:
+            raise ShapeError(
+                f"elementwise: an input at {address:#x} overlaps the output at {out:#x}",
+                "Give the same array, or one apart from it.",
+            )
+    if any((address - out) % PACK for address in inputs):
+        return Sweep(entry="single", blocks=_blocks(count, SINGLES), packs=count)
+    before = min(count, -out % PACK // ITEM)
+    packs, after = divmod(count - before, PACK // ITEM)
+    entry, blocks, at_once = "narrow", _blocks(packs, 1), AT_ONCE * chip.multiprocessors
+    touched = ITEM * count * len({out, *inputs})
+    if blocks > at_once and touched <= WIDE_SHARE * chip.l2_bytes:
+        entry, blocks = "wide", min(_blocks(packs, WIDE_PACKS), at_once)
+    return Sweep(entry=entry, blocks=blocks, packs=packs, before=before, edges=before + after)
+
+
+def addresses(
+    program: Program, out: DeviceArray, values: Mapping[str, Any]
+) -> tuple[int, list[int], int]:
+    """Return the address of ``out``, those of the inputs, and the number of elements.
+
+    Args:
+        values: Array of each input and number of each named scalar.
+
+    Raises:
+        ShapeError: One is missing, unknown, not float32, not contiguous, or not of out's shape.
+    """
+    known = [*program.inputs, *(scalar.name for scalar in program.scalars if scalar.name)]
+    unknown = [name for name in values if name not in known]
+    if unknown:
+        raise ShapeError(
+            f"elementwise: no operand '{unknown[0]}'", f"The expression has {', '.join(known)}."
+        )
+    arrays: dict[str, DeviceArray] = {"out": out}
+    for name in program.inputs:
+        if name not in values:
+            raise ShapeError(f"elementwise: input '{name}' is not given")
+        arrays[f"input '{name}'"] = values[name]
+    for name, array in arrays.items():
+        _check(name, array, out)
+    count = math.prod(out.shape)
+    found = [int(array.ptr) if count else 0 for array in arrays.values()]
+    return found[0], found[1:], count
+
+
+def _check(name: str, array: DeviceArray, out: DeviceArray) -> None:
+    if not hasattr(type(array), "ptr"):  # an empty GPUArray has none: ask its type
+        raise ShapeError(f"elementwise: {name} is {type(array).__name__}, not a device array")
+    if array.dtype != np.float32:
+        raise ShapeError(f"elementwise: {name} is {array.dtype}, not float32")
+    if array.shape != out.shape:
+        raise ShapeError(f"elementwise: {name} has the shape {array.shape}, out has {out.shape}")
+    if not array.flags.c_contiguous:
+        raise ShapeError(f"elementwise: {name} is not contiguous", "Give a contiguous copy.")
+
+
+def _blocks(items: int, in_flight: int) -> int:
+    return max(1, -(-items // (BLOCK * in_flight)))

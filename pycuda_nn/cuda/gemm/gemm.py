@@ -1,0 +1,308 @@
+"""Matrix products: the three of a layer, and the fastest algorithm for each.
+
+By cuBLASLt, or for small ones in float32 by kernels of our own. All matrices are row-major with
+padded widths. cuBLASLt counts columns first, so each product is asked for transposed: C = A B
+becomes C' = B' A', which is the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pycuda.driver as cuda
+from nvmath.bindings import cublasLt
+
+from pycuda_nn.cuda.gemm.sgemm import Sgemm
+from pycuda_nn.cuda.layout import Layer
+from pycuda_nn.cuda.runtime import cache
+from pycuda_nn.cuda.runtime.device import Device, Memory
+from pycuda_nn.cuda.runtime.graph import Graph
+from pycuda_nn.cuda.runtime.precision import Precision
+from pycuda_nn.cuda.runtime.stopwatch import Trials
+from pycuda_nn.errors import DeviceError
+
+_R_32F, _R_16F, _R_16BF = 0, 2, 14  # cudaDataType
+_COMPUTE_32F, _COMPUTE_TF32 = 68, 77  # cublasComputeType_t
+_TYPES = {
+    "float32": (_R_32F, _COMPUTE_32F),
+    "tf32": (_R_32F, _COMPUTE_TF32),
+    "fp16": (_R_16F, _COMPUTE_32F),
+    "bf16": (_R_16BF, _COMPUTE_32F),
+}
+_CANDIDATES = 24
+_WORKSPACE_BYTES = (1 << 20, 32 << 20)  # least; most: what cuBLAS itself takes on the H100 class
+_PARTIAL_RESULTS = 8  # float32 results of one product that work space can hold
+_TUNE_REPEATS, _TUNE_ROUNDS = 10, 3
+_TUNE_LIMIT_S = 1.0  # for each kind; what cuBLASLt proposes last is seldom the fastest
+_KEPT, _KEPT_OWN = 5, 2  # tried in the whole step: what is best there may be fifth alone
+_RESULT_WORDS, _ALGO_WORDS = 12, 8  # of cublasLtMatmulHeuristicResult_t, in 64-bit words
+_OWN_WORD = 11  # reserved and 0 in cuBLASLt's; 1 + the place of a tiling in one of ours
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """One product D = op(A) op(B) + beta D as cuBLASLt sees it, columns first.
+
+    Attributes:
+        m, n, k: Shape of D, (m, n), and the length of the sums.
+        trans_a, trans_b: Whether A, B are transposed.
+        a, b, d: Addresses.
+        wide: Whether D is float32 whatever the precision.
+        alpha, beta: Factors of the product and of what D held.
+        relu_bias: Address of a bias (m,) to add before max(., 0); 0 for neither.
+    """
+
+    m: int
+    n: int
+    k: int
+    trans_a: bool
+    trans_b: bool
+    a: int
+    b: int
+    d: int
+    wide: bool = False
+    alpha: float = 1.0
+    beta: float = 0.0
+    relu_bias: int = 0
+
+
+def forward(layer: Layer, rows: int, *, x: int, weights: int, z: int, **more: Any) -> Product:
+    """Return z (rows, outputs) = x W; ``more`` as in :class:`Product`."""
+    return Product(
+        m=layer.outputs, n=rows, k=layer.inputs,
+        trans_a=False, trans_b=False, a=weights, b=x, d=z, **more,
+    )  # fmt: skip
+
+
+def data_gradient(layer: Layer, rows: int, *, delta: int, weights: int, below: int) -> Product:
+    """Return below (rows, inputs) = delta W'."""
+    return Product(
+        m=layer.inputs, n=rows, k=layer.outputs,
+        trans_a=True, trans_b=False, a=weights, b=delta, d=below,
+    )  # fmt: skip
+
+
+def weight_gradient(
+    layer: Layer, rows: int, *, x: int, delta: int, out: int, alpha: float, beta: float
+) -> Product:
+    """Return out (inputs, outputs), float32, = alpha x' delta + beta out."""
+    return Product(
+        m=layer.outputs, n=layer.inputs, k=rows,
+        trans_a=False, trans_b=True, a=delta, b=x, d=out, wide=True, alpha=alpha, beta=beta,
+    )  # fmt: skip
+
+
+class Gemms:
+    """cuBLASLt on one device: makes products ready to launch.
+
+    Args:
+        tune: Time the candidates and keep the fastest in the cache on disk; without it the first
+            that cuBLASLt proposes is taken, which depends on nothing but the library's version.
+    """
+
+    def __init__(self, device: Device, precision: Precision, *, tune: bool) -> None:
+        try:
+            self._handle = cublasLt.create()
+        except cublasLt.cuBLASLtError as error:  # it takes memory, too
+            raise DeviceError(f"cuBLASLt does not start: {error}", "See nvidia-smi.") from error
+        self._type, self._compute = _TYPES[precision.name]
+        self.tune = tune
+        self.where = f"{device.facts.name} cuBLASLt {cublasLt.get_version()} {precision.name}"
+        self._own: Sgemm | None = None
+        if tune and precision.name == "float32":
+            self._own = Sgemm(device)
+            self.where += f" sgemm {self._own.version()}"
+        self._known: dict[str, list[bytes]] = {}
+
+    def workspace(self, memory: Memory, results: int) -> tuple[int, int]:
+        """Return address and size of work space for the products of one stream.
+
+        Args:
+            results: Elements of the largest product.
+        """
+        least, most = _WORKSPACE_BYTES
+        size = min(max(4 * _PARTIAL_RESULTS * results, least), most)
+        return memory.allocate(size, "work space of cuBLASLt"), size
+
+    def ready(self, product: Product, workspace: tuple[int, int], stream: cuda.Stream) -> Gemm:
+        """Return ``product`` with its algorithm; tuning uses the memory it names, on ``stream``."""
+        gemm = Gemm(self._handle, product, self._type, self._compute, workspace, self._own)
+        kind = gemm.kind()
+        if kind not in self._known:
+            self._known[kind] = self._find(gemm, kind, stream)
+        gemm.use(self._known[kind][0])
+        return gemm
+
+    def algorithms(self, kind: str) -> list[bytes]:
+        """Return a few algorithms for a kind that was made ready, the fastest first."""
+        return self._known[kind]
+
+    def _find(self, gemm: Gemm, kind: str, stream: cuda.Stream) -> list[bytes]:
+        if not self.tune:
+            return gemm.candidates()[:1]
+        name, size = cache.key(self.where, kind) + ".algo", 8 * _RESULT_WORDS
+        known = cache.read(name)
+        if known is None:
+            known = cache.keep(name, b"".join(_best(gemm.fastest(stream))))
+        return [known[at : at + size] for at in range(0, len(known), size)]
+
+    def close(self) -> None:
+        """Give the handle back."""
+        cublasLt.destroy(self._handle)
+
+
+class Gemm:
+    """One product, its descriptors and the algorithm it uses."""
+
+    def __init__(
+        self,
+        handle: int,
+        product: Product,
+        kind: int,
+        compute: int,
+        workspace: tuple[int, int],
+        own: Sgemm | None,
+    ) -> None:
+        self._handle, self._product, self._workspace = handle, product, workspace
+        self._kind, self._compute, self._own = kind, compute, own
+        self._scale = np.array([product.alpha, product.beta], np.float32)
+        self._describe()
+        self._algorithm = np.zeros(_RESULT_WORDS, np.uint64)
+
+    def __call__(self, stream: cuda.Stream, b: int = 0) -> None:
+        """Put the product on ``stream``, with B at another address if one is given."""
+        p, algorithm, scale = self._product, self._algorithm, self._scale.ctypes.data
+        if self._own is not None and algorithm[_OWN_WORD]:
+            self._own.launch(int(algorithm[_OWN_WORD]) - 1, p, b or p.b, stream)
+            return
+        cublasLt.matmul(
+            self._handle, self._operation,
+            scale, p.a, self._a, b or p.b, self._b,
+            scale + 4, p.d, self._d, p.d, self._d,
+            algorithm.ctypes.data, self._workspace[0], int(algorithm[_ALGO_WORDS]), stream.handle,
+        )  # fmt: skip
+
+    def kind(self) -> str:
+        """Return what the speed of an algorithm depends on."""
+        p = self._product
+        return (
+            f"{p.m} {p.n} {p.k} {p.trans_a} {p.trans_b} {p.wide} "
+            f"{p.beta != 0} {bool(p.relu_bias)} {self._workspace[1]}"
+        )
+
+    def use(self, algorithm: bytes) -> None:
+        """Use one of :meth:`candidates`, of this or of another product of the same kind."""
+        self._algorithm = np.frombuffer(algorithm, np.uint64).copy()
+
+    def fastest(self, stream: cuda.Stream) -> list[bytes]:
+        """Return the candidates, fastest first, each timed in a graph on what memory holds now."""
+        found = self.candidates() + self._own_candidates()
+        if len(found) == 1:
+            return found
+        trials = Trials(runs=_TUNE_REPEATS, rounds=_TUNE_ROUNDS, limit_s=_TUNE_LIMIT_S)
+        times = [self._time(candidate, stream, trials) for candidate in found]
+        return [found[place] for place in np.argsort(times, kind="stable")]
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for layout in (self._a, self._b, self._d):
+            cublasLt.matrix_layout_destroy(layout)
+        cublasLt.matmul_desc_destroy(self._operation)
+
+    def _describe(self) -> None:
+        p, wide = self._product, _R_32F if self._product.wide else self._kind
+        self._operation = cublasLt.matmul_desc_create(self._compute, _R_32F)
+        name = cublasLt.MatmulDescAttribute
+        self._set(name.TRANSA, int(p.trans_a), np.int32)
+        self._set(name.TRANSB, int(p.trans_b), np.int32)
+        if p.relu_bias:
+            self._set(name.EPILOGUE, cublasLt.Epilogue.RELU_BIAS, np.int32)
+            self._set(name.BIAS_POINTER, p.relu_bias, np.uint64)
+            self._set(name.BIAS_DATA_TYPE, self._kind, np.int32)
+        a = (p.k, p.m) if p.trans_a else (p.m, p.k)
+        b = (p.n, p.k) if p.trans_b else (p.k, p.n)
+        self._a = cublasLt.matrix_layout_create(self._kind, *a, a[0])
+        self._b = cublasLt.matrix_layout_create(self._kind, *b, b[0])
+        self._d = cublasLt.matrix_layout_create(wide, p.m, p.n, p.m)
+
+    def _set(self, name: int, value: int, kind: Any) -> None:
+        held = np.array([value], kind)
+        cublasLt.matmul_desc_set_attribute(self._operation, name, held.ctypes.data, held.nbytes)
+
+    def candidates(self) -> list[bytes]:
+        """Return cuBLASLt's algorithms, best guess first, that sum in a fixed order.
+
+        Raises:
+            DeviceError: There is none.
+        """
+        preference = cublasLt.matmul_preference_create()
+        name, scheme = cublasLt.MatmulPreferenceAttribute, cublasLt.ReductionScheme
+        fixed = int(scheme.COMPUTE_TYPE) | int(scheme.OUTPUT_TYPE)  # INPLACE adds as blocks come
+        for what, value, kind in (
+            (name.MAX_WORKSPACE_BYTES, self._workspace[1], np.uint64),
+            (name.REDUCTION_SCHEME_MASK, fixed, np.uint32),
+        ):
+            held = np.array([value], kind)
+            cublasLt.matmul_preference_set_attribute(
+                preference, what, held.ctypes.data, held.nbytes
+            )
+        results = np.zeros((_CANDIDATES, _RESULT_WORDS), np.uint64)
+        found = np.zeros(1, np.int32)
+        cublasLt.matmul_algo_get_heuristic(
+            self._handle, self._operation, self._a, self._b, self._d, self._d, preference,
+            _CANDIDATES, results.ctypes.data, found.ctypes.data,
+        )  # fmt: skip
+        cublasLt.matmul_preference_destroy(preference)
+        good = [row.tobytes() for row in results[: found[0]] if not int(row[9]) & 0xFFFFFFFF]
+        if not good:
+            raise DeviceError(f"cuBLASLt has no algorithm for a product of {self.kind()}")
+        return good
+
+    def _own_candidates(self) -> list[bytes]:
+        """Return ours in the form of cuBLASLt's algorithms."""
+        places = self._own.places(self._product) if self._own else []
+        results = np.zeros((len(places), _RESULT_WORDS), np.uint64)
+        results[:, _OWN_WORD] = [1 + place for place in places]
+        return [row.tobytes() for row in results]
+
+    def _repeat(self, runs: int, stream: cuda.Stream) -> None:
+        for _ in range(runs):
+            self(stream)
+
+    def _time(self, candidate: bytes, stream: cuda.Stream, trials: Trials) -> float:
+        """Return seconds of one product; infinite when the algorithm does not run."""
+        self.use(candidate)
+        graphs: dict[int, Graph] = {}
+
+        def timed(runs: int) -> float:
+            if runs not in graphs:
+                graphs[runs] = Graph(stream, lambda: self._repeat(runs, stream))
+            return _timed(graphs[runs].launch, stream)
+
+        try:
+            return trials.seconds(timed)
+        except (cublasLt.cuBLASLtError, DeviceError):
+            return float("inf")
+        finally:
+            for graph in graphs.values():
+                graph.close()
+
+
+def _best(ranked: list[bytes]) -> list[bytes]:
+    """Return a few of cuBLASLt's algorithms and of ours, in the order given."""
+    own = [np.frombuffer(algorithm, np.uint64)[_OWN_WORD] != 0 for algorithm in ranked]
+    places = [[place for place, is_own in enumerate(own) if is_own == kind] for kind in (0, 1)]
+    return [ranked[place] for place in sorted(places[0][:_KEPT] + places[1][:_KEPT_OWN])]
+
+
+def _timed(run: Callable[[], object], stream: cuda.Stream) -> float:
+    """Return seconds on the GPU."""
+    before, after = cuda.Event(), cuda.Event()
+    before.record(stream)
+    run()
+    after.record(stream)
+    after.synchronize()
+    return float(after.time_since(before)) / 1e3

@@ -1,0 +1,123 @@
+"""Own kernels for float32 products with few results, which cuBLASLt does in too few blocks.
+
+Timed beside cuBLASLt's algorithms, so a product gets one of these only where it is the fastest.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pycuda.driver as cuda
+
+from pycuda_nn.cuda.runtime import cache
+from pycuda_nn.cuda.runtime.compiler import build, kernel_source
+from pycuda_nn.cuda.runtime.device import Device
+from pycuda_nn.cuda.runtime.module import Module
+from pycuda_nn.cuda.runtime.structs import Sgemm as Arguments
+
+if TYPE_CHECKING:
+    from pycuda_nn.cuda.gemm.gemm import Product
+
+_THREADS = 256
+_COMPILERS = 6  # at once
+_LEAST, _LEAST_SPLIT = (8, 0), (9, 0)  # compute capability: copies past registers; clusters
+_MOST_SUMS = 1 << 27  # m n k; of larger ones some were faster alone, but no step was
+_BLOCKS = (0.4, 2.0)  # for each multiprocessor
+_LEAST_K = 64  # of a block, where others share its results
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiling:
+    """How the results are shared out.
+
+    Attributes:
+        m, n: Rows and columns of a block.
+        split: Blocks that share the sums of the same results, a cluster.
+    """
+
+    m: int
+    n: int
+    split: int
+
+    def blocks(self, m: int, n: int) -> tuple[int, int, int]:
+        """Return the grid for results (m, n), row-major."""
+        return -(-n // self.n), -(-m // self.m), self.split
+
+
+# Of 21 that were timed on an H200, those that no other came near to somewhere.
+TILINGS = tuple(
+    Tiling(m=m, n=n, split=split)
+    for m, n, splits in ((32, 32, (1, 2)), (64, 32, (1, 7)), (64, 64, (1, 6)))
+    for split in splits
+)
+
+
+def worth_a_try(product: Product, capability: tuple[int, int], multiprocessors: int) -> list[int]:
+    """Return places in :data:`TILINGS` of those that fill the GPU with ``product``."""
+    if product.m * product.n * product.k > _MOST_SUMS:
+        return []
+    least, most = (share * multiprocessors for share in _BLOCKS)
+    found = []
+    for place, tiling in enumerate(TILINGS):
+        x, y, z = tiling.blocks(product.n, product.m)
+        if capability < (_LEAST_SPLIT if tiling.split > 1 else _LEAST):
+            continue
+        if product.k < _LEAST_K * tiling.split and tiling.split > 1:
+            continue
+        if least <= x * y * z <= most:
+            found.append(place)
+    return found
+
+
+class Sgemm:
+    """The kernels on one device, each compiled when it is first launched."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._source = kernel_source("runtime/common.cuh", "gemm/sgemm.cuh")
+        self._modules: dict[tuple[str, ...], Module] = {}
+
+    def version(self) -> str:
+        """Return what tells these kernels from those of another version."""
+        return cache.key(self._source, repr(TILINGS))[:16]
+
+    def places(self, product: Product) -> list[int]:
+        """Return the tilings to time for ``product``, compiled all at once."""
+        facts = self._device.facts
+        found = worth_a_try(product, facts.compute_capability, facts.multiprocessors)
+        options = [_options(product, place) for place in found]
+        with ThreadPoolExecutor(_COMPILERS) as pool:  # into the cache; launching loads
+            list(pool.map(lambda words: build(self._source, facts.arch, words), options))
+        return found
+
+    def launch(self, place: int, product: Product, b: int, stream: cuda.Stream) -> None:
+        """Put ``product``, with its B at ``b``, on ``stream``."""
+        p = product
+        arguments = Arguments(
+            a=b, b=p.a, d=p.d, bias=p.relu_bias,
+            m=p.n, n=p.m, k=p.k, alpha=p.alpha, beta=p.beta,
+        )  # fmt: skip
+        grid = TILINGS[place].blocks(p.n, p.m)
+        self._module(p, place).launch("sgemm", grid, _THREADS, stream, arguments)
+
+    def _module(self, product: Product, place: int) -> Module:
+        options = _options(product, place)
+        if options not in self._modules:
+            signatures = {"sgemm": Arguments}
+            self._modules[options] = Module(self._device, self._source, signatures, options)
+        return self._modules[options]
+
+
+def _options(product: Product, place: int) -> tuple[str, ...]:
+    """Return what the kernel for ``product`` is compiled with."""
+    tiling = TILINGS[place]
+    return (
+        "-DT_FLOAT",
+        f"-DA_ALONG_K={int(not product.trans_b)}",
+        f"-DB_ALONG_K={int(product.trans_a)}",
+        f"-DTILE_M={tiling.m}",
+        f"-DTILE_N={tiling.n}",
+        f"-DSPLIT={tiling.split}",
+    )

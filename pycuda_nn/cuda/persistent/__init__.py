@@ -1,0 +1,1 @@
+"""Train a small network in one persistent kernel per epoch."""

@@ -1,0 +1,186 @@
+"""Small networks: many steps in one launch of a kernel whose blocks are all resident at once."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from pycuda_nn.backends.base import Recipe, SgdHyper
+from pycuda_nn.cuda.persistent import plan as persistent_plan
+from pycuda_nn.cuda.persistent.plan import Plan
+from pycuda_nn.cuda.runtime import structs
+from pycuda_nn.cuda.runtime.compiler import build, kernel_source
+from pycuda_nn.cuda.runtime.precision import PRECISIONS
+from pycuda_nn.errors import DeviceError
+from pycuda_nn.network import Network
+
+if TYPE_CHECKING:
+    import pycuda.driver as cuda
+
+    from pycuda_nn.cuda.runtime.device import Device, Facts, Memory
+
+FILES = (
+    "runtime/common.cuh",
+    "persistent/tensor.cuh",
+    "persistent/layout.cuh",
+    "persistent/words.cuh",
+    "persistent/passes.cuh",
+    "persistent/worker.cuh",
+    "persistent/server.cuh",
+    "persistent/persistent.cuh",
+)
+_PRECISIONS = ("bf16", "fp16")
+_CAPABILITY = (8, 0)  # asynchronous copies, bfloat16 in tensor cores
+_THREADS = 384
+_EMPTY = 0xFFFFFFFF  # a word of the exchange that is not there yet
+
+
+class Persistent:
+    """Trains many full minibatches of a small network in one launch."""
+
+    @staticmethod
+    def fits(network: Network, recipe: Recipe, precision: str, facts: Facts) -> bool:
+        """Return whether this class can do such a training on such a GPU.
+
+        It takes 1 to 4 hidden layers, softmax over up to 64 classes, momentum SGD without dropout,
+        batches of 16 to 512 rows in steps of 16, bf16 or fp16, where the weights fit in registers
+        and a step's operands in shared memory: on an H200 up to about a million weights.
+        """
+        return Persistent._plan(network, recipe, precision, facts) is not None
+
+    @staticmethod
+    def _plan(network: Network, recipe: Recipe, precision: str, facts: Facts) -> Plan | None:
+        if precision not in _PRECISIONS or facts.compute_capability < _CAPABILITY:
+            return None
+        return persistent_plan.plan(network, recipe, facts.multiprocessors, facts.shared_bytes)
+
+    def __init__(
+        self,
+        device: Device,
+        memory: Memory,
+        network: Network,
+        recipe: Recipe,
+        precision: str,
+        *,
+        plan: Plan | None = None,
+        options: tuple[str, ...] = (),
+    ) -> None:
+        """Compile for this network and take work space; the context must be active.
+
+        Args:
+            plan: Share the work like this; None for the quickest known.
+            options: For the compiler besides.
+
+        Raises:
+            DeviceError: The training does not fit (see :meth:`fits`), or not at this moment.
+            KernelBuildError: The kernel cannot be compiled.
+            OutOfDeviceMemory: There is no room for the work space.
+        """
+        chosen = plan or self._plan(network, recipe, precision, device.facts)
+        if chosen is None or not isinstance(recipe.optimizer, SgdHyper):
+            raise DeviceError("persistent kernel: this training does not fit on this GPU")
+        self.plan = chosen
+        source = chosen.source(network.activation, nesterov=recipe.optimizer.nesterov)
+        macro = f"-D{PRECISIONS[precision].macro}"
+        code = build(source + kernel_source(*FILES), _arch(device.facts), (macro, *options))
+        self._momentum, self._l2 = recipe.optimizer.momentum, recipe.l2
+        self._module, self._kernel = _load(code, chosen)
+        self._exchange = memory.allocate(4 * chosen.exchange_words, "the small network's exchange")
+        self._counter = memory.allocate(4, "the small network's counter")
+        self.profile = 0  # address of 32 clocks (int64) a block, where compiled with -DPROFILE
+
+    def run(
+        self,
+        stream: cuda.Stream,
+        *,
+        x: int,
+        y: int,
+        order: int,
+        rates: int,
+        params: int,
+        velocity: int,
+        losses: int,
+        first_step: int,
+        n_steps: int,
+    ) -> None:
+        """Put steps ``first_step`` to ``first_step + n_steps - 1`` of the epoch on ``stream``.
+
+        All but the last two are device addresses.
+
+        Args:
+            x: Rows in the type of the precision, (n, padded d), zero padded.
+            y: Class numbers, int32, (n,).
+            order: Rows of the epoch, int32; step i takes order[i * b : (i + 1) * b].
+            rates: Learning rate of each step of the epoch, float32.
+            params, velocity: float32 in the padded layout; updated.
+            losses: Mean loss of each step of the epoch, float32; step i writes losses[i].
+
+        Raises:
+            DeviceError: The driver refuses the launch.
+        """
+        if n_steps <= 0:
+            return
+        from cuda.bindings import driver
+
+        where = driver.CUstream(stream.handle)
+        words = self.plan.exchange_words
+        _checked(driver.cuMemsetD32Async(self._exchange, _EMPTY, words, where))
+        _checked(driver.cuMemsetD32Async(self._counter, 0, 1, where))
+        argument = structs.Persistent(
+            x=x,
+            y=y,
+            order=order,
+            rates=rates,
+            params=params,
+            velocity=velocity,
+            losses=losses,
+            exchange=self._exchange,
+            counter=self._counter,
+            profile=self.profile,
+            first_step=first_step,
+            n_steps=n_steps,
+            momentum=self._momentum,
+            l2=self._l2,
+        )
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+        grid, block = (self.plan.blocks, 1, 1), (_THREADS, 1, 1)
+        shared, address = self.plan.shared_bytes, ctypes.addressof(pointers)
+        _checked(
+            driver.cuLaunchCooperativeKernel(self._kernel, *grid, *block, shared, where, address)
+        )
+
+    def close(self) -> None:
+        """Give the kernel back; the work space belongs to the memory it was taken from."""
+        if self._module is not None:
+            from cuda.bindings import driver
+
+            driver.cuModuleUnload(self._module)
+            self._module = None
+
+
+def _arch(facts: Facts) -> str:
+    """Return the architecture; on Hopper the one in which warps can give registers to others."""
+    return "sm_90a" if facts.compute_capability == (9, 0) else facts.arch
+
+
+def _load(code: bytes, plan: Plan) -> tuple[Any, Any]:
+    """Return the module and its kernel, of which every block of the plan can be resident."""
+    from cuda.bindings import driver
+
+    (module,) = _checked(driver.cuModuleLoadData(code))
+    (kernel,) = _checked(driver.cuModuleGetFunction(module, b"train_steps"))
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    _checked(driver.cuFuncSetAttribute(kernel, attribute, plan.shared_bytes))
+    (resident,) = _checked(
+        driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, _THREADS, plan.shared_bytes)
+    )
+    if not resident:
+        raise DeviceError("persistent kernel: a block needs more than a multiprocessor has")
+    return module, kernel
+
+
+def _checked(answer: tuple[Any, ...]) -> tuple[Any, ...]:
+    status, *values = answer
+    if int(status):
+        raise DeviceError(f"persistent kernel: {status}")
+    return tuple(values)

@@ -1,0 +1,1 @@
+"""Devices, memory, compilation, graphs and timing: what every CUDA room builds on."""

@@ -1,0 +1,1 @@
+"""Train a network on one GPU: buffers, weights, the captured training step, evaluation."""

@@ -1,0 +1,40 @@
+"""Memory that the steps of a session share."""
+
+from __future__ import annotations
+
+from pycuda_nn.cuda.runtime.device import Memory
+from pycuda_nn.cuda.training.plan import Plan
+
+PARTS = 128  # most blocks that sum rows of a gradient for one bias
+LOSS_PARTS = 1024  # most blocks that sum losses
+
+
+class Buffers:
+    """Everything that a step of at most ``rows`` rows writes besides the parameters.
+
+    Attributes:
+        rows: How many there is room for.
+        x, y: Rows and targets of a minibatch, for even and odd steps.
+        activations: a_l of the hidden layers.
+        deltas: Gradient of z_l of every layer.
+        logits: z of the last layer, float32.
+        partials: For every layer, sums of the columns of its delta, float32 (blocks, outputs).
+        loss: Sums of the losses of the rows of a block.
+    """
+
+    def __init__(self, memory: Memory, plan: Plan, rows: int, head_blocks: int) -> None:
+        self.rows = rows
+        item, sizes = plan.precision.item_bytes, plan.layout.sizes
+        what = f"a minibatch of {rows:,} rows"
+
+        def rows_of(width: int, item_bytes: int = item) -> int:
+            return memory.allocate(rows * width * item_bytes, what)
+
+        self.x = [rows_of(sizes[0]) for _ in range(2)]
+        self.y = [rows_of(plan.target_words(), 4) for _ in range(2)]
+        self.activations = [rows_of(width) for width in sizes[1:-1]]
+        self.deltas = [rows_of(width) for width in sizes[1:]]
+        self.logits = rows_of(sizes[-1], 4)
+        parts = max(PARTS, head_blocks)
+        self.partials = [memory.allocate(4 * parts * width, what) for width in sizes[1:]]
+        self.loss = memory.allocate(4 * LOSS_PARTS, what)

@@ -1,0 +1,87 @@
+"""The steps of an epoch: as graphs, or in one kernel where the network is small."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import pycuda.driver as cuda
+
+from pycuda_nn.cuda.persistent.persistent import Persistent
+from pycuda_nn.cuda.runtime.module import Module
+from pycuda_nn.cuda.training.step import Feed, Step
+from pycuda_nn.cuda.training.weights import Weights
+
+STEPS_A_GRAPH = 8  # more gained nothing
+_STEPS_A_LAUNCH = 4096  # tens of milliseconds: other processes get the GPU between
+_THREADS = 256
+
+
+class Epoch(ABC):
+    """All full minibatches, then what is left."""
+
+    def __init__(self, full_steps: int, rest: Step | None) -> None:
+        self._full_steps, self._rest = full_steps, rest
+
+    def launch(self) -> None:
+        """Put the steps of an epoch on the main stream; the clock stands at its first."""
+        self._launch_full()
+        if self._rest is not None:
+            self._rest.replay(1)
+
+    @abstractmethod
+    def _launch_full(self) -> None:
+        """Put the full minibatches on the stream, and the clock behind them."""
+
+
+class GraphEpoch(Epoch):
+    """Full minibatches as CUDA graphs of several steps."""
+
+    def __init__(self, full: Step, full_steps: int, rest: Step | None) -> None:
+        super().__init__(full_steps, rest)
+        self._full = full
+
+    def _launch_full(self) -> None:
+        for _ in range(self._full_steps // STEPS_A_GRAPH):
+            self._full.replay(STEPS_A_GRAPH)
+        if self._full_steps % STEPS_A_GRAPH:
+            self._full.replay(self._full_steps % STEPS_A_GRAPH)
+
+
+class PersistentEpoch(Epoch):
+    """Full minibatches in one kernel, which changes the float32 weights; the rest follow."""
+
+    def __init__(
+        self,
+        kernel: Persistent,
+        module: Module,
+        weights: Weights,
+        feed: Feed,
+        stream: cuda.Stream,
+        full_steps: int,
+        rest: Step | None,
+    ) -> None:
+        super().__init__(full_steps, rest)
+        self._kernel, self._module, self._weights = kernel, module, weights
+        self._feed, self._stream = feed, stream
+
+    def _launch_full(self) -> None:
+        feed, weights, stream = self._feed, self._weights, self._stream
+        for first in range(0, self._full_steps, _STEPS_A_LAUNCH):
+            self._kernel.run(
+                stream,
+                x=feed.x,
+                y=feed.y,
+                order=feed.order,
+                rates=feed.rates,
+                params=weights.master,
+                velocity=weights.first,
+                losses=feed.losses,
+                first_step=first,
+                n_steps=min(_STEPS_A_LAUNCH, self._full_steps - first),
+            )
+        n = weights.n_params
+        grid = (-(-n // _THREADS), 1)
+        self._module.launch(
+            "round_weights", grid, _THREADS, stream, weights.master, n, weights.values
+        )
+        self._module.launch("tick", (1, 1), 1, stream, feed.clock, self._full_steps)

@@ -1,0 +1,125 @@
+"""Loss and errors of rows on the device, a piece at a time; changes nothing of the training."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pycuda.driver as cuda
+
+from pycuda_nn.backends.base import Metrics
+from pycuda_nn.cuda.gemm.gemm import Gemm, Gemms, forward
+from pycuda_nn.cuda.runtime.device import Memory
+from pycuda_nn.cuda.runtime.module import Module
+from pycuda_nn.cuda.runtime.structs import Activation
+from pycuda_nn.cuda.training.buffers import Buffers
+from pycuda_nn.cuda.training.plan import METRICS_KERNEL, Plan
+from pycuda_nn.cuda.training.rows import Rows
+from pycuda_nn.cuda.training.weights import Weights
+
+_PIECE_ROWS = 4096  # where a minibatch has fewer
+_THREADS, _ROWS_A_BLOCK = 256, 8
+
+
+class Evaluator:
+    """Runs the network forward on all rows of a part."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        module: Module,
+        gemms: Gemms,
+        weights: Weights,
+        memory: Memory,
+        stream: cuda.Stream,
+        workspace: tuple[int, int],
+        buffers: Buffers,
+        rows: int,
+    ) -> None:
+        """Take memory for parts of at most ``rows`` rows, where ``buffers`` have too little."""
+        self._plan, self._module, self._gemms, self._weights = plan, module, gemms, weights
+        self._stream, self._workspace = stream, workspace
+        self._piece = max(buffers.rows, min(rows, _PIECE_ROWS))
+        self._layers, what = plan.layout.layers, "the evaluation"
+        if self._piece == buffers.rows:
+            self._a, self._logits = buffers.activations, buffers.logits
+        else:
+            item = plan.precision.item_bytes
+            widths = [layer.outputs for layer in self._layers]
+            self._a = [memory.allocate(item * self._piece * width, what) for width in widths[:-1]]
+            self._logits = memory.allocate(4 * self._piece * widths[-1], what)
+        pieces = -(-rows // self._piece)
+        self._blocks = -(-self._piece // _ROWS_A_BLOCK)
+        self._sums = memory.allocate(16 * self._blocks * pieces, what)
+        self._products: dict[tuple[int, int], Gemm] = {}
+
+    def metrics(self, rows: Rows) -> Metrics:
+        """Return loss and error of all ``rows``; waits for them."""
+        starts = range(0, rows.n, self._piece)
+        for number, start in enumerate(starts):
+            self._forward(rows, start, min(self._piece, rows.n - start), number)
+        sums = np.empty((len(starts), self._blocks, 2))
+        self._stream.synchronize()
+        cuda.memcpy_dtoh(sums, self._sums)
+        last = -(-(rows.n - starts[-1]) // _ROWS_A_BLOCK)
+        sums[-1, last:] = 0.0
+        loss, wrong = sums.reshape(-1, 2).sum(axis=0)
+        error = wrong / rows.n
+        if self._plan.network.loss == "squared":
+            error = math.sqrt(wrong / (rows.n * self._plan.network.sizes[-1]))
+        return Metrics(loss=float(loss) / rows.n, error=float(error))
+
+    def close(self) -> None:
+        """Give the products back."""
+        for product in self._products.values():
+            product.close()
+        self._products.clear()
+
+    def _forward(self, rows: Rows, start: int, count: int, piece: int) -> None:
+        a = rows.row(start)
+        for number in range(len(self._layers)):
+            last = number == len(self._layers) - 1
+            z = self._logits if last else self._a[number]
+            self._product(number, a, z, count)(self._stream, b=a)
+            if not last and self._plan.network.activation != "relu":
+                self._activate(number, z, count)
+            a = z
+        layer = self._layers[-1]
+        self._module.launch(
+            METRICS_KERNEL[self._plan.network.loss], (-(-count // _ROWS_A_BLOCK), 1), 32 * 8,
+            self._stream, self._logits, self._weights.value(layer.bias), rows.target(start), count,
+            layer.outputs, layer.width, self._sums + 16 * self._blocks * piece,
+        )  # fmt: skip
+
+    def _product(self, number: int, x: int, z: int, count: int) -> Gemm:
+        """Return the product of a layer; ``x`` is for tuning, the call gives its own."""
+        if (number, count) not in self._products:
+            layer, last = self._layers[number], number == len(self._layers) - 1
+            relu = self._plan.network.activation == "relu" and not last
+            product = forward(
+                layer,
+                count,
+                x=x,
+                weights=self._weights.value(layer.weights),
+                z=z,
+                wide=last,
+                relu_bias=self._weights.value(layer.bias) if relu else 0,
+            )
+            ready = self._gemms.ready(product, self._workspace, self._stream)
+            self._products[number, count] = ready
+        return self._products[number, count]
+
+    def _activate(self, number: int, z: int, count: int) -> None:
+        layer = self._layers[number]
+        packs = layer.outputs // self._plan.pack
+        arguments = Activation(
+            a=z,
+            bias=self._weights.value(layer.bias),
+            rows=count,
+            packs=packs,
+            width=layer.width,
+            threshold=0,
+            scale=1.0,
+        )
+        grid = (-(-count * packs // _THREADS), 1)
+        self._module.launch("bias_activation", grid, _THREADS, self._stream, arguments)

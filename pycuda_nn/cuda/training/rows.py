@@ -1,0 +1,105 @@
+"""Rows on the device: resident, or in pinned memory of the host that kernels read by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pycuda.driver as cuda
+
+from pycuda_nn.backends.base import Part
+from pycuda_nn.cuda.runtime.device import Memory
+from pycuda_nn.cuda.runtime.module import Module
+from pycuda_nn.cuda.training.plan import Plan
+from pycuda_nn.errors import OutOfHostMemory
+
+Array = npt.NDArray[Any]
+
+_THREADS = 256
+_CHUNK_BYTES = 64 << 20  # of float32 rows on their way
+
+
+class Rows:
+    """The rows of one part in the type of the activations, padded, and their targets.
+
+    Attributes:
+        x, y: Addresses that kernels can read.
+        resident: Whether they are in the memory of the GPU.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        module: Module,
+        plan: Plan,
+        part: Part,
+        stream: cuda.Stream,
+        *,
+        name: str,
+        resident: bool,
+    ) -> None:
+        """Copy ``part``.
+
+        Raises:
+            OutOfDeviceMemory, OutOfHostMemory: There is no room for the rows.
+        """
+        self.n, self.resident = len(part.x), resident
+        self._width = plan.layout.sizes[0]
+        self._row_bytes = self._width * plan.precision.item_bytes
+        self._module, self._stream, self._plan = module, stream, plan
+        self._host: Any = None
+        self.x = self._room(memory, name)
+        kind = np.float32 if plan.network.loss == "squared" else np.int32
+        targets = np.ascontiguousarray(part.y, dtype=kind)
+        self.y = memory.allocate(targets.nbytes, f"the targets of the {name} rows")
+        cuda.memcpy_htod(self.y, targets)
+        self._fill(memory, part.x)
+
+    def row(self, number: int) -> int:
+        """Return the address of a row."""
+        return self.x + number * self._row_bytes
+
+    def target(self, number: int) -> int:
+        """Return the address of the target of a row."""
+        return self.y + 4 * self._plan.target_words() * number
+
+    def close(self) -> None:
+        """Give pinned memory back; the rest is the caller's :class:`Memory`."""
+        if self._host is not None:
+            self._host.base.free()
+            self._host = None
+
+    def _room(self, memory: Memory, name: str) -> int:
+        size = self.n * self._row_bytes
+        if self.resident:
+            return memory.allocate(size, f"{self.n:,} {name} rows")
+        flags = cuda.host_alloc_flags.DEVICEMAP | cuda.host_alloc_flags.PORTABLE
+        try:
+            self._host = cuda.pagelocked_empty(size, np.uint8, mem_flags=flags)
+        except cuda.MemoryError as error:
+            raise OutOfHostMemory(f"{self.n:,} {name} rows", size) from error
+        return int(self._host.base.get_device_pointer())
+
+    def _fill(self, memory: Memory, x: Array) -> None:
+        """Convert the rows on the device, a piece at a time."""
+        columns = x.shape[1]
+        step = max(1, _CHUNK_BYTES // (4 * columns))
+        size = 4 * columns * min(step, self.n)
+        packs = self._width // self._plan.pack
+        with memory.borrowed(size, "rows on their way") as staging:
+            for start in range(0, self.n, step):
+                piece = np.ascontiguousarray(x[start : start + step], dtype=np.float32)
+                cuda.memcpy_htod(staging, piece)
+                grid = (-(-len(piece) * packs // _THREADS), 1)
+                self._module.launch(
+                    "convert", grid, _THREADS, self._stream,
+                    staging, len(piece), columns, packs, self.row(start),
+                )  # fmt: skip
+                self._stream.synchronize()
+
+
+def bytes_of(plan: Plan, n_rows: int) -> int:
+    """Return what ``n_rows`` rows and their targets take."""
+    row = plan.layout.sizes[0] * plan.precision.item_bytes + 4 * plan.target_words()
+    return n_rows * row

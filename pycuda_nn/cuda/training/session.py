@@ -1,0 +1,252 @@
+"""A training on one GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pycuda.driver as cuda
+
+from pycuda_nn.backends.base import Metrics, Part, Recipe, Session, State
+from pycuda_nn.cuda.gemm.gemm import Gemms
+from pycuda_nn.cuda.layout import check_reach
+from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.persistent.persistent import Persistent
+from pycuda_nn.cuda.runtime.device import Device, Memory
+from pycuda_nn.cuda.training.buffers import Buffers
+from pycuda_nn.cuda.training.epoch import STEPS_A_GRAPH, GraphEpoch, PersistentEpoch
+from pycuda_nn.cuda.training.evaluation import Evaluator
+from pycuda_nn.cuda.training.order import DeviceOrder
+from pycuda_nn.cuda.training.plan import Plan
+from pycuda_nn.cuda.training.rows import Rows, bytes_of
+from pycuda_nn.cuda.training.step import N_STREAMS, Feed, Step, Streams, head_blocks
+from pycuda_nn.cuda.training.tune_step import refine
+from pycuda_nn.cuda.training.weights import Weights, optimizer_number, rates_of
+from pycuda_nn.rng import EpochOrder
+
+Array = npt.NDArray[Any]
+_LOG = logging.getLogger("pycuda_nn")
+Kept = TypeVar("Kept", Gemms, Evaluator, Persistent, Rows, Step)
+
+_RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
+_THREADS = 256
+
+
+class CudaSession(Session):
+    """See :class:`Session`; says in the log ``pycuda_nn`` what it chose, and why."""
+
+    def __init__(
+        self, plan: Plan, options: CudaOptions, parts: Mapping[str, Part], params: Array
+    ) -> None:
+        """Put rows and parameters on the device, and record the steps.
+
+        Raises:
+            OutOfDeviceMemory: There is no room for the parameters and one minibatch.
+            BackendUnavailable: The GPU is not there or taken.
+        """
+        self._plan, self._options = plan, options
+        self._device = Device(options.device)
+        self._memory = Memory(self._device, options.memory_limit)
+        self._closers: list[Any] = []
+        self._step = 0
+        _LOG.info("training on %s in %s", self._device.facts.name, options.precision)
+        with self._device.active():
+            try:
+                self._build(parts, params)
+            except BaseException:
+                self._release()
+                raise
+
+    def run_epoch(
+        self, order: Array | EpochOrder, learning_rates: Array
+    ) -> npt.NDArray[np.float32]:
+        """See :class:`Session`."""
+        steps = len(learning_rates)
+        losses = np.empty(steps, dtype=np.float32)
+        with self._device.active():
+            self._begin_epoch(order, rates_of(self._plan.recipe, learning_rates, self._step))
+            self._epoch.launch()
+            self._streams.main.synchronize()
+            cuda.memcpy_dtoh(losses, self._feed.losses)
+        self._step += steps
+        return losses
+
+    def evaluate(self, part: str) -> Metrics:
+        """See :class:`Session`."""
+        with self._device.active():
+            return self._evaluator.metrics(self._rows[part])
+
+    def params(self) -> npt.NDArray[np.float32]:
+        """See :class:`Session`."""
+        with self._device.active():
+            return self._weights.params()
+
+    def state(self) -> State:
+        """See :class:`Session`."""
+        with self._device.active():
+            moments = self._weights.moments()
+        return {"params": self.params(), "step": np.array(self._step, dtype=np.int64), **moments}
+
+    def load_state(self, state: Mapping[str, Array]) -> None:
+        """See :class:`Session`."""
+        with self._device.active():
+            self._weights.load(state)
+        self._step = int(state["step"])
+
+    def close(self) -> None:
+        """See :class:`Session`."""
+        with self._device.active():
+            self._device.synchronize()
+            self._release()
+
+    # Parts
+
+    def _build(self, parts: Mapping[str, Part], params: Array) -> None:
+        plan, memory, facts = self._plan, self._memory, self._device.facts
+        recipe, n = plan.recipe, len(parts["train"].x)
+        self._n, self._batch = n, min(recipe.batch_size, n)
+        network, precision = plan.network, plan.precision
+        most_rows = max(len(part.x) for part in parts.values())
+        check_reach(plan.layout, rows=most_rows, batch=self._batch, pack=plan.pack)
+        small = Persistent.fits(network, self._batched(), precision.name, facts)
+        self._weights = Weights(memory, plan.layout, recipe, precision, split=not small)
+        self._weights.load_params(params)
+        self._module = plan.module(self._device, self._weights.master_kind)
+        self._gemms = self._kept(
+            Gemms(self._device, plan.precision, tune=not self._options.deterministic)
+        )
+        layers = plan.layout.layers
+        largest = max(layer.outputs * max(layer.inputs, self._batch) for layer in layers)
+        spaces = [self._gemms.workspace(memory, largest) for _ in range(N_STREAMS)]
+        self._streams = Streams(spaces)
+        heads = head_blocks(self._batch, facts.multiprocessors)
+        self._buffers = Buffers(memory, plan, self._batch, heads)
+        self._evaluator = self._kept(
+            Evaluator(
+                plan, self._module, self._gemms, self._weights, memory,
+                self._streams.main, self._streams.workspaces[0], self._buffers,
+                most_rows,
+            )
+        )  # fmt: skip
+        self._order = DeviceOrder(memory, self._module, n)
+        steps = -(-n // self._batch)
+        rates, losses = (memory.allocate(4 * steps, "the losses") for _ in range(2))
+        clock = memory.allocate(16, "the clock")
+        self._rows = self._put(parts)
+        train = self._rows["train"]
+        self._feed = Feed(
+            x=train.x, y=train.y, order=self._order.rows, rates=rates, losses=losses, clock=clock
+        )
+        self._noise()
+        self._epoch = self._small_epoch() if small and train.resident else self._graph_epoch()
+        self._restart(params)
+
+    def _put(self, parts: Mapping[str, Part]) -> dict[str, Rows]:
+        """Put the rows on the GPU if they fit, the smaller part first, else in pinned memory."""
+        rows = {}
+        for name, part in sorted(parts.items(), key=lambda item: len(item[1].x)):
+            needed, reserve = bytes_of(self._plan, len(part.x)), _RESERVE_BYTES
+            room = self._memory.available_bytes() - (0 if self._options.memory_limit else reserve)
+            resident = needed <= room
+            place = "GPU memory" if resident else "pinned host memory, read by the GPU as it trains"
+            why = "" if resident else f"; {max(room, 0) / 2**20:,.0f} MiB of GPU memory are left"
+            _LOG.info("%s: %s MiB of rows in %s%s", name, f"{needed / 2**20:,.0f}", place, why)
+            made = Rows(
+                self._memory, self._module, self._plan, part, self._streams.main,
+                name=name, resident=resident,
+            )  # fmt: skip
+            rows[name] = self._kept(made)
+        return rows
+
+    def _step_of(self, rows: int) -> Step:
+        return self._kept(
+            Step(
+                self._plan, self._module, self._gemms, self._streams, self._weights,
+                self._buffers, self._feed,
+                rows=rows, batch=self._batch, multiprocessors=self._device.facts.multiprocessors,
+            )
+        )  # fmt: skip
+
+    def _noise(self) -> None:
+        """Fill what products read, so that timing them is like training."""
+        b, sizes = self._buffers, self._plan.layout.sizes
+        widths = [sizes[0], sizes[0], *sizes[1:-1], *sizes[1:]]
+        for address, width in zip([*b.x, *b.activations, *b.deltas], widths, strict=True):
+            n = self._batch * width
+            grid = (-(-n // _THREADS), 1)
+            self._module.launch("noise", grid, _THREADS, self._streams.main, address, n)
+
+    def _graph_epoch(self) -> GraphEpoch:
+        full, main = self._step_of(self._batch), self._streams.main
+        n_steps = self._n // self._batch
+
+        def try_steps(steps: int, replays: int) -> float:  # that learn nothing: all rates are 0
+            began = time.perf_counter()
+            for _ in range(replays):
+                cuda.memset_d32_async(self._feed.clock, 0, 4, main)
+                full.replay(steps)
+            main.synchronize()
+            return time.perf_counter() - began
+
+        if self._gemms.tune:
+            recipe = self._plan.recipe
+            what = (self._plan.network, self._batch, optimizer_number(recipe), recipe.dropout > 0)
+            steps = min(STEPS_A_GRAPH, n_steps)
+            refine(full, self._gemms, try_steps, repr(what), most_steps=steps)
+        return GraphEpoch(full, n_steps, self._rest())
+
+    def _small_epoch(self) -> PersistentEpoch:
+        plan = self._plan
+        kernel = self._kept(
+            Persistent(
+                self._device, self._memory, plan.network, self._batched(), plan.precision.name
+            )
+        )
+        n_steps, main = self._n // self._batch, self._streams.main
+        return PersistentEpoch(
+            kernel, self._module, self._weights, self._feed, main, n_steps, self._rest()
+        )
+
+    def _rest(self) -> Step | None:
+        """Return the step on the rows that fill no minibatch."""
+        rows = self._n % self._batch
+        return self._step_of(rows) if rows else None
+
+    def _batched(self) -> Recipe:
+        """Return the recipe with the batch size that there are rows for."""
+        return dataclasses.replace(self._plan.recipe, batch_size=self._batch)
+
+    def _restart(self, params: Array) -> None:
+        """Undo what tuning wrote."""
+        self._device.synchronize()
+        self._weights.clear_moments()
+        self._weights.load_params(params)
+
+    # An epoch
+
+    def _begin_epoch(self, order: Array | EpochOrder, rates: Array) -> None:
+        main = self._streams.main
+        clock = np.array([0, self._step], dtype=np.int64)
+        cuda.memcpy_htod(self._feed.clock, clock)
+        cuda.memcpy_htod(self._feed.rates, rates)
+        if isinstance(order, EpochOrder):
+            self._order.draw(order, main)
+        else:
+            cuda.memcpy_htod(self._order.rows, order.astype(np.int32))
+
+    # The end
+
+    def _kept(self, made: Kept) -> Kept:
+        self._closers.append(made)
+        return made
+
+    def _release(self) -> None:
+        """Give everything back, the last first."""
+        while self._closers:
+            self._closers.pop().close()
+        self._memory.free()

@@ -1,0 +1,149 @@
+"""Parameters and moments on the device, and their way to and from a state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pycuda.driver as cuda
+
+from pycuda_nn.backends.base import AdamHyper, Recipe, SgdHyper, State
+from pycuda_nn.cuda.layout import Layout
+from pycuda_nn.cuda.runtime.device import Memory
+from pycuda_nn.cuda.runtime.precision import Precision
+from pycuda_nn.errors import CheckpointError
+
+Array = npt.NDArray[Any]
+MOMENTUM, NESTEROV, ADAM = 0, 1, 2  # OPTIMIZER of step.cuh
+WHOLE, SPLIT, BESIDE = 0, 1, 2  # MASTER of step.cuh
+
+
+def optimizer_number(recipe: Recipe) -> int:
+    """Return OPTIMIZER of step.cuh."""
+    if isinstance(recipe.optimizer, AdamHyper):
+        return ADAM
+    return NESTEROV if recipe.optimizer.nesterov else MOMENTUM
+
+
+class Weights:
+    """Addresses of the parameters, all in the layout of :class:`Layout`.
+
+    Attributes:
+        values: In the type of the activations; for float32 and tf32 the weights themselves.
+        master: What ``values`` leaves of the float32 weights: 16 bits each (``SPLIT``), all of
+            them (``BESIDE``), or nothing (``WHOLE``).
+        first, second: Moments, float32: velocity, or m and v of Adam.
+        grad: Gradient of the weights, float32, where the product cannot write the velocity.
+    """
+
+    def __init__(
+        self, memory: Memory, layout: Layout, recipe: Recipe, precision: Precision, *, split: bool
+    ) -> None:
+        """Take the memory.
+
+        Args:
+            split: Whether a bf16 weight is kept in two halves.
+        """
+        self._layout, self._precision = layout, precision
+        n, what = layout.n_params, "the parameters"
+        self.n_params = n
+        self.optimizer = optimizer_number(recipe)
+        self.values = memory.allocate(n * precision.item_bytes, what)
+        self.master_kind = WHOLE
+        if precision.item_bytes == 2:
+            self.master_kind = SPLIT if split and precision.split else BESIDE
+        sizes = {WHOLE: 0, SPLIT: 2 * n, BESIDE: 4 * n}
+        size = sizes[self.master_kind]
+        self.master = memory.allocate(size, what) if size else 0
+        names = ("m", "v") if self.optimizer == ADAM else ("velocity",)
+        self._moments = {name: memory.allocate(4 * n, "the moments") for name in names}
+        self.first, self.second = (*self._moments.values(), 0)[:2]
+        self.grad = 0
+        if self.optimizer != MOMENTUM:
+            self.grad = memory.allocate(4 * layout.n_weights, "the gradient")
+
+    def value(self, offset: int) -> int:
+        """Return the address of element ``offset`` of ``values``."""
+        return self.values + self._precision.item_bytes * offset
+
+    def master_at(self, offset: int) -> int:
+        """Return the address of element ``offset`` of ``master``, 0 where there is none."""
+        return self.master and self.master + (2 if self.master_kind == SPLIT else 4) * offset
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take parameters and moments from ``state``.
+
+        Raises:
+            CheckpointError: It is of another network or optimizer.
+        """
+        size = self._layout.network.n_params
+        for name in ("params", *self._moments):
+            if name not in state or state[name].shape != (size,):
+                raise CheckpointError(f"the state does not fit this network: {name}")
+        self.load_params(state["params"])
+        for name, address in self._moments.items():
+            cuda.memcpy_htod(address, self._layout.spread(state[name]))
+
+    def load_params(self, params: Array) -> None:
+        """Take the parameters."""
+        wide = self._layout.spread(params)
+        cuda.memcpy_htod(self.values, self._precision.rounded(wide))
+        if self.master_kind == SPLIT:
+            cuda.memcpy_htod(self.master, self._precision.low_bits(wide))
+        elif self.master_kind == BESIDE:
+            cuda.memcpy_htod(self.master, wide)
+
+    def clear_moments(self) -> None:
+        """Set the moments to zero, as before the first step."""
+        for address in self._moments.values():
+            cuda.memset_d8(address, 0, 4 * self._layout.n_params)
+
+    def params(self) -> npt.NDArray[np.float32]:
+        """Return the float32 parameters in the layout of a state."""
+        n = self._layout.n_params
+        if self.master_kind == SPLIT:
+            high = _fetch(self.values, n, np.uint16)
+            wide = self._precision.joined(high, _fetch(self.master, n, np.uint16))
+        else:
+            wide = _fetch(self.master or self.values, n, np.float32)
+        return self._layout.compact(wide)
+
+    def moments(self) -> State:
+        """Return the moments by name, in the layout of a state."""
+        n = self._layout.n_params
+        return {
+            name: self._layout.compact(_fetch(address, n, np.float32))
+            for name, address in self._moments.items()
+        }
+
+
+def hyper_scalars(recipe: Recipe) -> dict[str, float]:
+    """Return the constants of an update: ``momentum`` (or beta1), ``beta2``, ``eps``, ``l2``."""
+    if isinstance(recipe.optimizer, SgdHyper):
+        return {"momentum": recipe.optimizer.momentum, "beta2": 0.0, "eps": 0.0, "l2": recipe.l2}
+    _, b1, b2, eps = recipe.optimizer.scalars(0.0, 1)
+    return {"momentum": b1, "beta2": b2, "eps": eps, "l2": recipe.l2}
+
+
+def rates_of(recipe: Recipe, learning_rates: Array, first_step: int) -> npt.NDArray[np.float32]:
+    """Return what each step multiplies with; for Adam with both bias corrections.
+
+    Args:
+        recipe: Whose optimizer it is.
+        learning_rates: One for each step.
+        first_step: Steps that were done before, over all epochs.
+    """
+    if isinstance(recipe.optimizer, SgdHyper):
+        return learning_rates.astype(np.float32)
+    _, b1, b2, _ = recipe.optimizer.scalars(0.0, 1)
+    t = first_step + 1.0 + np.arange(len(learning_rates))
+    rates: Array = learning_rates * np.sqrt(1.0 - b2**t) / (1.0 - b1**t)
+    return rates.astype(np.float32)
+
+
+def _fetch(address: int, n: int, kind: Any) -> Array:
+    out = np.empty(n, dtype=kind)
+    cuda.memcpy_dtoh(out, address)
+    return out

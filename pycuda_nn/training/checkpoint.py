@@ -1,0 +1,198 @@
+"""One file that has a whole training: go on from it, or predict with it.
+
+A ``.npz`` of plain arrays (``state.*`` of the backend, ``best.params``, ``scaler.*``) and one JSON
+text ``meta``; the same from every backend. Written beside, flushed, and renamed: a reader or a
+kill sees the old file or the new one, never a part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pycuda_nn.backends.base import State
+from pycuda_nn.config import TrainConfig
+from pycuda_nn.data.dataset import Dataset, Label
+from pycuda_nn.data.npz import read_npz
+from pycuda_nn.data.scaling import Scaler
+from pycuda_nn.errors import CheckpointError, PycudaNNError
+from pycuda_nn.model import Model
+from pycuda_nn.network import Network
+from pycuda_nn.training.atomic_write import replace_file
+from pycuda_nn.training.history import EpochReport, History
+
+Array = npt.NDArray[Any]
+
+FORMAT = 1
+_SAMPLE_ROWS = 1024  # rows of x in the fingerprint: enough to tell data sets apart, quick to read
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Checkpoint:
+    """A training after a whole number of epochs.
+
+    Attributes:
+        config, network, classes, columns, scaler: As the training began.
+        history: Its epochs.
+        state: Of the backend session after the last epoch.
+        best: Parameters of the best epoch; only kept with ``patience``.
+        fingerprint, valid_fingerprint: Of the training and the validation rows, the latter empty
+            without any: a resume with others is refused. ``None`` in older files.
+        note: JSON values of the caller; the command line keeps where the data came from.
+    """
+
+    config: TrainConfig
+    network: Network
+    classes: tuple[Label, ...] | None
+    columns: tuple[str, ...] | None
+    scaler: Scaler | None
+    history: History
+    state: State
+    best: npt.NDArray[np.float32] | None
+    fingerprint: str
+    valid_fingerprint: str | None
+    note: Mapping[str, Any] = field(default_factory=dict)
+
+    def model(self) -> Model:
+        """Return the model that the training gives back if it ends here."""
+        params = self.state["params"] if self.best is None else self.best
+        return Model(
+            network=self.network,
+            params=params,
+            scaler=self.scaler,
+            classes=self.classes,
+            columns=self.columns,
+        )
+
+
+def fingerprint(data: Dataset) -> str:
+    """Return a hash of the shape, the labels and up to 1,024 evenly spaced rows."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr((data.x.shape, data.classes)).encode())
+    digest.update(np.ascontiguousarray(data.y).tobytes())
+    digest.update(np.ascontiguousarray(data.x[:: max(1, len(data) // _SAMPLE_ROWS)]).tobytes())
+    return digest.hexdigest()
+
+
+def save(path: Path, checkpoint: Checkpoint) -> None:
+    """Replace ``path`` by ``checkpoint`` in one step.
+
+    Raises:
+        CheckpointError: The folder is missing, full or not writable; the old file is untouched.
+    """
+    arrays: dict[str, Array] = {f"state.{key}": value for key, value in checkpoint.state.items()}
+    if checkpoint.best is not None:
+        arrays["best.params"] = checkpoint.best
+    if checkpoint.scaler is not None:
+        arrays["scaler.shift"] = checkpoint.scaler.shift
+        arrays["scaler.factor"] = checkpoint.scaler.factor
+    arrays["meta"] = np.frombuffer(json.dumps(_meta(checkpoint)).encode(), dtype=np.uint8)
+    packed = io.BytesIO()
+    np.savez(packed, allow_pickle=False, **arrays)
+    try:
+        replace_file(path, packed.getbuffer())
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot write the checkpoint {path}: {error.strerror}",
+            "Give a folder that exists, has room, and is writable.",
+        ) from error
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        CheckpointError: The file is missing, damaged, or of another version.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"no checkpoint {path}", "Train with --checkpoint first.")
+    try:
+        arrays = read_npz(path)
+        meta = json.loads(arrays.pop("meta").tobytes())
+        version = meta["format"]
+        if version == FORMAT:
+            return _unpack(meta, arrays)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} is not a readable checkpoint: {error}", "Train again, or use another file."
+        ) from error
+    except PycudaNNError as error:
+        raise CheckpointError(f"{path} has settings of another version: {error.what}") from error
+    raise CheckpointError(
+        f"{path} has format {version}, this version reads {FORMAT}", "Update the package."
+    )
+
+
+def load_model(path: str | Path) -> Model:
+    """Return the model in the checkpoint ``path``: the best weights if trained with patience."""
+    return load(Path(path)).model()
+
+
+def check_same_training(old: Checkpoint, begin: Checkpoint, path: Path) -> None:
+    """Raise CheckpointError unless going on from ``old`` gives what an unbroken run gives.
+
+    ``begin`` is the training now, before its first epoch.
+
+    More or fewer ``epochs`` are fine where the learning rates do not depend on them.
+    """
+    before, now = old.config.as_dict(), begin.config.as_dict()
+    free = set() if "cosine" in (before["schedule"], now["schedule"]) else {"epochs"}
+    changes = [
+        f"{key}: {before[key]!r} in the checkpoint, {now[key]!r} now"
+        for key in before
+        if before[key] != now[key] and key not in free
+    ]
+    if old.fingerprint != begin.fingerprint:
+        changes.append("the training data is not the same")
+    if old.valid_fingerprint not in (None, begin.valid_fingerprint):
+        changes.append("the validation data is not the same")
+    if changes:
+        lines = "\n".join(f"  - {change}" for change in changes)
+        raise CheckpointError(
+            f"{path} is of another training:\n{lines}",
+            "Use the same settings and data, or another checkpoint file.",
+        )
+
+
+def _meta(checkpoint: Checkpoint) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "config": checkpoint.config.as_dict(),
+        "network": asdict(checkpoint.network),
+        "classes": checkpoint.classes,
+        "columns": checkpoint.columns,
+        "reports": [asdict(report) for report in checkpoint.history.reports],
+        "best_epoch": checkpoint.history.best_epoch,
+        "fingerprint": checkpoint.fingerprint,
+        "valid_fingerprint": checkpoint.valid_fingerprint,
+        "note": dict(checkpoint.note),
+    }
+
+
+def _unpack(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Checkpoint:
+    network = meta["network"]
+    scaler = None
+    if "scaler.shift" in arrays:
+        scaler = Scaler(shift=arrays["scaler.shift"], factor=arrays["scaler.factor"])
+    reports = tuple(EpochReport(**report) for report in meta["reports"])
+    return Checkpoint(
+        config=TrainConfig.from_mapping(meta["config"]),
+        network=Network(**{**network, "sizes": tuple(network["sizes"])}),
+        classes=None if meta["classes"] is None else tuple(meta["classes"]),
+        columns=None if meta["columns"] is None else tuple(meta["columns"]),
+        scaler=scaler,
+        history=History(reports=reports, best_epoch=meta["best_epoch"]),
+        state={key[6:]: value for key, value in arrays.items() if key.startswith("state.")},
+        best=arrays.get("best.params"),
+        fingerprint=meta["fingerprint"],
+        valid_fingerprint=meta.get("valid_fingerprint"),
+        note=meta["note"],
+    )

@@ -1,0 +1,243 @@
+"""The training loop: epochs, validation, early stopping, checkpoints. It knows no device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pycuda_nn.backends import pick
+from pycuda_nn.backends.base import AdamHyper, Backend, Part, Recipe, Session, SgdHyper
+from pycuda_nn.config import TrainConfig
+from pycuda_nn.data.dataset import Dataset, in_order
+from pycuda_nn.data.scaling import Scaler, scaled
+from pycuda_nn.errors import ConfigError, DataError, TrainingDiverged
+from pycuda_nn.model import Model
+from pycuda_nn.network import Network
+from pycuda_nn.rng import EpochOrder
+from pycuda_nn.training import checkpoint as files
+from pycuda_nn.training.checkpoint import Checkpoint
+from pycuda_nn.training.history import EpochReport, History
+from pycuda_nn.training.learning_rate import learning_rates
+
+OnEpoch = Callable[[EpochReport], object]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainResult:
+    """A finished training.
+
+    Attributes:
+        model: With the best weights if ``patience`` was set, else with the last.
+        history: One report for each epoch.
+        best: The report with the lowest monitored validation value; without validation the last.
+        stopped_early: Whether the patience ended it.
+    """
+
+    model: Model
+    history: tuple[EpochReport, ...]
+    best: EpochReport
+    stopped_early: bool
+
+
+def train(
+    config: TrainConfig,
+    train: Dataset,
+    valid: Dataset | None = None,
+    *,
+    on_epoch: OnEpoch | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    backend: str | Backend = "auto",
+    note: Mapping[str, Any] | None = None,
+) -> TrainResult:
+    """Train a network on ``train``; ``valid`` is only looked at.
+
+    Args:
+        config: The settings.
+        train, valid: Parts of one source; an empty ``valid`` counts as none.
+        on_epoch: Called with each report, after the checkpoint; what it raises ends the training.
+        checkpoint: File to replace after every epoch.
+        resume: Go on from ``checkpoint`` if it is there; the result is the same, bit for bit on
+            the same machine, as without the break.
+        backend: ``auto``, a name, or a backend.
+        note: JSON values to keep in the checkpoint.
+
+    Raises:
+        ConfigError: The settings do not fit the data.
+        DataError: The parts do not fit each other.
+        TrainingDiverged: A loss is not finite; the checkpoint has the last good epoch.
+        CheckpointError: The checkpoint is damaged, of another training, or cannot be written.
+    """
+    chosen = pick(backend) if isinstance(backend, str) else backend
+    valid = valid if valid is not None and len(valid) else None
+    path = None if checkpoint is None else Path(checkpoint)
+    begin = _begin(config, train, valid, note or {})
+    if path is not None and resume and path.exists():
+        old = files.load(path)
+        files.check_same_training(old, begin, path)
+        if old.history.finished(config):
+            return _result(old, config)
+        begin = old
+    parts = {"train": Part(x=scaled(train.x, begin.scaler), y=train.y)}
+    if valid is not None:
+        parts["valid"] = Part(x=scaled(valid.x, begin.scaler), y=valid.y)
+    session = chosen.open(begin.network, recipe(config), parts, begin.state["params"])
+    try:
+        if begin.history.reports:
+            session.load_state(begin.state)
+        end = _epochs(session, config, begin, parts, path, on_epoch)
+    finally:
+        session.close()
+    return _result(end, config)
+
+
+def network_for(config: TrainConfig, data: Dataset) -> Network:
+    """Return the network that fits ``data``; a loss that does not fit raises ConfigError."""
+    loss = config.loss
+    if loss == "auto":
+        loss = "squared" if data.classes is None else "softmax"
+    n_classes = 0 if data.classes is None else len(data.classes)
+    fits = {"squared": n_classes == 0, "softmax": n_classes > 0, "logistic": n_classes == 2}
+    if not fits[loss]:
+        has = f"{n_classes} classes" if n_classes else "real targets"
+        good = ", ".join(name for name, fit in fits.items() if fit)
+        raise ConfigError(f"loss = '{loss}' does not fit: {data.name} has {has}", f"Use {good}.")
+    outputs = {"squared": data.y.shape[-1], "softmax": n_classes, "logistic": 1}[loss]
+    sizes = (data.x.shape[1], *config.hidden, outputs)
+    return Network(sizes=sizes, activation=config.activation, loss=loss)
+
+
+def recipe(config: TrainConfig) -> Recipe:
+    """Return what a backend needs to know of ``config``."""
+    adam = AdamHyper(beta1=config.beta1, beta2=config.beta2, eps=config.eps)
+    sgd = SgdHyper(momentum=config.momentum, nesterov=config.nesterov)
+    return Recipe(
+        optimizer=adam if config.optimizer == "adam" else sgd,
+        batch_size=config.batch_size,
+        l2=config.l2,
+        dropout=config.dropout,
+        seed=config.seed,
+    )
+
+
+def _begin(
+    config: TrainConfig, train: Dataset, valid: Dataset | None, note: Mapping[str, Any]
+) -> Checkpoint:
+    """Check all that can be checked and return the training before its first epoch."""
+    if config.patience is not None and valid is None:
+        raise ConfigError(
+            f"patience = {config.patience} needs validation data", "Give some, or drop patience."
+        )
+    if not len(train):
+        raise DataError(f"{train.name}: no training rows", "Give this part a fraction above 0.")
+    if valid is not None and (
+        valid.x.shape[1] != train.x.shape[1]
+        or valid.classes != train.classes
+        or valid.y.shape[1:] != train.y.shape[1:]
+        or not in_order(valid.columns, train.columns)
+    ):
+        raise DataError(
+            f"{valid.name} and {train.name} differ in columns or classes",
+            "Give parts of one split.",
+        )
+    network = network_for(config, train)
+    return Checkpoint(
+        config=config,
+        network=network,
+        classes=train.classes,
+        columns=train.columns,
+        scaler=Scaler.fit(train.x, config.scale),
+        history=History(),
+        state={"params": network.initial_params(config.seed)},
+        best=None,
+        fingerprint=files.fingerprint(train),
+        valid_fingerprint="" if valid is None else files.fingerprint(valid),
+        note=note,
+    )
+
+
+def _epochs(
+    session: Session,
+    config: TrainConfig,
+    begin: Checkpoint,
+    parts: Mapping[str, Part],
+    path: Path | None,
+    on_epoch: OnEpoch | None,
+) -> Checkpoint:
+    history, best = begin.history, begin.best
+    while not history.finished(config):
+        report = _epoch(session, config, len(history.reports), parts)
+        history = history.add(report, config)
+        if config.patience is not None and history.best is report:
+            best = session.params()
+        if path is not None:
+            files.save(path, _now(begin, config, history, best, session))
+        if on_epoch is not None:
+            on_epoch(report)
+    return _now(begin, config, history, best, session)
+
+
+def _now(
+    begin: Checkpoint,
+    config: TrainConfig,
+    history: History,
+    best: npt.NDArray[np.float32] | None,
+    session: Session,
+) -> Checkpoint:
+    return Checkpoint(
+        config=config,
+        network=begin.network,
+        classes=begin.classes,
+        columns=begin.columns,
+        scaler=begin.scaler,
+        history=history,
+        state=session.state(),
+        best=best,
+        fingerprint=begin.fingerprint,
+        valid_fingerprint=begin.valid_fingerprint,
+        note=begin.note,
+    )
+
+
+def _epoch(
+    session: Session, config: TrainConfig, epoch: int, parts: Mapping[str, Part]
+) -> EpochReport:
+    started = time.perf_counter()
+    n, size = len(parts["train"].x), config.batch_size
+    steps = -(-n // size)
+    rates = learning_rates(config, epoch, steps)
+    losses = session.run_epoch(EpochOrder(n=n, seed=config.seed, epoch=epoch), rates)
+    bad = np.flatnonzero(~np.isfinite(losses))
+    if len(bad):
+        step = int(bad[0])
+        raise TrainingDiverged(epoch=epoch + 1, step=step + 1, lr=float(rates[step]))
+    rows = np.full(steps, size)
+    rows[-1] = n - size * (steps - 1)
+    lr = float(rates[-1])
+    valid = session.evaluate("valid") if "valid" in parts else None
+    if valid is not None and not np.isfinite(valid.loss):
+        where = "validation loss"
+        raise TrainingDiverged(epoch=epoch + 1, step=steps, lr=lr, where=where)
+    return EpochReport(
+        epoch=epoch + 1,
+        train_loss=float(losses.astype(np.float64) @ rows) / n,
+        valid_loss=None if valid is None else valid.loss,
+        valid_error=None if valid is None else valid.error,
+        lr=lr,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _result(end: Checkpoint, config: TrainConfig) -> TrainResult:
+    return TrainResult(
+        model=end.model(),
+        history=end.history.reports,
+        best=end.history.best,
+        stopped_early=len(end.history.reports) < config.epochs,
+    )

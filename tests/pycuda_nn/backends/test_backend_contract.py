@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from pycuda_nn.backends import BACKENDS, pick
+from pycuda_nn.backends.base import Backend
+from pycuda_nn.backends.cuda_backend import CudaBackend
+from pycuda_nn.backends.numpy.session import NumpyBackend
+from pycuda_nn.backends.testing import BackendContract
+from pycuda_nn.cuda.runtime.driver import no_gpu
+from pycuda_nn.errors import BackendUnavailable
+
+
+class TestNumpy(BackendContract):
+    def backend(self) -> Backend:
+        return NumpyBackend()
+
+
+def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(NumpyBackend):
+        @classmethod
+        def missing(cls) -> str | None:
+            return "no device"
+
+    reordered = {"broken": Broken, **BACKENDS}
+    monkeypatch.setattr("pycuda_nn.backends.BACKENDS", reordered)
+    assert type(pick("auto")) is NumpyBackend
+    with pytest.raises(BackendUnavailable, match="'broken' cannot be used here: no device"):
+        pick("broken")
+
+
+@pytest.mark.skipif(no_gpu() is None, reason="this machine has a GPU")
+def test_no_gpu_is_one_clear_line() -> None:
+    with pytest.raises(BackendUnavailable) as caught:
+        pick("cuda")
+    line = str(caught.value)
+    assert line.startswith("backend 'cuda' cannot be used here: ")
+    assert "NVIDIA driver" in line
+    assert "\n" not in line
+
+
+def test_a_gpu_that_stands_idle_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("pycuda_nn.backends.no_gpu", lambda: None)
+    monkeypatch.setattr(CudaBackend, "missing", lambda: "not installed: pycuda")
+    assert type(pick("auto")) is NumpyBackend
+    assert caplog.messages == ["training on the CPU, though there is a GPU: not installed: pycuda"]
+
+
+def test_unknown_backend_names_the_nearest() -> None:
+    with pytest.raises(BackendUnavailable, match="Did you mean 'numpy'"):
+        pick("numpi")

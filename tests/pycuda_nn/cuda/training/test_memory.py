@@ -1,0 +1,109 @@
+"""Memory stays flat, and everything is given back."""
+
+from __future__ import annotations
+
+import numpy as np
+import psutil
+import pytest
+
+from pycuda_nn.backends.base import Part, Recipe, SgdHyper
+from pycuda_nn.backends.cuda_backend import CudaBackend
+from pycuda_nn.errors import OutOfHostMemory
+from pycuda_nn.network import Network
+from pycuda_nn.rng import EpochOrder
+
+pytestmark = pytest.mark.gpu
+
+_MIB = 1 << 20
+
+
+def _open(precision: str = "bf16", dropout: float = 0.0, **options: object):
+    from pycuda_nn.cuda.options import CudaOptions
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(64 * 500, 64)).astype(np.float32)
+    y = rng.integers(0, 10, len(x)).astype(np.int32)
+    network = Network(sizes=(64, 128, 10), activation="relu", loss="softmax")
+    recipe = Recipe(
+        optimizer=SgdHyper(momentum=0.9, nesterov=False),
+        batch_size=64,
+        l2=0.0,
+        dropout=dropout,
+        seed=0,
+    )
+    backend = CudaBackend(CudaOptions(precision=precision, **options))
+    return backend.open(network, recipe, {"train": Part(x=x, y=y)}, network.initial_params(0))
+
+
+def _epoch(session, epoch: int) -> None:
+    session.run_epoch(EpochOrder(n=64 * 500, seed=0, epoch=epoch), np.full(500, 0.01))
+    session.evaluate("train")
+    session.state()
+
+
+def _gpu_bytes(session) -> int:
+    import pycuda.driver as cuda
+
+    with session._device.active():
+        free, total = cuda.mem_get_info()
+    return total - free
+
+
+def test_10_000_steps_take_no_more_memory() -> None:
+    session = _open()
+    for epoch in range(2):
+        _epoch(session, epoch)
+    gpu, host = _gpu_bytes(session), psutil.Process().memory_info().rss
+    for epoch in range(20):
+        _epoch(session, epoch)
+    assert _gpu_bytes(session) - gpu < _MIB
+    assert psutil.Process().memory_info().rss - host < 8 * _MIB
+    session.close()
+
+
+def test_50_trainings_leave_nothing() -> None:
+    gpu = host = 0
+    for number in range(52):
+        session = _open()
+        _epoch(session, 0)
+        session.close()
+        if number == 1:
+            gpu, host = _gpu_bytes(session), psutil.Process().memory_info().rss
+    assert _gpu_bytes(session) - gpu < _MIB
+    assert psutil.Process().memory_info().rss - host < 40 * _MIB
+
+
+def test_a_limit_keeps_rows_on_the_host_with_the_same_result() -> None:
+    whole = _open(dropout=0.1, deterministic=True)
+    order = EpochOrder(n=64 * 500, seed=0, epoch=0)
+    want = whole.run_epoch(order, np.full(500, 0.01))
+    room = whole._memory.used_bytes - 64 * 500 * 64 * 2 + 4096
+    whole.close()
+    small = _open(dropout=0.1, deterministic=True, memory_limit=room)
+    assert not small._rows["train"].resident
+    np.testing.assert_array_equal(small.run_epoch(order, np.full(500, 0.01)), want)
+    small.close()
+
+
+def test_a_small_network_learns_the_same_from_rows_on_the_host() -> None:
+    whole = _open()
+    order = EpochOrder(n=64 * 500, seed=0, epoch=0)
+    want = whole.run_epoch(order, np.full(500, 0.01))
+    room = whole._memory.used_bytes - 64 * 500 * 64 * 2 + 4096
+    whole.close()
+    small = _open(memory_limit=room)
+    assert not small._rows["train"].resident
+    np.testing.assert_allclose(small.run_epoch(order, np.full(500, 0.01)), want, rtol=0.02)
+    small.close()
+
+
+def test_no_room_on_the_host_says_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pycuda.driver as cuda
+
+    def refuse(*_: object, **__: object) -> None:
+        raise cuda.MemoryError("cuMemHostAlloc failed: out of memory")
+
+    monkeypatch.setattr(cuda, "pagelocked_empty", refuse)
+    monkeypatch.setattr("pycuda_nn.cuda.training.session._RESERVE_BYTES", 1 << 60)
+    with pytest.raises(OutOfHostMemory, match=r"32,000 train rows need .* MiB"):
+        _open()

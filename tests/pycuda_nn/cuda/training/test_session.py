@@ -1,0 +1,129 @@
+"""The CUDA backend keeps every rule of the contract, and trains what numpy trains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pycuda_nn.backends.base import Backend, Part, Recipe, SgdHyper
+from pycuda_nn.backends.cuda_backend import CudaBackend
+from pycuda_nn.backends.numpy.session import NumpyBackend
+from pycuda_nn.backends.testing import (
+    ADAM,
+    NESTEROV,
+    SGD,
+    BackendContract,
+    sample_network,
+    sample_parts,
+    sample_recipe,
+)  # fmt: skip
+from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.network import Network
+from pycuda_nn.rng import EpochOrder, epoch_order
+
+pytestmark = pytest.mark.gpu
+
+
+class TestContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend()
+
+
+class TestDeterministicContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend(CudaOptions(deterministic=True))
+
+
+class TestStreamedContract(BackendContract):
+    """Rows in pinned memory of the host, as if the GPU had no room for them."""
+
+    @pytest.fixture(autouse=True)
+    def no_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pycuda_nn.cuda.training.session._RESERVE_BYTES", 1 << 60)
+
+    def backend(self) -> Backend:
+        return CudaBackend()
+
+
+@pytest.mark.parametrize(("precision", "rtol"), [("tf32", 3e-3), ("fp16", 3e-3), ("bf16", 2e-2)])
+@pytest.mark.parametrize("optimizer", [SGD, NESTEROV, ADAM], ids=["sgd", "nesterov", "adam"])
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
+@pytest.mark.parametrize("loss", ["softmax", "logistic", "squared"])
+def test_fewer_bits_stay_near_float64(precision, rtol, optimizer, activation, loss) -> None:
+    recipe = sample_recipe(optimizer, dropout=0.25 if activation == "tanh" else 0.0, l2=1e-3)
+    network, parts = sample_network(loss, activation), sample_parts(loss)
+    params = network.initial_params(5)
+    got = CudaBackend(CudaOptions(precision=precision)).open(network, recipe, parts, params)
+    want = NumpyBackend(np.float64).open(network, recipe, parts, params)
+    rates = np.linspace(0.02, 0.01, 5)
+    for epoch in range(2):
+        order = epoch_order(70, 3, epoch)
+        np.testing.assert_allclose(
+            got.run_epoch(order, rates), want.run_epoch(order, rates), rtol=rtol, atol=rtol
+        )
+    got.close()
+
+
+# A relu that is on in one precision and off in another moves a whole row of the gradient, so the
+# tight limits are those of a smooth activation.
+_LIMIT = {
+    "tanh": {"float32": 1e-5, "tf32": 2e-3, "fp16": 2e-3, "bf16": 2e-2},
+    "relu": {"float32": 1e-3, "tf32": 6e-2, "fp16": 6e-2, "bf16": 1e-1},
+}
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("precision", ["float32", "tf32", "fp16", "bf16"])
+@pytest.mark.parametrize(
+    ("sizes", "batch"),
+    [((784, 512, 512, 10), 128), ((33, 50, 7), 48), ((512, 2048, 512, 10), 256), ((20, 30), 10)],
+    ids=str,
+)
+def test_gradient_of_every_layer(
+    precision: str, sizes: tuple[int, ...], batch: int, activation: str
+) -> None:
+    rng = np.random.default_rng(1)
+    n = 2 * batch + 5
+    network = Network(sizes=sizes, activation=activation, loss="softmax")
+    x = rng.normal(size=(n, sizes[0])).astype(np.float32)
+    y = rng.integers(0, sizes[-1], n).astype(np.int32)
+    parts = {"train": _part(x, y)}
+    recipe = Recipe(
+        optimizer=SgdHyper(momentum=0.9, nesterov=False),
+        batch_size=batch,
+        l2=0.0,
+        dropout=0,
+        seed=0,
+    )
+    params = network.initial_params(1)
+    session = CudaBackend(CudaOptions(precision=precision)).open(network, recipe, parts, params)
+    exact = NumpyBackend(np.float64).open(network, recipe, parts, params)
+    order = rng.permutation(n)
+    for part in (session, exact):  # one step that counts: the others do not move
+        part.run_epoch(order, np.zeros(3))
+    got, want = session.state()["velocity"], exact.state()["velocity"]
+    limit = _LIMIT[activation][precision]
+    for (w, b), (exact_w, exact_b) in zip(network.views(got), network.views(want), strict=True):
+        for mine, right in ((w, exact_w), (b, exact_b)):
+            assert np.linalg.norm(mine - right) < limit * np.linalg.norm(right)
+    session.close()
+
+
+def test_the_order_drawn_on_the_device_is_that_of_the_host() -> None:
+    for n in (1, 2, 3, 5, 70, 2047, 2048, 2049, 5000, 100_003):
+        network = Network(sizes=(1, 1), activation="relu", loss="squared")
+        x = np.arange(n, dtype=np.float32)[:, None]
+        recipe = Recipe(optimizer=SGD, batch_size=max(1, n // 50), l2=0.0, dropout=0.0, seed=7)
+        parts = {"train": _part(x, x)}
+        session = CudaBackend().open(network, recipe, parts, network.initial_params(1))
+        steps = -(-n // recipe.batch_size)
+        for epoch in (0, 3):
+            order = EpochOrder(n=n, seed=7, epoch=epoch)
+            got = session.run_epoch(order, np.zeros(steps))
+            want = session.run_epoch(np.asarray(order), np.zeros(steps))
+            np.testing.assert_array_equal(got, want)
+        session.close()
+
+
+def _part(x: np.ndarray, y: np.ndarray) -> Part:
+    return Part(x=x, y=y)

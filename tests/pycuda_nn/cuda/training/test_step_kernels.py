@@ -1,0 +1,111 @@
+"""The kernels of a step compile for every architecture and in every variant."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+
+import pytest
+
+from pycuda_nn.backends.base import Recipe, SgdHyper
+from pycuda_nn.cuda.runtime import structs
+from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
+from pycuda_nn.cuda.training import head
+from pycuda_nn.network import Network
+
+NVCC = find_nvcc()
+KNOWN = NVCC.architectures() if NVCC else []
+WANTED = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
+FILES = (
+    "runtime/common.cuh",
+    "training/step.cuh",
+    "training/metrics.cuh",
+    "training/order.cuh",
+    "training/head.cuh",
+)
+needs_nvcc = pytest.mark.skipif(NVCC is None, reason="this machine has no nvcc")
+
+
+def compile_step(arch: str, *defines: str, source: str = "") -> bytes:
+    assert NVCC is not None
+    sizes = () if "-DHEAD_WIDTH" in " ".join(defines) else ("-DHEAD_WIDTH=48", "-DHEAD_CLASSES=7")
+    options = ["-std=c++17", *sizes, *defines]
+    return NVCC.compile(kernel_source(*FILES) + source, arch, options)
+
+
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", [arch for arch in WANTED if arch in KNOWN])
+def test_for_every_architecture(arch: str) -> None:
+    defines = ("-DT_BFLOAT16", "-DMASTER=1", "-DACTIVATION=0", "-DDROPOUT=0", "-DOPTIMIZER=0")
+    assert compile_step(arch, *defines)
+
+
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "master", "activation", "dropout", "optimizer"),
+    [("FLOAT", 0, 1, 1, 1), ("HALF", 2, 2, 0, 2), ("BFLOAT16", 2, 0, 1, 0)],
+)
+def test_in_every_variant(
+    kind: str, master: int, activation: int, dropout: int, optimizer: int
+) -> None:
+    defines = (
+        f"-DT_{kind}",
+        f"-DMASTER={master}",
+        f"-DACTIVATION={activation}",
+        f"-DDROPOUT={dropout}",
+        f"-DOPTIMIZER={optimizer}",
+    )
+    assert compile_step("sm_90", *defines)
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_python_and_the_kernels_agree_on_every_struct() -> None:
+    checks = "".join(
+        f'static_assert(sizeof({name}) == {ctypes.sizeof(kind)}, "{name}");\n'
+        + "".join(
+            f"static_assert(__builtin_offsetof({name}, {field}) == {getattr(kind, field).offset}, "
+            f'"{name}.{field}");\n'
+            for field, _ in kind._fields_
+        )
+        for name, kind in (
+            ("Activation", structs.Activation),
+            ("Head", structs.Head),
+            ("Update", structs.Update),
+        )
+    )
+    defines = ("-DT_FLOAT", "-DMASTER=0", "-DACTIVATION=0", "-DDROPOUT=0", "-DOPTIMIZER=0")
+    assert compile_step("sm_90", *defines, source=checks)
+
+
+def test_no_kernel_needs_a_header() -> None:
+    text = kernel_source(*FILES)
+    assert not re.search(r"^\s*#\s*include", text, re.MULTILINE)
+
+
+def fits(width: int, classes: int, item_bytes: int) -> bool:
+    network = Network(sizes=(8, width, classes), activation="relu", loss="softmax")
+    hyper = SgdHyper(momentum=0.9, nesterov=False)
+    recipe = Recipe(optimizer=hyper, batch_size=64, l2=0.0, dropout=0.0, seed=0)
+    return head.fits(network, recipe, item_bytes)
+
+
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "item_bytes"), [("FLOAT", 4), ("BFLOAT16", 2)])
+@pytest.mark.parametrize("classes", [2, 16])
+def test_the_widest_head_that_fits_compiles(kind: str, item_bytes: int, classes: int) -> None:
+    width = max(width for width in range(16, 4097, 16) if fits(width, classes, item_bytes))
+    master = {2: "-DMASTER=1", 4: "-DMASTER=0"}[item_bytes]
+    defines = (f"-DT_{kind}", master, "-DACTIVATION=0", "-DDROPOUT=0", "-DOPTIMIZER=0")
+    sizes = (f"-DHEAD_WIDTH={width}", f"-DHEAD_CLASSES={classes}")
+    assert compile_step("sm_90", *defines, *sizes)
+
+
+def test_a_head_is_no_wider_than_shared_memory() -> None:
+    assert fits(1024, 2, 4)
+    assert fits(1280, 2, 2)
+    assert not fits(1600, 2, 4)
+    assert not fits(2048, 2, 2)

@@ -1,0 +1,136 @@
+"""The choice of algorithms: right where steps are short, bounded where they are long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pycuda_nn.cuda.runtime.stopwatch import Trials
+from pycuda_nn.cuda.training.tune_step import refine
+
+
+class FakeProduct:
+    """Holds the algorithm that it was given last."""
+
+    def __init__(self) -> None:
+        self.algorithm = b""
+
+    def use(self, algorithm: bytes) -> None:
+        self.algorithm = algorithm
+
+
+class FakeStep:
+    """A step whose time is the sum of its products', and the clock it runs by."""
+
+    def __init__(self, seconds: dict[str, list[float]]) -> None:
+        self._seconds = seconds
+        self._made: dict[str, list[FakeProduct]] = {kind: [FakeProduct()] for kind in seconds}
+        self._recorded: set[int] = set()
+        self.now_s = 0.0
+        self.longest_graph = 0
+
+    def products(self) -> dict[str, list[FakeProduct]]:
+        return self._made
+
+    def forget(self) -> None:
+        self._recorded.clear()
+
+    def seconds(self) -> float:
+        pairs = ((kind, p.algorithm) for kind, made in self._made.items() for p in made)
+        return sum(self._seconds[kind][int(a or b"0")] for kind, a in pairs)
+
+    def run(self, steps: int, replays: int) -> float:
+        took = steps * replays * self.seconds()
+        if steps not in self._recorded:
+            self._recorded.add(steps)
+            took += 0.001  # the first replay records
+        self.longest_graph = max(self.longest_graph, steps)
+        self.now_s += took
+        return took
+
+    def chosen(self) -> list[int]:
+        return [int(made[0].algorithm) for _, made in sorted(self._made.items())]
+
+
+class FakeGemms:
+    """Knows as many algorithms of a kind as there are times of it."""
+
+    where = "a GPU"
+
+    def __init__(self, seconds: dict[str, list[float]]) -> None:
+        self._known = {kind: [b"%d" % k for k in range(len(t))] for kind, t in seconds.items()}
+
+    def algorithms(self, kind: str) -> list[bytes]:
+        return self._known[kind]
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYCUDA_NN_CACHE", str(tmp_path))
+
+
+def tuned(seconds: dict[str, list[float]]) -> FakeStep:
+    step = FakeStep(seconds)
+    refine(step, FakeGemms(seconds), step.run, "a step", most_steps=8)  # type: ignore[arg-type]
+    return step
+
+
+def network(scale_s: float) -> dict[str, list[float]]:
+    """Nine products with three algorithms; the best are the second, the third and the first."""
+    orders = ([1.0, 0.7, 1.2], [1.0, 1.1, 0.6], [1.0, 1.3, 1.02])
+    return {f"kind {k}": [scale_s * t for t in orders[k % 3]] for k in range(9)}
+
+
+@pytest.mark.parametrize("scale_s", [5e-6, 1e-4, 6e-4, 1e-2], ids=["45us", "1ms", "5ms", "90ms"])
+def test_each_product_gets_its_best(scale_s: float) -> None:
+    assert tuned(network(scale_s)).chosen() == [1, 2, 0] * 3
+
+
+def test_processes_that_tune_at_once_use_what_the_first_kept() -> None:
+    seconds = network(5e-6)
+    turned = {kind: times[::-1] for kind, times in seconds.items()}
+    step, others = FakeStep(seconds), []
+
+    def run(steps: int, replays: int) -> float:
+        if not others:  # another process is done before us
+            others.append(tuned(turned))
+        return step.run(steps, replays)
+
+    refine(step, FakeGemms(seconds), run, "a step", most_steps=8)  # type: ignore[arg-type]
+    assert step.chosen() == others[0].chosen() != [1, 2, 0] * 3
+
+
+def test_short_steps_are_replayed_as_ever() -> None:
+    step = FakeStep(network(5e-6))
+    refine(step, FakeGemms(network(5e-6)), step.run, "it", most_steps=8)  # type: ignore[arg-type]
+    tries, replays = 19, 3 * 4
+    assert step.now_s > tries * replays * 8 * 9 * 0.7 * 5e-6
+    assert step.longest_graph == 8
+
+
+@pytest.mark.parametrize("scale_s", [6e-4, 6e-3, 0.1, 2.0], ids=["5ms", "50ms", "1s", "18s"])
+def test_long_steps_are_tuned_in_a_few_seconds(scale_s: float) -> None:
+    step = tuned(network(scale_s))
+    once = 9 * scale_s
+    assert step.now_s < 4.0 + 8 * max(once, 0.1)  # the limit, and what was under way
+
+
+def test_a_long_run_clearly_slower_is_left_at_once() -> None:
+    runs: list[int] = []
+
+    def timed(count: int, one: float) -> float:
+        runs.append(count)
+        return count * one
+
+    trials = Trials(runs=4, rounds=3, limit_s=10.0)
+    assert trials.seconds(lambda count: timed(count, 0.05)) == pytest.approx(0.05)
+    runs.clear()
+    assert trials.seconds(lambda count: timed(count, 0.06)) == pytest.approx(0.06)
+    assert sum(runs) == 2  # the first of them warms up
+
+
+def test_after_the_limit_nothing_is_run() -> None:
+    trials = Trials(runs=4, rounds=3, limit_s=0.1)
+    trials.seconds(lambda count: count * 0.06)
+    assert trials.seconds(lambda count: pytest.fail("was run")) == float("inf")

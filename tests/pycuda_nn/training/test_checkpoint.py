@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pycuda_nn as nn
+from pycuda_nn.errors import CheckpointError
+from pycuda_nn.training import checkpoint as files
+
+Parts = tuple[nn.Dataset, nn.Dataset, nn.Dataset]
+
+CONFIGS = {
+    "sgd": nn.TrainConfig(optimizer="sgd", lr=0.05, schedule="cosine", warmup_epochs=2),
+    "nesterov": nn.TrainConfig(optimizer="sgd", lr=0.05, nesterov=True, dropout=0.4, l2=1e-3),
+    "adam": nn.TrainConfig(optimizer="adam", lr=0.01, dropout=0.4, schedule="step", step_epochs=3),
+    "patience": nn.TrainConfig(optimizer="adam", lr=0.3, dropout=0.2, patience=4),
+}
+
+
+class Killed(Exception):
+    pass
+
+
+def small(name: str) -> nn.TrainConfig:
+    return dataclasses.replace(CONFIGS[name], hidden=(12, 8), epochs=12, batch_size=16)
+
+
+def facts(result: nn.TrainResult) -> list[dict[str, object]]:
+    return [{**dataclasses.asdict(report), "seconds": None} for report in result.history]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_resume_is_exact_after_a_stop_at_any_epoch(name: str, parts: Parts, tmp_path: Path) -> None:
+    config, (train, valid, _) = small(name), parts
+    whole = nn.train(config, train, valid)
+    for stop in (1, 2, 5, len(whole.history) - 1):
+        path = tmp_path / f"a b {stop}.npz"
+
+        def kill(report: nn.EpochReport, stop: int = stop) -> None:
+            if report.epoch == stop:
+                raise Killed
+
+        with pytest.raises(Killed):
+            nn.train(config, train, valid, checkpoint=path, on_epoch=kill)
+        resumed = nn.train(config, train, valid, checkpoint=path, resume=True)
+        assert facts(resumed) == facts(whole)
+        np.testing.assert_array_equal(resumed.model.params, whole.model.params)
+        assert resumed.best.epoch == whole.best.epoch
+
+
+def test_a_finished_training_is_not_trained_again(parts: Parts, tmp_path: Path) -> None:
+    config, path = small("adam"), tmp_path / "c.npz"
+    whole = nn.train(config, *parts[:2], checkpoint=path)
+    seen: list[nn.EpochReport] = []
+    again = nn.train(config, *parts[:2], checkpoint=path, resume=True, on_epoch=seen.append)
+    assert seen == []
+    assert again.history == whole.history
+
+
+def test_more_epochs_go_on_where_the_rates_allow_it(parts: Parts, tmp_path: Path) -> None:
+    config, path = small("adam"), tmp_path / "c.npz"
+    nn.train(dataclasses.replace(config, epochs=5), *parts[:2], checkpoint=path)
+    longer = nn.train(config, *parts[:2], checkpoint=path, resume=True)
+    assert facts(longer) == facts(nn.train(config, *parts[:2]))
+    cosine = small("sgd")
+    nn.train(dataclasses.replace(cosine, epochs=5), *parts[:2], checkpoint=path)
+    with pytest.raises(CheckpointError, match="epochs: 5 in the checkpoint, 12 now"):
+        nn.train(cosine, *parts[:2], checkpoint=path, resume=True)
+
+
+def test_resume_without_a_file_starts(parts: Parts, tmp_path: Path) -> None:
+    path = tmp_path / "c.npz"
+    result = nn.train(small("sgd"), *parts[:2], checkpoint=path, resume=True)
+    assert len(result.history) == 12
+    assert path.exists()
+
+
+def test_another_training_is_refused_with_the_difference(parts: Parts, tmp_path: Path) -> None:
+    path = tmp_path / "c.npz"
+    nn.train(small("sgd"), *parts[:2], checkpoint=path)
+    other = dataclasses.replace(small("sgd"), lr=0.1, hidden=(3,))
+    with pytest.raises(CheckpointError) as caught:
+        nn.train(other, *parts[:2], checkpoint=path, resume=True)
+    assert "lr: 0.05 in the checkpoint, 0.1 now" in str(caught.value)
+    assert "hidden: [12, 8] in the checkpoint, [3] now" in str(caught.value)
+    with pytest.raises(CheckpointError, match="the training data is not the same"):
+        nn.train(small("sgd"), parts[1], parts[2], checkpoint=path, resume=True)
+
+
+def test_other_validation_rows_are_refused(parts: Parts, tmp_path: Path) -> None:
+    path, config = tmp_path / "c.npz", dataclasses.replace(small("patience"), patience=None)
+    nn.train(dataclasses.replace(config, epochs=3), *parts[:2], checkpoint=path)
+    for other in (parts[2], None):
+        with pytest.raises(CheckpointError, match="the validation data is not the same"):
+            nn.train(config, parts[0], other, checkpoint=path, resume=True)
+    with np.load(path) as file:
+        arrays = dict(file)
+    meta = json.loads(arrays.pop("meta").tobytes())
+    del meta["valid_fingerprint"]  # as an older version wrote it
+    np.savez(path, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
+    assert len(nn.train(config, *parts[:2], checkpoint=path, resume=True).history) == 12
+
+
+def test_model_of_a_checkpoint_is_the_trained_one(parts: Parts, tmp_path: Path) -> None:
+    for name in ("adam", "patience"):
+        path = tmp_path / f"{name}.npz"
+        result = nn.train(small(name), *parts[:2], checkpoint=path)
+        model = nn.load_model(path)
+        np.testing.assert_array_equal(model.params, result.model.params)
+        np.testing.assert_array_equal(
+            model.predict_proba(parts[2].x), result.model.predict_proba(parts[2].x)
+        )
+
+
+def test_patience_keeps_the_best_and_the_last_weights(parts: Parts, tmp_path: Path) -> None:
+    path = tmp_path / "c.npz"
+    result = nn.train(small("patience"), *parts[:2], checkpoint=path)
+    assert result.stopped_early
+    saved = files.load(path)
+    assert saved.best is not None
+    assert not np.array_equal(saved.best, saved.state["params"])
+    metrics = nn.evaluate(result.model, parts[1])
+    assert metrics.loss == result.best.valid_loss
+
+
+def test_a_failed_write_leaves_the_old_file(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.npz"
+    nn.train(small("sgd"), *parts[:2], checkpoint=path)
+    before = path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pycuda_nn.training.atomic_write.os.fsync", full)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        nn.train(small("adam"), *parts[:2], checkpoint=path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_folder_is_named(parts: Parts, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"cannot write the checkpoint .*No such file"):
+        nn.train(small("sgd"), *parts[:2], checkpoint=tmp_path / "none" / "c.npz")
+
+
+def test_damaged_files_are_named(parts: Parts, tmp_path: Path) -> None:
+    path = tmp_path / "c.npz"
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        nn.load_model(path)
+    nn.train(small("sgd"), *parts[:2], checkpoint=path)
+    whole = path.read_bytes()
+    for damage in (b"", b"hello", whole[: len(whole) // 2], whole[:-10]):
+        path.write_bytes(damage)
+        with pytest.raises(CheckpointError, match="is not a readable checkpoint"):
+            nn.load_model(path)
+    np.savez(path, x=np.ones(3))
+    with pytest.raises(CheckpointError, match="is not a readable checkpoint"):
+        nn.load_model(path)
+    meta = np.frombuffer(json.dumps({"format": 99}).encode(), dtype=np.uint8)
+    np.savez(path, meta=meta)
+    with pytest.raises(CheckpointError, match="has format 99, this version reads 1"):
+        nn.load_model(path)
+
+
+def test_the_file_can_be_read_without_this_package(parts: Parts, tmp_path: Path) -> None:
+    path = tmp_path / "c.npz"
+    nn.train(small("adam"), *parts[:2], checkpoint=path, note={"a": 1})
+    with np.load(path, allow_pickle=False) as file:
+        assert {"state.params", "state.m", "state.v", "state.step", "meta"} <= set(file.files)
+        meta = json.loads(file["meta"].tobytes())
+    assert meta["config"]["hidden"] == [12, 8]
+    assert meta["classes"] == [0, 1, 2]
+    assert meta["note"] == {"a": 1}
