@@ -60,7 +60,7 @@ bench-search: $(VENV)/bench.stamp
 # Needs protoc 31 (grpcio-tools 1.73); its output is in the repository.
 proto:
 	protoc -I. --python_out=. --pyi_out=. \
-	  spearmint/experiment.proto spearmint/importing/original_job.proto
+	  spearmint/config/experiment.proto spearmint/importing/original_job.proto
 
 clean:
 	rm -rf $(VENV) docs/_build docs/_generated build *.egg-info

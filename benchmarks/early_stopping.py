@@ -24,7 +24,7 @@ from pathlib import Path
 import optuna
 
 from spearmint.choosers import parse_method_args
-from spearmint.pruners import make_pruner
+from spearmint.choosers.pruners import make_pruner
 
 DIGITS = Path(__file__).parents[1] / "examples" / "digits"
 TRIALS, EPOCHS = 40, 120

@@ -23,8 +23,8 @@ import optuna
 from search_problems import hartmann6
 
 from spearmint.choosers import GPEIOptChooser
+from spearmint.controller.warm_start import warm_points
 from spearmint.model import Experiment, Kind, Language, Trial, TrialState, Variable
-from spearmint.warm_start import warm_points
 
 REGIONS, TRIALS, WARM = 5, 40, 3
 GOALS = (0.5, 0.1, 0.01)

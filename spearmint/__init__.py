@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spearmint._version import __version__
-from spearmint.reporting import region, report
+from spearmint.trial.reporting import region, report
 
 if TYPE_CHECKING:
     from spearmint.search import Search

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from spearmint.resources import Resources
-
-TABLE_DIGITS = 4
-"""Of a parameter in a table; ``best`` and ``export`` have more."""
 
 
 class Kind(StrEnum):
@@ -179,14 +176,24 @@ def json_number(value: float | None) -> float | str | None:
     return value if value is None or math.isfinite(value) else str(value)
 
 
-def format_params(params: Params) -> str:
-    """Return ``lr=0.01 units=64,32`` for a line of a table or a log."""
-    return " ".join(
-        f"{name}={','.join(format_value(value) for value in values)}"
-        for name, values in params.items()
-    )
+def best_trial(trials: Sequence[Trial], *, maximize: bool) -> Trial | None:
+    """Return the complete trial with the best value, the earliest of equals; None if none is."""
+    ranked = ranking(trials, maximize=maximize)
+    return ranked[0] if ranked else None
 
 
-def format_value(value: Value, digits: int = 6) -> str:
-    """Return a value; a float in at most ``digits`` significant digits."""
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+def is_better(value: float, than: float, *, maximize: bool) -> bool:
+    """Tell whether ``value`` beats ``than``."""
+    return value > than if maximize else value < than
+
+
+def ranking(trials: Sequence[Trial], *, maximize: bool) -> list[Trial]:
+    """Return the complete trials, best first; an infinite value of either sign is the worst."""
+    sign = -1.0 if maximize else 1.0
+    done = [(trial.value, trial) for trial in trials if trial.value is not None]
+
+    def rank(pair: tuple[float, Trial]) -> tuple[float, int]:
+        value, trial = pair
+        return sign * value if math.isfinite(value) else math.inf, trial.id
+
+    return [trial for _, trial in sorted(done, key=rank)]

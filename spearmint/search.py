@@ -13,14 +13,13 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from spearmint.choosers import make_chooser, parse_method_args
-from spearmint.config import load_experiment
+from spearmint.choosers.pruners import make_pruner
+from spearmint.config.reader import load_experiment
 from spearmint.errors import InputError
-from spearmint.languages import BadResult, to_arrays, to_entries, to_float
-from spearmint.model import Result, Trial, TrialState
-from spearmint.pruners import make_pruner
-from spearmint.ranking import best_trial
-from spearmint.records import Records
-from spearmint.session import in_region, run_sessions
+from spearmint.model import Result, Trial, TrialState, best_trial
+from spearmint.store.records import Records
+from spearmint.store.session import in_region, run_sessions
+from spearmint.trial.languages import BadResult, to_arrays, to_entries, to_float
 
 P = ParamSpec("P")
 R = TypeVar("R")

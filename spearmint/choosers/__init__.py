@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from spearmint.choosers.cma import CMAChooser
 from spearmint.choosers.gp_constrained_ei import GPConstrainedEIChooser
-from spearmint.choosers.gp_ei import GPEIChooser
-from spearmint.choosers.gp_ei_opt import GPEIOptChooser
+from spearmint.choosers.gp_ei import GPEIChooser, GPEIOptChooser
 from spearmint.choosers.gp_ei_per_sec import GPEIperSecChooser
-from spearmint.choosers.random_chooser import RandomChooser
 from spearmint.choosers.random_forest import RandomForestEIChooser
 from spearmint.choosers.registry import CHOOSERS, chooser_names, make_chooser, parse_method_args
-from spearmint.choosers.sequential import SequentialChooser
+from spearmint.choosers.space_filling import RandomChooser, SequentialChooser
 
 __all__ = [
     "CHOOSERS",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 
+from spearmint.choosers.encoding import dimension, to_native
 from spearmint.choosers.sobol import sobol_point
-from spearmint.choosers.space import dimension, to_native
 from spearmint.errors import InputError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from spearmint.choosers.history import History
-    from spearmint.gp.arrays import Array
+    from spearmint.gp.numerics import Array
 
 # Draws looked at for one that was not tried, where all parameters are whole numbers or have steps:
 # these repeat when the spread is small.
@@ -71,8 +71,8 @@ class CMAChooser(ModelChooser):
 
     def _best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return a draw from the distribution that the finished trials lead to."""
-        from spearmint.gp.search import first_new
-        from spearmint.gp.threads import one_blas_thread
+        from spearmint.acquisition.next_point import first_new
+        from spearmint.gp.numerics import one_blas_thread
 
         with one_blas_thread():
             optimizer = self._replay(past)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from optuna.distributions import BaseDistribution
 
-from spearmint.choosers.gp_ei_opt import GPEIOptChooser
+from spearmint.choosers.gp_ei import GPEIOptChooser
 from spearmint.choosers.history import History, history
 
 if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
-    from spearmint.gp.arrays import Array
-    from spearmint.gp.maximize import Acquisition
+    from spearmint.acquisition.maximize import Acquisition
+    from spearmint.gp.numerics import Array
     from spearmint.gp.settings import Settings
 
 # Trials whose label the model of the constraint sees at most, half of either kind.
@@ -47,9 +47,9 @@ class GPConstrainedEIChooser(GPEIOptChooser):
         self, past: History, settings: Settings, rng: np.random.Generator
     ) -> Acquisition | None:
         """Return the log probability of feasibility, None while nothing was infeasible."""
-        from spearmint.gp.factors import LogFeasibility
+        from spearmint.acquisition.factors import LogFeasibility
         from spearmint.gp.fit import fit, some
-        from spearmint.gp.threads import one_blas_thread
+        from spearmint.gp.numerics import one_blas_thread
 
         if not len(past.infeasible):
             return None
@@ -73,8 +73,8 @@ class GPConstrainedEIChooser(GPEIOptChooser):
         2006 (Proc. R. Soc. A 462:935).
         """
         from spearmint.gp.fit import fit, subset
-        from spearmint.gp.threads import one_blas_thread
-        from spearmint.gp.warp import standardise
+        from spearmint.gp.numerics import one_blas_thread
+        from spearmint.gp.output_warp import standardise
 
         points, y, none = past.points, past.y, past.pending[:0]
         if not len(past.infeasible):

@@ -1,15 +1,100 @@
-"""GPEIChooser: the best of many points by expected improvement, none refined."""
+"""GPEIOptChooser: expected improvement under a Gaussian process, hyperparameters integrated out."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spearmint.choosers.gp_ei_opt import GPEIOptChooser
+from spearmint.choosers.model_chooser import ModelChooser
 from spearmint.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from spearmint.acquisition.maximize import Acquisition
+    from spearmint.choosers.history import History
+    from spearmint.gp.numerics import Array
     from spearmint.gp.settings import Settings
+
+
+class GPEIOptChooser(ModelChooser):
+    """Choose where a Gaussian process expects most improvement, running trials considered.
+
+    Args:
+        mcmc_iters: Samples of the hyperparameters; fewer are drawn beyond 100 observations.
+        burnin: Sweeps of the sampler before the first sample.
+        noiseless: Whether two evaluations of one point give the same value.
+        pending_samples: Fantasies of the running trials for each sample.
+        grid_subset: Candidates climbed by L-BFGS-B at most.
+        warp: Whether to learn a monotone transformation of the objective.
+        input_warp: Whether to learn one of each parameter that is a number.
+        seed: Any whole number; default: a random one.
+    """
+
+    def __init__(
+        self,
+        *,
+        mcmc_iters: int = 10,
+        burnin: int = 6,
+        noiseless: bool = False,
+        pending_samples: int = 8,
+        grid_subset: int = 20,
+        warp: bool = True,
+        input_warp: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(seed=seed)
+        counts = {
+            "mcmc_iters": (mcmc_iters, 1),
+            "burnin": (burnin, 0),
+            "pending_samples": (pending_samples, 1),
+            "grid_subset": (grid_subset, 1),
+        }
+        for name, (value, least) in counts.items():
+            if value < least:
+                raise InputError(f"{name} is {value}, must be at least {least}")
+        self.mcmc_iters = mcmc_iters
+        self.burnin = burnin
+        self.noiseless = noiseless
+        self.pending_samples = pending_samples
+        self.grid_subset = grid_subset
+        self.warp = warp
+        self.input_warp = input_warp
+
+    def _best_point(self, past: History, rng: np.random.Generator) -> Array:
+        """Return the point of the largest expected improvement."""
+        from spearmint.acquisition.next_point import next_point
+
+        settings = self._settings()
+        points, y = self._objective(past, settings, rng)
+        factor = self._factor(past, settings, rng)
+        return next_point(past.space, points, y, past.pending, settings, rng, factor=factor)
+
+    def _settings(self) -> Settings:
+        """Return the settings of the search for the next point."""
+        from spearmint.gp.settings import Settings
+
+        return Settings(
+            mcmc_iters=self.mcmc_iters,
+            burnin=self.burnin,
+            noiseless=self.noiseless,
+            pending_samples=self.pending_samples,
+            grid_subset=self.grid_subset,
+            warp=self.warp,
+            input_warp=self.input_warp,
+        )
+
+    def _objective(
+        self, past: History, settings: Settings, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Return the points and values that the model of the objective is fitted to."""
+        return past.points, past.y
+
+    def _factor(
+        self, past: History, settings: Settings, rng: np.random.Generator
+    ) -> Acquisition | None:
+        """Return the log of what expected improvement is multiplied with, None for 1."""
+        return None
 
 
 class GPEIChooser(GPEIOptChooser):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from optuna.trial import TrialState
 
-from spearmint.choosers.gp_ei_opt import GPEIOptChooser
+from spearmint.choosers.gp_ei import GPEIOptChooser
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
+    from spearmint.acquisition.maximize import Acquisition
     from spearmint.choosers.history import History
-    from spearmint.gp.maximize import Acquisition
     from spearmint.gp.settings import Settings
 
 SECONDS = "seconds"
@@ -36,9 +36,9 @@ class GPEIperSecChooser(GPEIOptChooser):
         self, past: History, settings: Settings, rng: np.random.Generator
     ) -> Acquisition | None:
         """Return the log of the expected inverse duration, None while nothing tells durations."""
-        from spearmint.gp.factors import LogInverseCost
+        from spearmint.acquisition.factors import LogInverseCost
         from spearmint.gp.fit import fit, some
-        from spearmint.gp.threads import one_blas_thread
+        from spearmint.gp.numerics import one_blas_thread
 
         durations = [duration_s(trial) for trial in past.trials]
         known = [i for i, seconds in enumerate(durations) if seconds is not None]

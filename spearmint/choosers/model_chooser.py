@@ -10,15 +10,15 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 
 from spearmint.choosers.base import Chooser
+from spearmint.choosers.encoding import from_float
 from spearmint.choosers.history import History, common_space, history, trials_of
 from spearmint.choosers.sobol import sobol_point
-from spearmint.choosers.space import from_float
 
 if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
-    from spearmint.gp.arrays import Array
+    from spearmint.gp.numerics import Array
 
 # Sobol points before the first model: one more than dimensions, within these limits.
 _MIN_INITIAL, _MAX_INITIAL = 3, 32
@@ -69,7 +69,7 @@ class ModelChooser(Chooser):
 
     def _initial_point(self, past: History, number: int, rng: np.random.Generator) -> Array:
         """Return the first Sobol point from ``number`` on that was not tried."""
-        from spearmint.gp.search import first_new
+        from spearmint.acquisition.next_point import first_new
 
         indices = range(number, number + _SOBOL_TRIES)
         cube = np.array([sobol_point(self.seed, i, len(past.space)) for i in indices])

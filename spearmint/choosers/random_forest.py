@@ -12,8 +12,8 @@ from spearmint.errors import InputError
 
 if TYPE_CHECKING:
     from spearmint.choosers.history import History
-    from spearmint.gp.arrays import Array
-    from spearmint.gp.encode import Space
+    from spearmint.gp.numerics import Array
+    from spearmint.gp.space import Space
 
 # Points judged in a first round everywhere and in a second one around the best of the first.
 _N_GLOBAL, _N_MORE, _BEST = 2048, 64, 5
@@ -57,9 +57,9 @@ class RandomForestEIChooser(ModelChooser):
 
     def _best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point of the largest expected improvement."""
-        from spearmint.gp.maximize import candidates
-        from spearmint.gp.search import first_new
-        from spearmint.gp.warp import standardise, warps
+        from spearmint.acquisition.maximize import candidates
+        from spearmint.acquisition.next_point import first_new
+        from spearmint.gp.output_warp import standardise, warps
 
         y = max(warps(past.y), key=lambda view: view.log_weight).values
         y = y if self.warp else standardise(past.y)
@@ -116,9 +116,9 @@ class Forest:
         """Return the log expected improvement below ``target``, shape ``(m,)``.
 
         With s^2 the variance and u = (target - mean) / s: log s + log h(u), see
-        :mod:`spearmint.gp.acquisition`.
+        :mod:`spearmint.acquisition.log_ei`.
         """
-        from spearmint.gp.acquisition import log_h
+        from spearmint.acquisition.log_ei import log_h
 
         mean, variance = self.predict(points)
         std = np.sqrt(np.maximum(variance, _VARIANCE_FLOOR))

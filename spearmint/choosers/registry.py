@@ -15,12 +15,10 @@ from optuna.samplers import BaseSampler
 
 from spearmint.choosers.cma import CMAChooser
 from spearmint.choosers.gp_constrained_ei import GPConstrainedEIChooser
-from spearmint.choosers.gp_ei import GPEIChooser
-from spearmint.choosers.gp_ei_opt import GPEIOptChooser
+from spearmint.choosers.gp_ei import GPEIChooser, GPEIOptChooser
 from spearmint.choosers.gp_ei_per_sec import GPEIperSecChooser
-from spearmint.choosers.random_chooser import RandomChooser
 from spearmint.choosers.random_forest import RandomForestEIChooser
-from spearmint.choosers.sequential import SequentialChooser
+from spearmint.choosers.space_filling import RandomChooser, SequentialChooser
 from spearmint.errors import InputError, did_you_mean
 
 CHOOSERS: dict[str, type[BaseSampler]] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from spearmint.gp.arrays import Array
+    from spearmint.gp.numerics import Array
 
 # Dimensions are made in two blocks: a scramble must not depend on how many are asked for.
 _BLOCKS = ((0, 64), (64, 1024))

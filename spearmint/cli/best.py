@@ -9,11 +9,11 @@ import click
 
 from spearmint.cli.options import config_argument, json_option, region_option, storage_option
 from spearmint.errors import SpearmintError, next_command
-from spearmint.model import Trial, Variable, format_value
-from spearmint.progress import make_console
-from spearmint.ranking import best_trial
-from spearmint.session import read_sessions
-from spearmint.tables import trial_table
+from spearmint.formatting import format_value
+from spearmint.model import Trial, Variable, best_trial
+from spearmint.store.session import read_sessions
+from spearmint.view.progress import make_console
+from spearmint.view.tables import trial_table
 
 
 @click.command()

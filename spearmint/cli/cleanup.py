@@ -11,15 +11,15 @@ from pathlib import Path
 import click
 
 from spearmint.cli.options import config_argument, storage_option
-from spearmint.config import load_experiment
+from spearmint.config.reader import load_experiment
+from spearmint.controller.orphans import living_jobs
 from spearmint.errors import InputError
 from spearmint.html_report import REPORT_FILES
 from spearmint.layout import Layout
-from spearmint.living import living_jobs
-from spearmint.lock import ExperimentLock
-from spearmint.ownership import Ownership, read_ownership, storage_url
-from spearmint.sqlite import sqlite_url
-from spearmint.studies import delete_study, study_names, study_owner
+from spearmint.store.lock import ExperimentLock
+from spearmint.store.opening import delete_study, study_names, study_owner
+from spearmint.store.owner import Ownership, read_ownership, storage_url
+from spearmint.store.sqlite import sqlite_url
 
 
 @click.command()

@@ -9,8 +9,8 @@ from typing import IO
 import click
 
 from spearmint.cli.options import config_argument, region_option, storage_option
-from spearmint.session import read_sessions
-from spearmint.tables import trials_csv
+from spearmint.store.session import read_sessions
+from spearmint.view.tables import trials_csv
 
 
 @click.command()

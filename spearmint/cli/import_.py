@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 
 from spearmint.cli.options import storage_option
-from spearmint.config import load_experiment
+from spearmint.config.reader import load_experiment
 from spearmint.errors import InputError, NoSearch
 from spearmint.importing.rows import Checked, Point, Table, check
 from spearmint.importing.source import read_source
 from spearmint.layout import Layout
 from spearmint.model import Experiment, Params, Trial
-from spearmint.ownership import read_ownership
-from spearmint.session import in_region, read_sessions, run_sessions
+from spearmint.store.owner import read_ownership
+from spearmint.store.session import in_region, read_sessions, run_sessions
 
 _MOST_PROBLEMS = 50  # shown
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spearmint.duration import parse_duration
+from spearmint.formatting import parse_duration
 
 config_argument = click.argument(
     "config", metavar="DIR", type=click.Path(path_type=Path), default=Path()

@@ -9,7 +9,7 @@ import click
 
 from spearmint.cli.options import config_argument, region_option, storage_option
 from spearmint.html_report import write_report
-from spearmint.session import read_sessions
+from spearmint.store.session import read_sessions
 
 
 @click.command()

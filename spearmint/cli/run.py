@@ -18,10 +18,15 @@ from optuna.samplers import BaseSampler
 from rich.console import Console
 
 from spearmint.choosers import make_chooser, parse_method_args
+from spearmint.choosers.pruners import make_pruner
 from spearmint.cli.resource_options import asks_for_resources, resource_options, take_resources
 from spearmint.cli.run_options import RunOptions, run_options
 from spearmint.cli.summary import greet, summarise
-from spearmint.config import load_experiment, require_wrapper
+from spearmint.config.reader import load_experiment, require_wrapper
+from spearmint.controller.controller import Loop
+from spearmint.controller.orphans import choose_driver
+from spearmint.controller.signals import stop_on_signals
+from spearmint.controller.study_run import StudyLoop, job_request
 from spearmint.drivers import Driver, DriverSettings, JobRequest, make_driver
 from spearmint.errors import (
     DriverUnreachable,
@@ -32,17 +37,12 @@ from spearmint.errors import (
     StorageError,
 )
 from spearmint.layout import Layout, TrialFolder
-from spearmint.living import choose_driver
-from spearmint.loop import Loop
 from spearmint.model import Experiment
-from spearmint.ownership import read_ownership
-from spearmint.progress import PlainWatcher, make_console, make_watcher
-from spearmint.pruners import make_pruner
-from spearmint.records import Records
-from spearmint.session import Session, run_sessions
-from spearmint.stopping import stop_on_signals
-from spearmint.study_loop import StudyLoop, job_request
-from spearmint.web import WebStatus
+from spearmint.store.owner import read_ownership
+from spearmint.store.records import Records
+from spearmint.store.session import Session, run_sessions
+from spearmint.view.dashboard import WebStatus
+from spearmint.view.progress import PlainWatcher, make_console, make_watcher
 
 _AGAIN_S = 5.0
 _OF_THE_DISK = {
@@ -156,7 +156,7 @@ def _run_job(folder: Path) -> None:
             f"the trial in {folder} has its result already",
             f"To run it again: {shlex.join(['rm', str(result)])}",
         )
-    argv = [sys.executable, "-P", "-m", "spearmint.runner", str(folder)]
+    argv = [sys.executable, "-P", "-m", "spearmint.trial.runner", str(folder)]
     sys.exit(subprocess.run(argv, check=False).returncode)
 
 

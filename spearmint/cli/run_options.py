@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from spearmint.cli.options import Duration, Finite, storage_option
-from spearmint.loop import Limits
+from spearmint.config.regions import read_regions
+from spearmint.controller.controller import Limits
+from spearmint.controller.study_run import StudyLimits
 from spearmint.model import Experiment
-from spearmint.regions import read_regions
-from spearmint.study_loop import StudyLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

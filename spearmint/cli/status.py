@@ -14,13 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from spearmint.cli.options import config_argument, json_option, region_option, storage_option
-from spearmint.duration import format_duration
-from spearmint.lock import holder_of
-from spearmint.model import Trial, TrialState, format_params, format_value
-from spearmint.progress import make_console
-from spearmint.ranking import best_trial, ranking
-from spearmint.session import Session, read_sessions
-from spearmint.tables import broken_lines, trial_table
+from spearmint.formatting import format_duration, format_params, format_value
+from spearmint.model import Trial, TrialState, best_trial, ranking
+from spearmint.store.lock import holder_of
+from spearmint.store.session import Session, read_sessions
+from spearmint.view.progress import make_console
+from spearmint.view.tables import broken_lines, trial_table
 
 _WATCH_S = 2.0
 

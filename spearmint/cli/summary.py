@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from spearmint.cli.run_options import RunOptions
-from spearmint.duration import format_duration
+from spearmint.controller.events import Progress
 from spearmint.errors import next_command
-from spearmint.model import Experiment, Trial
-from spearmint.ranking import ranking
-from spearmint.session import Session
-from spearmint.tables import broken_lines, trial_table
-from spearmint.watcher import Progress
+from spearmint.formatting import format_duration
+from spearmint.model import Experiment, Trial, ranking
+from spearmint.store.session import Session
+from spearmint.view.tables import broken_lines, trial_table
 
 _SHOWN = 5
 

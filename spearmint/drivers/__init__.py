@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.local import LocalDriver
-from spearmint.drivers.sge import SgeDriver
+from spearmint.drivers.sge.driver import SgeDriver
 from spearmint.errors import InputError, did_you_mean
 
 DRIVERS: dict[str, Callable[[DriverSettings], Driver]] = {"local": LocalDriver, "SGE": SgeDriver}

@@ -88,7 +88,7 @@ class JobRequest:
 
 
 class Driver(ABC):
-    """Runs ``python -m spearmint.runner FOLDER`` somewhere.
+    """Runs ``python -m spearmint.trial.runner FOLDER`` somewhere.
 
     Rules, checked for every driver by the contract suite in tests/spearmint/drivers:
 

@@ -16,10 +16,10 @@ from spearmint.drivers import processes
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.processes import Family
 from spearmint.errors import DriverError
-from spearmint.languages import signal_name
 from spearmint.layout import TrialFolder
-from spearmint.reporting import REPORTS_FILE, THREADS, TRIAL_DIR
-from spearmint.runner import LOCK_FD
+from spearmint.trial.languages import signal_name
+from spearmint.trial.reporting import REPORTS_FILE, THREADS, TRIAL_DIR
+from spearmint.trial.runner import LOCK_FD
 
 _START_GRACE_S = 10.0
 _REAP_S = 5.0
@@ -135,7 +135,7 @@ class LocalDriver(Driver):
 
 
 def _argv(folder: TrialFolder) -> list[str]:
-    return [sys.executable, "-P", "-m", "spearmint.runner", str(folder.path)]
+    return [sys.executable, "-P", "-m", "spearmint.trial.runner", str(folder.path)]
 
 
 def _usable_cores() -> int:

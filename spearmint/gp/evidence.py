@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from spearmint.gp import packed
-from spearmint.gp.arrays import Array
+from spearmint.gp import packed_triangles as packed
 from spearmint.gp.kernel import matern52, matern52_slope
+from spearmint.gp.numerics import Array
 
 # Weak: worth three observations; y is standardised, so amplitudes near 1 are expected.
 A0 = 1.5

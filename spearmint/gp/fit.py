@@ -8,16 +8,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from spearmint.gp.arrays import Array
-from spearmint.gp.encode import Space
 from spearmint.gp.evidence import LogPosterior, Prior, default_prior
 from spearmint.gp.hypers import posterior_mode, sample
 from spearmint.gp.input_warp import InputWarp, fit_input_warp
 from spearmint.gp.kernel import sq_differences
-from spearmint.gp.packed import pack
+from spearmint.gp.numerics import Array
+from spearmint.gp.output_warp import Warped, standardise, warps
+from spearmint.gp.packed_triangles import pack
 from spearmint.gp.posterior import Posterior, condition
 from spearmint.gp.settings import Settings
-from spearmint.gp.warp import Warped, standardise, warps
+from spearmint.gp.space import Space
 
 # Observations that the hyperparameters see at most, fewer in many dimensions.
 _HYPER_OBSERVATIONS = 250

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import minimize
 
-from spearmint.gp.arrays import Array
 from spearmint.gp.evidence import LogPosterior, Prior
+from spearmint.gp.numerics import Array
 from spearmint.gp.slice_sampling import slice_sample
 
 # Directions a sweep follows at most; more dimensions are updated over several sweeps.

@@ -31,12 +31,12 @@ import numpy as np
 from spearmint.gp.evidence import Prior, evidence_slope
 from spearmint.gp.hypers import posterior_mode
 from spearmint.gp.kernel import sq_differences
-from spearmint.gp.packed import pack, unpack
+from spearmint.gp.packed_triangles import pack, unpack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spearmint.gp.arrays import Array
+    from spearmint.gp.numerics import Array
 
 # Standard deviation of the priors of log a and log b, and the most that either may be.
 _STD = 0.75

@@ -22,7 +22,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spearmint.gp.arrays import Array
+    from spearmint.gp.numerics import Array
 
 
 def matern52(r2: Array) -> Array:

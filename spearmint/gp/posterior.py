@@ -33,8 +33,8 @@ from spearmint.gp.kernel import matern52, matern52_slope, pull, sq_distances
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spearmint.gp.arrays import Array
     from spearmint.gp.input_warp import InputWarp
+    from spearmint.gp.numerics import Array
 
 # Variance floor in units of the amplitude: 1 - k' K^-1 k is rounding error below it.
 VARIANCE_FLOOR = 1e-10

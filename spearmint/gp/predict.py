@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from spearmint.gp.arrays import Array
-from spearmint.gp.encode import Space
 from spearmint.gp.evidence import LogPosterior, default_prior
 from spearmint.gp.hypers import posterior_mode
 from spearmint.gp.kernel import sq_differences
-from spearmint.gp.packed import pack
+from spearmint.gp.numerics import Array, one_blas_thread
+from spearmint.gp.output_warp import standardise
+from spearmint.gp.packed_triangles import pack
 from spearmint.gp.posterior import condition
-from spearmint.gp.threads import one_blas_thread
-from spearmint.gp.warp import standardise
+from spearmint.gp.space import Space
 
 # Beyond this many observations the others say little about the best region.
 _MOST = 500

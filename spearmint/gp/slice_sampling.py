@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spearmint.gp.arrays import Array
+from spearmint.gp.numerics import Array
 
 # Interval in units of a direction's length, and how often it may be widened (Neal's w and m).
 WIDTH = 3.0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spearmint.errors import InputError
-from spearmint.reporting import read_reports
+from spearmint.trial.reporting import read_reports
 
 if TYPE_CHECKING:
     from spearmint.html_report.canvas import Plot
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spearmint.html_report.page import Picture
     from spearmint.layout import Layout
     from spearmint.model import Trial
-    from spearmint.session import Session
+    from spearmint.store.session import Session
 
 __all__ = ["REPORT_FILES", "write_report"]
 

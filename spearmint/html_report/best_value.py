@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from spearmint.formatting import format_value
 from spearmint.html_report.canvas import (
     BLUE,
     INK,
@@ -17,7 +18,7 @@ from spearmint.html_report.canvas import (
 )
 from spearmint.html_report.digest import Digest, nothing_complete, number
 from spearmint.html_report.scale import value_scale
-from spearmint.model import Trial, TrialState, format_value
+from spearmint.model import Trial, TrialState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

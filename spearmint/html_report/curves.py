@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spearmint.formatting import format_value
 from spearmint.html_report.canvas import FAINT, FIVE, SOFT, Plot, count_axis, value_axis
 from spearmint.html_report.digest import Digest, number
 from spearmint.html_report.scale import Scale, value_scale
-from spearmint.model import Trial, TrialState, format_value
+from spearmint.model import Trial, TrialState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from spearmint.model import Experiment, Trial, TrialState, Value, Variable
-from spearmint.ranking import ranking
+from spearmint.model import Experiment, Trial, TrialState, Value, Variable, ranking
 
 
 @dataclass(frozen=True, slots=True)

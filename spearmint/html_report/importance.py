@@ -16,7 +16,7 @@ from optuna.trial import create_trial
 from spearmint.html_report.canvas import BLUE, INK, SOFT, Plot
 from spearmint.html_report.digest import Digest, Element, number
 from spearmint.html_report.scale import shorten
-from spearmint.space import distributions, to_flat
+from spearmint.store.distributions import distributions, to_flat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,11 +11,10 @@ from typing import Any
 import jinja2
 
 from spearmint._version import __version__
-from spearmint.duration import format_duration
+from spearmint.formatting import TABLE_DIGITS, format_duration, format_value, plain
 from spearmint.html_report.canvas import Plot
 from spearmint.html_report.digest import Digest
-from spearmint.model import TABLE_DIGITS, Trial, TrialState, Value, format_value
-from spearmint.plain import plain
+from spearmint.model import Trial, TrialState, Value
 
 _BEST_ROWS = 20
 _BROKEN_ROWS = 50  # each carries up to 20 lines of output

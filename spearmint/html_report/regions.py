@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from spearmint.formatting import format_value
 from spearmint.html_report.best_value import running_best
 from spearmint.html_report.canvas import BLUE, FAINT, INK, SOFT, Plot
 from spearmint.html_report.digest import Digest, number
 from spearmint.html_report.scale import shorten, value_scale
-from spearmint.model import format_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

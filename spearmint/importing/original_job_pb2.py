@@ -22,16 +22,16 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from spearmint import experiment_pb2 as spearmint_dot_experiment__pb2
+from spearmint.config import experiment_pb2 as spearmint_dot_config_dot_experiment__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&spearmint/importing/original_job.proto\x12\x12starmint.spearmint\x1a\x1aspearmint/experiment.proto\"\xfa\x01\n\x0bOriginalJob\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x10\n\x08\x65xpt_dir\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12.\n\x08language\x18\x04 \x01(\x0e\x32\x1c.starmint.spearmint.Language\x12\x0e\n\x06status\x18\x05 \x01(\t\x12,\n\x05param\x18\x06 \x03(\x0b\x32\x1d.starmint.spearmint.Parameter\x12\x10\n\x08submit_t\x18\x07 \x01(\x04\x12\x0f\n\x07start_t\x18\x08 \x01(\x04\x12\r\n\x05\x65nd_t\x18\t \x01(\x04\x12\r\n\x05value\x18\n \x01(\x01\x12\x10\n\x08\x64uration\x18\x0b \x01(\x01')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&spearmint/importing/original_job.proto\x12\x12starmint.spearmint\x1a!spearmint/config/experiment.proto\"\xfa\x01\n\x0bOriginalJob\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x10\n\x08\x65xpt_dir\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12.\n\x08language\x18\x04 \x01(\x0e\x32\x1c.starmint.spearmint.Language\x12\x0e\n\x06status\x18\x05 \x01(\t\x12,\n\x05param\x18\x06 \x03(\x0b\x32\x1d.starmint.spearmint.Parameter\x12\x10\n\x08submit_t\x18\x07 \x01(\x04\x12\x0f\n\x07start_t\x18\x08 \x01(\x04\x12\r\n\x05\x65nd_t\x18\t \x01(\x04\x12\r\n\x05value\x18\n \x01(\x01\x12\x10\n\x08\x64uration\x18\x0b \x01(\x01')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'spearmint.importing.original_job_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ORIGINALJOB']._serialized_start=91
-  _globals['_ORIGINALJOB']._serialized_end=341
+  _globals['_ORIGINALJOB']._serialized_start=98
+  _globals['_ORIGINALJOB']._serialized_end=348
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,4 @@
-from spearmint import experiment_pb2 as _experiment_pb2
+from spearmint.config import experiment_pb2 as _experiment_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message

@@ -12,9 +12,9 @@ from spearmint.errors import InputError, did_you_mean
 from spearmint.importing.rows import Row, Table
 from spearmint.layout import Layout
 from spearmint.model import Experiment
-from spearmint.ownership import read_ownership, storage_url
-from spearmint.sqlite import file_of
-from spearmint.studies import stored_trials, study_names
+from spearmint.store.opening import stored_trials, study_names
+from spearmint.store.owner import read_ownership, storage_url
+from spearmint.store.sqlite import file_of
 
 _SECONDS = "seconds"  # as our studies have it
 

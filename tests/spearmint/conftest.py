@@ -11,14 +11,14 @@ import pytest
 from optuna.pruners import BasePruner
 from optuna.samplers import RandomSampler
 
+from spearmint.controller.controller import Limits, Loop
+from spearmint.controller.study_run import StudyLimits, StudyLoop
 from spearmint.drivers import Driver
 from spearmint.layout import Layout
-from spearmint.loop import Limits, Loop
 from spearmint.model import Experiment, Kind, Language, Variable
-from spearmint.records import Records
-from spearmint.sqlite import sqlite_url
-from spearmint.studies import open_studies
-from spearmint.study_loop import StudyLimits, StudyLoop
+from spearmint.store.opening import open_studies
+from spearmint.store.records import Records
+from spearmint.store.sqlite import sqlite_url
 from tests.spearmint.fakes import Notes, Search
 
 ONE_FLOAT = 'language: PYTHON\nname: "trial"\nvariable { name: "x" type: FLOAT min: 0 max: 1 }\n'

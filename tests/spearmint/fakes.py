@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
+from spearmint.controller.controller import Loop
+from spearmint.controller.events import Progress
 from spearmint.drivers import Driver, Job, JobEnd, JobRequest, JobState
 from spearmint.errors import DriverError
 from spearmint.layout import TrialFolder, read_json, write_json
-from spearmint.loop import Loop
 from spearmint.model import Trial
-from spearmint.watcher import Progress
 
 
 class FakeDriver(Driver):

@@ -12,7 +12,7 @@ import pytest
 import spearmint
 from spearmint.errors import AlreadyRunning, InputError
 from spearmint.model import Trial
-from spearmint.study import Study
+from spearmint.store.study import Study
 
 CONFIG = """language: PYTHON
 name: "mine"

@@ -24,7 +24,7 @@ from spearmint.choosers.testing import (
     value_of,
 )
 from spearmint.model import Kind, Variable
-from spearmint.space import distributions
+from spearmint.store.distributions import distributions
 
 
 @pytest.fixture(params=list(CHOOSERS))

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from spearmint.choosers import RandomChooser, RandomForestEIChooser, make_chooser
 from spearmint.choosers.random_forest import Forest
 from spearmint.errors import InputError
-from spearmint.gp.encode import Dimension, Space
+from spearmint.gp.space import Dimension, Space
 
 SPACE = Space((Dimension(), Dimension(n_choices=3), Dimension(n_choices=2)))
 SETTINGS = {"n_estimators": 20, "min_samples_leaf": 3, "random_state": 0}

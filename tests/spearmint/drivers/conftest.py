@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from spearmint.drivers import DriverSettings, JobRequest
-from spearmint.drivers import sge as sge_module
-from spearmint.drivers.sge import SgeDriver
+from spearmint.drivers.sge import driver as sge_module
+from spearmint.drivers.sge.driver import SgeDriver
 from spearmint.layout import Layout
 from spearmint.resources import Resources
 from tests.spearmint.drivers.fake_queue import FakeQueue

@@ -20,7 +20,7 @@ import pytest
 from spearmint.drivers import Driver, DriverSettings, JobRequest, JobState
 from spearmint.drivers.local import LocalDriver
 from spearmint.drivers.processes import identity
-from spearmint.drivers.sge import SgeDriver
+from spearmint.drivers.sge.driver import SgeDriver
 from spearmint.errors import DriverError
 from spearmint.layout import TrialFolder, write_json
 from spearmint.resources import Resources

@@ -10,8 +10,8 @@ import pytest
 from sge_jobs.errors import SubmitError
 from sge_jobs.model import AccountingRecord, JobSpec, JobStatus, QueuedJob
 from spearmint.drivers import JobState
-from spearmint.drivers import sge as sge_module
-from spearmint.drivers.sge_end import explain_end
+from spearmint.drivers.sge import driver as sge_module
+from spearmint.drivers.sge.ends import explain_end
 from spearmint.errors import DriverError, DriverUnreachable
 
 
@@ -192,7 +192,7 @@ def test_the_script_has_what_the_trial_needs(make, queue, request_of, tmp_path: 
     assert "mem_free=8G" in joined
     for part in ("DATA='/my data'", "OMP_NUM_THREADS=4", "module load cuda/12", "ulimit -c 0"):
         assert part in script
-    assert f"'{tmp_path}/en v/bin/python' -P -m spearmint.runner" in script
+    assert f"'{tmp_path}/en v/bin/python' -P -m spearmint.trial.runner" in script
 
 
 def test_capacity_is_what_hosts_that_answer_can_hold(make) -> None:

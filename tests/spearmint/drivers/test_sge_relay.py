@@ -9,12 +9,12 @@ import pytest
 
 from sge_jobs.model import JobStatus
 from spearmint.drivers import DriverSettings, JobState
-from spearmint.drivers.sge import SgeDriver
-from spearmint.drivers.sge_spec import token_of
+from spearmint.drivers.sge.driver import SgeDriver
+from spearmint.drivers.sge.spec import token_of
 from spearmint.errors import DriverUnreachable
 from spearmint.layout import Layout
 from spearmint.resources import Resources
-from spearmint.tickets import Tickets
+from spearmint.trial.pending import Tickets
 from tests.spearmint.drivers.fake_queue import FakeQueue
 
 
@@ -143,7 +143,7 @@ def test_with_a_walltime_each_trial_has_its_own_job(ahead, queue, request_of, ti
     driver = ahead(walltime_s=60.0)
     driver.submit(request_of(1))
     assert tickets.take_next("9") is None
-    assert "spearmint.runner" in queue.specs["1"].argv
+    assert "spearmint.trial.runner" in queue.specs["1"].argv
 
 
 def test_a_run_that_queues_nothing_ahead_still_follows_an_earlier_one_that_did(

@@ -15,7 +15,7 @@ from spearmint.gp.evidence import (
     log_evidence,
 )
 from spearmint.gp.kernel import matern52, sq_differences
-from spearmint.gp.packed import pack
+from spearmint.gp.packed_triangles import pack
 
 
 def some_data(n: int, n_dimensions: int, seed: int = 0):

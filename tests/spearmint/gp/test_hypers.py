@@ -5,7 +5,7 @@ import numpy as np
 from spearmint.gp import hypers
 from spearmint.gp.evidence import LogPosterior, default_prior
 from spearmint.gp.kernel import sq_differences
-from spearmint.gp.packed import pack
+from spearmint.gp.packed_triangles import pack
 
 
 def some_density(n_dimensions: int, n: int = 12) -> LogPosterior:

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from spearmint.gp.encode import Dimension, Space
+from spearmint.acquisition.maximize import spread
 from spearmint.gp.evidence import LogPosterior, default_prior
 from spearmint.gp.hypers import posterior_mode
 from spearmint.gp.input_warp import InputWarp, WarpPosterior, fit_input_warp
 from spearmint.gp.kernel import sq_differences
-from spearmint.gp.maximize import spread
-from spearmint.gp.packed import pack
+from spearmint.gp.packed_triangles import pack
+from spearmint.gp.space import Dimension, Space
 
 NONE = np.zeros(2, dtype=bool)
 MASK = np.array([False, True, False])

@@ -17,9 +17,9 @@ from optuna.trial import TrialState as OptunaState
 
 from spearmint.layout import Layout
 from spearmint.model import Experiment, Kind, Language, Value, Variable
-from spearmint.session import Session
-from spearmint.space import distributions
-from spearmint.study import Study
+from spearmint.store.distributions import distributions
+from spearmint.store.session import Session
+from spearmint.store.study import Study
 
 Flat = dict[str, Any]
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from spearmint.duration import format_duration
+from spearmint.formatting import format_duration, plain
 from spearmint.html_report import write_report
 from spearmint.model import Kind, Variable
-from spearmint.plain import plain
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -18,8 +18,8 @@ from spearmint.errors import InputError
 from spearmint.html_report import REPORT_FILES, write_report
 from spearmint.layout import Layout
 from spearmint.model import Experiment, Kind, Language, Result, Variable
-from spearmint.session import Session
-from spearmint.studies import open_study
+from spearmint.store.opening import open_study
+from spearmint.store.session import Session
 
 PLOTS = {"best_value", "parallel_coordinates", "importance", "slices", "loss_curves"}
 VALUES = {"best_value", "parallel_coordinates", "slices"}

@@ -12,8 +12,8 @@ import pytest
 
 from spearmint import Search
 from spearmint.cli.main import main
-from spearmint.session import read_sessions
-from spearmint.sqlite import sqlite_url
+from spearmint.store.session import read_sessions
+from spearmint.store.sqlite import sqlite_url
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 
 Import = Callable[..., str]

@@ -1,0 +1,1 @@
+"""Propose the next point: log expected improvement under a fitted model, maximised."""

@@ -1,0 +1,125 @@
+"""What expected improvement is multiplied with, as logarithms with gradients.
+
+==========  ======================  ===============================================================
+symbol      name in code            meaning
+==========  ======================  ===============================================================
+S           shapes                  hyperparameter samples
+m_s, v_s    ``mean``, ``variance``  posterior of sample s at a point, of ln c or of the labels
+c           ``1 / c``               seconds of a trial
+sigma_c     ``unit``                standard deviation of the observed ln c, the unit of m_s
+==========  ======================  ===============================================================
+
+The objective and the factor are modelled independently, so the expectation of their product is
+the product of their expectations, and its logarithm a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp
+
+from spearmint.acquisition.maximize import Acquisition
+from spearmint.gp.numerics import Array
+from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
+
+_LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
+
+
+class Sum:
+    """The logarithm of the product of two acquisitions."""
+
+    def __init__(self, first: Acquisition, second: Acquisition) -> None:
+        self._parts = (first, second)
+
+    def __call__(self, points: Array) -> Array:
+        """Return the sums at ``points``, shape ``(m,)``."""
+        first, second = self._parts
+        return first(points) + second(points)
+
+    def with_gradient(self, points: Array) -> tuple[Array, Array]:
+        """Return the sums and their gradients, shape ``(m, D)``."""
+        (value, gradient), (other, slope) = (part.with_gradient(points) for part in self._parts)
+        return value + other, gradient + slope
+
+
+class LogInverseCost:
+    """Log of the expected inverse cost E[1 / c], ln c a Gaussian process.
+
+    1 / c is log-normal, so E[1 / c] = mean_s exp(-m_s + v_s / 2). Source: Snoek, Larochelle and
+    Adams 2012 (arXiv:1206.2944), section 3.2: expected improvement per second is EI(x) times the
+    expected inverse duration, ln c(x) modelled by a second, independent Gaussian process.
+    """
+
+    def __init__(self, posterior: Posterior, *, unit: float) -> None:
+        """Take the posterior of ln c in units of ``unit``, one fantasy at most."""
+        self._posterior = posterior
+        self._unit = unit
+
+    def __call__(self, points: Array) -> Array:
+        """Return log E[1 / c] at ``points``, less a constant, shape ``(m,)``."""
+        mean, variance = self._posterior.predict(points)
+        each = -self._unit * mean[:, :, 0] + 0.5 * self._unit**2 * variance
+        return np.asarray(logsumexp(each, axis=0) - np.log(len(each)))
+
+    def with_gradient(self, points: Array) -> tuple[Array, Array]:
+        """Return log E[1 / c] and its gradient, shape ``(m, D)``; 0 by a category."""
+        mean, left, by_points = _prediction(self._posterior, points)
+        scale = self._unit**2 * self._posterior.scale[:, None]
+        each = -self._unit * mean + 0.5 * scale * left
+        value = logsumexp(each, axis=0)
+        share = np.exp(each - value)
+        gradient = by_points(-self._unit * share, 0.5 * scale * share)
+        return value - np.log(len(each)), gradient
+
+
+class LogFeasibility:
+    """Log probability that a point is feasible, a Gaussian process fitted to labels.
+
+    The labels are +1 (feasible) and -1; a point is feasible where the process is above 0:
+    mean_s Phi(m_s / sqrt(v_s)). Source: least-squares classification, Rasmussen and Williams 2006,
+    section 6.5; times expected improvement: Gelbart, Snoek and Adams 2014 (arXiv:1403.5607),
+    section 3, eq. 3 of Hernandez-Lobato et al. 2015 (arXiv:1502.05312).
+    """
+
+    def __init__(self, posterior: Posterior, *, zero: float) -> None:
+        """Take the posterior of the standardised labels, of which ``zero`` stands for 0."""
+        self._posterior = posterior
+        self._zero = zero
+
+    def __call__(self, points: Array) -> Array:
+        """Return the logarithms at ``points``, shape ``(m,)``."""
+        mean, variance = self._posterior.predict(points)
+        each = log_ndtr((mean[:, :, 0] - self._zero) / np.sqrt(variance))
+        return np.asarray(logsumexp(each, axis=0) - np.log(len(each)))
+
+    def with_gradient(self, points: Array) -> tuple[Array, Array]:
+        """Return the logarithms and their gradients, shape ``(m, D)``; 0 by a category."""
+        mean, left, by_points = _prediction(self._posterior, points)
+        std = np.sqrt(self._posterior.scale[:, None] * left)
+        z = (mean - self._zero) / std
+        each = log_ndtr(z)
+        value = logsumexp(each, axis=0)
+        # Share of a sample times phi / Phi: the logarithms stay finite where phi and Phi do not.
+        by_z = np.exp(-0.5 * z * z - _LOG_SQRT_2PI - value)
+        gradient = by_points(by_z / std, -0.5 * by_z * z / left)
+        return value - np.log(len(each)), gradient
+
+
+def _prediction(
+    gp: Posterior, points: Array
+) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+    """Return the mean, the variance as a share of the amplitude, and how to go back to points."""
+    k, slope = gp.kernel(points)
+    mean = gp.mean[:, None] + (k @ gp.alpha)[:, :, 0]
+    half = k @ gp.inverse_factor.transpose(0, 2, 1)
+    left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
+
+    def by_points(by_mean: Array, by_left: Array) -> Array:
+        """Return the gradient by the coordinates, ``(m, D)``, from those by mean and share."""
+        by_k = by_mean[:, :, None] * gp.alpha[:, None, :, 0]
+        by_k -= 2.0 * (by_left * (left > VARIANCE_FLOOR))[:, :, None] * (half @ gp.inverse_factor)
+        return gp.pull(points, by_k * slope)
+
+    return mean, left, by_points

@@ -1,0 +1,119 @@
+"""The acquisition: log of the expected improvement, averaged over samples and fantasies.
+
+========  ======================  =================================================
+symbol    name in code            meaning
+========  ======================  =================================================
+mu, s     ``mean``, ``std``       posterior of one sample and one fantasy
+eta       ``_target``             incumbent, less the margin
+u         ``u``                   (eta - mu) / s
+h(u)      ``h``                   phi(u) + u Phi(u); EI = s h(u)
+S, F, m   shapes                  samples, fantasies, points
+========  ======================  =================================================
+
+EI is averaged over hyperparameters and over fantasies of the running trials as in Snoek,
+Larochelle and Adams 2012 (arXiv:1206.2944), section 3; in logarithms throughout, as plain EI and
+its gradient are 0.0 over most of the space: Ament et al. 2023 (arXiv:2310.20708), eq. 9.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import erfcx, ndtr
+
+from spearmint.gp.numerics import Array
+from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
+
+_LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
+
+
+def log_h(u: Array) -> tuple[Array, Array, Array]:
+    """Return log h(u), Phi(u) / h(u) and phi(u) / h(u), h(u) = phi(u) + u Phi(u).
+
+    Finite down to u = -1e150. Source: Ament et al. 2023 (arXiv:2310.20708), eq. 9: below -1
+    through the scaled complementary error function, h = phi (1 + u q) with
+    q = Phi / phi, and below -200 by the limits q = -1 / u and 1 + u q = 1 / u^2.
+    """
+    near = np.maximum(u, -1.0)
+    phi, cdf = np.exp(-0.5 * near * near - _LOG_SQRT_2PI), ndtr(near)
+    h = phi + near * cdf
+    far, middle = np.minimum(u, -200.0), np.clip(u, -200.0, -1.0)
+    q = np.sqrt(0.5 * np.pi) * erfcx(middle / -np.sqrt(2.0))
+    gap = np.where(u > -200.0, 1.0 + middle * q, 1.0 / far**2)
+    q = np.where(u > -200.0, q, -1.0 / far)
+    above = u > -1.0
+    value = np.where(above, np.log(h), -0.5 * u * u - _LOG_SQRT_2PI + np.log(gap))
+    return value, np.where(above, cdf / h, q / gap), np.where(above, phi / h, 1.0 / gap)
+
+
+class LogEI:
+    """Log expected improvement below ``posterior.best - margin``.
+
+    ``margin`` asks for an improvement of at least this much, in the units of the posterior: the
+    larger, the wider the search (xi of Brochu, Cora and de Freitas 2010, arXiv:1012.2599).
+    """
+
+    def __init__(self, posterior: Posterior, *, margin: float = 0.0) -> None:
+        self._posterior = posterior
+        self._target = (posterior.best - margin)[:, None, :]
+
+    def __call__(self, points: Array) -> Array:
+        """Return log EI at ``points``, shape ``(m,)``."""
+        mean, variance = self._posterior.predict(points)
+        std = np.sqrt(variance)[:, :, None]
+        each = np.log(std) + log_h((self._target - mean) / std)[0]
+        return _log_mean(each)[0]
+
+    def with_gradient(self, points: Array) -> tuple[Array, Array]:
+        """Return log EI, shape ``(m,)``, and its gradient by the coordinates, ``(m, D)``.
+
+        The gradient of a category's coordinate has no meaning and is 0.
+        """
+        gp = self._posterior
+        k, slope = gp.kernel(points)
+        mean = gp.mean[:, None, None] + k @ gp.alpha
+        half = k @ gp.inverse_factor.transpose(0, 2, 1)
+        left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
+        std = np.sqrt(gp.scale[:, None] * left)[:, :, None]
+        log_each, cdf_ratio, pdf_ratio = log_h((self._target - mean) / std)
+        log_each += np.log(std)
+        value, share = _log_mean(log_each)
+        # d log(s h(u)) = -(Phi/h) / s dmu + (phi/h) / s ds, and ds = scale / (2 s) d(left).
+        by_mean = -share * cdf_ratio / std
+        by_left = np.sum(share * pdf_ratio / std**2, axis=2) * (0.5 * gp.scale[:, None])
+        by_left *= left > VARIANCE_FLOOR
+        by_k = by_mean @ gp.alpha.transpose(0, 2, 1)
+        by_k -= 2.0 * by_left[:, :, None] * (half @ gp.inverse_factor)
+        by_k *= slope
+        return value, gp.pull(points, by_k)
+
+
+class NegativeMean:
+    """Minus the posterior mean, averaged over samples and fantasies: pure exploitation.
+
+    Source: "minimize the response surface" of Jones 2001 (J. Global Optim. 21:345).
+    """
+
+    def __init__(self, posterior: Posterior) -> None:
+        self._posterior = posterior
+
+    def __call__(self, points: Array) -> Array:
+        """Return the values at ``points``, shape ``(m,)``."""
+        return np.asarray(-self._posterior.predict(points)[0].mean(axis=(0, 2)))
+
+    def with_gradient(self, points: Array) -> tuple[Array, Array]:
+        """Return the values, shape ``(m,)``, and their gradient, ``(m, D)``; 0 by a category."""
+        gp = self._posterior
+        k, slope = gp.kernel(points)
+        alpha = gp.alpha.mean(axis=2)
+        mean = gp.mean[:, None] + (k @ alpha[:, :, None])[:, :, 0]
+        by_k = slope * (alpha[:, None, :] / -len(alpha))
+        return -mean.mean(axis=0), gp.pull(points, by_k)
+
+
+def _log_mean(log_each: Array) -> tuple[Array, Array]:
+    """Return the log of the mean of exp(``log_each``) (S, m, F) at each point, and the shares."""
+    top = log_each.max(axis=(0, 2))
+    share = np.exp(log_each - top[:, None])
+    total = share.sum(axis=(0, 2))
+    share /= total[:, None]
+    return top + np.log(total / (log_each.shape[0] * log_each.shape[2])), share

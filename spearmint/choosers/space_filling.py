@@ -1,0 +1,23 @@
+"""Choosers that fill the space without a model: uniform points and a Sobol sequence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spearmint.choosers.base import Chooser
+
+
+class RandomChooser(Chooser):
+    """Choose uniformly at random, on a logarithmic scale where a parameter has one."""
+
+    def uniform(self, number: int, place: int) -> float:
+        """Return an independent uniform number for each trial and parameter."""
+        return float(np.random.default_rng([self.seed, number, place]).random())
+
+
+class SequentialChooser(Chooser):
+    """Follow a scrambled Sobol sequence: trial ``k`` is point ``k``, whatever the results.
+
+    Unlike a grid it needs no number of points beforehand; every first 2^m points are spread
+    evenly over all parameters jointly.
+    """

@@ -1,0 +1,1 @@
+"""Read and check ``config.pb`` and the regions of a config."""

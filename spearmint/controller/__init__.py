@@ -1,0 +1,1 @@
+"""Run a search: keep trials running, read their ends, stop when a limit is reached."""

@@ -1,0 +1,273 @@
+"""The loop of a search: collect results, start trials, wait; for all regions at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spearmint.controller.events import Progress, Watcher
+from spearmint.controller.study_run import StudyLoop
+from spearmint.controller.warm_start import warm_points
+from spearmint.drivers import Driver
+from spearmint.errors import DriverUnreachable, SearchFailed
+from spearmint.formatting import format_duration
+
+_CAPACITY_S = 60.0  # how soon hosts that come or go are noticed
+_SLICE_S = 0.2  # how soon Ctrl-C and a report are noticed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When to stop, and how much to run at once, over all regions.
+
+    Attributes:
+        concurrent: Trials that run.
+        follows_capacity: Whether that changes with the driver's capacity.
+        queue_ahead: Trials that wait in the queue beside them, so that no GPU waits for a proposal.
+        polling_s: Seconds between two polls of the driver at most.
+        time_s: Seconds after which no more trials start.
+        trial_time_s: Sum of the seconds of all trials after which no more start.
+        warm_start: Points of finished studies that one tries first; above 0, no more studies are
+            open at once than trials.
+    """
+
+    concurrent: int = 1
+    follows_capacity: bool = False
+    queue_ahead: int = 0
+    polling_s: float = 3.0
+    time_s: float | None = None
+    trial_time_s: float | None = None
+    warm_start: int = 0
+
+
+@dataclass(slots=True)
+class Stop:
+    """How far the user wants to stop: set by signals, read by the loop."""
+
+    asking: bool = False
+    now: bool = False
+
+
+@dataclass(slots=True)
+class Loop:
+    """Runs the studies of all regions to their end, by one driver.
+
+    Trials are shared out fairly: the next one goes to the study with the fewest running, then
+    with the fewest finished.
+    """
+
+    studies: Sequence[StudyLoop]
+    driver: Driver
+    limits: Limits
+    watcher: Watcher
+    stop: Stop = field(default_factory=Stop)
+    _began: float = field(default_factory=time.monotonic)
+    _concurrent: int = 1
+    _sized: float = 0.0
+    _told: set[str] = field(default_factory=set)
+    _told_stop: bool = False
+    _was_reached: bool = False
+    _is_silent: bool = False
+
+    def run(self) -> Mapping[str, Progress]:
+        """Search until a limit or a stop; return the last figures by region.
+
+        A queue that does not answer is asked again until it does.
+
+        Raises:
+            SearchFailed: Trials break one after the other.
+            DriverUnreachable: The queue did not answer the first time.
+            StorageError, DriverError: See there; what runs goes on and is found again.
+        """
+        self._began = self._sized = time.monotonic()
+        self._concurrent = self.limits.concurrent
+        for study in self.studies:
+            study.resume()
+        self._tell_done()
+        while not self._must_leave():
+            self._ask_queue(self._collect)
+            if not self._is_silent:
+                self._ask_queue(self._fill)
+            if not self._is_silent and not any(study.is_busy for study in self.studies):
+                break
+            self._tell_stop()
+            self._wait()
+        if self.stop.asking and self.driver.detaches:
+            self._tell_left()
+        elif self.stop.now:
+            self.cancel()
+        self._check_failures()
+        return {study.experiment.region: study.progress() for study in self.studies}
+
+    def _tell_done(self) -> None:
+        """Say so where all trials were there before."""
+        done = [study.n_finished >= study.limits.finished for study in self.studies]
+        if all(done) and not any(study.is_busy for study in self.studies):
+            n = sum(study.n_finished for study in self.studies)
+            self.watcher.note(
+                f"All {n} trials were finished before; for more, raise --max-finished-jobs."
+            )
+
+    def _must_leave(self) -> bool:
+        return self.stop.now or (self.stop.asking and self.driver.detaches)
+
+    def cancel(self) -> None:
+        """End all jobs; their trials start again in the next run."""
+        for study in self.studies:
+            study.end_active()
+
+    def _ask_queue(self, ask: Callable[[], None]) -> None:
+        """Do what needs the queue's answer; say when it falls silent, and when it is back."""
+        try:
+            ask()
+        except DriverUnreachable as error:
+            if not self._was_reached:
+                raise
+            if not self._is_silent:
+                self.watcher.note(f"{error.what}\nAsking again; trials go on meanwhile.")
+            self._is_silent = True
+            return
+        if self._is_silent:
+            self.watcher.note("The queue answers again.")
+        self._was_reached, self._is_silent = True, False
+
+    def _n_running(self) -> int:
+        return sum(study.n_active for study in self.studies)
+
+    def _collect(self) -> None:
+        """Poll the driver once for all studies."""
+        states = self.driver.poll([job for study in self.studies for job in study.jobs])
+        for text in self.driver.notices():
+            self.watcher.note(text)
+        for study in self.studies:
+            study.collect(states)
+
+    def _fill(self) -> None:
+        """Start trials as far as the limits allow."""
+        self._follow_capacity()
+        most = self._concurrent + self.limits.queue_ahead
+        while self._n_running() < most and not self.stop.asking:
+            if reason := self._stop_reason():
+                self._note_once(f"No new trials: {reason}.")
+                return
+            ready = [study for study in self._admitted() if self._wants_trial(study)]
+            if not ready:
+                return
+            chosen = min(ready, key=lambda study: (study.n_active, study.n_finished))
+            if self.limits.warm_start and not chosen.has_begun:
+                self._warm(chosen)
+            chosen.start_trial()
+
+    def _follow_capacity(self) -> None:
+        """Look again, each minute, how many trials can run."""
+        if self.limits.follows_capacity and time.monotonic() - self._sized >= _CAPACITY_S:
+            found = self.driver.capacity()
+            self._sized = time.monotonic()
+            if found != self._concurrent:
+                self.watcher.note(f"There is room for {found} trials at once now.")
+            self._concurrent = found
+
+    def _admitted(self) -> Sequence[StudyLoop]:
+        """Return the studies that may have trials: with a warm start, later ones wait."""
+        if not self.limits.warm_start:
+            return self.studies
+        room = self._concurrent - sum(study.is_open for study in self.studies)
+        closed = [study for study in self.studies if not study.has_begun]
+        waiting = set(map(id, closed[max(0, room) :]))
+        return [study for study in self.studies if id(study) not in waiting]
+
+    def _warm(self, study: StudyLoop) -> None:
+        """Queue what was best in finished studies."""
+        finished = [other for other in self.studies if other.has_begun and not other.is_open]
+        trials = [other.study.trials() for other in finished]
+        points = warm_points(study.experiment, trials, self.limits.warm_start)
+        for point in points:
+            study.study.enqueue(point)
+        if points:
+            self.watcher.note(
+                f"{study.experiment.region}: starts from {len(points)} points that were best in "
+                f"{len(finished)} finished regions."
+            )
+
+    def _wants_trial(self, study: StudyLoop) -> bool:
+        if reason := study.stop_reason():
+            region = study.experiment.region
+            self._note_once(f"{region}: {reason}." if region else f"No new trials: {reason}.")
+        return study.wants_trial()
+
+    def _stop_reason(self) -> str:
+        """Return which limit of the whole is reached; empty while none is."""
+        limit = self.limits.time_s
+        if limit is not None and time.monotonic() - self._began >= limit:
+            return f"the time of {format_duration(limit)} is over"
+        limit = self.limits.trial_time_s
+        if limit is not None and sum(study.seconds() for study in self.studies) >= limit:
+            return f"{format_duration(limit)} of trial time are used up"
+        return ""
+
+    def _note_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.watcher.note(text)
+
+    def _check_failures(self) -> None:
+        failures = [failure for study in self.studies if (failure := study.failure())]
+        if len(failures) == 1:
+            raise failures[0]
+        if failures:
+            raise SearchFailed(
+                f"{len(failures)} of {len(self.studies)} regions failed\n"
+                + "\n".join(failure.what for failure in failures),
+                failures[-1].fix,
+            )
+
+    def _wait(self) -> None:
+        """Sleep until a job may have ended, a stop, or the polling time is over."""
+        polling_s = self.limits.polling_s if self._n_running() else _SLICE_S
+        deadline = time.monotonic() + polling_s
+        asking = self.stop.asking
+        jobs = [job for study in self.studies for job in study.jobs]
+        while not self.stop.now and self.stop.asking == asking:
+            if self._prune():
+                return
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            before = time.monotonic()
+            step = min(left, _SLICE_S)
+            self.driver.wait(jobs, step)
+            if time.monotonic() - before < step * 0.9:
+                return
+
+    def _prune(self) -> bool:
+        """Let every study end trials that will not be good; True when one did."""
+        ended = False
+        if self._is_silent:
+            return ended
+
+        def prune() -> None:
+            nonlocal ended
+            ended = any(study.prune() for study in self.studies)
+
+        self._ask_queue(prune)
+        return ended
+
+    def _tell_left(self) -> None:
+        """Say what goes on without this process."""
+        running = [text for study in self.studies for text in study.labels]
+        if running:
+            self.watcher.note(
+                f"Stopped; {len(running)} trials go on in the queue: {', '.join(running)}. "
+                "The same command finds them again; with --cancel it ends them."
+            )
+
+    def _tell_stop(self) -> None:
+        """Say once that the search is stopping, and what still runs."""
+        if self.stop.asking and not self._told_stop:
+            self._told_stop = True
+            running = ", ".join(text for study in self.studies for text in study.labels)
+            self.watcher.note(
+                f"Stopping: no new trials. Still running: {running}. "
+                "Ctrl-C again ends them; the same command goes on later."
+            )

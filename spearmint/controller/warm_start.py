@@ -1,0 +1,61 @@
+"""Where a region starts when others are finished: at what was best there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+
+from spearmint.choosers.encoding import dimension, from_float, to_float
+from spearmint.gp.numerics import Array
+from spearmint.gp.space import Space
+from spearmint.model import Experiment, Trial, TrialState
+from spearmint.store.distributions import distributions, to_flat
+
+
+def warm_points(
+    experiment: Experiment, finished: Sequence[Sequence[Trial]], size: int
+) -> list[dict[str, Any]]:
+    """Return at most ``size`` points to try first, by element name: best for all others first.
+
+    Args:
+        experiment: The search that starts.
+        finished: Trials of each finished search of the same variables.
+        size: How many points.
+    """
+    from spearmint.acquisition.portfolio import portfolio
+
+    everything = distributions(experiment.variables).items()
+    searched = {name: found for name, found in everything if not found.single()}
+    if not searched:
+        return []
+    space = Space(tuple(dimension(found) for found in searched.values()))
+    problems = [_observations(experiment, trials, searched, space) for trials in finished]
+    return [
+        {
+            name: from_float(found, value)
+            for (name, found), value in zip(searched.items(), space.values(point), strict=True)
+        }
+        for point in portfolio(space, problems, size)
+    ]
+
+
+def _observations(
+    experiment: Experiment,
+    trials: Sequence[Trial],
+    searched: Mapping[str, BaseDistribution],
+    space: Space,
+) -> tuple[Array, Array]:
+    """Return points ``(n, D)`` and values ``(n,)``, to be minimised, of the complete trials."""
+    sign = -1.0 if experiment.maximize else 1.0
+    rows, values = [], []
+    for trial in trials:
+        if trial.state is TrialState.COMPLETE and math.isfinite(trial.value or 0.0):
+            flat = to_flat(experiment.variables, trial.params)
+            rows.append([to_float(found, flat[name]) for name, found in searched.items()])
+            values.append(sign * (trial.value or 0.0))
+    points = np.array(rows, dtype=np.float64).reshape(-1, len(searched))
+    return space.coordinates(points), np.array(values)

@@ -1,0 +1,5 @@
+"""Run trials as Grid Engine jobs."""
+
+from spearmint.drivers.sge.driver import SgeDriver
+
+__all__ = ["SgeDriver"]

@@ -1,0 +1,63 @@
+"""How values, durations and text look to people."""
+
+from __future__ import annotations
+
+import re
+
+from spearmint.model import Params, Value
+
+_UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of ``90``, ``90s``, ``15m``, ``2h`` or ``1d``.
+
+    Raises:
+        ValueError: It is none of these, or 0.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
+    if match is None or float(match.group(1)) <= 0:
+        raise ValueError(f"{text!r} is no duration; expected 90, 90s, 15m, 2h or 1d")
+    return float(match.group(1)) * _UNITS_S[match.group(2)]
+
+
+def format_duration(seconds: float) -> str:
+    """Return ``4.2 s``, ``3 min 5 s``, ``2 h 15 min`` or ``3 d 4 h``."""
+    if seconds < 59.95:  # what rounds to 60.0 is a minute
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for unit, size, part, part_size in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part_size} {part}"
+    return f"{whole // 60} min {whole % 60} s"
+
+
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def plain(text: str) -> str:
+    """Return the output of a program without colours and control characters."""
+    return _CONTROL.sub("\N{MIDDLE DOT}", _ANSI.sub("", text.replace("\r\n", "\n")))
+
+
+def indented(text: str, by: str = "  ") -> str:
+    """Return the lines of ``text``, plain, each behind ``by``."""
+    return "\n".join(f"{by}{plain(line)}" for line in text.splitlines())
+
+
+TABLE_DIGITS = 4
+"""Of a parameter in a table; ``best`` and ``export`` have more."""
+
+
+def format_params(params: Params) -> str:
+    """Return ``lr=0.01 units=64,32`` for a line of a table or a log."""
+    return " ".join(
+        f"{name}={','.join(format_value(value) for value in values)}"
+        for name, values in params.items()
+    )
+
+
+def format_value(value: Value, digits: int = 6) -> str:
+    """Return a value; a float in at most ``digits`` significant digits."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,47 @@
+"""The one array type of the model, and its BLAS on one thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+_lock = threading.Lock()
+_inside = 0
+_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit numpy's and scipy's BLAS to one thread inside.
+
+    The limit holds for the whole process, so the last one to leave restores what the first one
+    found.
+    """
+    global _inside, _limit
+    with _lock:
+        if _inside == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limit.restore_original_limits()
+
+
+@cache
+def _controller() -> Any:
+    """Return the BLAS libraries loaded by now; looking for them takes 10 ms."""
+    return ThreadpoolController()

@@ -1,0 +1,71 @@
+"""Symmetric matrices as one flat array of n (n + 1) / 2 numbers: half the kernel to compute.
+
+The order is LAPACK's rectangular full packed format, whose factor runs at the speed of a square
+matrix's. Source: Gustavson, Wasniewski, Dongarra and Langou 2010 (ACM TOMS 37:18).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from spearmint.gp.numerics import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Row and column of every packed number; where the diagonal is, in order."""
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    diagonal: NDArray[np.intp]
+
+
+@lru_cache(maxsize=8)
+def layout(n: int) -> Layout:
+    """Return the order of the numbers of an n x n matrix."""
+    places = np.arange(n * n, dtype=np.float64).reshape(n, n)
+    order = lapack.dtrttf(places.T, uplo="L")[0].astype(np.intp)
+    rows, columns = np.divmod(order, n)
+    diagonal = np.flatnonzero(rows == columns)
+    return Layout(rows, columns, diagonal[np.argsort(rows[diagonal])])
+
+
+def pack(square: Array) -> Array:
+    """Return the packed form of symmetric matrices ``(..., n, n)``."""
+    order = layout(square.shape[-1])
+    return np.ascontiguousarray(square[..., order.rows, order.columns])
+
+
+def unpack(packed: Array, n: int) -> Array:
+    """Return the symmetric n x n matrix of one packed one."""
+    order = layout(n)
+    square = np.empty((n, n))
+    square[order.rows, order.columns] = packed
+    square[order.columns, order.rows] = packed
+    return square
+
+
+def cholesky(packed: Array, n: int) -> Array | None:
+    """Return the packed lower Cholesky factor, or None if there is none; overwrites ``packed``."""
+    factor, info = lapack.dpftrf(n, packed, uplo="L", overwrite_a=1)
+    return np.asarray(factor) if info == 0 else None
+
+
+def forward(factor: Array, right: Array) -> Array:
+    """Return L^-1 ``right`` (n, m) for the packed factor L."""
+    return np.asarray(lapack.dtfsm(1.0, factor, np.asfortranarray(right), uplo="L"))
+
+
+def solve(factor: Array, right: Array) -> Array:
+    """Return (L L')^-1 ``right`` (n, m) for the packed factor L."""
+    return np.asarray(lapack.dpftrs(len(right), factor, np.asfortranarray(right), uplo="L")[0])
+
+
+def inverse(factor: Array, n: int) -> Array:
+    """Return (L L')^-1, packed, for the packed factor L, which is overwritten."""
+    return np.asarray(lapack.dpftri(n, factor, uplo="L", overwrite_a=1)[0])

@@ -1,0 +1,153 @@
+"""Coordinates: what the Gaussian process sees of a parameter.
+
+A number has one coordinate in [0, 1], logarithmic if its scale is; one of ``k`` levels (a whole
+number, a float with a step) sits in the middle of its cell. A category's coordinate is its index,
+compared for equality only. The *cube* is [0, 1)^D, where random and Sobol points are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from spearmint.gp.numerics import Array
+
+# A whole number of more levels than this moves like a continuous one and is snapped at the end.
+FEW_LEVELS = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """One parameter: a float, a float or whole number with a step, or ``n_choices`` categories.
+
+    ``low`` and ``high`` are legal values and ``high - low`` a multiple of ``step`` (0: continuous).
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+    step: float = 0.0
+    n_choices: int = 0
+
+    @property
+    def is_category(self) -> bool:
+        """Whether values are compared for equality only."""
+        return self.n_choices > 0
+
+    @property
+    def n_levels(self) -> float:
+        """Number of legal values; ``inf`` if continuous."""
+        if self.is_category:
+            return self.n_choices
+        return round(self.high / self.step - self.low / self.step) + 1 if self.step else np.inf
+
+    def from_cube(self, u: Array) -> Array:
+        """Return the coordinates of legal values for ``u`` in [0, 1)."""
+        if self.is_category:
+            return np.minimum(np.floor(u * self.n_choices), self.n_choices - 1.0)
+        return self.snap(u)
+
+    def snap(self, c: Array) -> Array:
+        """Return the coordinate of the legal value nearest to ``c``."""
+        if self.is_category:
+            return c
+        return self.coordinate(self.value(c)) if self.step else np.clip(c, 0.0, 1.0)
+
+    def value(self, c: Array) -> Array:
+        """Return the legal values (categories: the index) at coordinates ``c``."""
+        if self.is_category:
+            return c
+        low, high = self._ends()
+        # Not low + c * (high - low): the difference of two floats may overflow.
+        v = low * (1.0 - c) + high * c
+        v = np.exp(v) if self.log else v
+        if self.step:
+            level = np.round(v / self.step - self.low / self.step)
+            v = self.low + self.step * np.clip(level, 0.0, self.n_levels - 1.0)
+        return np.clip(v, self.low, self.high)
+
+    def coordinate(self, v: Array) -> Array:
+        """Return the coordinates of native values ``v`` (categories: of the index)."""
+        if self.is_category:
+            return v
+        low, high = self._ends()
+        v = np.log(v) if self.log else v
+        width = 0.5 * high - 0.5 * low
+        # The logarithms of two neighbouring floats may be equal.
+        return np.clip((0.5 * v - 0.5 * low) / width, 0.0, 1.0) if width > 0.0 else 0.0 * v
+
+    def _ends(self) -> tuple[float, float]:
+        """Return the values (their logarithms) at coordinates 0 and 1: half a step outside."""
+        low, high = self.low - 0.5 * self.step, self.high + 0.5 * self.step
+        return (float(np.log(low)), float(np.log(high))) if self.log else (low, high)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The dimensions of a search, in order; points are rows of coordinates, shape ``(m, D)``."""
+
+    dimensions: tuple[Dimension, ...]
+
+    def __len__(self) -> int:
+        """Return D, the number of dimensions."""
+        return len(self.dimensions)
+
+    @cached_property
+    def is_category(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Mask of the categories, shape ``(D,)``."""
+        return np.array([d.is_category for d in self.dimensions], dtype=bool)
+
+    @cached_property
+    def movable(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        """Indices of the dimensions that a gradient may move."""
+        few = [d.is_category or d.n_levels <= FEW_LEVELS for d in self.dimensions]
+        return np.flatnonzero(~np.array(few, dtype=bool))
+
+    @cached_property
+    def fixed(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        """Indices of the dimensions that only step from level to level."""
+        return np.setdiff1d(np.arange(len(self)), self.movable)
+
+    @cached_property
+    def n_points(self) -> float:
+        """Number of legal points; ``inf`` if any dimension is continuous."""
+        with np.errstate(over="ignore"):
+            return float(np.prod([float(d.n_levels) for d in self.dimensions]))
+
+    def from_cube(self, cube: Array) -> Array:
+        """Return the legal points for rows of [0, 1)^D."""
+        return self._each("from_cube", cube)
+
+    def snap(self, points: Array) -> Array:
+        """Return the legal points nearest to ``points``."""
+        return self._each("snap", points)
+
+    def coordinates(self, values: Array) -> Array:
+        """Return the points of rows of native values (categories: of the index)."""
+        return self._each("coordinate", values)
+
+    def values(self, point: Array) -> list[float]:
+        """Return the native values (categories: the index) of one legal point."""
+        pairs = zip(self.dimensions, point, strict=True)
+        return [float(d.value(np.asarray(c, dtype=np.float64))) for d, c in pairs]
+
+    def _each(self, method: str, rows: Array) -> Array:
+        columns = [getattr(d, method)(rows[:, i]) for i, d in enumerate(self.dimensions)]
+        return np.stack(columns, axis=1) if columns else rows.copy()
+
+
+def distance(points: Array, others: Array) -> Array:
+    """Return the largest coordinate difference of every pair, shape ``(m, k)``."""
+    return np.asarray(np.abs(points[:, None, :] - others[None, :, :]).max(axis=2))
+
+
+def levels(dimension: Dimension) -> Sequence[float]:
+    """Return the coordinates of all legal values of a dimension of few levels."""
+    k = int(dimension.n_levels)
+    if dimension.is_category:
+        return [float(i) for i in range(k)]
+    values = np.asarray(dimension.low + dimension.step * np.arange(k), dtype=np.float64)
+    return [float(c) for c in dimension.coordinate(values)]

@@ -1,0 +1,132 @@
+"""Studies of a storage: opened, listed, deleted."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+import optuna
+from optuna.pruners import NopPruner
+from optuna.storages import BaseStorage
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
+
+from spearmint.config.reader import describe
+from spearmint.errors import StudyMismatch, next_command
+from spearmint.model import Experiment
+from spearmint.store.errors import has_tables, open_storage, translated
+from spearmint.store.study import OWNER, TOKEN, Study
+
+_VARIABLES = "spearmint:variables"
+
+
+def open_study(experiment: Experiment, url: str) -> Study:
+    """Open the study of ``experiment`` at ``url`` as :func:`open_studies` does."""
+    return open_studies([experiment], url)[0]
+
+
+def open_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
+    """Open the study of each of ``experiments`` at ``url``, or create it.
+
+    Raises:
+        StudyMismatch: One exists with other variables or another direction.
+        StorageError: The database cannot be used.
+    """
+    with translated():
+        storage = open_storage(url)
+        return [
+            _checked(experiment, url, storage, _created(experiment, storage))
+            for experiment in experiments
+        ]
+
+
+def read_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
+    """Open studies that exist as :func:`open_studies` does, and write nothing."""
+    with translated():
+        storage = open_storage(url)
+        return [
+            _checked(
+                experiment,
+                url,
+                storage,
+                optuna.load_study(study_name=experiment.study_name, storage=storage),
+            )
+            for experiment in experiments
+        ]
+
+
+def _created(experiment: Experiment, storage: BaseStorage) -> optuna.Study:
+    """Return the study of ``experiment``, made and marked where it is not yet."""
+    direction = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
+    study = optuna.create_study(
+        storage=storage,
+        study_name=experiment.study_name,
+        direction=direction,
+        pruner=NopPruner(),
+        load_if_exists=True,
+    )
+    known = study.user_attrs
+    if TOKEN not in known:
+        study.set_user_attr(TOKEN, uuid.uuid4().hex)
+    if _VARIABLES not in known:
+        study.set_user_attr(_VARIABLES, _declaration(experiment))
+    return study
+
+
+def _checked(experiment: Experiment, url: str, storage: BaseStorage, study: optuna.Study) -> Study:
+    declared = _declaration(experiment)
+    known = study.user_attrs.get(_VARIABLES, declared)
+    if known != declared:
+        raise _mismatch(experiment, known, declared)
+    return Study(experiment, url, storage, study)
+
+
+def study_names(url: str) -> list[str]:
+    """Return the names of all studies in the storage at ``url``; none where it is empty."""
+    with translated():
+        return optuna.get_all_study_names(open_storage(url)) if has_tables(url) else []
+
+
+def stored_trials(name: str, url: str) -> tuple[list[StudyDirection], list[FrozenTrial]]:
+    """Return the directions and all trials of the study ``name``, whoever made it."""
+    with translated():
+        study = optuna.load_study(study_name=name, storage=open_storage(url))
+        return study.directions, study.get_trials(deepcopy=False)
+
+
+def study_owner(name: str, url: str) -> dict[str, str] | None:
+    """Return where the study ``name`` is run from; None when that was never stored."""
+    with translated():
+        study = optuna.load_study(study_name=name, storage=open_storage(url))
+        owner: dict[str, str] | None = study.user_attrs.get(OWNER)
+        return owner
+
+
+def delete_study(name: str, url: str) -> None:
+    """Delete the study ``name`` and its trials."""
+    with translated():
+        optuna.delete_study(study_name=name, storage=open_storage(url))
+
+
+def _declaration(experiment: Experiment) -> dict[str, str]:
+    """Return what makes two configs the same search."""
+    lines = {variable.name: describe(variable) for variable in experiment.variables}
+    return {**lines, "(direction)": "maximize" if experiment.maximize else "minimize"}
+
+
+def _mismatch(
+    experiment: Experiment, known: dict[str, str], declared: dict[str, str]
+) -> StudyMismatch:
+    names = sorted(known.keys() | declared.keys())
+    rows = [
+        f"  {name}: stored {known.get(name, 'nothing')}; config.pb {declared.get(name, 'nothing')}"
+        for name in names
+        if known.get(name) != declared.get(name)
+    ]
+    return StudyMismatch(
+        f"{experiment.path} differs from the search stored as {experiment.study_name!r}:\n"
+        + "\n".join(rows),
+        "Undo the change, or copy config.pb and the code to a new directory and take these "
+        f"trials along: {next_command('import', 'NEW', experiment.directory)}\n"
+        f"Or start anew: {next_command('cleanup', experiment.directory)}",
+    )

@@ -1,0 +1,269 @@
+"""The door to Optuna: one study per experiment and region holds every trial and its state."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import optuna
+from optuna.pruners import BasePruner, NopPruner
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial, create_trial
+from optuna.trial import TrialState as OptunaState
+
+from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED
+from spearmint.errors import InputError
+from spearmint.model import Experiment, Params, Result, Trial, TrialState
+from spearmint.store.distributions import distributions, to_flat, to_params
+from spearmint.store.errors import door
+from spearmint.store.fast_reads import one_view
+
+OWNER = "spearmint:owner"
+TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
+_REASON, _TAIL, _SECONDS, _LOST = "reason", "tail", "seconds", "lost"
+_IMPORTED = "imported"
+_MOST_REPORTS = 200  # stored for a trial; a longer curve is thinned evenly
+_MOST_LIVE_REPORTS = 1000  # stored of a trial that a pruner watches
+
+
+class Study:
+    """The trials of one search, in an Optuna study that any Optuna tool can open."""
+
+    def __init__(
+        self, experiment: Experiment, url: str, storage: BaseStorage, study: optuna.Study
+    ) -> None:
+        self.experiment = experiment
+        self.url = url
+        self._storage = storage
+        self._study = study
+        self._distributions = distributions(experiment.variables)
+        self._token = str(study.user_attrs.get(TOKEN, study.study_name))
+
+    def use(self, sampler: BaseSampler, pruner: BasePruner | None = None) -> None:
+        """Let ``sampler`` propose and ``pruner`` end trials early from now on."""
+        self._study.sampler = sampler
+        self._study.pruner = pruner or NopPruner()
+
+    @property
+    def prunes(self) -> bool:
+        """Whether trials may be ended early."""
+        return not isinstance(self._study.pruner, NopPruner)
+
+    @property
+    @door
+    def owner(self) -> dict[str, str] | None:
+        """Where the study is run from, as ``set_owner`` stored it."""
+        owner: dict[str, str] | None = self._study.user_attrs.get(OWNER)
+        return owner
+
+    @door
+    def set_owner(self, owner: dict[str, str]) -> None:
+        """Store where the study is run from."""
+        self._study.set_user_attr(OWNER, owner)
+
+    def key(self, trial: Trial) -> str:
+        """Return a digest that no other trial has: of the study, the number and the parameters.
+
+        A result file that carries it is of this trial, whatever else its folder was used for.
+        """
+        content = json.dumps([self._token, trial.id, trial.params], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @door
+    def enqueue_seed_points(self) -> None:
+        """Queue the seed points of config.pb that were never queued."""
+        for point in self.experiment.seed_points:
+            self.enqueue(to_flat(self.experiment.variables, point))
+
+    @door
+    def enqueue(self, point: Mapping[str, Any]) -> None:
+        """Queue a point, by element name, unless it was queued or tried before."""
+        self._study.enqueue_trial(dict(point), skip_if_exists=True)
+
+    @door
+    def ask(self) -> Trial:
+        """Return a new running trial, proposed by the sampler or a seed point."""
+        try:
+            with one_view(self._storage):
+                asked = self._study.ask(self._distributions)
+        except (ImportError, NotImplementedError, TypeError, ValueError) as error:
+            sampler = type(self._study.sampler).__name__
+            raise InputError(
+                f"{sampler} cannot propose for this config.pb: {error}",
+                "Choose another --method.",
+            ) from error
+        return Trial(
+            id=asked.number + 1,
+            state=TrialState.RUNNING,
+            params=to_params(self.experiment.variables, asked.params),
+            region=self.experiment.region,
+        )
+
+    @door
+    def complete(self, trial: Trial, result: Result) -> Trial:
+        """Store a finished trial; its ``result`` must have a value."""
+        storage_id = self._storage_id(trial)
+        if result.seconds is not None:
+            self._storage.set_trial_user_attr(storage_id, _SECONDS, result.seconds)
+        for step, value in _thinned(sorted(result.reports.items())):
+            if trial.reports.get(step) != value:
+                self._storage.set_trial_intermediate_value(storage_id, step, value)
+        self._study.tell(trial.id - 1, result.value)
+        return replace(
+            trial,
+            state=TrialState.COMPLETE,
+            value=result.value,
+            seconds=result.seconds,
+            reports=result.reports,
+        )
+
+    @door
+    def report(self, trial: Trial, reports: Mapping[int, float]) -> Trial:
+        """Store what a running trial has reported, up to 1000 steps; finite values only.
+
+        Of a last value that is not finite, the step is stored.
+        """
+        room = _MOST_LIVE_REPORTS - len(trial.reports)
+        new = {s: v for s, v in sorted(reports.items()) if trial.reports.get(s) != v}
+        storage_id = self._storage_id(trial)
+        stored = [(s, v) for s, v in new.items() if math.isfinite(v)][: max(0, room)]
+        for step, value in stored:
+            self._storage.set_trial_intermediate_value(storage_id, step, value)
+        last = max(reports, default=0)
+        if last in new and not math.isfinite(reports[last]):
+            self._storage.set_trial_user_attr(storage_id, DIVERGED, last)
+        return replace(trial, reports={**trial.reports, **dict(stored)})
+
+    @door
+    def should_prune(self, trial: Trial) -> bool:
+        """Tell whether the pruner would end ``trial`` after what was reported of it."""
+        frozen = self._storage.get_trial(self._storage_id(trial))
+        return self._study.pruner.prune(self._study, frozen)
+
+    @door
+    def prune(self, trial: Trial, seconds: float | None = None) -> Trial:
+        """Store a trial that was ended early."""
+        if seconds is not None:
+            self._storage.set_trial_user_attr(self._storage_id(trial), _SECONDS, seconds)
+        self._study.tell(trial.id - 1, state=OptunaState.PRUNED)
+        return replace(trial, state=TrialState.PRUNED, seconds=seconds)
+
+    @door
+    def break_(self, trial: Trial, result: Result, tail: str) -> Trial:
+        """Store a trial that has no value, with the reason and the end of its output."""
+        storage_id = self._storage_id(trial)
+        attrs = {_REASON: result.reason, _TAIL: tail, _SECONDS: result.seconds}
+        for key, value in attrs.items():
+            self._storage.set_trial_user_attr(storage_id, key, value)
+        self._study.tell(trial.id - 1, state=OptunaState.FAIL)
+        return replace(
+            trial,
+            state=TrialState.BROKEN,
+            reason=result.reason,
+            tail=tail,
+            seconds=result.seconds,
+        )
+
+    @door
+    def add_complete(
+        self, params: Params, value: float, *, source: str, seconds: float | None = None
+    ) -> None:
+        """Store a trial that was evaluated elsewhere; ``source`` says where."""
+        attrs: dict[str, Any] = {_IMPORTED: source}
+        if seconds is not None:
+            attrs[_SECONDS] = seconds
+        self._study.add_trial(
+            create_trial(
+                params=to_flat(self.experiment.variables, params),
+                distributions=self._distributions,
+                value=value,
+                user_attrs=attrs,
+            )
+        )
+
+    @door
+    def add_loss(self, trial: Trial) -> Trial:
+        """Count one more job of ``trial`` that vanished without a result."""
+        self._storage.set_trial_user_attr(self._storage_id(trial), _LOST, trial.lost + 1)
+        return replace(trial, lost=trial.lost + 1)
+
+    @door
+    def disregard(self, trials: Iterable[Trial]) -> None:
+        """Let choosers forget ``trials``; people still see them."""
+        numbers = {trial.id - 1 for trial in trials}
+        known = self._study.user_attrs.get(DISREGARDED, [])
+        self._study.set_user_attr(DISREGARDED, sorted(numbers.union(known)))
+
+    @door
+    def abandon_unproposed(self) -> None:
+        """End trials whose proposal a killed controller never finished; queue their seed again."""
+        for frozen in self._frozen(OptunaState.RUNNING):
+            if not self._is_whole(frozen):
+                seed = frozen.system_attrs.get("fixed_params")
+                if seed:
+                    self._study.enqueue_trial(seed)
+                self._storage.set_trial_user_attr(frozen._trial_id, ABANDONED, True)
+                self._study.tell(frozen.number, state=OptunaState.FAIL)
+
+    @door
+    def trials(self) -> list[Trial]:
+        """Return all trials by id."""
+        return [self._trial(frozen) for frozen in self._frozen() if self._is_whole(frozen)]
+
+    @door
+    def span(self) -> tuple[datetime | None, datetime | None]:
+        """Return when the first trial started and the last one ended, in local time."""
+        frozen = self._frozen()
+        starts = [trial.datetime_start for trial in frozen if trial.datetime_start]
+        ends = [trial.datetime_complete for trial in frozen if trial.datetime_complete]
+        return min(starts, default=None), max(ends, default=None)
+
+    @door
+    def running(self) -> list[Trial]:
+        """Return the trials without an end, by id."""
+        frozen = self._frozen(OptunaState.RUNNING)
+        return [self._trial(trial) for trial in frozen if self._is_whole(trial)]
+
+    def _frozen(self, *states: OptunaState) -> list[FrozenTrial]:
+        return self._study.get_trials(deepcopy=False, states=states or None)
+
+    def _is_whole(self, frozen: FrozenTrial) -> bool:
+        waiting = frozen.state is OptunaState.WAITING
+        return not waiting and frozen.params.keys() >= self._distributions.keys()
+
+    def _storage_id(self, trial: Trial) -> int:
+        return self._storage.get_trial_id_from_study_id_trial_number(
+            self._study._study_id, trial.id - 1
+        )
+
+    def _trial(self, frozen: FrozenTrial) -> Trial:
+        attrs = frozen.user_attrs
+        state = {
+            OptunaState.COMPLETE: TrialState.COMPLETE,
+            OptunaState.FAIL: TrialState.BROKEN,
+            OptunaState.PRUNED: TrialState.PRUNED,
+        }.get(frozen.state, TrialState.RUNNING)
+        return Trial(
+            id=frozen.number + 1,
+            state=state,
+            params=to_params(self.experiment.variables, frozen.params),
+            region=self.experiment.region,
+            value=frozen.value if state is TrialState.COMPLETE else None,
+            reason=attrs.get(_REASON, ""),
+            tail=attrs.get(_TAIL, ""),
+            seconds=attrs.get(_SECONDS),
+            lost=attrs.get(_LOST, 0),
+            reports=frozen.intermediate_values,
+        )
+
+
+def _thinned(rows: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
+    """Return at most _MOST_REPORTS of ``rows``, evenly spread, the last one included."""
+    every = -(-len(rows) // _MOST_REPORTS) or 1
+    return rows[::-1][::every][::-1]

@@ -1,0 +1,34 @@
+"""What a runner left in its trial's folder."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeGuard
+
+from spearmint.layout import TrialFolder, read_json
+from spearmint.model import Result
+from spearmint.trial.reporting import read_reports
+
+
+def read_result(folder: TrialFolder, key: str) -> Result | None:
+    """Return the result of the trial with this ``key``; None when there is none.
+
+    A file of another trial, a torn one, or one that no runner wrote counts as none.
+    """
+    raw = read_json(folder.result)
+    if raw is None or raw.get("key") != key:
+        return None
+    value, reason, seconds = raw.get("value"), raw.get("reason"), raw.get("seconds")
+    if not (_is_number(value) or isinstance(reason, str)):
+        return None
+    reports = read_reports(folder.reports)
+    return Result(
+        value=float(value) if _is_number(value) else None,
+        reason=str(reason or ""),
+        seconds=float(seconds) if _is_number(seconds) else None,
+        reports={step: value for step, value in reports.items() if math.isfinite(value)},
+    )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not math.isnan(value)

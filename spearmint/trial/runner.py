@@ -1,0 +1,180 @@
+"""Run one trial: ``python -m spearmint.trial.runner FOLDER``; starts without Optuna and scipy.
+
+The folder holds ``trial.json``; the runner leaves ``result.json``, by rename. What the user's
+code prints goes to standard output, which the driver sends to ``output/%08d.out``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from spearmint.layout import TrialFolder, read_json, write_json
+from spearmint.trial.languages import LANGUAGES, BadResult, Spec
+from spearmint.trial.reporting import ENDED_FILE, PATIENCE, REGION, REPORTS_FILE, TRIAL_DIR
+from spearmint.trial.retry import patiently
+
+LOCK_FD = "SPEARMINT_LOCK_FD"
+"""Environment variable: number of the inherited descriptor that holds the trial's lock."""
+
+RESCHEDULE = 99
+"""Exit status that asks a queue to run the job again later; Grid Engine's."""
+
+_KEYS = {"key", "job_id", "directory", "name", "language", "params"}
+_RESERVED_BYTES = 16384
+_MOST_REASON = 2000
+_LOCK_S = 30.0  # how long to wait for the end of another runner
+
+
+class ResultFile:
+    """The place of result.json, taken on disk before the trial starts.
+
+    A trial that fills the disk must not lose its own result: the blocks are there already.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._beside = path.with_name(f".{path.name}.{os.getpid()}")
+        self._fd = os.open(self._beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        os.pwrite(self._fd, b" " * _RESERVED_BYTES, 0)
+
+    def write(self, data: object) -> None:
+        """Put ``data`` in place by rename."""
+        text = json.dumps(data).encode()
+        try:
+            os.pwrite(self._fd, text, 0)
+            os.ftruncate(self._fd, len(text))
+            os.fsync(self._fd)
+            self._beside.replace(self._path)
+        except OSError:  # the trial closed every descriptor, or removed the file
+            write_json(self._path, data, durable=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the trial of the folder named by ``argv``; return 0 when its result stands."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m spearmint.trial.runner FOLDER\n")
+        return 2
+    folder = TrialFolder(Path(arguments[0]).absolute())
+    spec = read_json(folder.spec)
+    if spec is None or not spec.keys() >= _KEYS:
+        sys.stderr.write(f"there is no trial in {folder.spec}\n")
+        return 2
+    patience_s, bell = float(os.environ.pop(PATIENCE, "0")), os.environ.pop(ENDED_FILE, "")
+    if _lock(folder, patience_s) is None:
+        sys.stderr.write("this trial is being run already\n")
+        return RESCHEDULE if patience_s else 0
+    pid = os.getpid()
+    try:
+        if folder.result.exists():
+            _ring(bell)
+            return 0
+        result_file = patiently(lambda: _begin(folder), patience_s)
+    except OSError as error:
+        sys.stderr.write(f"the trial cannot start: {error}\n")
+        return 1
+    os.environ[TRIAL_DIR] = str(folder.files)
+    os.environ[REPORTS_FILE] = str(folder.reports)
+    os.environ[REGION] = spec.get("region", "")
+    started = time.time()
+    result = _evaluate(spec, folder)
+    if os.getpid() != pid:
+        os._exit(0)  # a fork that returned from main, too: the result is its parent's
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    outcome = {**result, "key": spec["key"], "seconds": time.time() - started}
+    patiently(lambda: result_file.write(outcome), patience_s)
+    _ring(bell)
+    return 0
+
+
+def _begin(folder: TrialFolder) -> ResultFile:
+    """Say who runs the trial, and take the place of its result."""
+    mine = {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
+    write_json(folder.runner, mine)
+    folder.files.mkdir(exist_ok=True)
+    return ResultFile(folder.result)
+
+
+def _ring(bell: str) -> None:
+    """Tell the driver that the result stands."""
+    if bell:
+        with contextlib.suppress(OSError):
+            Path(bell).touch()
+
+
+def _lock(folder: TrialFolder, patience_s: float) -> int | None:
+    """Take the trial's lock, or the one the driver took for us; None when it stays held.
+
+    The kernel frees it when this process and those it forked are gone, however they die.
+    """
+    inherited = os.environ.pop(LOCK_FD, None)
+    if inherited is not None:
+        os.set_inheritable(int(inherited), False)
+        return int(inherited)
+    try:
+        return patiently(lambda: _locked(folder), min(patience_s, _LOCK_S))
+    except BlockingIOError:
+        return None
+
+
+def _locked(folder: TrialFolder) -> int:
+    fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _evaluate(spec: Spec, folder: TrialFolder) -> dict[str, object]:
+    """Return ``{"value": v}`` or ``{"reason": text}``; never raises."""
+    try:
+        os.chdir(spec["directory"])
+        return {"value": LANGUAGES[spec["language"]](spec, folder)}
+    except BadResult as error:
+        return {"reason": str(error)}
+    except SystemExit as error:
+        return {"reason": f"called sys.exit({error.code!r})"[:_MOST_REASON]}
+    except BaseException as error:  # noqa: BLE001 - whatever a trial does is its result
+        with contextlib.suppress(OSError, ValueError):
+            traceback.print_exception(error.with_traceback(_user_part(error.__traceback__)))
+        return {"reason": _describe(error, Path(spec["directory"]))}
+
+
+def _user_part(trace: TracebackType | None) -> TracebackType | None:
+    """Return ``trace`` from where it leaves this package."""
+    here = Path(__file__).parent
+    part = trace
+    while part is not None and Path(part.tb_frame.f_code.co_filename).parent == here:
+        part = part.tb_next
+    return part or trace
+
+
+def _describe(error: BaseException, directory: Path) -> str:
+    """Return the error in one line, with the place in the user's own files."""
+    shown = traceback.TracebackException.from_exception(error)
+    shown.__notes__ = None  # they come after the message
+    text = list(shown.format_exception_only())[-1].strip().splitlines() or [type(error).__name__]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).parent == directory
+    ]
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return text[0][:_MOST_REASON].encode(errors="replace").decode() + place
+
+
+if __name__ == "__main__":
+    sys.exit(main())

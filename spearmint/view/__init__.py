@@ -1,0 +1,1 @@
+"""Show a search: progress, tables and the dashboard."""

@@ -1,0 +1,86 @@
+"""The documentation says what there is, and its examples run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spearmint.choosers import CHOOSERS
+from spearmint.cli.main import cli
+from spearmint.config import experiment_pb2 as pb
+from spearmint.drivers import DRIVERS
+
+ROOT = Path(__file__).parents[2]
+
+
+def documented(page: str) -> str:
+    return (ROOT / "docs" / page).read_text()
+
+
+def test_every_key_of_config_is_documented() -> None:
+    blocks = (pb.Experiment, pb.Experiment.ParameterSpec, pb.Experiment.Resources)
+    for field in (field for block in blocks for field in block.DESCRIPTOR.fields):
+        assert f"``{field.name}``" in documented("config.rst"), field.name
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [("running.rst", sorted(DRIVERS)), ("choosers.rst", sorted(CHOOSERS))],
+)
+def test_every_driver_and_chooser_is_documented(page: str, names: list[str]) -> None:
+    for name in names:
+        assert name in documented(page), name
+
+
+def test_every_command_is_shown_in_the_page_on_running() -> None:
+    assert {"run", "status", "best", "export", "import", "report", "cleanup"} == set(cli.commands)
+    for name in set(cli.commands) - {"run"}:
+        assert f"spearmint {name} " in documented("running.rst"), name
+
+
+def run_example(folder: str, tmp_path: Path, *argv: str) -> str:
+    """Run ``argv`` on a copy of an example; return what it printed."""
+    copy = tmp_path / folder
+    shutil.copytree(ROOT / "examples" / folder, copy)
+    done = subprocess.run(
+        [sys.executable, *argv], cwd=copy, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_ask_and_tell_finds_the_top(tmp_path: Path) -> None:
+    output = run_example("ask_and_tell", tmp_path, "ask_and_tell.py")
+    assert float(output.split()[2]) > 0.95
+
+
+def test_the_shell_example_runs(tmp_path: Path) -> None:
+    argv = ("-m", "spearmint", "--method=RandomChooser", "--max-finished-jobs=3", ".")
+    assert "Best of 3 complete trials (0 broken)" in run_example("shell", tmp_path, *argv)
+
+
+@pytest.mark.slow
+def test_branin_is_solved_in_forty_trials(tmp_path: Path) -> None:
+    argv = ("-m", "spearmint", "--method=GPEIOptChooser", "--max-finished-jobs=40", ".")
+    run_example("branin", tmp_path, *argv)
+    best = (tmp_path / "branin" / "best_job_and_result.txt").read_text()
+    assert float(best.split()[2]) < 0.41
+
+
+@pytest.mark.slow
+def test_a_short_search_of_digits_reaches_its_test_set(tmp_path: Path) -> None:
+    argv = ("-m", "spearmint", "--max-finished-jobs=3", "-n", "2", ".")
+    run_example("digits", tmp_path, *argv)
+    done = subprocess.run(
+        [sys.executable, "final.py"],
+        cwd=tmp_path / "digits",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "of the 359 test images" in done.stdout

@@ -1,0 +1,52 @@
+"""Searches on a cell that every test finds, and leaves, in good health."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.on_hosts.searches import SgeSearch
+from tests.testbed.cell import Cell
+from tests.testbed.fabric import until
+
+MakeSearch = Callable[..., SgeSearch]
+
+
+@pytest.fixture
+def make_search(cell: Cell, request: pytest.FixtureRequest) -> Iterator[MakeSearch]:
+    """Return a maker of searches in the shared home.
+
+    A test that failed half-way must not fail those after it: what it broke is mended at the end.
+    """
+    made: list[SgeSearch] = []
+
+    def make(directory: str = request.node.name, **options: object) -> SgeSearch:
+        names = (f"{directory}-{number}" if number else directory for number in itertools.count())
+        path = next(path for name in names if not (path := cell.home / name).exists())
+        made.append(SgeSearch(cell, path, **options))
+        return made[-1]
+
+    yield make
+    for search in made:
+        search.stop()
+    heal(cell)
+
+
+def heal(cell: Cell) -> None:
+    """Bring every host and daemon up, and end what jobs are left."""
+    for node in cell.hosts:
+        if not node.is_up:
+            node.boot()
+        while node.run("umount", "-l", str(cell.home)).returncode == 0:
+            pass
+    if not cell.master.processes("sge_qmaster"):
+        cell.start_master()
+    for node in cell.hosts:
+        if not node.processes("sge_execd"):
+            cell.start_execd(node)
+    until(lambda: cell.hosts_up() == len(cell.names), 60, 0.2)
+    if cell.run("qstat", "-u", "*").stdout.strip():
+        cell.run("qdel", "-u", "*")
+        cell.wait_idle(90)

@@ -1,0 +1,328 @@
+"""Searches on a cell whose trials record where and when they ran, and what must hold afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+
+from tests.testbed.cell import UID, Cell
+from tests.testbed.fabric import Node, until
+
+# Goes on from its checkpoint; says that it lives ten times a second, so that the end of a killed
+# run is known too. Its records lie outside of the directory that a test makes read-only.
+CODE = """
+import contextlib, json, os, random, socket, time, uuid
+from pathlib import Path
+
+RUNS, STEPS = Path({runs!r}), {steps}
+
+def main(job_id, params):
+    checkpoint = Path(os.environ["SPEARMINT_TRIAL_DIR"]) / "step"
+    first = int(checkpoint.read_text()) if checkpoint.exists() else 0
+    with (RUNS / uuid.uuid4().hex).open("w") as record:
+        def note(**what):
+            print(json.dumps({{"time": time.time(), **what}}), file=record, flush=True)
+        note(trial=job_id, region=os.environ["SPEARMINT_REGION"], first=first,
+             job=os.environ["JOB_ID"], host=socket.gethostname(),
+             gpus=os.environ["CUDA_VISIBLE_DEVICES"])
+        for step in range(first, STEPS):
+            time.sleep(0.1)
+            note()
+            with contextlib.suppress(OSError):
+                checkpoint.with_suffix(".new").write_text(str(step + 1))
+                checkpoint.with_suffix(".new").replace(checkpoint)
+        value = random.SystemRandom().random()
+        note(value=value)
+    return value
+"""
+CONFIG = 'language: PYTHON\nname: "{name}"\nvariable {{ name: "x" type: FLOAT min: 0 max: 1 }}\n'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a trial, as it recorded itself.
+
+    Attributes:
+        job: Number of the job it was a part of.
+        first: Step of the checkpoint it began from.
+        began, seen: Seconds since the epoch; ``seen`` is its last sign of life.
+        value: What it returned; None when it did not come to that.
+    """
+
+    trial: int
+    job: str
+    region: str
+    first: int
+    host: str
+    gpus: tuple[str, ...]
+    began: float
+    seen: float
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use of one GPU, in seconds since the epoch."""
+
+    gpu: str
+    began: float
+    ended: float
+
+
+class Controller:
+    """A ``spearmint`` that runs on the master, as the ordinary user."""
+
+    def __init__(self, cell: Cell, argv: Sequence[str]) -> None:
+        self._cell, self._said = cell, bytearray()
+        # A pipe: tests limit what files the command may write.
+        self._process = subprocess.Popen(
+            cell.enter(argv, uid=UID),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as out:
+            while piece := out.read1():
+                self._said += piece
+
+    @property
+    def output(self) -> str:
+        """What it printed so far."""
+        return self._said.decode(errors="replace")
+
+    def wait_for(self, pattern: str, timeout_s: float = 30) -> re.Match[str]:
+        """Return the first match of ``pattern`` in the output."""
+        found: list[re.Match[str]] = []
+
+        def look() -> bool:
+            found.extend(re.finditer(pattern, self.output))
+            return bool(found) or self._process.poll() is not None
+
+        until(look, timeout_s, 0.1)
+        assert found, self.output
+        return found[0]
+
+    def send(self, number: int) -> None:
+        """Send a signal to the command itself, not to what brought it to the master."""
+        os.kill(self._cell.master.process("bin/spearmint --driver=SGE"), number)
+
+    def kill(self) -> None:
+        """Send SIGKILL and return when it is gone."""
+        self.send(signal.SIGKILL)
+        self._process.wait(10)
+
+    def end(self, status: int = 0, timeout_s: float = 90) -> str:
+        """Return what it printed once it has ended, with the exit status that is expected."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            found = self._process.wait(timeout_s)
+            self._reader.join(10)
+            assert found == status, self.output
+            return self.output
+        jobs = self._cell.run("qstat", "-f", "-u", "*").stdout
+        self.stop()
+        raise AssertionError(f"no end after {timeout_s:g} s:\n{self.output}\n{jobs}")
+
+    def stop(self) -> None:
+        """End it, if it still runs."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, AssertionError):
+                self.send(signal.SIGKILL)
+            self._process.kill()
+            self._process.wait(10)
+        self._reader.join(10)
+
+
+class SgeSearch:
+    """An experiment in the shared home, whose trials record themselves.
+
+    Args:
+        trials: Of each region, that the command searches for.
+        steps: Tenths of a second that a trial runs.
+        regions: How many there are, in ``config``.
+        config, code: Texts of the files, with ``{name}``, ``{runs}`` and ``{steps}`` to fill in.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        directory: Path,
+        *,
+        trials: int = 12,
+        steps: int = 30,
+        regions: int = 1,
+        name: str = "trial",
+        config: str = CONFIG,
+        code: str = CODE,
+    ) -> None:
+        self.cell, self.directory, self._wanted = cell, directory, trials
+        self.n_trials = trials * regions
+        self._runs = cell.shared / "runs" / directory.name
+        self._runs.mkdir(parents=True)
+        directory.mkdir(parents=True)
+        (directory / "config.pb").write_text(config.format(name=name))
+        text = code.format(runs=str(self._runs), steps=steps)
+        (directory / f"{name}.py").write_text(text)
+        for path in (self._runs, directory, *directory.iterdir()):
+            os.chown(path, UID, UID)
+        self._controllers: list[Controller] = []
+
+    def start(self, *options: str) -> Controller:
+        """Start the command; the same one again when a test calls it again."""
+        argv = ["spearmint", "--driver=SGE", "--method=RandomChooser", "--polling-time=1"]
+        argv += [f"--max-finished-jobs={self._wanted}", *options, str(self.directory)]
+        self._controllers.append(Controller(self.cell, argv))
+        return self._controllers[-1]
+
+    def stop(self) -> None:
+        """End what a failed test left."""
+        for controller in self._controllers:
+            controller.stop()
+
+    def command(self, *arguments: str) -> str:
+        """Run another ``spearmint`` on the directory; return what it prints."""
+        return self.cell.checked("spearmint", *arguments, str(self.directory), uid=UID)
+
+    def output(self, controller: int = -1) -> str:
+        """Return what a controller printed, the last one by default."""
+        return self._controllers[controller].output
+
+    # Seen from outside
+
+    def runs(self) -> list[Run]:
+        """Return every run of every trial so far, the oldest first."""
+        runs = [_read_run(path) for path in self._runs.iterdir()]
+        return sorted((run for run in runs if run is not None), key=lambda run: run.began)
+
+    def running(self) -> list[Run]:
+        """Return the runs that did not end yet; after a fault also those it ended."""
+        return [run for run in self.runs() if run.value is None]
+
+    def wait_running(self, count: int = 6) -> list[Run]:
+        """Return the runs under way once there are so many, the one that ends last at the end."""
+        until(lambda: len(self.running()) >= count, 60, 0.1)
+        return self.running()
+
+    def trainer(self, run: Run) -> psutil.Process:
+        """Return the process of a trial's runner."""
+        folder = self.directory / "jobs" / f"{run.trial:08d}"
+        return psutil.Process(self.node(run).process(f"spearmint.trial.runner {folder}"))
+
+    def shepherd(self, run: Run) -> psutil.Process:
+        """Return Grid Engine's own process above a trial's runner."""
+        above = self.trainer(run).parents()
+        return next(process for process in above if process.name() == "sge_shepherd")
+
+    def step(self, run: Run) -> int:
+        """Return how many steps a trial has done, by its checkpoint."""
+        path = self.directory / "jobs" / f"{run.trial:08d}" / "files" / "step"
+        return int(path.read_text()) if path.exists() else 0
+
+    def node(self, run: Run) -> Node:
+        """Return the host of a run."""
+        return self.cell.fabric.nodes[run.host]
+
+    def jobs_in(self, state: str) -> list[str]:
+        """Return the numbers of the jobs in this state, such as ``qw``.
+
+        A job is told as ``t``, not ``r``, for up to a second after its trial has begun.
+        """
+        rows = [line.split() for line in self.cell.run("qstat", "-u", "*").stdout.splitlines()[2:]]
+        return [row[0] for row in rows if row[4] == state]
+
+    # What must hold at the end
+
+    def assert_complete(self, *, lost: Iterable[str] = (), within_s: float = 30) -> None:
+        """Every trial is complete, by exactly one finished run; no GPU was shared; none is left.
+
+        No two runs of a trial overlap.
+
+        Args:
+            lost: Hosts that are down, whose GPUs nobody can know.
+            within_s: How soon every GPU must be known to be free.
+        """
+        trials = self.trials()
+        states = [trial["state"] for trial in trials]
+        assert states == ["complete"] * self.n_trials, (states, self.output())
+        runs = self.runs()
+        finished = [run for run in runs if run.value is not None]
+        stored = {(trial.get("region", ""), trial["id"]): trial["value"] for trial in trials}
+        assert {(run.region, run.trial): run.value for run in finished} == stored
+        assert len(finished) == len(stored), "a trial ran to its end twice"
+        assert_exclusive(uses(runs))
+        assert_all_free(self.cell, lost, within_s)
+
+    def trials(self) -> list[dict[str, object]]:
+        """Return the trials as the study has them."""
+        trials: list[dict[str, object]] = json.loads(self.command("export", "--json"))
+        return trials
+
+
+def _read_run(path: Path) -> Run | None:
+    notes = []
+    for line in path.read_text().splitlines():
+        with contextlib.suppress(ValueError):  # cut short by a kill
+            notes.append(json.loads(line))
+    if not notes:
+        return None
+    first = notes[0]
+    return Run(
+        trial=first["trial"],
+        job=first["job"],
+        region=first["region"],
+        first=first["first"],
+        host=first["host"],
+        gpus=tuple(first["gpus"].split(",")),
+        began=first["time"],
+        seen=notes[-1]["time"],
+        value=notes[-1].get("value"),
+    )
+
+
+def uses(runs: Iterable[Run]) -> Iterator[Use]:
+    """Yield the use of every GPU by ``runs``."""
+    for run in runs:
+        for gpu in run.gpus:
+            yield Use(gpu, run.began, run.seen)
+
+
+def assert_exclusive(uses: Iterable[Use]) -> None:
+    """At no instant two jobs on one GPU."""
+    by_gpu: dict[str, list[Use]] = {}
+    for use in uses:
+        assert use.gpu.startswith("GPU-"), use
+        by_gpu.setdefault(use.gpu, []).append(use)
+    for same in by_gpu.values():
+        same.sort(key=lambda use: use.began)
+        for before, after in pairwise(same):
+            assert before.ended <= after.began, (before, after)
+
+
+def assert_all_free(cell: Cell, lost: Iterable[str] = (), within_s: float = 30) -> None:
+    """No job is left in the cell, and soon no GPU is taken."""
+    cell.wait_idle(15)
+    down = set(lost)
+
+    def taken() -> list[dict[str, object]]:
+        rows = json.loads(cell.checked("sge-jobs", "gpus", "--json", uid=UID))
+        assert len(rows) == cell.gpus * len(cell.names), rows
+        return [row for row in rows if row["status"] != "free" and row["host"] not in down]
+
+    with contextlib.suppress(TimeoutError):
+        until(lambda: not taken(), within_s, 0.5)
+    assert not taken()

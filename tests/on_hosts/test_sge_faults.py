@@ -1,0 +1,201 @@
+"""Faults of jobs and daemons while a search runs: it completes, and nothing is cleaned by hand."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+
+import pytest
+
+from tests.on_hosts.conftest import MakeSearch
+from tests.on_hosts.searches import assert_all_free
+from tests.testbed.cell import UID, Cell
+from tests.testbed.fabric import until
+
+pytestmark = pytest.mark.sge
+
+
+# Jobs
+
+
+def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    victim = search.wait_running()[-1]
+    cell.checked("qdel", victim.job, uid=UID)
+    output = controller.end()
+    assert f"trial {victim.trial} was lost (killed by signal 9" in output
+    search.assert_complete()
+
+
+def test_a_killed_trainer_runs_again(make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start("--queue-ahead=3")
+    victim = search.wait_running()[-1]
+    search.trainer(victim).kill()
+    output = controller.end()
+    assert f"trial {victim.trial} was lost (killed by signal 9" in output
+    search.assert_complete()
+
+
+def test_a_trial_that_reaches_the_walltime_timed_out(make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start("--walltime=1s", "--max-finished-jobs=1", "--max-broken=1")
+    output = controller.end(status=1)
+    assert re.search(r"trial \d+: broken: timed out: it reached the walltime of 1.0 s on ", output)
+    assert all(trial["lost"] == 0 for trial in search.trials())
+
+
+def test_a_killed_shepherd_harms_no_trial(make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    victim = search.wait_running()[-1]
+    search.shepherd(victim).kill()
+    controller.end()
+    search.assert_complete()
+
+
+def test_a_held_job_waits_and_the_others_go_on(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start("--max-concurrent=8")
+    search.wait_running()
+    until(lambda: search.jobs_in("qw"))
+    held = search.jobs_in("qw")[-1]
+    cell.checked("qhold", held, uid=UID)
+    cure = controller.wait_for(rf"job {held} \(\S+\) is held \(hqw\); it waits for: (.*)")[1]
+    until(lambda: search.jobs_in("hqw") and len(search.runs()) == search.n_trials - 1, 60, 0.2)
+    cell.checked(*cure.split(), uid=UID)
+    controller.end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials
+
+
+def test_a_suspended_trial_keeps_its_gpu_and_goes_on(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    victim = search.wait_running()[-1]
+    job = victim.job
+    until(lambda: job in search.jobs_in("r"), 10, 0.1)
+    cell.checked("qmod", "-sj", job, uid=UID)
+    cure = controller.wait_for(rf"job {job} \(\S+\) is suspended \(s\); it goes on after: (.*)")[1]
+    until(lambda: len(search.runs()) == search.n_trials, 60, 0.2)
+    cell.checked(*cure.split(), uid=UID)
+    controller.end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials
+    (same,) = [run for run in search.runs() if run.trial == victim.trial]
+    assert same.seen - same.began > 5, "it was never suspended"
+
+
+def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
+    cell: Cell, make_search: MakeSearch
+) -> None:
+    search = make_search(trials=3)
+    controller = search.start("--submit-option=-wd", "--submit-option=/not-there")
+    told = re.compile(
+        r"job \d+ \(\S+\) is in error state Eqw: .*/not-there.*\nMend that, then: (qmod -cj \d+)"
+    )
+    until(lambda: len(told.findall(controller.output)) == 3, 30, 0.2)
+    for node in cell.hosts:
+        node.run("mkdir", "/not-there")
+    for cure in told.findall(controller.output):
+        assert "cleared error state" in cell.run(*cure.split(), uid=UID).stdout  # and status 1
+    controller.end()
+    search.assert_complete()
+
+
+def test_a_preempted_trial_goes_on_from_its_checkpoint(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search(trials=5, steps=100)  # a GPU is free: it starts there before it has ended
+    controller = search.start("--queue-ahead=3", "--max-retries=0")
+    victim = search.wait_running(5)[0]
+    until(lambda: search.step(victim) > 10)
+    cell.checked("qmod", "-rj", victim.job)
+    controller.end()
+    search.assert_complete()
+    before, after = [run for run in search.runs() if run.trial == victim.trial]
+    assert before.value is None
+    assert before.seen < after.began
+    assert after.first > 10
+    assert not any(trial["lost"] for trial in search.trials())
+
+
+# Daemons and the command
+
+
+def test_a_killed_execution_daemon_harms_no_trial(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start()
+    node = search.node(search.wait_running()[-1])
+    cell.kill("sge_execd", node)
+    time.sleep(5)
+    cell.start_execd(node)
+    controller.end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials
+
+
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_a_command_killed_again_and_again(make_search: MakeSearch, ahead: int) -> None:
+    search = make_search(trials=18, steps=50)
+    for moment_s in (0.1, 0.4, 0.8, 1.3, 1.9):
+        controller = search.start(f"--queue-ahead={ahead}")
+        controller.wait_for("driver SGE runs 6 at once")
+        time.sleep(moment_s)
+        controller.kill()
+    search.start(f"--queue-ahead={ahead}").end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials, "an adopted trial ran again"
+
+
+def test_ctrl_c_leaves_the_jobs_and_the_same_command_adopts_them(make_search: MakeSearch) -> None:
+    search = make_search(trials=6, steps=150)
+    controller = search.start()
+    search.wait_running()
+    controller.send(signal.SIGINT)
+    output = controller.end(status=1)
+    assert "6 trials go on in the queue" in output
+    assert "stopped with 0 of 6 trials finished" in output
+    until(lambda: len(search.jobs_in("r")) == 6, 10, 0.1)
+    search.start().end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials, "an adopted trial ran again"
+
+
+def test_cancel_ends_the_jobs_and_the_next_run_starts_them_again(
+    cell: Cell, make_search: MakeSearch
+) -> None:
+    search = make_search(trials=8, steps=60)
+    controller = search.start("--queue-ahead=2")
+    search.wait_running()
+    until(lambda: search.jobs_in("qw"))
+    controller.kill()
+    ended = search.start("--cancel").end()
+    assert "Ended 8 trials" in ended
+    assert_all_free(cell)
+    search.start().end()
+    search.assert_complete()
+
+
+def test_cleanup_ends_the_jobs(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search(steps=100)
+    controller = search.start()
+    search.wait_running()
+    controller.kill()
+    search.command("cleanup", "--yes")
+    assert_all_free(cell)
+    assert all(run.value is None for run in search.runs())
+    names = {path.name for path in search.directory.iterdir()}
+    assert names - {"__pycache__"} == {"config.pb", "trial.py"}
+
+
+def test_a_killed_master_harms_no_trial(cell: Cell, make_search: MakeSearch) -> None:
+    search = make_search()
+    controller = search.start("--queue-ahead=3")
+    search.wait_running()
+    cell.kill("sge_qmaster")
+    time.sleep(10)
+    cell.start_master()
+    controller.end()
+    search.assert_complete()
+    assert len(search.runs()) == search.n_trials, "a trial ran again"

@@ -1,0 +1,86 @@
+"""``-w``: the real dashboard beside a real search."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import time
+import urllib.request
+
+import psutil
+import pytest
+
+from spearmint.drivers.processes import identity
+from tests.spearmint.conftest import MakeExperiment
+
+SLOW = (
+    "import time\ndef main(job_id, params):\n"
+    "    time.sleep(0 if job_id == 1 else 100)\n    return 0.5\n"
+)
+
+
+def fetch(url: str, timeout_s: float = 60) -> bytes:
+    """Return what ``url`` answers, once it does."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - our own server
+                content: bytes = answer.read()
+                return content
+        except OSError:
+            assert time.monotonic() < deadline, f"{url} does not answer"
+            time.sleep(0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_the_dashboard_shows_the_search_and_ends_with_it(
+    make_experiment: MakeExperiment, end: signal.Signals
+) -> None:
+    experiment = make_experiment(SLOW)
+    controller = experiment.start("-w", "--max-finished-jobs=2")
+    assert controller.stdout is not None
+    url = None
+    while url is None:
+        url = re.search(r"http://127\.0\.0\.1:\d+/", controller.stdout.readline())
+    page = url.group()
+    assert b"Optuna Dashboard" in fetch(f"{page}dashboard")
+    studies = json.loads(fetch(f"{page}api/studies"))["study_summaries"]
+    assert [study["study_name"] for study in studies] == ["trial"]
+    servers = [process.pid for process in psutil.process_iter() if _serves(process, page)]
+    assert servers
+    controller.send_signal(end)
+    if end is signal.SIGINT:
+        while "Stopping" not in controller.stdout.readline():
+            pass
+        controller.send_signal(end)
+    controller.wait(60)
+    controller.stdout.close()
+    deadline = time.monotonic() + 30
+    while any(identity(pid) for pid in servers):
+        assert time.monotonic() < deadline, "the server lives on"
+        time.sleep(0.1)
+    assert experiment.command("cleanup").returncode == 0
+
+
+@pytest.mark.parametrize("options", [["--port={taken}"], ["--host=no.such.host.invalid"]])
+def test_an_address_that_cannot_be_used_is_told(
+    make_experiment: MakeExperiment, options: list[str]
+) -> None:
+    experiment = make_experiment()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        done = experiment.run("-w", *(option.format(taken=taken) for option in options))
+    assert done.returncode == 2
+    assert "the dashboard cannot be served at" in done.stderr
+    assert "Dashboard: http" not in done.stdout
+
+
+def _serves(process: psutil.Process, page: str) -> bool:
+    port = page.rstrip("/").rpartition(":")[2]
+    try:
+        return {"spearmint.view.dashboard_server", port} <= set(process.cmdline())
+    except psutil.Error:
+        return False

@@ -1,0 +1,96 @@
+"""Reading all trials at once gives what Optuna's own reading gives."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import RDBStorage
+from optuna.trial import TrialState, create_trial
+
+from spearmint.store import fast_reads as bulk_reads
+from spearmint.store.fast_reads import BulkReadStorage
+
+SPACE = {
+    "lr": FloatDistribution(1e-5, 1.0, log=True),
+    "X[0]": FloatDistribution(-1.0, 1.0),
+    "units": IntDistribution(1, 8),
+    "act": CategoricalDistribution(("relu", "tanh")),
+}
+PARAMS = {"lr": 0.01, "X[0]": -0.5, "units": 3, "act": "tanh"}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A database with trials of every kind, in two studies."""
+    url = f"sqlite:///{tmp_path}/trials.db"
+    study = optuna.create_study(storage=url, study_name="a")
+    for value in (0.25, math.inf, -math.inf, 1e300):
+        study.add_trial(create_trial(params=PARAMS, distributions=SPACE, value=value))
+    facts = {"user_attrs": {"seconds": 1.5, "tail": "ä\n"}, "system_attrs": {"fixed": {"lr": 1.0}}}
+    reports = {1: 0.5, 0: math.nan, 7: math.inf}
+    study.add_trial(
+        create_trial(
+            state=TrialState.PRUNED,
+            params=PARAMS,
+            distributions=SPACE,
+            intermediate_values=reports,
+            **facts,
+        )
+    )
+    study.add_trial(create_trial(state=TrialState.FAIL, **facts))
+    study.ask(SPACE)
+    study.enqueue_trial({"lr": 0.5})
+    other = optuna.create_study(storage=url, study_name="b")
+    other.add_trial(create_trial(params=PARAMS, distributions=SPACE, value=9.0))
+    return url
+
+
+def test_every_field_is_the_same(url: str) -> None:
+    ours, theirs = (
+        optuna.load_study(study_name="a", storage=storage(url)).get_trials()
+        for storage in (BulkReadStorage, RDBStorage)
+    )
+    assert repr(ours) == repr(theirs)
+    assert len(ours) == 8
+    assert ours[4].intermediate_values[1] == 0.5
+
+
+def test_optuna_still_calls_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    real = bulk_reads._read
+    monkeypatch.setattr(bulk_reads, "_read", lambda *a: calls.append(1) or real(*a))
+    storage = optuna.storages.get_storage(BulkReadStorage(url))
+    study = optuna.load_study(study_name="a", storage=storage)
+    assert len(study.get_trials()) == 8
+    assert calls, "a release of Optuna reads in another way: see what became of _get_trials"
+
+
+@pytest.mark.parametrize(("named", "above"), [(set(), 5), ({1, 3, 7}, 8), ({2}, 10**6), ({9}, -1)])
+def test_some_trials_too(url: str, named: set[int], above: int) -> None:
+    ours, plain = BulkReadStorage(url), RDBStorage(url)
+    for study_id in (1, 2):
+        read = [storage._get_trials(study_id, None, named, above) for storage in (ours, plain)]
+        assert [repr(trial) for trial in read[0]] == [repr(trial) for trial in read[1]]
+
+
+def test_a_view_reads_once_and_knows_its_own_trials(url: str, monkeypatch) -> None:
+    calls = []
+    real = bulk_reads._read
+    monkeypatch.setattr(bulk_reads, "_read", lambda *a: calls.append(1) or real(*a))
+    storage = optuna.storages.get_storage(BulkReadStorage(url))
+    study = optuna.load_study(study_name="a", storage=storage)
+    with bulk_reads.one_view(storage):
+        before = study.get_trials()
+        asked = study.ask(SPACE)
+        assert len(calls) == 1
+        assert [trial.number for trial in study.get_trials()][-1] == asked.number
+    after = study.get_trials()
+    assert len(calls) == 2
+    assert len(after) >= len(before)
+    assert after[asked.number].params == asked.params
+    with bulk_reads.one_view(optuna.storages.InMemoryStorage()):
+        pass
