@@ -19,16 +19,18 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from starcluster import config, ec2_door, life
-from starcluster.cluster import Cluster, all_clusters
-from starcluster.ec2 import Ec2
+from starcluster.aws import client as ec2_door
+from starcluster.aws.ec2 import Ec2
+from starcluster.cluster import lifecycle as life
+from starcluster.cluster.cluster import Cluster, all_clusters
+from starcluster.cluster.lifecycle import Life
+from starcluster.config import config
 from starcluster.errors import StarClusterError
-from starcluster.life import Life
+from starcluster.launch.plan import Origin
 from starcluster.model import Instance
-from starcluster.plan import Origin
-from starcluster.setup import SetupResult
+from starcluster.setup.run import SetupResult
 from tests.starcluster.conftest import IMAGE
-from tests.starcluster.test_many_nodes import SilentShell
+from tests.starcluster.launch.test_many_nodes import SilentShell
 
 _PORT = 5999
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from starcluster.node import Node
+from starcluster.node.node import Node
 from starcluster.threadpool import ThreadPool
 
 Volumes = Mapping[str, Mapping[str, Any]]

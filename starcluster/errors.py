@@ -24,7 +24,8 @@ StarClusterError            exit code 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class StarClusterError(Exception):
@@ -168,3 +169,10 @@ class PluginError(StarClusterError):
 
 class ClusterError(StarClusterError):
     """A cluster does not exist, exists already, or is in the wrong state."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``Did you mean 'x'?``, or an empty text where nothing is near."""
+    by_lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f"Did you mean '{by_lower[near[0]]}'?" if near else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from starcluster.node import Node
+from starcluster.node.node import Node
 from starcluster.setup.tools import TOOLS, install
 
 TOOLS_PYTHON = ("env", f"PYTHONPATH={TOOLS}", "PYTHONDONTWRITEBYTECODE=1", "python3")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
-from starcluster import config
-from starcluster.config import Config
-from starcluster.ec2 import Ec2
+from starcluster.aws.ec2 import Ec2
+from starcluster.config import config
+from starcluster.config.config import Config
 
 
 class App:

@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 
 from starcluster.cli.app import App
-from starcluster.errors import StarClusterError
-from starcluster.guess import did_you_mean
+from starcluster.errors import StarClusterError, did_you_mean
 
 log = logging.getLogger("starcluster")
 
@@ -48,7 +47,7 @@ COMMANDS: Mapping[str, str] = {
     "resizevolume": "starcluster.commands.volumes:resizevolume",
     "removevolume": "starcluster.commands.volumes:removevolume",
     "listvolumes": "starcluster.commands.volumes:listvolumes",
-    "completion": "starcluster.commands.completion:completion",
+    "completion": "starcluster.commands.help:completion",
 }
 ALIASES: Mapping[str, str] = {
     "reboot": "restart",

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from starcluster import login
+from starcluster.cli import login
 from starcluster.cli.output import say_json, shown, sure, table
-from starcluster.cluster import Cluster, all_clusters, find
-from starcluster.commands.report import finish, progress
+from starcluster.cluster.cluster import Cluster, all_clusters, find
+from starcluster.cluster.lifecycle import Life
+from starcluster.commands._report import finish, progress
 from starcluster.errors import ClusterError, StarClusterError
-from starcluster.launch import TAG_DESCRIPTION
-from starcluster.life import Life
-from starcluster.plan import check_name
+from starcluster.launch.launcher import TAG_DESCRIPTION
+from starcluster.launch.plan import check_name
 from starcluster.threadpool import ThreadPool
 
 if TYPE_CHECKING:

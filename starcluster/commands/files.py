@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from starcluster.cluster import find
+from starcluster.cluster.cluster import find
 from starcluster.errors import InputError
 from starcluster.model import MASTER
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App
-    from starcluster.ssh import Shell
+    from starcluster.node.shell import Shell
 
 _user = click.option("-u", "--user", default="root", help="Whose files. Default: root.")
 _node = click.option("-n", "--node", default=MASTER, help="Which node. Default: master.")

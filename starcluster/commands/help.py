@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
 from starcluster.cli.app import App
-from starcluster.config import default_path
-from starcluster.config_edit import example, write_new
-from starcluster.config_file import short
+from starcluster.config.config import default_path
+from starcluster.config.edit import example, write_new
+from starcluster.config.syntax import short
 
 
 @click.command("help")
@@ -42,3 +43,21 @@ def help_(ctx: click.Context, command: str) -> None:
     elif choice == "2":
         write_new(file, example())
         click.echo(f"Wrote {short(file)}. Next, a key: starcluster createkey mykey")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print a script that completes commands and options in SHELL.
+
+    \b
+    Examples:
+      eval "$(starcluster completion bash)"
+      starcluster completion fish > ~/.config/fish/completions/starcluster.fish
+    """
+    made = get_completion_class(shell)
+    assert made is not None  # noqa: S101 - click has all three
+    root = ctx.find_root()
+    script = made(root.command, {}, "starcluster", "_STARCLUSTER_COMPLETE").source()
+    click.echo(script)

@@ -6,10 +6,10 @@ import click
 
 from starcluster.cli.app import App
 from starcluster.cli.output import json_option, say_rows
-from starcluster.cluster import Cluster, find
-from starcluster.commands.report import progress
+from starcluster.cluster.cluster import Cluster, find
+from starcluster.cluster.image import check_image_name, make_image
+from starcluster.commands._report import progress
 from starcluster.errors import ClusterError
-from starcluster.imaging import check_image_name, make_image
 
 
 @click.command()

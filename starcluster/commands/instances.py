@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from starcluster.aws.instances import LIVE
 from starcluster.cli.app import App
 from starcluster.cli.output import json_option, say_rows
-from starcluster.ec2_instances import LIVE
 from starcluster.errors import NotFound
 from starcluster.model import MASTER
 

@@ -11,9 +11,9 @@ import click
 
 from starcluster.cli.app import App
 from starcluster.cli.output import confirm_option, json_option, say_json, sure, table
-from starcluster.config import default_path
-from starcluster.config_edit import append_section
-from starcluster.config_file import short
+from starcluster.config.config import default_path
+from starcluster.config.edit import append_section
+from starcluster.config.syntax import short
 from starcluster.errors import InputError, StarClusterError
 
 KEYGEN_LIMIT_S = 30

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from starcluster.balance import Limits
-from starcluster.balance_stats import Stats
-from starcluster.balancer import Balancer
-from starcluster.cluster import find
-from starcluster.commands.report import progress
-from starcluster.life import Life
-from starcluster.plots import new_figure
+from starcluster.balance.decide import Limits
+from starcluster.balance.loop import Balancer
+from starcluster.balance.plots import new_figure
+from starcluster.balance.stats import Stats
+from starcluster.cluster.cluster import find
+from starcluster.cluster.lifecycle import Life
+from starcluster.commands._report import progress
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App

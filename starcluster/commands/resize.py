@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from starcluster import plan
 from starcluster.cli.output import sure
-from starcluster.cluster import Cluster, find
-from starcluster.commands.checks import checked
-from starcluster.commands.report import finish, progress
+from starcluster.cluster.cluster import Cluster, find
+from starcluster.cluster.lifecycle import BAD_NODE, Life
+from starcluster.commands._checks import checked
+from starcluster.commands._report import finish, progress
 from starcluster.errors import InputError
-from starcluster.life import BAD_NODE, Life
+from starcluster.launch import plan
 from starcluster.model import MASTER, Template, is_master
 
 if TYPE_CHECKING:

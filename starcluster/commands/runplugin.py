@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from starcluster.cluster import find, only_running
+from starcluster.cluster.cluster import find, only_running
 from starcluster.errors import ClusterError
-from starcluster.plugin_loader import load_plugins
-from starcluster.setup import run_hook
+from starcluster.setup.hooks import load_plugins
+from starcluster.setup.run import run_hook
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from starcluster.cluster import Cluster, find
+from starcluster.cli.login import run_ssh, run_ssh_to
+from starcluster.cluster.cluster import Cluster, find
 from starcluster.errors import ClusterError
-from starcluster.login import run_ssh, run_ssh_to
 from starcluster.model import MASTER
 
 if TYPE_CHECKING:

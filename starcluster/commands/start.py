@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from starcluster import plan
-from starcluster.commands.checks import checked
-from starcluster.commands.report import finish, progress
-from starcluster.life import BAD_NODE, Life
-from starcluster.login import run_ssh
-from starcluster.plan import Origin
+from starcluster.cli.login import run_ssh
+from starcluster.cluster.lifecycle import BAD_NODE, Life
+from starcluster.commands._checks import checked
+from starcluster.commands._report import finish, progress
+from starcluster.launch import plan
+from starcluster.launch.plan import Origin
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App
-    from starcluster.launch import Launcher
+    from starcluster.launch.launcher import Launcher
 
 # Option: key of the config that it overrides.
 _OVERRIDES = {

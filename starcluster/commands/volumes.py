@@ -6,8 +6,7 @@ import click
 
 from starcluster.cli.app import App
 from starcluster.cli.output import confirm_option, json_option, say_rows, sure
-from starcluster.errors import AlreadyThere, InputError
-from starcluster.guess import did_you_mean
+from starcluster.errors import AlreadyThere, InputError, did_you_mean
 
 WAIT_LIMIT_S = 120
 _HEADINGS = ("ID", "NAME", "GIB", "STATE", "TYPE", "ZONE", "ENCRYPTED", "INSTANCE", "DEVICE")

@@ -7,7 +7,7 @@ from typing import Any
 from starcluster.clustersetup import DefaultClusterSetup, for_each
 from starcluster.errors import ConfigError
 from starcluster.logger import log
-from starcluster.node import Node
+from starcluster.node.node import Node
 
 
 class Installer(DefaultClusterSetup):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from starcluster.node import Node
+from starcluster.node.node import Node
 from starcluster.plugins._installing import Installer
 
 

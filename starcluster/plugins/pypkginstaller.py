@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from starcluster.node import Node
+from starcluster.node.node import Node
 from starcluster.plugins._installing import Installer
 
 

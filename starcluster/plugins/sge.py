@@ -9,7 +9,7 @@ from typing import Any
 from starcluster.clustersetup import DefaultClusterSetup, for_each
 from starcluster.errors import ConfigError
 from starcluster.model import Volume
-from starcluster.node import Node
+from starcluster.node.node import Node
 from starcluster.setup import steps
 from starcluster.threadpool import ThreadPool, failures
 

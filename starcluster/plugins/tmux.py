@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from starcluster.clustersetup import ClusterSetup
-from starcluster.node import Node
+from starcluster.node.node import Node
 
 
 class TmuxControlCenter(ClusterSetup):

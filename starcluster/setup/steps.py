@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sge_jobs.cell.setup_plan import LOST, REPORTS
-from starcluster.hosts_file import known_hosts
 from starcluster.model import Template, Volume
-from starcluster.node import EXPORT_OPTIONS, Node
+from starcluster.node.hosts_file import known_hosts
+from starcluster.node.node import EXPORT_OPTIONS, Node
 from starcluster.setup.scripts import facts, script
 from starcluster.setup.tools import TOOLS, install
 

@@ -10,7 +10,7 @@ import tarfile
 from pathlib import Path
 
 import sge_jobs
-from starcluster.node import Node
+from starcluster.node.node import Node
 
 TOOLS = "/opt/starmint"
 """Where nodes have it, writable by root only."""

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from starcluster import config, ec2_door
-from starcluster.config import AwsSettings
-from starcluster.ec2 import Ec2
+from starcluster.aws import client as ec2_door
+from starcluster.aws.ec2 import Ec2
+from starcluster.config import config
+from starcluster.config.config import AwsSettings
 
 START_LIMIT_S = 60
 IMAGE = "ami-12c6146b"

@@ -13,9 +13,9 @@ from typing import Any
 
 from starcluster.errors import RemoteCommandFailed
 from starcluster.model import TAG_ALIAS, Instance
-from starcluster.node import Node
-from starcluster.remote_commands import Answer
-from starcluster.remote_files import RemoteFiles
+from starcluster.node.commands import Answer
+from starcluster.node.files import RemoteFiles
+from starcluster.node.node import Node
 
 Program = Callable[["FakeShell", list[str], str], tuple[int, str]]
 

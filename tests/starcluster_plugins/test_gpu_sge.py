@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from starcluster.errors import ConfigError, SetupError
-from starcluster.node import Node
+from starcluster.node.node import Node
 from starcluster_plugins.gpu_sge import GpuSge
 from tests.starcluster.fake_shell import FakeShell, fake_node
 

@@ -1,0 +1,1 @@
+"""Call EC2: the only room that imports boto3."""

@@ -1,0 +1,255 @@
+"""The only place that imports boto3: calls with retries, time-outs and translated errors."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starcluster.aws.error_table import DRY_RUN_PASSED, translate, wrong_parameters
+from starcluster.config.config import AwsSettings
+from starcluster.config.schema import DEFAULT_REGION
+from starcluster.errors import (
+    AwsError,
+    CredentialsError,
+    MissingExtra,
+    StarClusterError,
+    Unreachable,
+    did_you_mean,
+)
+
+if TYPE_CHECKING:
+    import boto3
+
+CONNECT_TIMEOUT_S = 10
+READ_TIMEOUT_S = 60
+ATTEMPTS = 8
+# Pool of connections of one client; as many nodes are worked on at once.
+CONNECTIONS = 32
+_LOG_IN = (
+    "Put them into [aws info] of the config, set AWS_PROFILE or AWS_ACCESS_KEY_ID, "
+    "or log in: aws configure sso"
+)
+
+
+def open_session(settings: AwsSettings) -> boto3.Session:
+    """Return a session with the credentials of ``settings``, or else those boto3 finds itself."""
+    # In full detail botocore logs whole requests, and user data has a private key.
+    logging.getLogger("botocore").setLevel(logging.INFO)
+    try:
+        import boto3
+        from botocore.exceptions import BotoCoreError
+    except ImportError as error:
+        fix = "Install it: pip install 'starmint[aws]'"
+        raise MissingExtra(f"boto3 is not installed: {error}", fix) from error
+    try:
+        return boto3.Session(
+            aws_access_key_id=settings.aws_access_key_id or None,
+            aws_secret_access_key=settings.aws_secret_access_key or None,
+            aws_session_token=settings.aws_session_token or None,
+            profile_name=settings.aws_profile or None,
+        )
+    except BotoCoreError as error:
+        raise CredentialsError(f"no AWS session: {error}", _LOG_IN) from error
+
+
+class Door:
+    """Calls of AWS's API in one region.
+
+    Retries are botocore's, in its adaptive mode; a call that had no answer raises Unreachable.
+    May be used by many threads.
+    """
+
+    def __init__(self, settings: AwsSettings, region: str = "") -> None:
+        if region and region != settings.aws_region_name:
+            # The host of the config is that of its own region.
+            settings = replace(settings, aws_region_host="", aws_port=None)
+        self._settings = settings
+        self._session = open_session(settings)
+        found = region or settings.aws_region_name or self._session.region_name
+        self.region: str = found or DEFAULT_REGION
+        self._clients: dict[tuple[str, str], Any] = {}
+        self._lock = threading.Lock()
+
+    def open_again(self) -> None:
+        """Look for credentials anew; those of a file are else read once."""
+        session = open_session(self._settings)
+        with self._lock:
+            self._session = session
+            self._clients.clear()
+
+    def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:
+        """Return the answer to one request; ``operation`` as AWS names it, ``RunInstances``."""
+        client = self._client(service)
+        return dict(self._do(client, operation, lambda: _method(client, operation)(**arguments)))
+
+    def pages(self, service: str, operation: str, key: str, **arguments: Any) -> Iterator[Any]:
+        """Yield the items under ``key`` of all pages."""
+        client = self._client(service)
+        pages = iter(client.get_paginator(_snake(operation)).paginate(**arguments))
+        while True:
+            page = self._do(client, operation, lambda: next(pages, None))
+            if page is None:
+                return
+            yield from page.get(key, ())
+
+    def check_allowed(self, service: str, operation: str, **arguments: Any) -> None:
+        """Ask whether a request would pass, without doing it; raises what it would raise."""
+        try:
+            self.call(service, operation, DryRun=True, **arguments)
+        except AwsError as error:
+            if error.code != DRY_RUN_PASSED:
+                raise
+
+    def waits(
+        self, service: str, waiter: str, *, delay_s: float, limit_s: float, **arguments: Any
+    ) -> None:
+        """Wait until one of botocore's waiters is content. Raises Unreachable after ``limit_s``."""
+        client = self._client(service)
+        attempts = {"Delay": delay_s, "MaxAttempts": max(1, round(limit_s / delay_s))}
+        call = client.get_waiter(waiter).wait
+        self._do(client, waiter, lambda: call(WaiterConfig=attempts, **arguments))
+
+    def address(self) -> str:
+        """Return the address that requests to EC2 go to."""
+        return str(self._client("ec2").meta.endpoint_url)
+
+    def regions_known(self) -> list[str]:
+        """Return the regions that boto3 knows, without a request."""
+        return [str(name) for name in self._session.get_available_regions("ec2")]
+
+    def _client(self, service: str, region: str = "") -> Any:
+        where = (service, region or _home_of(service, self.region))
+        with self._lock:
+            if where not in self._clients:
+                self._clients[where] = self._open(*where)
+            return self._clients[where]
+
+    def _open(self, service: str, region: str) -> Any:
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+
+        settings = self._settings
+        config = Config(
+            region_name=region,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=READ_TIMEOUT_S,
+            retries={"mode": "adaptive", "total_max_attempts": ATTEMPTS},
+            max_pool_connections=CONNECTIONS,
+            proxies=proxies(settings),
+            user_agent_extra="starmint",
+        )
+        try:
+            client = self._session.client(
+                service,
+                config=config,
+                endpoint_url=endpoint(settings, service) or None,
+                use_ssl=settings.aws_is_secure,
+                verify=None if settings.aws_validate_certs else False,
+            )
+            client.meta.events.register_first("needs-retry.ec2", _take_for_final)
+            return client
+        except (BotoCoreError, ValueError) as error:
+            raise AwsError(f"no connection to {service} in {region}: {error}") from error
+
+    def _do(self, client: Any, operation: str, call: Any) -> Any:
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
+
+        try:
+            return call()
+        except ResponseParserError as error:
+            address = client.meta.endpoint_url
+            what = f"{address} gave an answer that is not AWS's ({operation})"
+            fix = "Is there a proxy that answers in its place? Check aws_proxy and the network."
+            raise Unreachable(what, fix, operation=operation) from error
+        except ClientError as error:
+            said = error.response.get("Error", {})
+            raise translate(
+                said.get("Code", ""),
+                said.get("Message", ""),
+                operation=operation,
+                region=client.meta.region_name,
+            ) from error
+        except BotoCoreError as error:
+            raise self._from_botocore(error, operation, client.meta.endpoint_url) from error
+
+    def _from_botocore(self, error: Exception, operation: str, address: str) -> StarClusterError:
+        from botocore import exceptions as told
+
+        if isinstance(error, told.ParamValidationError):
+            return wrong_parameters(str(error), operation=operation)
+        missing = (told.NoCredentialsError, told.PartialCredentialsError)
+        if isinstance(error, (*missing, told.CredentialRetrievalError)):
+            return CredentialsError(f"no AWS credentials: {error}", _LOG_IN, operation=operation)
+        expired = (told.SSOError, told.TokenRetrievalError, told.UnauthorizedSSOTokenError)
+        if isinstance(error, expired):
+            profile = self._session.profile_name
+            named = "" if profile == "default" else f" --profile {shlex.quote(profile)}"
+            fix = f"Log in again: aws sso login{named}"
+            return CredentialsError(f"the AWS log-in is over: {error}", fix, operation=operation)
+        if isinstance(error, told.WaiterError):
+            return Unreachable(f"waited for {operation} in vain: {error}", operation=operation)
+        if isinstance(error, (told.HTTPClientError, told.ConnectionError)):
+            hint = did_you_mean(self.region, self.regions_known())
+            known = self.region in self.regions_known()
+            fix = "Check the network, the proxy (aws_proxy) and the region."
+            fix = fix if known or not hint else f"The region is '{self.region}'. {hint}"
+            what = f"no answer from {address}: {error} ({operation})"
+            return Unreachable(what, fix, operation=operation)
+        return AwsError(f"{operation} failed: {error}", operation=operation)
+
+
+def endpoint(settings: AwsSettings, service: str) -> str:
+    """Return the address of ``service``, or an empty text for AWS's own."""
+    if settings.aws_endpoint_url:
+        return settings.aws_endpoint_url
+    if settings.aws_region_host and service == "ec2":
+        scheme = "https" if settings.aws_is_secure else "http"
+        port = f":{settings.aws_port}" if settings.aws_port else ""
+        return f"{scheme}://{settings.aws_region_host}{port}"
+    return ""
+
+
+def proxies(settings: AwsSettings) -> dict[str, str] | None:
+    """Return the proxy for each scheme; None for those of the environment."""
+    if not settings.aws_proxy:
+        return None
+    address = settings.aws_proxy.removeprefix("http://").rstrip("/")
+    if settings.aws_proxy_port:
+        address = f"{address}:{settings.aws_proxy_port}"
+    if settings.aws_proxy_user:
+        user, password = (
+            quote(t, safe="") for t in (settings.aws_proxy_user, settings.aws_proxy_pass)
+        )
+        address = f"{user}:{password}@{address}"
+    return {"http": f"http://{address}", "https": f"http://{address}"}
+
+
+def _home_of(service: str, region: str) -> str:
+    """Return the region that answers for ``service``: prices come from three places only."""
+    return "us-east-1" if service == "pricing" else region
+
+
+def _take_for_final(response: Any = None, **_: object) -> None:
+    """Keep botocore from asking again where AWS has no capacity.
+
+    That is told with status 500, which botocore takes for a hiccup: eight tries would cost a
+    minute before the next zone is asked.
+    """
+    if response is not None:
+        http, parsed = response
+        if parsed.get("Error", {}).get("Code", "").startswith("Insufficient"):
+            http.status_code = 400
+
+
+def _snake(operation: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in operation).lstrip("_")
+
+
+def _method(client: Any, operation: str) -> Any:
+    return getattr(client, _snake(operation))

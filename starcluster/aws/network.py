@@ -1,0 +1,118 @@
+"""Networks, security groups, placement groups and key pairs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from starcluster.aws import responses as ec2_types
+from starcluster.aws.client import Door
+from starcluster.aws.instances import as_filters, settled
+from starcluster.errors import AlreadyThere, NotFound
+from starcluster.model import KeyPair, Permission, SecurityGroup, Subnet
+
+
+class Network(Door):
+    """Requests about networks and keys."""
+
+    def default_vpc(self) -> str:
+        """Return the id of the region's default VPC. Raises NotFound."""
+        filters = as_filters({"is-default": ["true"]})
+        found = list(self.pages("ec2", "DescribeVpcs", "Vpcs", Filters=filters))
+        if not found:
+            fix = "Give subnet_id in the template, or make one: aws ec2 create-default-vpc"
+            raise NotFound(f"{self.region} has no default VPC", fix)
+        return str(found[0]["VpcId"])
+
+    def subnets(
+        self, ids: Sequence[str] = (), *, vpc: str = "", zones: Sequence[str] = ()
+    ) -> list[Subnet]:
+        """Return subnets by id, or those of a VPC and zones. Raises NotFound for an id."""
+        filters = as_filters({"vpc-id": [vpc] if vpc else [], "availability-zone": zones})
+        arguments = {"SubnetIds": list(ids)} if ids else {"Filters": filters}
+        found = self.pages("ec2", "DescribeSubnets", "Subnets", **arguments)
+        return [ec2_types.subnet(each) for each in found]
+
+    def security_groups(self, name: str = "*", *, vpc: str = "") -> list[SecurityGroup]:
+        """Return security groups; ``*`` in ``name`` stands for any text."""
+        filters = as_filters({"group-name": [name], "vpc-id": [vpc] if vpc else []})
+        found = self.pages("ec2", "DescribeSecurityGroups", "SecurityGroups", Filters=filters)
+        return [ec2_types.security_group(each) for each in found]
+
+    def create_security_group(
+        self, name: str, *, vpc: str, description: str, tags: Mapping[str, str] | None = None
+    ) -> str:
+        """Make a security group whose members reach one another on every port; return its id."""
+        specification = [{"ResourceType": "security-group", "Tags": ec2_types.tag_list(tags or {})}]
+        group = str(
+            self.call(
+                "ec2",
+                "CreateSecurityGroup",
+                GroupName=name,
+                Description=description,
+                VpcId=vpc,
+                TagSpecifications=specification if tags else [],
+            )["GroupId"]
+        )
+        settled(lambda: self.join_members(group))
+        return group
+
+    def join_members(self, group_id: str) -> None:
+        """Let the members of a group reach one another on every port."""
+        among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}
+        arguments = {"GroupId": group_id, "IpPermissions": [among]}
+        with contextlib.suppress(AlreadyThere):
+            self.call("ec2", "AuthorizeSecurityGroupIngress", **arguments)
+
+    def open_ports(self, group_id: str, permissions: Iterable[Permission]) -> None:
+        """Let addresses in; what is open already stays so."""
+        for permission in permissions:
+            try:
+                self.call(
+                    "ec2",
+                    "AuthorizeSecurityGroupIngress",
+                    GroupId=group_id,
+                    IpPermissions=[ec2_types.ip_permission(permission)],
+                )
+            except AlreadyThere:
+                continue
+
+    def delete_security_group(self, group_id: str) -> None:
+        """Delete a security group. Raises AlreadyThere while an instance is in it."""
+        self.call("ec2", "DeleteSecurityGroup", GroupId=group_id)
+
+    def placement_groups(self, name: str = "*") -> list[str]:
+        """Return names of placement groups; ``*`` in ``name`` stands for any text."""
+        filters = as_filters({"group-name": [name]})
+        answer = self.call("ec2", "DescribePlacementGroups", Filters=filters)
+        return [str(each["GroupName"]) for each in answer.get("PlacementGroups", ())]
+
+    def create_placement_group(self, name: str) -> None:
+        """Make a group whose instances are close together."""
+        self.call("ec2", "CreatePlacementGroup", GroupName=name, Strategy="cluster")
+
+    def delete_placement_group(self, name: str) -> None:
+        """Delete a placement group. Raises AlreadyThere while an instance is in it."""
+        self.call("ec2", "DeletePlacementGroup", GroupName=name)
+
+    def key_pairs(self, names: Sequence[str] = ()) -> list[KeyPair]:
+        """Return all key pairs, or those of ``names``; one not there raises NotFound."""
+        arguments = {"KeyNames": list(names)} if names else {}
+        answer = self.call("ec2", "DescribeKeyPairs", IncludePublicKey=True, **arguments)
+        return [ec2_types.key_pair(each) for each in answer.get("KeyPairs", ())]
+
+    def create_key_pair(self, name: str) -> tuple[KeyPair, str]:
+        """Make an ED25519 key pair; return it and its private half, which AWS does not keep."""
+        answer = self.call("ec2", "CreateKeyPair", KeyName=name, KeyType="ed25519")
+        return ec2_types.key_pair(answer), str(answer["KeyMaterial"])
+
+    def import_key_pair(self, name: str, public_key: str) -> KeyPair:
+        """Give AWS the public half of a key, one line as in ``id_ed25519.pub``."""
+        answer = self.call(
+            "ec2", "ImportKeyPair", KeyName=name, PublicKeyMaterial=public_key.encode()
+        )
+        return ec2_types.key_pair(answer)
+
+    def delete_key_pair(self, name: str) -> None:
+        """Delete a key pair; one not there is no error of AWS's."""
+        self.call("ec2", "DeleteKeyPair", KeyName=name)

@@ -1,0 +1,70 @@
+"""What instances cost: dollars per hour, on demand and as spot, from AWS's price list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from starcluster.aws.ec2 import Ec2
+from starcluster.errors import AwsError
+
+
+def on_demand(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
+    """Return dollars per hour of each type on Linux; one whose price is not known is left out."""
+    found: dict[str, float] = {}
+    for name in sorted(set(types)):
+        try:
+            products = list(
+                ec2.pages("pricing", "GetProducts", "PriceList", **_question(name, ec2.region))
+            )
+        except AwsError:
+            # A price for people to read is no reason to fail: many may not ask for prices.
+            continue
+        price = price_in([json.loads(product) for product in products])
+        if price is not None:
+            found[name] = price
+    return found
+
+
+def spot(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
+    """Return the lowest spot price now of each type, in dollars per hour."""
+    now = datetime.now(UTC)
+    found: dict[str, float] = {}
+    latest: dict[tuple[str, str], float] = {}
+    wanted = sorted(set(types))
+    if not wanted:
+        return found
+    for each in ec2.spot_prices(wanted, start=now, end=now):
+        latest[each.type, each.zone] = each.price
+    for (name, _), price in latest.items():
+        found[name] = min(price, found.get(name, price))
+    return found
+
+
+def price_in(products: Iterable[Mapping[str, Any]]) -> float | None:
+    """Return the price per hour in items of GetProducts; None where there is none above 0."""
+    prices = [
+        float(dimension["pricePerUnit"]["USD"])
+        for product in products
+        for term in product.get("terms", {}).get("OnDemand", {}).values()
+        for dimension in term.get("priceDimensions", {}).values()
+        if dimension.get("unit") == "Hrs" and "USD" in dimension.get("pricePerUnit", {})
+    ]
+    return min((price for price in prices if price > 0), default=None)
+
+
+def _question(name: str, region: str) -> dict[str, Any]:
+    wanted = {
+        "instanceType": name,
+        "regionCode": region,
+        "operatingSystem": "Linux",
+        "preInstalledSw": "NA",
+        "tenancy": "Shared",
+        "capacitystatus": "Used",
+    }
+    filters = [
+        {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
+    ]
+    return {"ServiceCode": "AmazonEC2", "Filters": filters}

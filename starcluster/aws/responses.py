@@ -1,0 +1,214 @@
+"""AWS's answers as our nouns; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from starcluster.aws.aliases import alias_at
+from starcluster.model import (
+    TAG_ALIAS,
+    TAG_ALIASES,
+    EbsVolume,
+    Image,
+    Instance,
+    InstanceType,
+    KeyPair,
+    Permission,
+    SecurityGroup,
+    SpotPrice,
+    SpotRequest,
+    Subnet,
+)
+
+Answer = Mapping[str, Any]
+
+
+def tags_of(answer: Answer) -> dict[str, str]:
+    """Return the tags of a resource."""
+    return {str(tag["Key"]): str(tag.get("Value", "")) for tag in answer.get("Tags") or ()}
+
+
+def tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return tags as AWS takes them."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def instance(answer: Answer) -> Instance:
+    """Return an item of DescribeInstances or RunInstances."""
+    said = answer.get("StateReason", {}).get("Message") or answer.get("StateTransitionReason")
+    return Instance(
+        id=answer["InstanceId"],
+        state=answer.get("State", {}).get("Name", ""),
+        type=answer.get("InstanceType", ""),
+        image_id=answer.get("ImageId", ""),
+        zone=answer.get("Placement", {}).get("AvailabilityZone", ""),
+        private_ip=answer.get("PrivateIpAddress") or "",
+        public_ip=answer.get("PublicIpAddress") or "",
+        private_dns=answer.get("PrivateDnsName") or "",
+        public_dns=answer.get("PublicDnsName") or "",
+        key_name=answer.get("KeyName") or "",
+        is_spot=answer.get("InstanceLifecycle") == "spot",
+        launched=answer.get("LaunchTime"),
+        tags=_tags_of_instance(answer),
+        reason=said or "",
+        subnet_id=answer.get("SubnetId") or "",
+        group_names=tuple(group["GroupName"] for group in answer.get("SecurityGroups", ())),
+        spot_request_id=answer.get("SpotInstanceRequestId") or "",
+    )
+
+
+def _tags_of_instance(answer: Answer) -> dict[str, str]:
+    """Return the tags; its alias among them also where its launch tells it."""
+    tags = tags_of(answer)
+    if TAG_ALIAS not in tags and TAG_ALIASES in tags:
+        tags[TAG_ALIAS] = alias_at(tags[TAG_ALIASES], answer.get("AmiLaunchIndex", 0))
+    return tags
+
+
+def instance_type(answer: Answer) -> InstanceType:
+    """Return an item of DescribeInstanceTypes."""
+    gpus = answer.get("GpuInfo", {}).get("Gpus", ())
+    first = gpus[0] if gpus else {}
+    architectures = answer.get("ProcessorInfo", {}).get("SupportedArchitectures", ["x86_64"])
+    strategies = answer.get("PlacementGroupInfo", {}).get("SupportedStrategies", ())
+    return InstanceType(
+        name=answer["InstanceType"],
+        vcpus=answer.get("VCpuInfo", {}).get("DefaultVCpus", 0),
+        memory_mib=answer.get("MemoryInfo", {}).get("SizeInMiB", 0),
+        architecture="arm64" if "arm64" in architectures else "x86_64",
+        gpus=sum(gpu.get("Count", 0) for gpu in gpus),
+        gpu_name=f"{first.get('Manufacturer', '')} {first.get('Name', '')}".strip(),
+        gpu_memory_mib=first.get("MemoryInfo", {}).get("SizeInMiB", 0),
+        spot="spot" in answer.get("SupportedUsageClasses", ("spot",)),
+        placement_group="cluster" in strategies,
+    )
+
+
+def image(answer: Answer) -> Image:
+    """Return an item of DescribeImages."""
+    device = answer.get("RootDeviceName") or ""
+    sizes = {
+        mapping.get("DeviceName"): mapping.get("Ebs", {}).get("VolumeSize", 0)
+        for mapping in answer.get("BlockDeviceMappings", ())
+    }
+    return Image(
+        id=answer["ImageId"],
+        name=answer.get("Name") or "",
+        state=answer.get("State") or "",
+        architecture=answer.get("Architecture") or "",
+        root_device=device,
+        root_size_gib=sizes.get(device, 0),
+        created=answer.get("CreationDate") or "",
+        owner=answer.get("OwnerId") or "",
+        public=bool(answer.get("Public")),
+        snapshots=tuple(
+            each["Ebs"]["SnapshotId"]
+            for each in answer.get("BlockDeviceMappings", ())
+            if each.get("Ebs", {}).get("SnapshotId")
+        ),
+    )
+
+
+def ebs_volume(answer: Answer) -> EbsVolume:
+    """Return an item of DescribeVolumes, or what CreateVolume made."""
+    attached = [each for each in answer.get("Attachments") or () if each.get("InstanceId")]
+    first = attached[0] if attached else {}
+    return EbsVolume(
+        id=answer["VolumeId"],
+        state=answer.get("State") or "",
+        size_gib=answer.get("Size", 0),
+        zone=answer.get("AvailabilityZone") or "",
+        type=answer.get("VolumeType") or "",
+        encrypted=bool(answer.get("Encrypted")),
+        created=answer.get("CreateTime"),
+        snapshot_id=answer.get("SnapshotId") or "",
+        instance_id=first.get("InstanceId", ""),
+        device=first.get("Device", ""),
+        tags=tags_of(answer),
+    )
+
+
+def key_pair(answer: Answer) -> KeyPair:
+    """Return an item of DescribeKeyPairs."""
+    return KeyPair(
+        name=answer["KeyName"],
+        fingerprint=answer.get("KeyFingerprint") or "",
+        type=answer.get("KeyType") or "",
+        public=answer.get("PublicKey") or "",
+    )
+
+
+def subnet(answer: Answer) -> Subnet:
+    """Return an item of DescribeSubnets."""
+    return Subnet(
+        id=answer["SubnetId"],
+        vpc_id=answer.get("VpcId") or "",
+        zone=answer.get("AvailabilityZone") or "",
+        free_addresses=answer.get("AvailableIpAddressCount", 0),
+        public_ips=bool(answer.get("MapPublicIpOnLaunch")),
+    )
+
+
+def security_group(answer: Answer) -> SecurityGroup:
+    """Return an item of DescribeSecurityGroups."""
+    rules = answer.get("IpPermissions", ())
+    return SecurityGroup(
+        id=answer["GroupId"],
+        name=answer.get("GroupName") or "",
+        vpc_id=answer.get("VpcId") or "",
+        permissions=tuple(found for rule in rules for found in _permissions(rule)),
+    )
+
+
+def _permissions(rule: Answer) -> Iterable[Permission]:
+    for span in rule.get("IpRanges", ()):
+        yield Permission(
+            name=span.get("Description") or "",
+            ip_protocol=str(rule.get("IpProtocol", "")),
+            from_port=rule.get("FromPort", -1),
+            to_port=rule.get("ToPort", -1),
+            cidr_ip=span.get("CidrIp", ""),
+        )
+
+
+def ip_permission(permission: Permission) -> dict[str, Any]:
+    """Return a permission as AWS takes it."""
+    span = {"CidrIp": permission.cidr_ip}
+    if permission.name:
+        span["Description"] = permission.name
+    kind = "Ipv6Ranges" if ":" in permission.cidr_ip else "IpRanges"
+    if kind == "Ipv6Ranges":
+        span["CidrIpv6"] = span.pop("CidrIp")
+    return {
+        "IpProtocol": permission.ip_protocol,
+        "FromPort": permission.from_port,
+        "ToPort": permission.to_port,
+        kind: [span],
+    }
+
+
+def spot_request(answer: Answer) -> SpotRequest:
+    """Return an item of DescribeSpotInstanceRequests."""
+    wanted = answer.get("LaunchSpecification", {})
+    zone = wanted.get("Placement", {}).get("AvailabilityZone")
+    return SpotRequest(
+        id=answer["SpotInstanceRequestId"],
+        state=answer.get("State") or "",
+        status=answer.get("Status", {}).get("Code") or "",
+        type=wanted.get("InstanceType") or "",
+        zone=answer.get("LaunchedAvailabilityZone") or zone or "",
+        bid=answer.get("SpotPrice") or "",
+        instance_id=answer.get("InstanceId") or "",
+        created=answer.get("CreateTime"),
+    )
+
+
+def spot_price(answer: Answer) -> SpotPrice:
+    """Return an item of DescribeSpotPriceHistory."""
+    return SpotPrice(
+        type=answer["InstanceType"],
+        zone=answer.get("AvailabilityZone") or "",
+        price=float(answer["SpotPrice"]),
+        time=answer["Timestamp"],
+    )

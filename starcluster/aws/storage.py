@@ -1,0 +1,154 @@
+"""Volumes, snapshots and images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starcluster.aws import responses as ec2_types
+from starcluster.aws.client import Door
+from starcluster.aws.instances import as_filters
+from starcluster.errors import InputError, NotFound
+from starcluster.model import EbsVolume, Image
+
+_SEE_IMAGES = "See: starcluster listimages NAME; the default is an SSM parameter of AWS's."
+
+
+class Storage(Door):
+    """Requests about disks and images."""
+
+    def volumes(
+        self, ids: Sequence[str] = (), *, filters: Mapping[str, Sequence[str]] | None = None
+    ) -> list[EbsVolume]:
+        """Return all volumes, or those of ``ids`` or ``filters``. Raises NotFound for an id."""
+        arguments: dict[str, Any] = {"VolumeIds": list(ids)} if ids else {}
+        if filters:
+            arguments["Filters"] = as_filters(filters)
+        found = self.pages("ec2", "DescribeVolumes", "Volumes", **arguments)
+        return [ec2_types.ebs_volume(each) for each in found]
+
+    def volume(self, id: str) -> EbsVolume:
+        """Return one volume. Raises NotFound."""
+        found = self.volumes([id])
+        if not found:
+            raise NotFound(f"there is no volume {id}", "See: starcluster listvolumes")
+        return found[0]
+
+    def create_volume(
+        self,
+        size_gib: int,
+        zone: str,
+        *,
+        type: str = "gp3",
+        snapshot_id: str = "",
+        tags: Mapping[str, str] | None = None,
+    ) -> EbsVolume:
+        """Make an encrypted volume; without a snapshot it has no file system yet."""
+        arguments: dict[str, Any] = {
+            "Size": size_gib,
+            "AvailabilityZone": zone,
+            "VolumeType": type,
+            "Encrypted": True,
+        }
+        if snapshot_id:
+            arguments["SnapshotId"] = snapshot_id
+        if tags:
+            arguments["TagSpecifications"] = [
+                {"ResourceType": "volume", "Tags": ec2_types.tag_list(tags)}
+            ]
+        return ec2_types.ebs_volume(self.call("ec2", "CreateVolume", **arguments))
+
+    def wait_volume(self, id: str, state: str, *, limit_s: float) -> None:
+        """Wait until a volume is ``available``, ``in_use`` or ``deleted``. Raises Unreachable."""
+        self.waits("ec2", f"volume_{state}", delay_s=3, limit_s=limit_s, VolumeIds=[id])
+
+    def attach_volume(self, id: str, instance_id: str, device: str) -> None:
+        """Attach a volume as ``device``."""
+        self.call("ec2", "AttachVolume", VolumeId=id, InstanceId=instance_id, Device=device)
+
+    def detach_volume(self, id: str, instance_id: str) -> None:
+        """Detach a volume from its instance."""
+        self.call("ec2", "DetachVolume", VolumeId=id, InstanceId=instance_id)
+
+    def grow_volume(self, id: str, size_gib: int) -> None:
+        """Make a volume larger in place; its file system must be grown on the node."""
+        self.call("ec2", "ModifyVolume", VolumeId=id, Size=size_gib)
+
+    def delete_volume(self, id: str) -> None:
+        """Delete a volume and what is on it."""
+        self.call("ec2", "DeleteVolume", VolumeId=id)
+
+    def images(
+        self,
+        ids: Sequence[str] = (),
+        *,
+        name: str = "",
+        owners: Sequence[str] = (),
+        shared: bool = False,
+    ) -> list[Image]:
+        """Return images, the newest first; ``*`` in ``name`` stands for any text.
+
+        Args:
+            shared: Only those that others shared with this account.
+        """
+        arguments: dict[str, Any] = {"ImageIds": list(ids)} if ids else {}
+        if owners:
+            arguments["Owners"] = list(owners)
+        if shared:
+            arguments["ExecutableUsers"] = ["self"]
+        if name:
+            arguments["Filters"] = as_filters({"name": [name], "state": ["available"]})
+        found = self.pages("ec2", "DescribeImages", "Images", **arguments)
+        return sorted(
+            (ec2_types.image(each) for each in found), key=lambda i: i.created, reverse=True
+        )
+
+    def image(self, reference: str) -> Image:
+        """Return an image by id, by SSM parameter, or the newest of that name. Raises NotFound."""
+        if not reference:
+            raise InputError("no image is named", "Give node_image_id in the template.")
+        if reference.startswith(("/", "ssm:", "resolve:ssm:")):
+            reference = self.parameter(reference.split("ssm:", 1)[-1])
+        if reference.startswith("ami-"):
+            found = self.images([reference])
+        else:
+            # Anybody may publish an image of any name: only these are trusted by name.
+            found = self.images(name=reference, owners=["self", "amazon"])
+        if not found:
+            raise NotFound(f"there is no image '{reference}' in {self.region}", _SEE_IMAGES)
+        return found[0]
+
+    def create_image(
+        self, instance_id: str, name: str, *, description: str = "", tags: Mapping[str, str]
+    ) -> str:
+        """Begin an image of an instance's root volume, without a reboot; return its id."""
+        attached = {"attachment.instance-id": [instance_id]}
+        answer = self.call("ec2", "DescribeInstances", InstanceIds=[instance_id])
+        root = answer["Reservations"][0]["Instances"][0].get("RootDeviceName")
+        others = [each.device for each in self.volumes(filters=attached) if each.device != root]
+        arguments: dict[str, Any] = {"Description": description} if description else {}
+        if others:  # data volumes are none of the image's
+            arguments["BlockDeviceMappings"] = [
+                {"DeviceName": device, "NoDevice": ""} for device in others
+            ]
+        answer = self.call(
+            "ec2",
+            "CreateImage",
+            InstanceId=instance_id,
+            Name=name,
+            NoReboot=True,
+            TagSpecifications=[{"ResourceType": "image", "Tags": ec2_types.tag_list(tags)}],
+            **arguments,
+        )
+        return str(answer["ImageId"])
+
+    def progress_of(self, snapshots: Sequence[str]) -> int:
+        """Return how much of snapshots AWS has stored, in percent of the slowest."""
+        found = self.pages("ec2", "DescribeSnapshots", "Snapshots", SnapshotIds=list(snapshots))
+        told = [str(each.get("Progress") or "0").rstrip("%") for each in found]
+        return min((int(each) if each.isdigit() else 0 for each in told), default=0)
+
+    def parameter(self, name: str) -> str:
+        """Return the value of an SSM parameter. Raises NotFound."""
+        answer = self.call("ssm", "GetParameter", Name=name)
+        return str(answer["Parameter"]["Value"])

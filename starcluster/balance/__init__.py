@@ -1,0 +1,1 @@
+"""Grow and shrink a cluster with its queue."""

@@ -1,0 +1,218 @@
+"""Ask a cluster's queue again and again, and do what :mod:`starcluster.balance` decides."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from sge_jobs.model import AccountingRecord
+from sge_jobs.queue.qacct import parse_accounting
+from starcluster.balance.decide import Decision, Limits, Seen, decide
+from starcluster.balance.stats import Stats, row_of
+from starcluster.cluster.cluster import Cluster, find
+from starcluster.cluster.lifecycle import Life
+from starcluster.errors import (
+    CredentialsError,
+    SshError,
+    StarClusterError,
+    Throttled,
+    Unreachable,
+)
+from starcluster.launch import plan
+from starcluster.node.node import Node
+from starcluster.threadpool import ThreadPool
+
+# The notice of IMDSv2; 404 while there is none.
+_NOTICE = """
+token=$(curl -sf -m 2 -X PUT http://169.254.169.254/latest/api/token \
+  -H 'X-aws-ec2-metadata-token-ttl-seconds: 60') &&
+curl -sf -m 2 -H "X-aws-ec2-metadata-token: $token" \
+  http://169.254.169.254/latest/meta-data/spot/instance-action
+"""
+
+
+class Balancer:
+    """Grows and shrinks one cluster until it is stopped, or has ended the cluster."""
+
+    def __init__(
+        self,
+        life: Life,
+        limits: Limits,
+        *,
+        interval_s: float = 60.0,
+        notice_s: float = 5.0,
+        stats: Stats | None = None,
+        say: Callable[[str], None] = lambda text: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            notice_s: How often spot nodes are asked whether AWS takes them away.
+            stats: Is told of each look; without it the master is not asked for jobs that ended.
+        """
+        self.life, self.limits, self.interval_s = life, limits, interval_s
+        self.notice_s, self.stats, self._say, self._sleep = notice_s, stats, say, sleep
+        self._changed = float("-inf")
+
+    def run(self) -> None:
+        """Go on until the cluster is ended. A look that fails changes nothing."""
+        done = False
+        while not done:
+            try:
+                cluster = find(self.life.ec2, self.life.config, self.life.name)
+                done = self.look(cluster)
+                if not done:
+                    self._pause(cluster)
+            except (SshError, Unreachable, Throttled) as error:
+                self._say(f"unknown: {error.what}")
+                self._sleep(self.interval_s)
+            except CredentialsError as error:  # they last hours, a queue may last days
+                self._say(f"unknown: {error}")
+                self._sleep(self.interval_s)
+                with contextlib.suppress(CredentialsError):
+                    self.life.ec2.open_again()
+
+    def _pause(self, cluster: Cluster) -> None:
+        """Wait for the next look; cut short by AWS's notice that it takes a spot node away."""
+        left = self.interval_s
+        try:
+            while left > 0:
+                step = min(self.notice_s if _spot_nodes(cluster) else left, left)
+                self._sleep(step)
+                left -= step
+                if interrupted(cluster):
+                    return
+        finally:
+            cluster.close()
+
+    def look(self, cluster: Cluster) -> bool:
+        """Look once and do what is needed; return whether the cluster was ended."""
+        try:
+            seen = replace(see(cluster), since_change_s=time.monotonic() - self._changed)
+            decision = decide(seen, self.limits)
+            if self.stats is not None:
+                ended = ended_jobs(cluster, self.stats.lookback)
+                self.stats.add(row_of(datetime.now(UTC), seen, decision, ended))
+            self._say(
+                f"{1 + len(seen.age_s)} nodes, {seen.running_jobs} jobs run, "
+                f"{len(seen.waiting_s)} wait: {decision.why}"
+            )
+            return self._do(cluster, decision)
+        finally:
+            cluster.close()
+
+    def _do(self, cluster: Cluster, decision: Decision) -> bool:
+        try:
+            if decision.drain:
+                drain(cluster, decision.drain)
+                self.life.remove(list(decision.drain), force=True)
+            if decision.remove:
+                self.life.remove(list(decision.remove))
+            if decision.add:
+                short = [each.alias.removeprefix(f"{cluster.name}-") for each in cluster.instances]
+                names = plan.free_aliases(short, decision.add)
+                self.life.add(plan.more_nodes(cluster.template, names), cluster.template)
+        except StarClusterError as error:
+            # The next look sees what came of it; a queue must not lose its balancer for that.
+            self._say(f"Error: {error}")
+        if decision.add or decision.remove or decision.drain:
+            self._changed = time.monotonic()
+        if decision.terminate:
+            self.life.terminate()
+        return decision.terminate
+
+
+def see(cluster: Cluster) -> Seen:
+    """Ask the master for jobs and slots, and spot nodes for AWS's notice."""
+    # In UTC: the master's clock may be of another zone than this machine's.
+    command = "TZ=UTC qstat -u '*' -f -r -xml -explain E"
+    text = cluster.master.ssh.execute(command, timeout_s=60)
+    now = datetime.now(UTC)
+    seen = read_queue("\n".join(text), now.replace(tzinfo=None))
+    age = {
+        each.alias: (now - each.launched).total_seconds() if each.launched else 0.0
+        for each in cluster.instances
+        if each.state in ("pending", "running") and each.id != cluster.master.id
+    }
+    return replace(seen, age_s=age, interrupted=frozenset(interrupted(cluster)))
+
+
+def ended_jobs(cluster: Cluster, lookback: timedelta) -> list[AccountingRecord]:
+    """Return the jobs that began within ``lookback`` and have ended."""
+    since = datetime.now(UTC) - lookback
+    command = f"TZ=UTC LC_ALL=C qacct -b {since:%Y%m%d%H%M} -j"
+    # It exits 1 where there are none.
+    lines = cluster.master.ssh.execute(command, ignore_exit_status=True, timeout_s=60)
+    return parse_accounting("\n".join(lines))
+
+
+def read_queue(xml: str, now: datetime) -> Seen:
+    """Return what ``qstat -f -r -xml`` tells of jobs and slots; a held job does not wait."""
+    root = ET.fromstring(xml[xml.index("<?xml") :])  # noqa: S314 - of our own master
+    slots, free, running, busy = [], 0, 0, set()
+    for queue in root.iter("Queue-List"):
+        total = int(queue.findtext("slots_total") or 0)
+        used = int(queue.findtext("slots_used") or 0)
+        slots.append(total)
+        if not set(queue.findtext("state") or "") & set("adDuEs"):
+            free += max(total - used, 0)
+        jobs = queue.findall("job_list")
+        running += len(jobs)
+        if jobs or used:
+            busy.add((queue.findtext("name") or "").partition("@")[2])
+    waiting = []
+    for job in root.findall("job_info/job_list"):
+        state = job.findtext("state") or ""
+        if "h" in state or "E" in state or "q" not in state:
+            continue
+        since = job.findtext("JB_submission_time") or ""
+        waited = (now - datetime.fromisoformat(since)).total_seconds() if since else 0.0
+        waiting += [waited] * _tasks(job.findtext("tasks") or "")
+    return Seen(
+        waiting_s=tuple(waiting),
+        slots_per_node=max([1, *slots]),
+        free_slots=free,
+        running_jobs=running,
+        busy=frozenset(busy),
+    )
+
+
+def _tasks(text: str) -> int:
+    """Return how many tasks ``1-41:1`` or ``3,5`` are; 1 for a job that is no array."""
+    count = 0
+    for part in filter(None, text.split(",")):
+        span, _, step = part.partition(":")
+        first, _, last = span.partition("-")
+        count += (int(last or first) - int(first)) // int(step or 1) + 1
+    return count or 1
+
+
+def interrupted(cluster: Cluster) -> list[str]:
+    """Return the aliases of spot nodes that AWS takes away within two minutes."""
+
+    def told(node: Node) -> str:
+        try:
+            answer = node.ssh.run(["sh", "-c", _NOTICE], timeout_s=10)
+        except SshError:  # unknown is not gone
+            return ""
+        return node.alias if answer.status == 0 and "action" in answer.stdout else ""
+
+    return [each for each in ThreadPool().map(told, _spot_nodes(cluster)) if each]
+
+
+def _spot_nodes(cluster: Cluster) -> list[Node]:
+    return [node for node in cluster.nodes if node.is_spot() and not node.is_master()]
+
+
+def drain(cluster: Cluster, aliases: tuple[str, ...]) -> None:
+    """Let no job start on nodes, and those that run begin again elsewhere."""
+    for alias in aliases:
+        for option in ("-d", "-rq"):
+            command = shlex.join(["qmod", option, f"*@{alias}"])
+            cluster.master.ssh.execute(command, ignore_exit_status=True)

@@ -1,0 +1,104 @@
+"""What a load balancer saw: rows for a CSV file, and drawings of the last hours."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from sge_jobs.model import AccountingRecord
+from starcluster.balance.decide import Decision, Seen
+from starcluster.balance.plots import write_queue_plot
+
+PLOT = "queue.svg"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A cluster and its queue at one moment, as a line of the file.
+
+    Attributes:
+        longest_wait_s: Of the jobs that wait now.
+        jobs_ended, mean_wait_s, mean_run_s: Of the hours that are looked back upon.
+    """
+
+    time: datetime
+    nodes: int
+    busy_nodes: int
+    running_jobs: int
+    waiting_jobs: int
+    longest_wait_s: float
+    free_slots: int
+    jobs_ended: int
+    mean_wait_s: float
+    mean_run_s: float
+    add: int
+    remove: int
+    why: str
+
+
+def row_of(now: datetime, seen: Seen, decision: Decision, ended: Sequence[AccountingRecord]) -> Row:
+    """Return the row of one look; ``ended`` are the jobs of the hours looked back upon."""
+    waits = [each.started - each.submitted for each in ended if each.started and each.submitted]
+    runs = [each.ended - each.started for each in ended if each.ended and each.started]
+    return Row(
+        time=now,
+        nodes=1 + len(seen.age_s),
+        busy_nodes=len(seen.busy),
+        running_jobs=seen.running_jobs,
+        waiting_jobs=len(seen.waiting_s),
+        longest_wait_s=round(max(seen.waiting_s, default=0.0), 1),
+        free_slots=seen.free_slots,
+        jobs_ended=len(ended),
+        mean_wait_s=round(statistics.fmean(waits), 1) if waits else 0.0,
+        mean_run_s=round(statistics.fmean(runs), 1) if runs else 0.0,
+        add=decision.add,
+        remove=len(decision.remove) + len(decision.drain),
+        why=decision.why,
+    )
+
+
+class Stats:
+    """Keeps the rows of the last hours; writes each to a file, and all as a drawing."""
+
+    def __init__(
+        self,
+        *,
+        lookback: timedelta,
+        file: Path | None = None,
+        plots: Path | None = None,
+        draw: Callable[[Path, Iterable[Row]], None] = write_queue_plot,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            file: CSV; one that is there gets more lines.
+            plots: A directory, made where there is none.
+        """
+        self.lookback, self._file, self._plots, self._draw = lookback, file, plots, draw
+        self.rows: deque[Row] = deque()
+
+    def add(self, row: Row) -> None:
+        """Take in a row."""
+        self.rows.append(row)
+        while self.rows[0].time < row.time - self.lookback:
+            self.rows.popleft()
+        if self._file is not None:
+            self._append(self._file, row)
+        if self._plots is not None:
+            self._plots.mkdir(parents=True, exist_ok=True)
+            beside = self._plots / f".{PLOT}"
+            self._draw(beside, self.rows)
+            beside.replace(self._plots / PLOT)
+
+    def _append(self, file: Path, row: Row) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", newline="") as out:
+            writer = csv.DictWriter(out, [each.name for each in fields(Row)])
+            if not out.tell():
+                writer.writeheader()
+            writer.writerow(asdict(row) | {"time": row.time.isoformat(timespec="seconds")})

@@ -1,0 +1,1 @@
+"""A cluster from start to termination: find it, resize it, log in, make images."""

@@ -1,0 +1,161 @@
+"""A cluster as EC2 has it: its instances by their tags; nothing of it is kept on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from starcluster.aws.ec2 import Ec2
+from starcluster.config.config import Config
+from starcluster.errors import ClusterError, InputError, NodeError, did_you_mean
+from starcluster.launch import plan
+from starcluster.launch.userdata import TAG_HOST_KEY
+from starcluster.model import MASTER, TAG_CLUSTER, Instance, Template, group_name, is_master
+from starcluster.node.node import Node
+from starcluster.node.shell import Shell
+from starcluster.setup.hooks import LoadedPlugin, load_plugins
+
+CONNECT_S = 10.0
+
+
+class Cluster:
+    """The instances of one cluster, as they were when they were listed."""
+
+    def __init__(self, name: str, instances: Iterable[Instance], ec2: Ec2, config: Config) -> None:
+        self.name, self.ec2, self.config = name, ec2, config
+        self.instances = sorted(instances, key=_by_rank)
+
+    def again(self) -> Cluster:
+        """Return the cluster as it is now."""
+        return Cluster(self.name, self.ec2.instances(cluster=self.name), self.ec2, self.config)
+
+    @property
+    def state(self) -> str:
+        """The state of its instances; several joined by a slash."""
+        return "/".join(sorted({each.state for each in self.instances}))
+
+    @cached_property
+    def origin(self) -> plan.Origin:
+        """What the cluster was made of. Raises ClusterError where its tags do not tell."""
+        for instance in self.instances:
+            found = plan.origin_of(instance.tags)
+            if found is not None:
+                return found
+        raise ClusterError(
+            f"the instances of cluster '{self.name}' do not tell their template",
+            f"Was it started by another program? Remove it: starcluster terminate {self.name}",
+        )
+
+    @cached_property
+    def template(self) -> Template:
+        """The template it was made of, with the options of its start."""
+        return self.config.template(self.origin.template, self.origin.overrides)
+
+    @cached_property
+    def plugins(self) -> list[LoadedPlugin]:
+        """The plugins of its template."""
+        return load_plugins(self.template.plugins)
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """Nodes of the running instances, the master first."""
+        return [self.node_of(each) for each in self.instances if each.state == "running"]
+
+    def node_of(self, instance: Instance) -> Node:
+        """Return a node whose connection verifies the instance's host key."""
+        return Node(instance, self.shell, self.ec2)
+
+    @property
+    def master(self) -> Node:
+        """The master. Raises ClusterError where none runs."""
+        return self.node(MASTER)
+
+    def node(self, name: str) -> Node:
+        """Return a running node by its alias, instance id or address."""
+        for node in self.nodes:
+            one = node.instance
+            prefixed = plan.host_name(self.name, name, self.template)
+            if name in (node.alias, one.id, one.private_ip, one.public_ip, one.public_dns):
+                return node
+            if node.alias == prefixed:
+                return node
+        stopped = [each for each in self.instances if each.alias == name]
+        if stopped:
+            raise ClusterError(
+                f"{name} of cluster '{self.name}' is {stopped[0].state}",
+                f"Start it: starcluster start -x {self.name}",
+            )
+        aliases = [node.alias for node in self.nodes]
+        what = f"no node '{name}' in cluster '{self.name}'"
+        raise InputError(what, did_you_mean(name, aliases) or f"There are: {', '.join(aliases)}.")
+
+    def shell(self, instance: Instance, user: str = "root") -> Shell:
+        """Return a connection to an instance, not yet open."""
+        host_key = instance.tags.get(TAG_HOST_KEY)
+        if not host_key:
+            raise NodeError(
+                f"{instance.alias}: its host key is not known, so it cannot be verified",
+                "Its tag starcluster:host_key is gone; start a new node instead.",
+                alias=instance.alias,
+            )
+        return Shell(
+            instance.public_ip or instance.private_ip,
+            user=user,
+            key=self.template.key.location,
+            host_key=host_key,
+            timeout_s=CONNECT_S,
+            name=instance.alias,
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        for node in self.__dict__.get("nodes", ()):
+            node.close()
+
+
+def all_clusters(ec2: Ec2, config: Config) -> list[Cluster]:
+    """Return all clusters of the region by name."""
+    by_name: dict[str, list[Instance]] = {}
+    for instance in ec2.instances(cluster="*"):
+        by_name.setdefault(instance.tags[TAG_CLUSTER], []).append(instance)
+    return [Cluster(name, found, ec2, config) for name, found in sorted(by_name.items())]
+
+
+def find(ec2: Ec2, config: Config, name: str) -> Cluster:
+    """Return a cluster by name. Raises ClusterError, or InputError for what is no name."""
+    plan.check_name(name)
+    found = ec2.instances(cluster=name)
+    if found:
+        return Cluster(name, found, ec2, config)
+    names = [each.name for each in all_clusters(ec2, config)]
+    if ec2.security_groups(group_name(name)):
+        raise ClusterError(
+            f"of cluster '{name}' only its security group is left",
+            f"Remove it: starcluster terminate {name}",
+        )
+    hint = did_you_mean(name, names) or "See: starcluster listclusters"
+    raise ClusterError(f"there is no cluster '{name}' in {ec2.region}", hint)
+
+
+def only_running(ec2: Ec2, config: Config) -> Cluster:
+    """Return the only running cluster; ClusterError where there are none or several."""
+    running = [
+        each
+        for each in all_clusters(ec2, config)
+        if any(one.state == "running" for one in each.instances)
+    ]
+    if len(running) == 1:
+        return running[0]
+    if not running:
+        raise ClusterError(f"no cluster runs in {ec2.region}", "Start one: starcluster start NAME")
+    names = ", ".join(each.name for each in running)
+    raise ClusterError(f"{len(running)} clusters run in {ec2.region}: {names}", "Name one of them.")
+
+
+def aliases(instances: Sequence[Instance]) -> str:
+    """Return the aliases of instances, for people."""
+    return ", ".join(each.alias or each.id for each in instances)
+
+
+def _by_rank(instance: Instance) -> tuple[bool, str, str]:
+    return (not is_master(instance.alias), instance.alias, instance.id)

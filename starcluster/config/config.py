@@ -1,0 +1,282 @@
+"""The config file as values: templates, keys, plugins and how to reach AWS."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starcluster.config import schema as config_keys
+from starcluster.config import values as config_values
+from starcluster.config.syntax import (
+    Document,
+    Entry,
+    Problem,
+    Where,
+    expand,
+    others_can_read,
+    read,
+    short,
+)
+from starcluster.config.validate import key_file_problem, template_problems
+from starcluster.errors import ConfigError, InputError, did_you_mean
+from starcluster.model import Key, Plugin, Template
+
+DEFAULT_PATH = "~/.starcluster/config"
+_CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_profile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalSettings:
+    """``[global]``; ``refresh_interval`` in seconds."""
+
+    default_template: str = ""
+    enable_experimental: bool = False
+    refresh_interval: int = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsSettings:
+    """``[aws info]``, where the environment has the last word. Secrets are not in its repr."""
+
+    aws_access_key_id: str = ""
+    aws_secret_access_key: str = field(default="", repr=False)
+    aws_session_token: str = field(default="", repr=False)
+    aws_profile: str = ""
+    aws_user_id: str = ""
+    aws_region_name: str = ""
+    aws_region_host: str = ""
+    aws_port: int | None = None
+    aws_is_secure: bool = True
+    aws_endpoint_url: str = ""
+    aws_proxy: str = ""
+    aws_proxy_port: int | None = None
+    aws_proxy_user: str = ""
+    aws_proxy_pass: str = field(default="", repr=False)
+    aws_validate_certs: bool = True
+
+
+def default_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return ``$STARCLUSTER_CONFIG``, or ~/.starcluster/config."""
+    return expand(environment.get("STARCLUSTER_CONFIG") or DEFAULT_PATH)
+
+
+def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
+    """Return the config at ``path``; only the default path may be without a file.
+
+    Problems inside the file are raised when what they concern is used.
+
+    Raises:
+        ConfigError: The file is not there, cannot be read, or can be read by others.
+    """
+    file = path or default_path(environment)
+    if not file.is_file():
+        if path is not None or environment.get("STARCLUSTER_CONFIG"):
+            fix = f"Write one: starcluster -c {short(file)} help"
+            raise ConfigError(f"there is no config file {short(file)}", fix)
+        return Config(file, Document(), environment)
+    if others_can_read(file):
+        what = f"others can read the config file {short(file)}, which may hold credentials"
+        raise ConfigError(what, f"Run: chmod 600 {short(file)}")
+    try:
+        document = read(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the config file {short(file)} cannot be read: {error}") from error
+    return Config(file, document, environment)
+
+
+class Config:
+    """What a config file says; made by :func:`load`.
+
+    Attributes:
+        path: The file, which may not be there.
+        problems: All of the file, but those of [aws info].
+        keys, plugins, volumes, permissions: The sound sections by name.
+    """
+
+    def __init__(self, path: Path, document: Document, environment: Mapping[str, str]) -> None:
+        self.path = path
+        self._document = document
+        self.problems: list[Problem] = [
+            *document.problems,
+            *config_values.kind_problems(document),
+        ]
+        self.globals = self._read_globals()
+        self._aws, self._aws_problems = self._read_aws(environment)
+        self.keys = config_values.keys(document, self.problems)
+        self.volumes = config_values.volumes(document, self.problems)
+        self.permissions = config_values.permissions(document, self.problems)
+        self.plugins = config_values.plugins(document, self.problems)
+        self.problems += config_values.cluster_problems(document)
+
+    @property
+    def template_names(self) -> list[str]:
+        """Names of all templates, in the file's order."""
+        return list(self._document.of("cluster"))
+
+    @property
+    def shown_path(self) -> str:
+        """Path of the file, for people."""
+        return short(self.path)
+
+    def aws(self) -> AwsSettings:
+        """Return how to reach AWS. Raises ConfigError for problems of [aws info] only."""
+        if self._aws_problems:
+            raise self._error("the AWS settings have mistakes", self._aws_problems)
+        return self._aws
+
+    def template(
+        self, name: str | None = None, overrides: Mapping[str, str] | None = None
+    ) -> Template:
+        """Return a template; default: default_template, or the only one there is.
+
+        Args:
+            overrides: Text by config key, as from options; ``key_location`` is one of them.
+
+        Raises:
+            ConfigError: With every problem of the file, or else of this template.
+        """
+        if name:
+            name = self._chosen(name)
+        found = [*self.problems, *self._aws_problems]
+        if found:
+            raise self._error(f"{self.shown_path} has mistakes", found)
+        name = self._chosen(name)
+        problems: list[Problem] = []
+        template = self._built(name, overrides or {}, problems)
+        if template is None or problems:
+            raise self._error(f"template '{name}' cannot start", problems)
+        return template
+
+    def refusal(
+        self,
+        name: str,
+        problems: Iterable[tuple[str, str]],
+        overrides: Mapping[str, str] | None = None,
+    ) -> ConfigError:
+        """Return the error that has each problem, a config key and text, at the key's line."""
+        section = self._document.of("cluster")[name]
+        entries = config_values.inherited(self._document, name, [])
+        entries |= config_values.given(overrides or {})
+        found = [
+            Problem(
+                where=entries[key].where if key in entries else section.where,
+                text=f"{key}: {text}",
+            )
+            for key, text in problems
+        ]
+        return self._error(f"template '{name}' cannot start", found)
+
+    def key(self, name: str) -> Key:
+        """Return a key whose file is there and private. Raises ConfigError."""
+        found = self.keys.get(name)
+        if found is None:
+            make = f"Make one: starcluster createkey {name} -o ~/.ssh/{name}.pem -a"
+            fix = did_you_mean(name, self.keys) or make
+            raise ConfigError(f"no key '{name}' in {self.shown_path}", fix)
+        if problem := key_file_problem(found.location):
+            raise ConfigError(f"key '{name}': {problem}")
+        return found
+
+    def plugin(self, name: str) -> Plugin:
+        """Return a plugin of the file. Raises ConfigError."""
+        found = self.plugins.get(name)
+        if found is None:
+            mine = [each for each in self.problems if f"plugin {name}]" in each.text]
+            if mine:
+                raise self._error(f"plugin '{name}' cannot be used", mine)
+            fix = did_you_mean(name, self.plugins) or f"Add a section [plugin {name}]."
+            raise ConfigError(f"no plugin '{name}' in {self.shown_path}", fix)
+        return found
+
+    def _error(self, what: str, problems: Sequence[Problem]) -> ConfigError:
+        fix = f"Edit {self.shown_path}; nothing was launched."
+        return ConfigError(f"{what}:", fix, [str(problem) for problem in problems])
+
+    def _chosen(self, name: str | None) -> str:
+        known = self.template_names
+        chosen = name or self.globals.default_template or (known[0] if len(known) == 1 else "")
+        if chosen in known:
+            return chosen
+        if not self.path.is_file():
+            what = f"there is no config file {self.shown_path}"
+            raise ConfigError(what, "Write one: starcluster help")
+        if not chosen:
+            what = f"{self.shown_path} has {len(known)} cluster templates and no default_template"
+            raise ConfigError(what, f"Choose with -c: {', '.join(known)}" if known else "")
+        what = f"no cluster template '{chosen}' in {self.shown_path}"
+        fix = did_you_mean(chosen, known) or f"There is: {', '.join(known) or 'none'}."
+        raise InputError(what, fix)
+
+    def _built(
+        self, name: str, overrides: Mapping[str, str], problems: list[Problem]
+    ) -> Template | None:
+        section = self._document.of("cluster")[name]
+        entries = config_values.inherited(self._document, name, problems)
+        entries |= config_values.given(overrides)
+        own = {key: entry for key, entry in entries.items() if key != "key_location"}
+        values = config_values.typed(own, config_keys.CLUSTER, problems, f"cluster {name}")
+        problems += config_values.missing(section, own, config_keys.CLUSTER)
+        problems += config_values.reference_problems(self._document, values, entries)
+        if problems:
+            return None
+        template = self._assembled(name, values, overrides.get("key_location"))
+        for wrong, text in template_problems(template):
+            where = entries[wrong].where if wrong in entries else section.where
+            problems.append(Problem(where=where, text=f"{wrong}: {text}"))
+        if text := key_file_problem(template.key.location):
+            text = f"key {template.keyname}: {text}"
+            problems.append(Problem(where=entries["keyname"].where, text=text))
+        return template
+
+    def _assembled(
+        self, name: str, values: Mapping[str, Any], key_location: str | None
+    ) -> Template:
+        """Return the template of values that are sound and name only what is there."""
+        whole = {key: setting.default for key, setting in config_keys.CLUSTER.items()}
+        whole |= values
+        del whole["extends"]
+        keyname = whole["keyname"]
+        if key_location is None:
+            key = self.keys[keyname]
+        else:
+            key = Key(name=keyname, location=expand(key_location))
+        whole["volumes"] = tuple(self.volumes[each] for each in whole["volumes"])
+        whole["plugins"] = tuple(self.plugins[each] for each in whole["plugins"])
+        whole["permissions"] = tuple(self.permissions[each] for each in whole["permissions"])
+        return Template(name=name, key=key, **whole)
+
+    def _read_globals(self) -> GlobalSettings:
+        section = self._document.of("global").get("")
+        entries = section.entries if section else {}
+        values = config_values.typed(entries, config_keys.GLOBAL, self.problems, "global")
+        named = values.get("default_template")
+        if named and named not in self.template_names:
+            text = f"default_template = {named}: no such [cluster]."
+            text = f"{text} {did_you_mean(named, self.template_names)}".strip()
+            where = entries["default_template"].where
+            self.problems.append(Problem(where=where, text=text))
+        return GlobalSettings(**values)
+
+    def _read_aws(self, environment: Mapping[str, str]) -> tuple[AwsSettings, list[Problem]]:
+        section = self._document.of("aws info").get("")
+        entries = dict(section.entries) if section else {}
+        if environment.get("AWS_ACCESS_KEY_ID") or environment.get("AWS_PROFILE"):
+            # Credentials come as one set: never half from the file, half from the environment.
+            entries = {key: entry for key, entry in entries.items() if key not in _CREDENTIALS}
+        for key in config_keys.AWS:
+            if value := environment.get(key.upper()):
+                where = Where(other=f"environment {key.upper()}")
+                entries[key] = Entry(key=key, value=value, where=where)
+        problems: list[Problem] = []
+        settings = AwsSettings(
+            **config_values.typed(entries, config_keys.AWS, problems, "aws info")
+        )
+        half = bool(settings.aws_access_key_id) != bool(settings.aws_secret_access_key)
+        if half and not problems:
+            text = "aws_access_key_id and aws_secret_access_key belong together: one is missing"
+            one = entries.get("aws_access_key_id") or entries["aws_secret_access_key"]
+            problems.append(Problem(where=one.where, text=text))
+        return settings, problems

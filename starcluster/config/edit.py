@@ -1,0 +1,46 @@
+"""Writing config files: by rename, and never readable by others."""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from starcluster.config.syntax import short
+from starcluster.errors import InputError
+
+
+def example() -> str:
+    """Return the text of ``cluster.config.example``."""
+    file = importlib.resources.files("starcluster") / "cluster.config.example"
+    return file.read_text(encoding="utf-8")
+
+
+def append_section(file: Path, title: str, values: Mapping[str, str]) -> None:
+    """Add a section at the end of ``file``, which is made where it is not there."""
+    lines = [f"[{title}]", *(f"{key} = {value}" for key, value in values.items())]
+    before = file.read_text(encoding="utf-8") if file.is_file() else ""
+    gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
+    _write(file, f"{before}{gap}" + "\n".join(lines) + "\n")
+
+
+def write_new(file: Path, text: str) -> None:
+    """Write ``file``, for its owner only. Raises InputError where there is one."""
+    if file.exists():
+        raise InputError(f"{short(file)} is there already", "It was not touched.")
+    _write(file, text)
+
+
+def _write(file: Path, text: str) -> None:
+    target = file.resolve()
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".config-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as beside:
+            beside.write(text)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,1 @@
+"""Plan a launch, check it against AWS, start its instances and wait for them."""

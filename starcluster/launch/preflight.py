@@ -1,0 +1,187 @@
+"""Whether AWS has what a template asks for: what to look at, and every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from starcluster.aws.ec2 import Ec2
+from starcluster.errors import NotFound, did_you_mean
+from starcluster.model import EbsVolume, Image, InstanceType, Subnet, Template
+
+T = TypeVar("T")
+
+# Looked at side by side; each request has retries and time-outs of its own.
+_AT_ONCE = 8
+_ATTACHABLE = ("available", "creating")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What AWS has of the things a template names; what is not there is left out.
+
+    Attributes:
+        offers: Zones that offer each type.
+        zones: Those of the region.
+        keys: Public halves by the name of the key pair; empty where AWS does not tell.
+        meant: For a type that is not offered, what was perhaps meant.
+    """
+
+    region: str
+    types: Mapping[str, InstanceType] = field(default_factory=dict)
+    offers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    zones: Sequence[str] = ()
+    images: Mapping[str, Image] = field(default_factory=dict)
+    volumes: Mapping[str, EbsVolume] = field(default_factory=dict)
+    subnets: Mapping[str, Subnet] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    meant: Mapping[str, str] = field(default_factory=dict)
+
+
+def types_of(template: Template) -> list[str]:
+    """Return every instance type that ``template`` names."""
+    named = [item.instance_type for item in template.node_instance_type]
+    named += [template.type_of_master().instance_type, *template.fallback_instance_types]
+    return list(dict.fromkeys(named))
+
+
+def images_of(template: Template) -> dict[str, list[str]]:
+    """Return every image of ``template``, with the types of the nodes that boot it."""
+    found: dict[str, list[str]] = {}
+    for node in (template.type_of_master(), *template.types_of_nodes()):
+        types = found.setdefault(node.image_id, [])
+        if node.instance_type not in types:
+            types.append(node.instance_type)
+    return found
+
+
+def look(ec2: Ec2, template: Template) -> Facts:
+    """Ask AWS about all that ``template`` names, side by side. Changes nothing."""
+    names = types_of(template)
+    volumes = {each.volume_id for each in template.volumes}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        types = pool.submit(ec2.instance_types, names)
+        offers = pool.submit(ec2.zones_offering, names)
+        zones = pool.submit(ec2.zones)
+        keys = pool.submit(ec2.key_pairs)
+        found_images = pool.map(lambda ref: _there(ec2.image, ref), images_of(template))
+        found_volumes = pool.map(lambda id: _there(ec2.volume, id), sorted(volumes))
+        found_subnets = pool.map(
+            lambda id: _there(lambda id: ec2.subnets([id])[0], id), template.subnet_id
+        )
+        unknown = [name for name in names if name not in types.result()]
+        known = ec2.offered_types() if unknown else []
+        return Facts(
+            region=ec2.region,
+            types=types.result(),
+            offers=offers.result(),
+            zones=[zone.name for zone in zones.result() if zone.state == "available"],
+            images=_present(zip(images_of(template), found_images, strict=True)),
+            volumes=_present(zip(sorted(volumes), found_volumes, strict=True)),
+            subnets=_present(zip(template.subnet_id, found_subnets, strict=True)),
+            keys={key.name: key.public for key in keys.result()},
+            meant={name: did_you_mean(name, known) for name in unknown},
+        )
+
+
+def _there(ask: Callable[[str], T], name: str) -> T | None:
+    try:
+        return ask(name)
+    except NotFound:
+        return None
+
+
+def _present(pairs: Iterable[tuple[str, T | None]]) -> dict[str, T]:
+    return {name: value for name, value in pairs if value is not None}
+
+
+def aws_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield the config key and the text of everything that AWS cannot do for ``template``."""
+    if template.keyname not in facts.keys:
+        text = f"{facts.region} has no key pair '{template.keyname}'. "
+        hint = did_you_mean(template.keyname, facts.keys)
+        yield "keyname", text + (hint or f"Make one: starcluster createkey {template.keyname}")
+    yield from _type_problems(template, facts)
+    yield from _image_problems(template, facts)
+    for zone in template.availability_zone:
+        if zone not in facts.zones:
+            text = f"{facts.region} has no zone '{zone}' now. {did_you_mean(zone, facts.zones)}"
+            yield "availability_zone", text.strip()
+    for id in template.subnet_id:
+        if id not in facts.subnets:
+            yield "subnet_id", f"{facts.region} has no subnet {id}"
+    free = sum(subnet.free_addresses for subnet in facts.subnets.values())
+    if facts.subnets and free < template.cluster_size:
+        yield "subnet_id", f"{free} free addresses for {template.cluster_size} nodes"
+    if len({subnet.vpc_id for subnet in facts.subnets.values()}) > 1:
+        yield "subnet_id", "these are of several VPCs; nodes must reach one another"
+    yield from _volume_problems(template, facts)
+
+
+def _zones_wanted(template: Template, facts: Facts) -> list[str]:
+    """Return the zones that nodes may be in."""
+    if template.subnet_id:
+        return [subnet.zone for subnet in facts.subnets.values()]
+    return [zone for zone in template.availability_zone if zone in facts.zones] or [*facts.zones]
+
+
+def _type_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
+    wanted = _zones_wanted(template, facts)
+    fallback = set(template.fallback_instance_types)
+    for name in types_of(template):
+        key = "fallback_instance_types" if name in fallback else "node_instance_type"
+        key = "master_instance_type" if name == template.master_instance_type else key
+        if name not in facts.types:
+            text = f"{facts.region} does not offer '{name}'. {facts.meant.get(name, '')}"
+            yield key, text.strip()
+            continue
+        zones = facts.offers.get(name, ())
+        if wanted and not set(wanted) & set(zones):
+            text = f"{name} is not offered in {', '.join(wanted)}"
+            yield key, f"{text}, but in {', '.join(zones)}" if zones else text
+        if template.placement_group and not facts.types[name].placement_group:
+            yield "placement_group", f"{name} cannot be in one"
+        if template.spot_bid is not None and not facts.types[name].spot:
+            yield "spot_bid", f"{name} is not offered as spot"
+
+
+def _image_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
+    for reference, types in images_of(template).items():
+        image = facts.images.get(reference)
+        key = "master_image_id" if reference == template.master_image_id else "node_image_id"
+        if image is None:
+            yield key, f"{facts.region} has no image '{reference}'"
+            continue
+        if image.state not in ("", "available"):
+            yield key, f"image {image.id} is {image.state}"
+        for name in types:
+            known = facts.types.get(name)
+            if known and image.architecture not in ("", known.architecture):
+                text = f"image {image.id} is for {image.architecture}"
+                yield key, f"{text}, but {name} is {known.architecture}"
+        size = template.root_volume_size
+        if size is not None and size < image.root_size_gib:
+            text = f"{size} GiB, but the root volume of image {image.id} has {image.root_size_gib}"
+            yield "root_volume_size", text
+
+
+def _volume_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
+    wanted = _zones_wanted(template, facts)
+    for volume in template.volumes:
+        found = facts.volumes.get(volume.volume_id)
+        if found is None:
+            yield "volumes", f"{volume.name}: {facts.region} has no volume {volume.volume_id}"
+            continue
+        if found.instance_id:
+            yield "volumes", f"{volume.name}: {found.id} is attached to {found.instance_id}"
+        elif found.state not in _ATTACHABLE:
+            yield "volumes", f"{volume.name}: {found.id} is {found.state}"
+        if wanted and found.zone not in wanted:
+            text = f"{volume.name}: {found.id} is in {found.zone}, nodes in {', '.join(wanted)}"
+            yield "volumes", text
+    there = [facts.volumes.get(volume.volume_id) for volume in template.volumes]
+    zones = {found.zone for found in there if found is not None}
+    if len(zones) > 1:
+        yield "volumes", f"they are in several zones: {', '.join(sorted(zones))}"

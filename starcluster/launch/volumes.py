@@ -1,0 +1,43 @@
+"""Attach the volumes of a template to the master."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from starcluster.aws.ec2 import Ec2
+from starcluster.errors import ClusterError
+from starcluster.model import Instance, Volume
+
+ATTACH_S = 120.0
+
+
+def attach(
+    ec2: Ec2,
+    volumes: Sequence[Volume],
+    master: Instance,
+    progress: Callable[[str, str], None] = lambda alias, what: None,
+) -> None:
+    """Attach each volume unless it is; return when all are. ClusterError for one in use."""
+    found = {each.id: each for each in ec2.volumes([volume.volume_id for volume in volumes])}
+    names = device_names([volume.device for volume in volumes])
+    new = []
+    for volume in volumes:
+        there = found[volume.volume_id].instance_id
+        if there and there != master.id:
+            raise ClusterError(
+                f"volume {volume.name} ({volume.volume_id}) is attached to {there}",
+                "Stop or terminate what uses it: starcluster listvolumes",
+            )
+        device = volume.device or next(names)
+        if not there:
+            progress(master.alias, f"attaching {volume.name}")
+            ec2.attach_volume(volume.volume_id, master.id, device)
+            new.append(volume.volume_id)
+    for each in new:
+        ec2.wait_volume(each, "in_use", limit_s=ATTACH_S)
+
+
+def device_names(taken: Iterable[str]) -> Iterator[str]:
+    """Yield the device names that AWS advises for further volumes, but those ``taken``."""
+    used = set(taken)
+    return (f"/dev/sd{letter}" for letter in "fghijklmnop" if f"/dev/sd{letter}" not in used)

@@ -1,0 +1,5 @@
+"""A node over SSH: run commands, move files, manage users; the only room that imports paramiko."""
+
+from starcluster.node.node import Node
+
+__all__ = ["Node"]

@@ -1,0 +1,313 @@
+"""One node of a cluster, as plugins see it."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from starcluster.errors import ClusterError, SshError
+from starcluster.model import Instance, is_master
+from starcluster.node.hosts_file import with_names, without_names
+from starcluster.node.users import NodeUsers
+
+if TYPE_CHECKING:
+    from starcluster.node.shell import Shell
+
+_APT = (
+    "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a apt-get -q -y "
+    "-o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold"
+)
+# apt-get does not wait for the lock of the lists, which others fetch after a boot too.
+_APT_UPDATE = f"for pause in 5 15 30 60 0; do {_APT} update && break; sleep $pause; done"
+EXPORT_OPTIONS = "rw,async,no_root_squash,no_subtree_check"
+MOUNT_OPTIONS = "rw,hard,noatime"
+
+
+class Power(Protocol):
+    """What starts and ends instances."""
+
+    def start(self, ids: Sequence[str]) -> object:
+        """Start stopped instances."""
+
+    def stop(self, ids: Sequence[str]) -> object:
+        """Stop running instances."""
+
+    def reboot(self, ids: Sequence[str]) -> object:
+        """Reboot running instances."""
+
+    def terminate(self, ids: Sequence[str]) -> object:
+        """Delete instances."""
+
+
+class Node(NodeUsers):
+    """One instance of a cluster, its SSH connection, and what plugins do with it."""
+
+    def __init__(
+        self, instance: Instance, connect: Callable[[Instance], Shell], ec2: Power | None = None
+    ) -> None:
+        """Prepare; nothing is sent. ``connect`` makes the shell when it is first used."""
+        self.instance = instance
+        self.alias = instance.alias or instance.id
+        self._connect = connect
+        self._ec2 = ec2
+        self._shell: Shell | None = None
+        self._lock = threading.Lock()
+        self._facts: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"<Node {self.alias} ({self.id})>"
+
+    @property
+    def ssh(self) -> Shell:
+        """The node's connection."""
+        with self._lock:
+            if self._shell is None:
+                self._shell = self._connect(self.instance)
+            return self._shell
+
+    def close(self) -> None:
+        """Close the connection if there is one."""
+        with self._lock:
+            if self._shell is not None:
+                self._shell.close()
+            self._shell = None
+
+    # What AWS says of it
+
+    @property
+    def id(self) -> str:
+        """Id of the instance."""
+        return self.instance.id
+
+    @property
+    def instance_type(self) -> str:
+        """Such as ``g5.xlarge``."""
+        return self.instance.type
+
+    @property
+    def image_id(self) -> str:
+        """Id of its AMI."""
+        return self.instance.image_id
+
+    @property
+    def ip_address(self) -> str:
+        """Public address; empty where it has none."""
+        return self.instance.public_ip
+
+    @property
+    def private_ip_address(self) -> str:
+        """Address among the nodes."""
+        return self.instance.private_ip
+
+    @property
+    def dns_name(self) -> str:
+        """Name or address at which this machine reaches it."""
+        one = self.instance
+        return one.public_dns or one.public_ip or one.private_dns or one.private_ip
+
+    @property
+    def public_dns_name(self) -> str:
+        """Public name; empty where it has none."""
+        return self.instance.public_dns
+
+    @property
+    def private_dns_name(self) -> str:
+        """Name among the instances of its network."""
+        return self.instance.private_dns
+
+    @property
+    def private_dns_name_short(self) -> str:
+        """Private name without its domain."""
+        return self.instance.private_dns.partition(".")[0]
+
+    @property
+    def placement(self) -> str:
+        """Availability zone."""
+        return self.instance.zone
+
+    @property
+    def state(self) -> str:
+        """State of the instance when it was last listed."""
+        return self.instance.state
+
+    @property
+    def key_name(self) -> str:
+        """Name of its key pair."""
+        return self.instance.key_name
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """Tags of the instance."""
+        return self.instance.tags
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The node's alias and private address."""
+        return tuple(name for name in (self.alias, self.private_ip_address) if name)
+
+    def is_master(self) -> bool:
+        """Tell whether this is the cluster's master."""
+        return is_master(self.alias)
+
+    def is_spot(self) -> bool:
+        """Tell whether AWS may take it away."""
+        return self.instance.is_spot
+
+    def is_instance_store(self) -> bool:
+        """Tell whether its root is no EBS volume: never here."""
+        return False
+
+    def is_up(self) -> bool:
+        """Tell whether the instance runs and answers SSH."""
+        return self.state == "running" and self.is_ssh_up()
+
+    def is_ssh_up(self) -> bool:
+        """Tell whether it answers SSH; a wrong host key is still an error."""
+        try:
+            self.ssh.connect()
+        except SshError as error:
+            if type(error) is not SshError:
+                raise
+            return False
+        return True
+
+    def start(self) -> None:
+        """Start the stopped instance."""
+        self._power().start([self.id])
+
+    def stop(self) -> None:
+        """Stop the instance; its disks stay."""
+        self.close()
+        self._power().stop([self.id])
+
+    def reboot(self) -> None:
+        """Reboot the instance."""
+        self.close()
+        self._power().reboot([self.id])
+
+    def terminate(self) -> None:
+        """Delete the instance."""
+        self.close()
+        self._power().terminate([self.id])
+
+    def _power(self) -> Power:
+        if self._ec2 is None:
+            raise ClusterError(f"{self.alias}: this node was opened without access to EC2")
+        return self._ec2
+
+    # What it has
+
+    @property
+    def num_processors(self) -> int:
+        """Number of processors."""
+        return self._fact("nproc", "nproc")
+
+    @property
+    def memory(self) -> int:
+        """Memory in MiB."""
+        return self._fact("memory", "awk '/^MemTotal:/ {print int($2/1024)}' /proc/meminfo")
+
+    def _fact(self, name: str, command: str) -> int:
+        if name not in self._facts:
+            self._facts[name] = int(self.ssh.checked(["sh", "-c", command]))
+        return self._facts[name]
+
+    # Packages
+
+    @property
+    def package_provider(self) -> str:
+        """``apt`` or ``yum``."""
+        return "apt" if self.ssh.which("apt-get") else "yum"
+
+    def apt_command(self, cmd: str) -> None:
+        """Run apt-get; ``cmd`` such as ``install htop`` or ``update``."""
+        self.ssh.execute(f"{_APT} {cmd}")
+
+    def apt_install(self, pkgs: str | Iterable[str]) -> None:
+        """Install Debian packages; the package lists are fetched where they are missing or old."""
+        names = _words(pkgs)
+        self.ssh.execute(f"{_APT} install {names} || {{ {_APT_UPDATE}; {_APT} install {names}; }}")
+
+    def yum_command(self, cmd: str) -> None:
+        """Run dnf or yum; ``cmd`` such as ``install htop``."""
+        self.ssh.execute(f"$(command -v dnf || command -v yum) -y -q {cmd}")
+
+    def yum_install(self, pkgs: str | Iterable[str]) -> None:
+        """Install packages of Red Hat's or Amazon's kind."""
+        self.yum_command(f"install {_words(pkgs)}")
+
+    def package_install(self, pkgs: str | Iterable[str]) -> None:
+        """Install packages by what the node has for that."""
+        if self.package_provider == "apt":
+            self.apt_install(pkgs)
+        else:
+            self.yum_install(pkgs)
+
+    # Its name, and the others'
+
+    def set_hostname(self, hostname: str | None = None) -> None:
+        """Give the node a host name, its alias by default, now and after a reboot."""
+        name = hostname or self.alias
+        self.ssh.write_file("/etc/hostname", f"{name}\n")
+        self.ssh.checked(["hostname", name])
+
+    def add_to_etc_hosts(self, nodes: Iterable[Node]) -> None:
+        """Let this node know ``nodes`` by name."""
+        text = self.ssh.read_file("/etc/hosts")
+        addresses = {node.alias: node.private_ip_address for node in nodes}
+        self.ssh.write_file("/etc/hosts", with_names(text, addresses))
+
+    def remove_from_etc_hosts(self, nodes: Iterable[Node]) -> None:
+        """Let this node forget the names of ``nodes``."""
+        text = self.ssh.read_file("/etc/hosts")
+        self.ssh.write_file("/etc/hosts", without_names(text, [node.alias for node in nodes]))
+
+    # Shared directories
+
+    def export_fs_to_nodes(self, nodes: Iterable[Node], export_paths: Sequence[str]) -> None:
+        """Share directories of this node with ``nodes`` by NFS."""
+        names = [node.alias for node in nodes if node is not self]
+        text = self.ssh.read_file("/etc/exports") if self.ssh.isfile("/etc/exports") else ""
+        have = {tuple(line.split("(")[0].split()) for line in text.splitlines()}
+        new = [
+            f"{path} {name}({EXPORT_OPTIONS})"
+            for path in export_paths
+            for name in names
+            if (path, name) not in have
+        ]
+        if new:
+            self.ssh.write_file("/etc/exports", "\n".join([*text.splitlines(), *new, ""]))
+        self.ssh.checked(["exportfs", "-ra"])
+
+    def stop_exporting_fs_to_nodes(
+        self, nodes: Iterable[Node], paths: Sequence[str] | None = None
+    ) -> None:
+        """Share no directory, or none of ``paths``, with ``nodes`` any more."""
+        gone = {node.alias for node in nodes}
+        kept = [
+            line
+            for line in self.ssh.read_file("/etc/exports").splitlines()
+            if not _is_export(line, gone, paths)
+        ]
+        self.ssh.write_file("/etc/exports", "".join(f"{line}\n" for line in kept))
+        self.ssh.checked(["exportfs", "-ra"])
+
+    def mount_nfs_shares(self, server_node: Node, remote_paths: Iterable[str]) -> None:
+        """Mount directories of ``server_node`` here, under the same paths."""
+        for path in remote_paths:
+            if self.ssh.run(["mountpoint", "-q", path]).status:
+                self.ssh.makedirs(path)
+                source = f"{server_node.alias}:{path}"
+                self.ssh.checked(["mount", "-t", "nfs", "-o", MOUNT_OPTIONS, source, path])
+
+
+def _words(names: str | Iterable[str]) -> str:
+    words = names.split() if isinstance(names, str) else names
+    return " ".join(map(shlex.quote, words))
+
+
+def _is_export(line: str, names: set[str], paths: Sequence[str] | None) -> bool:
+    path, _, host = line.split("(")[0].partition(" ")
+    return host.strip() in names and (paths is None or path in paths)

@@ -1,0 +1,327 @@
+"""One SSH connection to one node; the only place that imports paramiko.
+
+The node must show the host key that was handed to it: there is no "accept it this once".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import ipaddress
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from starcluster.errors import HostKeyMismatch, MissingExtra, SshError
+from starcluster.logger import log, redact
+from starcluster.node.commands import Answer, RemoteCommands, without_profile
+from starcluster.node.files import OneAtATime, RemoteFiles, Sftp
+
+if TYPE_CHECKING:
+    import paramiko
+
+_KEEPALIVE_S = 10.0
+_STEP_S = 0.5
+_GRACE_S = 1.0
+_CHUNK = 1 << 16
+_SESSIONS = 8  # sshd allows 10 on a connection, and the files take one
+
+
+class Shell(RemoteCommands, RemoteFiles):
+    """``node.ssh``: commands and files of one node over one connection, opened when first used."""
+
+    def __init__(
+        self,
+        host: str,
+        *,
+        port: int = 22,
+        user: str,
+        key: Path,
+        host_key: str,
+        timeout_s: float,
+        name: str = "",
+    ) -> None:
+        """Prepare; nothing is sent.
+
+        Args:
+            host_key: The node's public key as in ``ssh_host_ed25519_key.pub``.
+            timeout_s: For the connection, and for a node that says nothing any more.
+            name: The node's, for messages; ``host`` where empty.
+        """
+        self.host, self.port, self.user = host, port, user
+        self.key, self.host_key, self.timeout_s = key, host_key, timeout_s
+        self.name = name or host
+        self._lock = threading.RLock()
+        self._transport: paramiko.Transport | None = None
+        self._sftp: Sftp | None = None
+        self._sessions = threading.BoundedSemaphore(_SESSIONS)
+        self._last_status = 0
+
+    # The connection
+
+    def connect(self, *, wait_s: float = 0.0) -> None:
+        """Open the connection unless it is open.
+
+        Args:
+            wait_s: How long to try again while the node boots.
+
+        Raises:
+            SshError: No connection in time.
+            HostKeyMismatch: Another host key; never tried again.
+        """
+        deadline = time.monotonic() + wait_s
+        with self._lock:
+            while not self.is_connected:
+                try:
+                    self._transport = self._opened()
+                except HostKeyMismatch:
+                    raise
+                except SshError:
+                    if time.monotonic() + _STEP_S > deadline:
+                        raise
+                    time.sleep(_STEP_S)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection stands, as far as this side knows."""
+        return self._transport is not None and self._transport.is_active()
+
+    def close(self) -> None:
+        """Close the connection; the next use opens it again."""
+        with self._lock:
+            self._sftp = None
+            if self._transport is not None:
+                self._transport.close()
+            self._transport = None
+
+    def switch_user(self, user: str) -> None:
+        """Go on as another user of the node, who must accept the same key."""
+        with self._lock:
+            if user != self.user:
+                self.close()
+                self.user = user
+                self.connect()
+
+    @property
+    def public_key(self) -> str:
+        """Public half of the key, as a line of ``authorized_keys``."""
+        return public_half(self.key)
+
+    def _opened(self) -> paramiko.Transport:
+        """Return a transport that has authenticated both sides."""
+        lib = _paramiko()
+        transport: paramiko.Transport | None = None
+        try:
+            connection = socket.create_connection((self.host, self.port), self.timeout_s)
+            # Unanswered data ends the connection, where TCP alone would wait for a quarter hour.
+            milliseconds = int(max(self.timeout_s, 1) * 1000)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+            transport = lib.Transport(connection)
+            transport.daemon = True
+            for limit in ("banner_timeout", "handshake_timeout", "auth_timeout", "channel_timeout"):
+                setattr(transport, limit, self.timeout_s)
+            kind = self.host_key.split()[0]
+            kinds = ("rsa-sha2-512", "rsa-sha2-256") if kind == "ssh-rsa" else (kind,)
+            transport.get_security_options().key_types = kinds
+            transport.start_client(timeout=self.timeout_s)
+            self._verify(transport)
+            transport.auth_publickey(self.user, _private_key(self.key))
+            transport.set_keepalive(max(1, int(min(_KEEPALIVE_S, self.timeout_s / 3))))
+        except (OSError, EOFError, lib.SSHException) as error:
+            if transport is not None:
+                transport.close()
+            raise self._not_connected(error) from error
+        except BaseException:
+            if transport is not None:
+                transport.close()
+            raise
+        log.debug("%s: connected as %s", self.name, self.user)
+        return transport
+
+    def _verify(self, transport: paramiko.Transport) -> None:
+        shown = transport.get_remote_server_key()
+        if f"{shown.get_name()} {shown.get_base64()}" != " ".join(self.host_key.split()[:2]):
+            raise self._mismatch(shown.fingerprint)
+
+    def _mismatch(self, shown: str) -> HostKeyMismatch:
+        return HostKeyMismatch(
+            f"{self.name}: {self.host} shows a host key that is not this node's ({shown})",
+            "Another machine may be answering at this address; nothing was sent to it.",
+        )
+
+    def _not_connected(self, error: Exception) -> SshError:
+        lib = _paramiko()
+        where = f"{self.name}: {self.host} port {self.port}"
+        if isinstance(error, lib.AuthenticationException):
+            return SshError(
+                f"{where}: user {self.user} with {self.key} was refused",
+                "Is it the private half of the cluster's key pair? starcluster listkeypairs",
+            )
+        if isinstance(error, lib.ssh_exception.IncompatiblePeer):
+            return self._mismatch("of another kind")
+        words = str(error) or type(error).__name__
+        if _is_private(self.host):
+            words += "; it has no public address (public_ips, or reach its network by a VPN)"
+        return SshError(
+            f"{where}: no SSH connection within {self.timeout_s:g} s: {words}",
+            "Is the instance up, and does its security group let this machine in?",
+        )
+
+    def _connected(self) -> paramiko.Transport:
+        with self._lock:
+            self.connect()
+            return cast("paramiko.Transport", self._transport)
+
+    # One command
+
+    def _run(
+        self,
+        script: str,
+        *,
+        stdin: bytes = b"",
+        combined: bool = False,
+        timeout_s: float,
+        show: Callable[[str], object] | None = None,
+    ) -> Answer:
+        deadline = time.monotonic() + timeout_s
+        with self._channel() as channel:
+            channel.set_combine_stderr(combined)
+            channel.exec_command(script)
+            if stdin:
+                threading.Thread(target=_send, args=(channel, stdin), daemon=True).start()
+            else:
+                channel.shutdown_write()
+            out, err = self._collected(channel, script, deadline, timeout_s, show)
+            if not channel.status_event.wait(max(deadline - time.monotonic(), 1.0)):
+                raise self._late(script, timeout_s)
+            status = channel.recv_exit_status()
+            if status < 0 and not self.is_connected:
+                raise self._lost()
+        self._last_status = status
+        return Answer(
+            status=status, stdout=out.decode(errors="replace"), stderr=err.decode(errors="replace")
+        )
+
+    def _collected(
+        self,
+        channel: paramiko.Channel,
+        script: str,
+        deadline: float,
+        timeout_s: float,
+        show: Callable[[str], object] | None,
+    ) -> tuple[bytes, bytes]:
+        """Return output and errors up to their end.
+
+        A daemon that the command leaves behind with its output open keeps nobody waiting.
+        """
+        out, err = bytearray(), bytearray()
+        last = time.monotonic()
+        waiting = select.poll()
+        waiting.register(channel.fileno(), select.POLLIN)
+        while True:
+            waiting.poll(_STEP_S * 1000)
+            ended = channel.closed or channel.eof_received
+            while channel.recv_ready():
+                new = channel.recv(_CHUNK)
+                last = time.monotonic()
+                out += new
+                if show:
+                    show(new.decode(errors="replace"))
+            while channel.recv_stderr_ready():
+                err += channel.recv_stderr(_CHUNK)
+                last = time.monotonic()
+            now = time.monotonic()
+            if not channel.exit_status_ready():
+                last = now  # what it wrote at its end may come after its exit status
+            left_behind = now > last + _GRACE_S
+            if ended or left_behind:
+                return bytes(out), bytes(err)
+            if not self.is_connected:
+                raise self._lost()
+            if now > deadline:
+                raise self._late(script, timeout_s)
+
+    @contextlib.contextmanager
+    def _channel(self) -> Iterator[Any]:
+        channel = None
+        self._sessions.acquire()
+        try:
+            channel = self._connected().open_session(timeout=self.timeout_s)
+            yield channel
+        except (OSError, EOFError, _paramiko().SSHException) as error:
+            raise self._lost() from error
+        finally:
+            if channel is not None:
+                channel.close()
+            self._sessions.release()
+
+    def _lost(self) -> SshError:
+        self.close()
+        return SshError(
+            f"{self.name}: the SSH connection to {self.host} broke",
+            "What ran there may or may not have ended; is the instance still up?",
+        )
+
+    def _late(self, script: str, timeout_s: float) -> SshError:
+        first = redact(without_profile(script).strip().splitlines()[0])
+        return SshError(f"{self.name}: {first}: no end within {timeout_s:g} s; it may still run")
+
+    # Files
+
+    @property
+    def sftp(self) -> Sftp:
+        """The SFTP session over the same connection."""
+        with self._lock:
+            if self._sftp is None or not self.is_connected:
+                try:
+                    channel = self._connected().open_session(timeout=self.timeout_s)
+                    channel.settimeout(self.timeout_s)
+                    channel.invoke_subsystem("sftp")
+                    client = _paramiko().SFTPClient(channel)
+                    self._sftp = cast("Sftp", OneAtATime(client, threading.RLock()))
+                except (OSError, EOFError, _paramiko().SSHException) as error:
+                    raise self._lost() from error
+            return self._sftp
+
+
+def _is_private(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
+
+
+def public_half(file: Path) -> str:
+    """Return the public half of a private key as in ``authorized_keys``. Raises SshError."""
+    key = _private_key(file)
+    return f"{key.get_name()} {key.get_base64()}"
+
+
+def _private_key(file: Path) -> paramiko.PKey:
+    try:
+        return cast("paramiko.PKey", _paramiko().PKey.from_path(file))
+    except Exception as error:
+        # paramiko and cryptography raise a dozen unrelated kinds for a bad key file.
+        raise SshError(
+            f"{file} cannot be read as a private key without a passphrase: {error}",
+            "Name another: key_location in section [key NAME]",
+        ) from error
+
+
+def _send(channel: paramiko.Channel, data: bytes) -> None:
+    with contextlib.suppress(OSError, EOFError):  # a program need not read all of it
+        channel.sendall(data)
+        channel.shutdown_write()
+
+
+def _paramiko() -> Any:
+    try:
+        return importlib.import_module("paramiko")
+    except ImportError as error:
+        raise MissingExtra(
+            "SSH needs the package paramiko", "Install it: pip install 'starmint[aws]'"
+        ) from error

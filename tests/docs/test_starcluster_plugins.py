@@ -1,0 +1,85 @@
+"""The page names every plugin with its arguments, every hook and method, and its example runs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from starcluster.clustersetup import ClusterSetup
+from starcluster.model import Plugin
+from starcluster.setup.hooks import load
+from tests.starcluster.fake_shell import FakeShell, fake_node
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "starcluster_plugins.rst").read_text(encoding="utf-8")
+HOOKS = ("run", "on_add_node", "on_remove_node", "on_restart", "on_shutdown")
+NODE = """alias id instance_type image_id ip_address private_ip_address dns_name placement state
+tags is_master is_spot num_processors memory apt_install apt_command package_install add_user
+getpwnam get_user_map generate_key_for_user enable_passwordless_ssh add_to_known_hosts
+export_fs_to_nodes
+mount_nfs_shares add_to_etc_hosts set_hostname is_up is_ssh_up start stop reboot terminate"""
+SSH = """execute execute_async get_status get_last_status remote_file put get isdir isfile
+path_exists ls mkdir makedirs chmod chown unlink get_remote_file_lines remove_lines_from_file which
+switch_user"""
+
+
+def plugins() -> dict[str, type[ClusterSetup]]:
+    found = {}
+    for package in ("starcluster/plugins", "starcluster_plugins"):
+        for path in sorted((ROOT / package).glob("[a-z]*.py")):
+            name = f"{package.replace('/', '.')}.{path.stem}"
+            for key, value in vars(importlib.import_module(name)).items():
+                own = inspect.isclass(value) and value.__module__ == name
+                if own and issubclass(value, ClusterSetup):
+                    found[f"{name}.{key}"] = value
+    return found
+
+
+@pytest.mark.parametrize("name", plugins())
+def test_every_plugin_is_there_with_its_arguments(name: str) -> None:
+    assert name in PAGE
+    for argument in inspect.signature(plugins()[name]).parameters:
+        assert f"``{argument}``" in PAGE
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_is_there_with_its_arguments(hook: str) -> None:
+    names = list(inspect.signature(getattr(ClusterSetup, hook)).parameters)[1:]
+    assert f"* - ``{hook}``\n     - {', '.join(names)}\n" in PAGE
+
+
+def test_the_whole_api_of_the_original_exists_and_is_described() -> None:
+    from starcluster.node.node import Node
+    from starcluster.node.shell import Shell
+
+    node = fake_node(FakeShell())
+    for name in NODE.split():
+        assert hasattr(type(node), name) or name in vars(node), name
+        assert re.search(rf"``{name}\b", PAGE), name
+    assert isinstance(inspect.getattr_static(Node, "ssh"), property)
+    for name in SSH.split():
+        assert callable(getattr(Shell, name)), name
+        assert re.search(rf"``{name}\b", PAGE), name
+    for option in list(inspect.signature(Shell.execute).parameters)[2:]:
+        assert re.search(rf"``{option}\b", PAGE), option
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    block = re.search(r"code-block:: python\n\n((?:   .*\n|\n)+)", PAGE)
+    assert block is not None
+    (tmp_path / "hello.py").write_text(textwrap.dedent(block[1]))
+    section = Plugin(name="hello", setup_class="hello.Hello", arguments={"word": "Welcome"})
+    shells = [FakeShell(name=name) for name in ("master", "node001")]
+    for shell in shells:
+        shell.makedirs("/etc")
+    nodes = [fake_node(shell) for shell in shells]
+    load(section, tmp_path).run(nodes, nodes[0], "sgeadmin", "bash", {})
+    assert [shell.read_file("/etc/motd") for shell in shells] == [
+        "Welcome from master\n",
+        "Welcome from node001\n",
+    ]

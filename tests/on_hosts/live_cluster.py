@@ -1,0 +1,84 @@
+"""A cloud on the test bed, and lives of a cluster in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from starcluster.aws.ec2 import Ec2
+from starcluster.cluster.lifecycle import Life, Outcome, Patience
+from starcluster.config import config
+from starcluster.launch.plan import Origin
+from tests.testbed.cloud import REGION, Cloud
+from tests.testbed.fabric import Node
+from tests.testbed.fake_ec2 import IMAGE
+
+NAME = "faulty"
+TYPE = "g4dn.xlarge"
+
+
+class Bench:
+    """A cloud, and lives of a cluster in it."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud = cloud
+        key = cloud.home / "mine.pem"
+        path = cloud.home / "config"
+        path.write_text(
+            f"[key mine]\nkey_location = {key}\n[cluster small]\nkeyname = mine\n"
+            f"cluster_size = 3\nnode_instance_type = {TYPE}\nnode_image_id = {IMAGE}\n"
+            "[cluster tested]\nextends = small\nplugins = gpus\n"
+            "[plugin gpus]\nsetup_class = starcluster_plugins.gpu_sge.GpuSge\nselftest_s = 1\n"
+        )
+        path.chmod(0o600)
+        self.config = config.load(path, cloud.environment())
+        os.environ.update(cloud.environment())
+        self.ec2 = Ec2(self.config.aws(), REGION)
+        _, text = self.ec2.create_key_pair("mine")
+        key.write_text(text)
+        key.chmod(0o600)
+
+    def life(
+        self, progress: Callable[[str, str], None] = lambda alias, what: None, bad: str = "leave"
+    ) -> Life:
+        return Life(
+            self.ec2,
+            self.config,
+            NAME,
+            progress=progress,
+            patience=Patience(running_s=20, ssh_s=4),
+            on_bad_node=bad,
+        )
+
+    def start(self, life: Life, **overrides: str) -> Outcome:
+        template = self.config.template("small", overrides)
+        return life.create(life.prepare(template, Origin(template="small", overrides=overrides)))
+
+    def types(self, *words: str, status: int = 0) -> str:
+        """Return what a command says, as a user types it."""
+        argv = [sys.executable, "-m", "starcluster", "-c", str(self.cloud.home / "config")]
+        done = self.cloud.run(*argv, *words)
+        assert done.returncode == status, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def node(self, alias: str) -> Node:
+        """Return the host of a node."""
+        (found,) = (each for each in self.ec2.instances(cluster=NAME) if each.alias == alias)
+        return self.cloud.nodes()[found.id]
+
+    def clear(self) -> None:
+        """End what a failed test left, and forget the faults it asked for."""
+        for fault in (self.cloud.folder / "faults").iterdir():
+            fault.unlink()
+        if not self.nothing_left():
+            self.life().terminate()
+
+    def nothing_left(self) -> bool:
+        return not (
+            self.ec2.instances(cluster=NAME)
+            or self.ec2.security_groups(f"@sc-{NAME}")
+            or self.ec2.placement_groups()
+            or list(self.ec2.pages("ec2", "DescribeLaunchTemplates", "LaunchTemplates"))
+            or self.cloud.nodes()
+        )

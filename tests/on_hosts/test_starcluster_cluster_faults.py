@@ -1,0 +1,373 @@
+"""What goes wrong while a cluster starts: a clear message, and nothing left that nobody sees."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from starcluster.aws.ec2 import Ec2
+from starcluster.cluster.lifecycle import Life, Outcome
+from starcluster.errors import (
+    CapacityError,
+    ClusterError,
+    InputError,
+    PermissionDenied,
+    QuotaError,
+    SetupError,
+)
+from starcluster.launch.plan import Origin
+from starcluster.model import TAG_ALIAS
+from tests.on_hosts.live_cluster import NAME, TYPE, Bench
+from tests.testbed.cloud import Cloud
+
+pytestmark = [pytest.mark.sge, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    before = dict(os.environ)
+    with Cloud() as cloud:
+        yield cloud.call(Bench, cloud)
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
+def cleared(bench: Bench) -> Iterator[None]:
+    yield
+    bench.cloud.call(bench.clear)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("VcpuLimitExceeded", QuotaError),
+        ("UnauthorizedOperation", PermissionDenied),
+    ],
+)
+def test_a_refused_launch_says_why_and_leaves_nothing(
+    bench: Bench, code: str, kind: type[Exception]
+) -> None:
+    def body() -> None:
+        life = bench.life()
+        template = bench.config.template("small")
+        launcher = life.prepare(template, Origin(template="small"))
+        bench.cloud.fail("RunInstances", code)
+        with pytest.raises(kind, match="Nothing of it runs or costs") as caught:
+            life.create(launcher)
+        assert code in str(caught.value)
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_permission_that_is_missing_is_found_before_anything_is_made(bench: Bench) -> None:
+    def body() -> None:
+        bench.cloud.fail("RunInstances", "UnauthorizedOperation")
+        with pytest.raises(PermissionDenied):
+            bench.start(bench.life())
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_where_one_zone_has_no_capacity_the_next_is_taken_and_where_none_has_it_says_so(
+    bench: Bench,
+) -> None:
+    def body() -> None:
+        bench.cloud.no_capacity({"type": TYPE})
+        with pytest.raises(CapacityError, match="Nothing of it runs"):
+            bench.start(bench.life())
+        assert bench.nothing_left()
+        bench.cloud.no_capacity({"type": TYPE, "zone": "us-east-1a"})
+        said: list[str] = []
+        bench.start(bench.life(lambda alias, what: said.append(what)), disable_queue="true")
+        bench.cloud.no_capacity()
+        assert f"no {TYPE} in us-east-1a now" in said
+        assert {each.zone for each in bench.ec2.instances(cluster=NAME)} == {"us-east-1b"}
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_spot_falls_back_to_on_demand_and_keeps_the_master_off_spot(bench: Bench) -> None:
+    def body() -> None:
+        bench.cloud.no_capacity({"type": TYPE, "market": "spot"})
+        bench.start(bench.life(), spot_bid="0.3", disable_queue="true")
+        found = bench.ec2.instances(cluster=NAME)
+        assert [each.is_spot for each in found] == [False] * 3
+        bench.life().terminate()
+        bench.cloud.no_capacity()
+        bench.start(bench.life(), spot_bid="0.3", disable_queue="true")
+        found = bench.ec2.instances(cluster=NAME)
+        spot = {each.tags[TAG_ALIAS]: each.is_spot for each in found}
+        assert spot == {"master": False, "node001": True, "node002": True}
+        with pytest.raises(ClusterError, match="spot instances cannot be stopped"):
+            bench.life().stop()
+        bench.life().stop(terminate_unstoppable=True)
+        (left,) = bench.ec2.instances(cluster=NAME)
+        assert (left.alias, left.state) == ("master", "stopped")
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_throttling_is_waited_out(bench: Bench) -> None:
+    def body() -> None:
+        for action in ("RunInstances", "CreateTags", "DescribeInstances"):
+            bench.cloud.fail(action, "RequestLimitExceeded", times=2)
+        bench.start(bench.life(), disable_queue="true")
+        assert len(bench.cloud.nodes()) == 3
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_what_costs_too_much_is_not_launched(bench: Bench) -> None:
+    def body() -> None:
+        with pytest.raises(InputError, match=r"\$1\.58/h, more than max_hourly_cost = \$1\.00"):
+            bench.start(bench.life(), max_hourly_cost="1")
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_node_without_ssh_is_named_and_the_others_take_jobs(bench: Bench) -> None:
+    def body() -> None:
+        outcome = start_with_a_mute_node(bench, "leave")
+        assert len(outcome.ready) == 2
+        ((alias, why),) = outcome.failed.items()
+        assert alias.startswith("node")
+        assert "no SSH connection" in why
+        assert len(bench.cloud.nodes()) == 3
+        text = bench.life().remains()
+        assert "3 instances of it exist (master, node001, node002): $1.58/h" in text
+        assert f"starcluster terminate {NAME}" in text
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_bad_node_is_replaced_where_that_is_wished(bench: Bench) -> None:
+    def body() -> None:
+        outcome = start_with_a_mute_node(bench, "replace")
+        assert sorted(outcome.ready) == ["master", "node001", "node002"]
+        assert not outcome.failed
+        assert len(bench.cloud.nodes()) == 3
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def start_with_a_mute_node(bench: Bench, bad: str) -> Outcome:
+    """Start; a node that is no master comes up without SSH."""
+
+    def progress(alias: str, what: str) -> None:
+        if alias == "node001" and what == "waiting for SSH":
+            bench.node(alias).run("pkill", "sshd")
+
+    life = bench.life(_once(progress), bad)
+    return bench.start(life)
+
+
+def _once(progress: Callable[[str, str], None]) -> Callable[[str, str], None]:
+    seen: set[tuple[str, str]] = set()
+
+    def say(alias: str, what: str) -> None:
+        if (alias, what) not in seen:
+            seen.add((alias, what))
+            progress(alias, what)
+
+    return say
+
+
+def test_a_node_that_dies_during_set_up_is_named(bench: Bench) -> None:
+    def body() -> None:
+        def progress(alias: str, what: str) -> None:
+            if (alias, what) == ("node002", "joining"):
+                (instance,) = (
+                    each for each in bench.ec2.instances(cluster=NAME) if each.alias == alias
+                )
+                bench.ec2.terminate([instance.id])
+
+        outcome = bench.start(bench.life(_once(progress)))
+        assert sorted(outcome.ready) == ["master", "node001"]
+        assert list(outcome.failed) == ["node002"]
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_spot_instances_that_were_interrupted_before_they_had_a_name_get_one(
+    bench: Bench,
+) -> None:
+    def body() -> None:
+        bench.cloud.fail("CreateTags", "UnauthorizedOperation", times=2)
+        with pytest.raises(SetupError, match="CreateTags") as caught:
+            bench.start(bench.life(), disable_queue="true", spot_bid="0.3")
+        assert f"starcluster start -x {NAME}" in str(caught.value)
+        found = [each.alias for each in bench.ec2.instances(cluster=NAME)]
+        assert sorted(found) == ["", "", "master"]
+        bench.life().start_again()
+        found = {each.alias for each in bench.ec2.instances(cluster=NAME)}
+        assert found == {"master", "node001", "node002"}
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_node_whose_ssh_is_cut_in_the_middle_is_named_and_start_x_finishes_it(
+    bench: Bench,
+) -> None:
+    def body() -> None:
+        def progress(alias: str, what: str) -> None:
+            if (alias, what) == ("node001", "joining"):
+                bench.node(alias).run("pkill", "-KILL", "sshd")
+
+        life = bench.life(_once(progress))
+        outcome = bench.start(life)
+        assert sorted(outcome.ready) == ["master", "node002"]
+        ((alias, why),) = outcome.failed.items()
+        assert alias == "node001"
+        assert "SSH connection" in why
+        assert f"Go on: starcluster start -x {NAME}" in life.remains()
+        bench.node("node001").run("/usr/sbin/sshd")
+        told = bench.types("start", "-x", NAME)
+        assert f"Cluster {NAME} is ready, 3 nodes" in told
+        bench.life().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_node_whose_gpu_fails_the_self_test_is_left_out_and_takes_no_jobs(bench: Bench) -> None:
+    def body() -> None:
+        bench.cloud.break_gpus(1)
+        told = bench.types("start", "-c", "tested", "-s", "2", NAME, status=1)
+        assert "1 of 2 nodes failed\n  node001: gpus: GPU self-test: " in told
+        assert "libcuda" in told
+        assert "qsub" not in told
+        assert "2 instances of it exist (master, node001): $1.05/h" in told
+        assert f"starcluster removenode -a node001 {NAME}" in told
+        assert queues(bench) == {"master": "", "node001": "d"}
+        bench.types("removenode", "-c", "-a", "node001", NAME)
+        assert queues(bench) == {"master": ""}
+        bench.types("terminate", "-c", NAME)
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_a_node_whose_gpu_fails_is_replaced_and_the_master_never_is(bench: Bench) -> None:
+    def body() -> None:
+        for number in (0, 2):
+            bench.cloud.break_gpus(number)
+        start = ("start", "-c", "tested", "--on-bad-node", "replace", NAME)
+        told = bench.types(*start, status=1)
+        assert "node002: removed: gpus: GPU self-test" in told
+        assert "1 of 3 nodes failed\n  master: gpus: GPU self-test" in told
+        assert "removenode" not in told
+        assert queues(bench) == {"master": "d", "node001": "", "node002": ""}
+        assert len(bench.cloud.nodes()) == 3
+        bench.types("terminate", "-c", NAME)
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def queues(bench: Bench) -> dict[str, str]:
+    """Return the state of each queue instance by host; empty for one that takes jobs."""
+    rows = [line.split() for line in bench.types("sshmaster", NAME, "qstat -f").splitlines()]
+    found = {row[0].partition("@")[2]: row[5:] for row in rows if row[:1] and "all.q@" in row[0]}
+    return {host: "".join(state) for host, state in found.items()}
+
+
+def interrupted(bench: Bench, life: Life, **overrides: str) -> None:
+    """Start with a Ctrl-C in it; then nothing is there that was not told, or could not be ended."""
+    template = bench.config.template(
+        "tested", {"cluster_size": "2", "placement_group": "true"} | overrides
+    )
+    with pytest.raises(ClusterError, match="interrupted") as caught:
+        life.create(life.prepare(template, Origin(template="tested")))
+    there = bench.ec2.instances(cluster=NAME)
+    if bench.nothing_left():
+        assert "Nothing of it runs" in caught.value.fix
+    else:
+        assert f"starcluster terminate {NAME}" in caught.value.fix
+        assert all((each.alias or each.id) in caught.value.fix for each in there)
+        bench.life().terminate()
+    assert bench.nothing_left()
+    assert [each.name for each in bench.ec2.key_pairs()] == ["mine"]
+
+
+@pytest.mark.parametrize("point", range(10))
+def test_ctrl_c_tells_what_runs_and_terminate_removes_all(bench: Bench, point: int) -> None:
+    def body() -> None:
+        steps: list[str] = []
+
+        def progress(alias: str, what: str) -> None:
+            if what not in steps:
+                steps.append(what)
+                if len(steps) == point + 1:
+                    raise KeyboardInterrupt
+
+        interrupted(bench, bench.life(progress))
+
+    bench.cloud.call(body)
+
+
+@pytest.mark.parametrize(
+    "call", ["create_security_group", "create_placement_group", "run", "run_fleet", "tag"]
+)
+def test_ctrl_c_while_aws_answers_leaves_nothing_that_is_not_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    original = getattr(Ec2, call)
+
+    def done_and_cut(self: Ec2, *arguments: Any, **named: Any) -> None:
+        original(self, *arguments, **named)
+        raise KeyboardInterrupt
+
+    def body() -> None:
+        monkeypatch.setattr(Ec2, call, done_and_cut)
+        interrupted(bench, bench.life(), spot_bid="0.3")
+
+    bench.cloud.call(body)
+
+
+def test_ctrl_c_typed_at_the_command_tells_how_to_go_on(bench: Bench) -> None:
+    def body() -> None:
+        argv = [sys.executable, "-m", "starcluster", "-c", str(bench.cloud.home / "config")]
+        with subprocess.Popen(
+            bench.cloud.enter([*argv, "start", "-c", "small", NAME]),
+            env=bench.cloud.environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if line.endswith("packages\n"):
+                    process.send_signal(signal.SIGINT)
+                    break
+            told = process.stderr.read()
+        assert process.returncode == 1
+        assert "Error: interrupted\n3 instances of it exist (master, node001, node002)" in told
+        assert "Traceback" not in told
+        assert f"Go on: starcluster start -x {NAME}" in told
+        bench.types("terminate", "-c", NAME)
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)

@@ -1,0 +1,361 @@
+"""AWS's errors in plain words: what, where, the next command; retries of what may pass."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from starcluster.aws import (
+    client as ec2_door,
+)
+from starcluster.aws import (
+    error_table as ec2_errors,
+)
+from starcluster.aws import (
+    instances as ec2_instances,
+)
+from starcluster.aws import (
+    prices,
+)
+from starcluster.aws.ec2 import Ec2
+from starcluster.config import config
+from starcluster.config.config import AwsSettings
+from starcluster.errors import (
+    AwsError,
+    CapacityError,
+    CredentialsError,
+    NotFound,
+    PermissionDenied,
+    QuotaError,
+    Throttled,
+    Unreachable,
+)
+from starcluster.model import LaunchRequest, Place
+
+LAUNCH = LaunchRequest(image_id="ami-1", count=1, places=(Place(instance_type="g5.xlarge"),))
+NO_REGIONS = "<DescribeRegionsResponse><regionInfo/></DescribeRegionsResponse>"
+
+
+class Aws(ThreadingHTTPServer):
+    """Gives the answers it was told, the last one for ever; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: list[tuple[int, str]] = []
+        self.asked: list[str] = []
+        self.signed: list[str] = []
+
+    def refuse(self, *codes: str, message: str = "So it is.") -> None:
+        server = {"RequestLimitExceeded": 503, "Unavailable": 503}
+        server["InsufficientInstanceCapacity"] = 500  # as EC2 does
+        self.answers += [
+            (
+                server.get(code, 400),
+                f"<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error>"
+                "</Errors><RequestID>1</RequestID></Response>",
+            )
+            for code in codes
+        ]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Aws
+
+    def do_POST(self) -> None:
+        length = int(self.headers["Content-Length"])
+        self.server.asked.append(self.rfile.read(length).decode())
+        self.server.signed.append(self.headers.get("Authorization", ""))
+        answers = self.server.answers
+        status, body = answers.pop(0) if len(answers) > 1 else answers[0]
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *values: object) -> None:
+        pass
+
+
+@pytest.fixture
+def fake() -> Iterator[Aws]:
+    with Aws() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def door(fake: Aws, door_to: Callable[[str, str], Ec2]) -> Ec2:
+    return door_to(f"http://127.0.0.1:{fake.server_address[1]}", "eu-west-1")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "what", "fix"),
+    [
+        ("InsufficientInstanceCapacity", CapacityError, "no such instance free", "-a"),
+        ("VcpuLimitExceeded", QuotaError, "quota of vCPUs is too low", "Service Quotas"),
+        ("UnauthorizedOperation", PermissionDenied, "may not do RunInstances", "ec2:RunInstances"),
+        ("AuthFailure", CredentialsError, "in eu-west-1", "sts get-caller-identity"),
+        ("ExpiredToken", CredentialsError, "session of these credentials is over", "sso login"),
+        ("InvalidKeyPair.NotFound", NotFound, "key pair in eu-west-1", "createkey"),
+        ("InvalidThing.NotFound", NotFound, "does not know it", "-r"),
+        ("SomethingLimitExceeded", QuotaError, "a quota", "Service Quotas"),
+        ("Unheard", AwsError, "AWS refused: So it is (Unheard, RunInstances)", ""),
+    ],
+)
+def test_a_refusal_is_told_with_the_next_step(
+    fake: Aws, door: Ec2, code: str, kind: type[AwsError], what: str, fix: str
+) -> None:
+    fake.refuse(code)
+    with pytest.raises(AwsError) as caught:
+        door.run(LAUNCH)
+    assert type(caught.value) is kind
+    assert what in caught.value.what
+    assert "So it is" in caught.value.what
+    assert fix in caught.value.fix
+    assert (caught.value.code, caught.value.operation) == (code, "RunInstances")
+    assert len(fake.asked) == 1
+
+
+def test_every_meaning_can_be_told() -> None:
+    for code in ec2_errors.MEANINGS:
+        told = ec2_errors.translate(code, "", operation="RunInstances", region="eu-west-1")
+        assert "{" not in str(told)
+        assert code in told.what
+
+
+def test_the_permission_that_is_missing_is_named_also_where_it_is_not_the_requests_own() -> None:
+    message = (
+        "You are not authorized to perform this operation. User: arn:aws:iam::1:user/me is not "
+        "authorized to perform: ec2:CreateTags on resource: arn:aws:ec2:us-east-1:1:instance/* "
+        "because no identity-based policy allows the ec2:CreateTags action."
+    )
+    told = ec2_errors.translate(
+        "UnauthorizedOperation", message, operation="RunInstances", region="r"
+    )
+    assert "allow ec2:CreateTags." in told.fix
+
+
+def test_what_the_next_zone_may_have_is_no_end_and_other_quotas_are_not_of_vcpus() -> None:
+    for code in ("InsufficientFreeAddressesInSubnet", "InsufficientVolumeCapacity"):
+        told = ec2_errors.translate(code, "", operation="Op", region="r")
+        assert type(told) is CapacityError
+    told = ec2_errors.translate("RulesPerSecurityGroupLimitExceeded", "", operation="A", region="r")
+    assert "vCPU" not in str(told)
+
+
+def test_stopped_instances_cannot_go_to_another_zone() -> None:
+    code = "InsufficientInstanceCapacity"
+    for operation, fix in (("RunInstances", "another zone (-a)"), ("StartInstances", "own zone")):
+        assert fix in ec2_errors.translate(code, "", operation=operation, region="r").fix
+
+
+def test_the_blob_of_an_unauthorised_request_is_left_out() -> None:
+    message = "You may not. Encoded authorization failure message: " + "x" * 2000
+    told = ec2_errors.translate("UnauthorizedOperation", message, operation="Op", region="r")
+    assert "You may not" in told.what
+    assert len(told.what) < 200
+
+
+def test_too_many_requests_are_tried_again(fake: Aws, door: Ec2) -> None:
+    fake.refuse("RequestLimitExceeded", "Unavailable")
+    fake.answers.append((200, NO_REGIONS))
+    assert door.regions() == []
+    assert len(fake.asked) == 3
+
+
+def test_and_told_when_it_does_not_end(
+    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ec2_door, "ATTEMPTS", 2)
+    fake.refuse("RequestLimitExceeded")
+    with pytest.raises(Throttled, match="Wait a minute"):
+        door.regions()
+    assert len(fake.asked) == 2
+
+
+def test_what_was_just_made_may_not_be_known_yet(
+    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    fake.refuse("InvalidInstanceID.NotFound")
+    fake.answers.append((200, "<CreateTagsResponse><return>true</return></CreateTagsResponse>"))
+    door.tag(["i-1"], {"Name": "c-master"})
+    assert len(fake.asked) == 2
+    fake.answers.clear()
+    fake.refuse("InvalidInstanceID.NotFound")
+    with pytest.raises(NotFound):
+        door.tag(["i-1"], {"Name": "c-master"})
+    assert len(fake.asked) == 5
+
+
+LAUNCHED = (
+    "<RunInstancesResponse><instancesSet><item><instanceId>i-1</instanceId></item></instancesSet>"
+    "</RunInstancesResponse>"
+)
+
+
+@pytest.mark.parametrize("code", ["InvalidGroup.NotFound", "InvalidPlacementGroup.Unknown"])
+def test_a_launch_waits_until_its_groups_are_known_everywhere(
+    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    fake.refuse(code)
+    fake.answers.append((200, LAUNCHED))
+    assert [each.id for each in door.run(LAUNCH)] == ["i-1"]
+    assert len(fake.asked) == 2
+
+
+def test_a_fleet_waits_for_its_template_and_outlives_one_that_cannot_be_deleted(
+    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    monkeypatch.setattr(ec2_instances.log, "propagate", True)
+    made = "<R><launchTemplate><launchTemplateId>lt-1</launchTemplateId></launchTemplate></R>"
+    fleet = (
+        "<R><fleetInstanceSet><item><instanceIds><item>i-1</item></instanceIds></item>"
+        "</fleetInstanceSet></R>"
+    )
+    there = (
+        "<R><reservationSet><item><instancesSet><item><instanceId>i-1</instanceId></item>"
+        "</instancesSet></item></reservationSet></R>"
+    )
+    fake.answers.append((200, made))
+    fake.refuse("InvalidLaunchTemplateId.NotFound")
+    fake.answers.append((200, fleet))
+    fake.refuse("UnauthorizedOperation")
+    fake.answers.append((200, there))
+    found, errors = door.run_fleet(replace(LAUNCH, spot=True))
+    assert ([each.id for each in found], errors) == (["i-1"], [])
+    assert "delete-launch-template --launch-template-id lt-1" in caplog.text
+
+
+def test_a_dry_run_that_passes_is_the_error_of_that_name(fake: Aws, door: Ec2) -> None:
+    fake.refuse("DryRunOperation", "UnauthorizedOperation")
+    door.check_run(LAUNCH)
+    assert "DryRun=true" in fake.asked[0]
+    with pytest.raises(PermissionDenied):
+        door.check_run(LAUNCH)
+
+
+def test_an_answer_that_is_none_of_awss(fake: Aws, door: Ec2) -> None:
+    fake.answers.append((400, "<html>Welcome to Hotel Wifi"))
+    with pytest.raises(Unreachable, match="not AWS's"):
+        door.regions()
+
+
+def test_no_credentials_at_all(
+    door_to: Callable[[str, str], Ec2], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    with pytest.raises(CredentialsError, match="aws configure sso"):
+        Ec2(AwsSettings(aws_endpoint_url="http://127.0.0.1:9"), "us-east-1").regions()
+    with pytest.raises(CredentialsError, match="nobody"):
+        Ec2(AwsSettings(aws_profile="nobody"))
+
+
+def test_a_log_in_that_is_over_is_told_with_its_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text(
+        "[profile work]\nsso_start_url = https://example.org/start\nsso_region = us-east-1\n"
+        "sso_account_id = 123456789012\nsso_role_name = me\nregion = us-east-1\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path))  # no token is kept there
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    door = Ec2(AwsSettings(aws_profile="work", aws_endpoint_url="http://127.0.0.1:1"))
+    with pytest.raises(CredentialsError, match="aws sso login --profile work"):
+        door.regions()
+
+
+def test_credentials_of_a_file_are_read_anew_when_that_is_wished(
+    fake: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    text = "[default]\naws_access_key_id = {}\naws_secret_access_key = secret\n"
+    file.write_text(text.format("AKIAOLD"))
+    address = f"http://127.0.0.1:{fake.server_address[1]}"
+    door = Ec2(AwsSettings(aws_endpoint_url=address), "us-east-1")
+    fake.answers.append((200, NO_REGIONS))
+    door.regions()
+    file.write_text(text.format("AKIANEW"))
+    door.open_again()
+    door.regions()
+    assert ["AKIAOLD" in each for each in fake.signed] == [True, False]
+    assert "AKIANEW" in fake.signed[1]
+
+
+def test_where_a_region_comes_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "sa-east-1")
+    assert Ec2(AwsSettings(aws_region_name="eu-west-1"), "us-west-2").region == "us-west-2"
+    assert Ec2(AwsSettings(aws_region_name="eu-west-1")).region == "eu-west-1"
+    assert Ec2(AwsSettings()).region == "sa-east-1"
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    assert Ec2(AwsSettings()).region == "us-east-1"
+
+
+def test_the_host_of_the_config_is_for_its_own_region() -> None:
+    own = AwsSettings(aws_region_name="eu-west-1", aws_region_host="ec2.eu-west-1.amazonaws.com")
+    for region, host in (
+        ("", "ec2.eu-west-1"),
+        ("eu-west-1", "ec2.eu-west-1"),
+        ("us-west-2", "ec2.us-west-2"),
+    ):
+        assert Ec2(own, region).address() == f"https://{host}.amazonaws.com"
+
+
+def test_addresses_and_proxies_of_the_config() -> None:
+    host = AwsSettings(aws_region_host="ec2.cloud", aws_port=8773, aws_is_secure=False)
+    assert ec2_door.endpoint(host, "ec2") == "http://ec2.cloud:8773"
+    assert ec2_door.endpoint(host, "ssm") == ""
+    assert ec2_door.proxies(AwsSettings()) is None
+    proxy = AwsSettings(
+        aws_proxy="proxy",
+        aws_proxy_port=3128,
+        aws_proxy_user="me",
+        aws_proxy_pass="p@ss",  # noqa: S106  # noqa: S106
+    )
+    assert ec2_door.proxies(proxy) == {
+        "http": "http://me:p%40ss@proxy:3128",
+        "https": "http://me:p%40ss@proxy:3128",
+    }
+    assert "p@ss" not in repr(proxy)
+    assert config.AwsSettings is AwsSettings
+
+
+def price_item(dollars: str, unit: str = "Hrs") -> str:
+    dimension = {"unit": unit, "pricePerUnit": {"USD": dollars}}
+    return json.dumps({"terms": {"OnDemand": {"a": {"priceDimensions": {"b": dimension}}}}})
+
+
+def test_prices_on_demand(fake: Aws, door: Ec2) -> None:
+    items = [price_item("0.0000000000"), price_item("1.0060000000"), price_item("9", "Quantity")]
+    fake.answers.append((200, json.dumps({"PriceList": items})))
+    assert prices.on_demand(door, ["g5.xlarge", "g5.xlarge"]) == {"g5.xlarge": 1.006}
+    (asked,) = fake.asked
+    wanted = {each["Field"]: each["Value"] for each in json.loads(asked)["Filters"]}
+    assert (wanted["instanceType"], wanted["regionCode"]) == ("g5.xlarge", "eu-west-1")
+
+
+def test_a_price_nobody_may_ask_for_is_left_out(fake: Aws, door: Ec2) -> None:
+    fake.answers.append((400, json.dumps({"__type": "AccessDeniedException", "message": "no"})))
+    assert prices.on_demand(door, ["g5.xlarge"]) == {}

@@ -1,0 +1,119 @@
+"""An image of a node: of its root volume, without secrets, whatever AWS does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from starcluster.aws.ec2 import Ec2
+from starcluster.cli.app import App
+from starcluster.cluster import image as imaging
+from starcluster.cluster.image import check_image_name, make_image
+from starcluster.commands.images import ebsimage
+from starcluster.errors import AwsError, ClusterError, InputError, NotFound
+from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Image, Instance, LaunchRequest, Place
+from starcluster.node.node import Node
+from tests.starcluster.conftest import IMAGE
+from tests.starcluster.fake_shell import FakeShell, fake_node
+
+
+@pytest.fixture
+def instance(ec2: Ec2) -> Instance:
+    """A node with a root and a data volume."""
+    place = Place(instance_type="t3.micro", zone="us-east-1a")
+    tags = {TAG_CLUSTER: "c", TAG_ALIAS: "node001"}
+    (made,) = ec2.run(LaunchRequest(image_id=IMAGE, count=1, places=(place,), tags=tags))
+    volume = ec2.create_volume(3, "us-east-1a")
+    ec2.attach_volume(volume.id, made.id, "/dev/sdf")
+    return made
+
+
+def cleaned(instance: Instance) -> tuple[Node, list[str]]:
+    """Return a node, and what was done about its secrets."""
+    done: list[str] = []
+
+    def image(shell: FakeShell, argv: list[str], stdin: str) -> tuple[int, str]:
+        done.append(stdin.partition("\n")[0])
+        return 0, ""
+
+    node = fake_node(FakeShell(name="node001", programs={"sh": image}))
+    node.instance = instance
+    return node, done
+
+
+def test_secrets_are_away_while_the_snapshot_begins(
+    ec2: Ec2, instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, done = cleaned(instance)
+    monkeypatch.setattr(imaging, "pauses", lambda: iter([0.0] * 9))
+    begun = Ec2.image
+    looks = []
+
+    def image(self: Ec2, reference: str) -> Image:  # AWS takes its time
+        looks.append(list(done))
+        found = begun(self, reference)
+        if len(looks) == 1:
+            return Image(id=found.id, name="", state="pending", architecture="", root_device="")
+        return found
+
+    asked: dict[str, Any] = {}
+    call = Ec2.call
+
+    def noted(self: Ec2, service: str, operation: str, **arguments: Any) -> dict[str, Any]:
+        asked[operation] = arguments
+        return call(self, service, operation, **arguments)
+
+    monkeypatch.setattr(Ec2, "image", image)
+    monkeypatch.setattr(Ec2, "call", noted)
+    made = make_image(ec2, node, "mine (1)", "for tests")
+    assert done == ["ACTION=hide", "ACTION=restore"]
+    assert looks[:2] == [["ACTION=hide"]] * 2
+    assert (made.name, made.state, len(made.snapshots)) == ("mine (1)", "available", 1)
+    (listed,) = ec2.images(name="mine (1)", owners=["self"])
+    assert listed.snapshots == made.snapshots
+    assert asked["CreateImage"]["NoReboot"] is True
+    data = {"DeviceName": "/dev/sdf", "NoDevice": ""}  # which is no part of it
+    assert asked["CreateImage"]["BlockDeviceMappings"] == [data]
+    for kind in ("image", "snapshot"):
+        filters = [{"Name": "resource-type", "Values": [kind]}]
+        tags = ec2.call("ec2", "DescribeTags", Filters=filters)["Tags"]
+        assert [(tag["Key"], tag["Value"]) for tag in tags] == [("Name", "mine (1)")]
+
+
+def test_secrets_come_back_where_aws_makes_no_image(
+    ec2: Ec2, instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imaging, "pauses", lambda: iter([0.0] * 9))
+    node, done = cleaned(replace(instance, id="i-0123456789abcdef0"))
+    with pytest.raises(NotFound):
+        make_image(ec2, node, "mine")
+    assert done == ["ACTION=hide", "ACTION=restore"]
+    node, done = cleaned(instance)
+    failed = Image(id="ami-1", name="", state="failed", architecture="", root_device="")
+    monkeypatch.setattr(Ec2, "create_image", lambda *_, **__: "ami-1")
+    monkeypatch.setattr(Ec2, "image", lambda *_: failed)
+    with pytest.raises(AwsError, match="AWS made no image ami-1: it is failed"):
+        make_image(ec2, node, "mine")
+    assert done == ["ACTION=hide", "ACTION=restore"]
+
+
+def test_names_that_aws_takes() -> None:
+    check_image_name("my-image (2026/01) [a.b_c'@]")
+    for name in ("ab", "x" * 129, "a:b", "über"):
+        with pytest.raises(InputError):
+            check_image_name(name)
+
+
+def test_an_instance_that_nobody_can_clean_is_not_imaged(ec2: Ec2) -> None:
+    place = Place(instance_type="t3.micro")
+    (made,) = ec2.run(LaunchRequest(image_id=IMAGE, count=1, places=(place,)))
+    app = App(config_path=None, region="us-east-1", debug=False)
+    app.__dict__["ec2"] = ec2
+    done = CliRunner().invoke(ebsimage, [made.id, "mine"], obj=app)
+    assert isinstance(done.exception, ClusterError)
+    assert "is of no cluster: nobody can clean it" in str(done.exception)
+    done = CliRunner().invoke(ebsimage, [made.id, "no:name"], obj=app)
+    assert isinstance(done.exception, InputError)

@@ -1,0 +1,319 @@
+"""The command line: exit codes, JSON, typos, keys and volumes against moto's server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from starcluster.aws.ec2 import Ec2
+from starcluster.cli.main import ALIASES, COMMANDS, cli
+from starcluster.launch.plan import Origin, origin_tags
+from starcluster.model import TAG_ALIAS, TAG_CLUSTER, LaunchRequest, Place
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def home(tmp_path: Path, aws: str) -> Path:
+    """A home directory whose config leads to moto."""
+    folder = tmp_path / ".starcluster"
+    folder.mkdir(mode=0o700)
+    config = folder / "config"
+    config.touch(mode=0o600)
+    config.write_text(f"[aws info]\naws_endpoint_url = {aws}\naws_region_name = us-east-1\n")
+    return tmp_path
+
+
+@pytest.fixture
+def run(home: Path) -> Run:
+    """A function that runs the real command in a process of its own."""
+
+    def start(*words: str, answer: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"HOME": str(home)} | more
+        environment.pop("STARCLUSTER_CONFIG", None)
+        code = "from starcluster.cli import main; main()"
+        return subprocess.run(
+            [sys.executable, "-c", code, *words],
+            capture_output=True,
+            text=True,
+            input=answer,
+            env=environment,
+            cwd=home,
+            timeout=120,
+            check=False,
+        )
+
+    return start
+
+
+def launch(ec2: Ec2, **tags: str) -> str:
+    named = {TAG_CLUSTER: tags["cluster"], TAG_ALIAS: tags["alias"]}
+    place = Place(instance_type="t3.micro")
+    request = LaunchRequest(image_id="ami-12c6146b", count=1, places=(place,), tags=named)
+    return ec2.run(request)[0].id
+
+
+def test_every_name_and_alias_leads_to_a_command_with_two_examples() -> None:
+    context = click.Context(cli)
+    for name in [*COMMANDS, *ALIASES]:
+        command = cli.get_command(context, name)
+        if ALIASES.get(name, name) not in COMMANDS:
+            continue
+        assert command is not None, name
+        text = command.get_help(click.Context(command, info_name=name))
+        assert text.split("Examples:")[1].count("starcluster ") >= 2, name
+
+
+def test_a_typo_gets_the_right_name_and_exit_code_2(run: Run) -> None:
+    done = run("createky", "x")
+    assert done.returncode == 2
+    assert "No such command 'createky'. Did you mean 'createkey'?" in done.stderr
+    done = run("listzones", "--jso")
+    assert done.returncode == 2
+    assert re.search(r"Did you mean '?--json'?\?", done.stderr)
+    assert run("zzz").stderr.rstrip().endswith("No such command 'zzz'.")
+    assert run("help", "listzone").returncode == 2
+
+
+def test_help_of_commands_by_name_and_alias(run: Run) -> None:
+    assert "createkey (ck)" in run("--help").stdout
+    assert run("help", "ck").stdout == run("createkey", "--help").stdout
+    assert "Usage: starcluster createkey [OPTIONS] NAME" in run("help", "ck").stdout
+    assert "Commands:" in run("help").stdout
+    assert run("--version").returncode == 0
+
+
+def test_a_first_help_offers_a_config(run: Run, home: Path) -> None:
+    config = home / ".starcluster/config"
+    config.unlink()
+    config.parent.rmdir()
+    assert "does not" not in run("help", answer="q\n").stdout
+    assert not config.exists()
+    assert "[aws info]" in run("help", answer="1\n").stdout
+    done = run("help", answer="2\n")
+    assert "Wrote ~/.starcluster/config" in done.stdout
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    assert "default_template = gpu" in config.read_text()
+    assert "Commands:" in run("help").stdout
+
+
+def test_listings_as_tables_and_as_json(run: Run, ec2: Ec2) -> None:
+    id = launch(ec2, cluster="c", alias="node001")
+    done = run("listinstances")
+    assert done.returncode == 0, done.stderr
+    heading, row = done.stdout.splitlines()
+    assert heading.split()[:3] == ["ID", "CLUSTER", "NODE"]
+    assert row.split()[:5] == [id, "c", "node001", "running", "t3.micro"]
+    (found,) = json.loads(run("lsi", "--json").stdout)
+    assert (found["id"], found["tags"][TAG_CLUSTER], found["is_spot"]) == (id, "c", False)
+    ec2.terminate([id])
+    assert run("listinstances").stdout == "No instances in us-east-1.\n"
+    assert json.loads(run("listinstances", "--json").stdout) == []
+    assert id in run("listinstances", "-t").stdout
+
+
+def test_places(run: Run) -> None:
+    zones = json.loads(run("-r", "eu-west-1", "lz", "--json").stdout)
+    assert [zone["name"] for zone in zones] == ["eu-west-1a", "eu-west-1b", "eu-west-1c"]
+    assert "us-east-1 " in run("listregions").stdout
+    assert run("listspots").stdout == "No requests for spot instances in us-east-1.\n"
+
+
+def test_a_wrong_config_is_exit_code_2_and_says_where(run: Run, home: Path) -> None:
+    config = home / ".starcluster/config"
+    text = config.read_text()
+    config.write_text(text + "aws_port = x\naws_prt = 1\n")
+    done = run("listinstances")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "Error: the AWS settings have mistakes:",
+        "  - ~/.starcluster/config:4: aws_port = x: give a whole number",
+        "  - ~/.starcluster/config:5: [aws info] has no key 'aws_prt'. Did you mean 'aws_port'?",
+        "Edit ~/.starcluster/config; nothing was launched.",
+    ]
+    config.write_text(text)
+    config.chmod(0o644)
+    done = run("listinstances")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Run: chmod 600 ~/.starcluster/config" in done.stderr
+    assert run("-c", "~/none", "listinstances").returncode == 2
+
+
+def test_what_aws_refuses_is_exit_code_1(run: Run) -> None:
+    done = run("showconsole", "i-0123456789abcdef0")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: there is no such instance")
+    assert "Traceback" not in done.stderr
+    debug = run("--debug", "showconsole", "i-0123456789abcdef0")
+    assert debug.returncode == 1
+    assert "Traceback" in debug.stderr
+
+
+def test_the_console_of_a_node_of_a_cluster(run: Run, ec2: Ec2) -> None:
+    id = launch(ec2, cluster="c", alias="master")
+    by_id = run("sc", id)
+    assert by_id.returncode == 0
+    assert by_id.stdout == run("sc", "c").stdout
+    assert "It has: master." in run("sc", "c", "node009").stderr
+    assert "there is no cluster 'd' in us-east-1" in run("sc", "d").stderr
+
+
+def test_a_key_is_made_listed_and_removed(run: Run, home: Path, ec2: Ec2) -> None:
+    place = home / "my keys" / "k.pem"
+    done = run("createkey", "k", "-o", str(place), "--add-to-config")
+    assert done.returncode == 0, done.stderr
+    assert "PRIVATE KEY" in place.read_text()
+    assert "PRIVATE KEY" not in done.stdout + done.stderr
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    config = home / ".starcluster/config"
+    assert "[key k]\nkey_location = ~/my keys/k.pem\n" in config.read_text()
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    (listed,) = json.loads(run("lk", "--json").stdout)
+    assert (listed["name"], listed["key_location"]) == ("k", "~/my keys/k.pem")
+    assert "section [key k]" in run("createkey", "k", "-a").stderr
+    assert run("removekey", "k", answer="n\n").returncode == 1
+    assert ec2.key_pairs()
+    assert run("removekey", "k", "--confirm").returncode == 0
+    assert ec2.key_pairs() == []
+    assert run("removekey", "k", "--confirm").returncode == 1
+    assert place.exists()
+
+
+def test_a_key_never_writes_over_a_file_nor_leaves_one_behind(
+    run: Run, home: Path, ec2: Ec2
+) -> None:
+    place = home / "k.pem"
+    place.write_text("mine")
+    done = run("createkey", "k", "-o", str(place))
+    assert (done.returncode, place.read_text()) == (2, "mine")
+    assert ec2.key_pairs() == []
+    ec2.create_key_pair("taken")
+    done = run("createkey", "taken", "-o", str(home / "other.pem"))
+    assert done.returncode == 1
+    assert "starcluster removekey NAME" in done.stderr
+    assert not (home / "other.pem").exists()
+    assert run("createkey", "new").returncode == 0
+    assert (home / ".ssh/new.pem").exists()
+
+
+@pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs ssh-keygen")
+def test_a_key_of_ones_own_is_given_to_aws(run: Run, home: Path, ec2: Ec2) -> None:
+    own = home / "id key"
+    argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(own)]
+    subprocess.run(argv, check=True, timeout=60)
+    assert run("createkey", "private", "-i", str(own), "-a").returncode == 0
+    assert run("createkey", "public", "-i", f"{own}.pub", "-a").returncode == 0
+    first, second = ec2.key_pairs()
+    assert first.fingerprint == second.fingerprint
+    config = (home / ".starcluster/config").read_text()
+    assert config.count("key_location = ~/id key\n") == 2
+    (home / "text").write_text("no key")
+    done = run("createkey", "x", "-i", str(home / "text"))
+    assert done.returncode == 2
+    assert "is no key that ssh-keygen reads" in done.stderr
+
+
+def test_volumes(run: Run, ec2: Ec2) -> None:
+    done = run("createvolume", "5", "us-east-1a", "-n", "data")
+    assert done.returncode == 0, done.stderr
+    (volume,) = [each for each in ec2.volumes() if each.tags.get("Name") == "data"]
+    assert (volume.size_gib, volume.encrypted, volume.state) == (5, True, "available")
+    assert f"volume_id = {volume.id}" in done.stdout
+    (listed,) = json.loads(run("lv", "-t", "Name=data", "--json").stdout)
+    assert listed["id"] == volume.id
+    assert run("lv", "-z", "us-east-1b", "-t", "Name").stdout == "No such volumes in us-east-1.\n"
+    assert "Did you mean 'us-east-1a'?" in run("cv", "5", "us-east-1A").stderr
+    assert run("resizevolume", volume.id, "5").returncode == 2
+    done = run("resizevolume", volume.id, "9")
+    assert done.returncode == 0, done.stderr
+    assert ec2.volume(volume.id).size_gib == 9
+    assert run("removevolume", volume.id, answer="n\n").returncode == 1
+    assert ec2.volume(volume.id)
+    assert run("removevolume", volume.id, "-c").returncode == 0
+    assert not [each for each in ec2.volumes() if each.id == volume.id]
+
+
+def test_a_volume_in_use_is_not_removed(run: Run, ec2: Ec2) -> None:
+    id = launch(ec2, cluster="c", alias="master")
+    (disk,) = ec2.volumes(filters={"attachment.instance-id": [id]})
+    done = run("removevolume", disk.id, "-c")
+    assert done.returncode == 1
+    assert f"attached to {id}" in done.stderr
+
+
+def test_images(run: Run, ec2: Ec2) -> None:
+    assert run("listimages").stdout == "No such images in us-east-1.\n"
+    id = launch(ec2, cluster="c", alias="master")
+    own = ec2.call("ec2", "CreateImage", InstanceId=id, Name="my image")["ImageId"]
+    assert [each["id"] for each in json.loads(run("li", "--json").stdout)] == [own]
+    assert own in run("listimages", "my*").stdout
+    assert own not in run("listimages", "-o", "amazon", "ubuntu*").stdout
+
+
+def test_what_runs_can_be_ended_with_a_broken_template(run: Run, home: Path, ec2: Ec2) -> None:
+    id = launch(ec2, cluster="c", alias="master")
+    ec2.tag([id], origin_tags(Origin(template="gpu", overrides={})))
+    config = home / ".starcluster/config"
+    config.write_text(config.read_text() + "[cluster gpu]\ncluster_sise = 2\n")
+    assert run("listclusters", "c").returncode == 0
+    done = run("terminate", "--confirm", "c")
+    assert "has no key 'cluster_sise'" in done.stderr
+    # Moto has no placement groups, so it cannot tell whether one is left: exit code 1.
+    assert "DescribePlacementGroups" in done.stderr
+    assert ec2.instances() == []
+
+
+def test_start_tells_all_that_aws_lacks_and_launches_nothing(
+    run: Run, home: Path, ec2: Ec2
+) -> None:
+    assert run("createkey", "mykey", "-a").returncode == 0
+    config = home / ".starcluster/config"
+    text = config.read_text() + "[cluster gpu]\nkeyname = mykey\ncluster_size = 2\n"
+    config.write_text(text + "node_instance_type = t3.micr\nnode_image_id = ami-0123abcd\n")
+    done = run("start", "c", "-a", "us-est-1a")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "Error: template 'gpu' cannot start:",
+        "  - ~/.starcluster/config:10: node_instance_type: us-east-1 does not offer 't3.micr'. "
+        "Did you mean 't3.micro'?",
+        "  - ~/.starcluster/config:11: node_image_id: us-east-1 has no image 'ami-0123abcd'",
+        "  - command line: availability_zone: us-east-1 has no zone 'us-est-1a' now. "
+        "Did you mean 'us-east-1a'?",
+        "Edit ~/.starcluster/config; nothing was launched.",
+    ]
+    assert ec2.instances() == []
+    assert ec2.security_groups("@sc-*") == []
+
+
+def test_completion(run: Run) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_STARCLUSTER_COMPLETE" in run("completion", shell).stdout
+    asked = {"_STARCLUSTER_COMPLETE": "bash_complete", "COMP_WORDS": "starcluster list"}
+    done = run(**asked, COMP_CWORD="1")
+    assert "plain,listinstances" in done.stdout.splitlines()
+
+
+def test_without_boto3_the_extra_is_named(run: Run, home: Path) -> None:
+    (home / "boto3.py").write_text("raise ImportError('none here')")
+    path = f"{home}:{os.environ.get('PYTHONPATH', '')}"
+    done = run("listinstances", PYTHONPATH=path)
+    assert done.returncode == 1
+    assert "pip install 'starmint[aws]'" in done.stderr
+
+
+def test_help_opens_neither_boto3_nor_paramiko() -> None:
+    code = "import sys; sys.argv[1:] = ['--help']\nfrom starcluster.cli import main\n"
+    code += "try: main()\nexcept SystemExit: pass\nprint(sorted({'boto3', 'paramiko', 'matplotlib'}"
+    code += " & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr

@@ -1,0 +1,75 @@
+"""The example of a config: complete, right as it is and with every comment taken away."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from starcluster.config import config
+from starcluster.config import edit as config_edit
+from starcluster.config import schema as config_keys
+from starcluster.config.config import Config, GlobalSettings
+from starcluster.model import Template
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for file in (".ssh/mykey.pem", ".starcluster/first-boot.sh"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch(mode=0o600)
+    return tmp_path
+
+
+def load(home: Path, text: str) -> Config:
+    config_edit.write_new(home / "config", text)
+    return config.load(home / "config", {})
+
+
+def uncommented() -> str:
+    text = re.sub(r"^#(?=\[|\w+ = )", "", config_edit.example(), flags=re.MULTILINE)
+    # Those that leave one another no room, or lead to files that are not there.
+    return re.sub(r"^(include|subnet_id) = .*\n", "", text, flags=re.MULTILINE)
+
+
+def test_the_file_at_the_root_is_the_one_that_is_installed() -> None:
+    assert (ROOT / "cluster.config.example").read_text() == config_edit.example()
+
+
+def test_it_is_right_as_it_is(home: Path) -> None:
+    made = load(home, config_edit.example())
+    for name in ("gpu", "large"):
+        assert made.template(name).key.location == home / ".ssh/mykey.pem"
+    assert made.template().name == "gpu"
+
+
+def test_it_is_right_with_every_line_in_force(home: Path) -> None:
+    template = load(home, uncommented()).template("large")
+    assert [volume.name for volume in template.volumes] == ["data"]
+    assert template.spot_bid == 0.8
+
+
+def test_every_key_of_every_section_is_in_it() -> None:
+    text = config_edit.example()
+    for kind, keys in config_keys.SECTIONS.items():
+        assert re.search(rf"^#?\[{kind}\b", text, re.MULTILINE), kind
+        for key in keys:
+            assert re.search(rf"^#?{key} = ", text, re.MULTILINE), key
+
+
+def test_what_is_set_in_it_is_what_would_be_without(home: Path) -> None:
+    template = load(home, config_edit.example()).template("gpu")
+    bare = "[key mykey]\nkey_location = ~/.ssh/mykey.pem\n[cluster gpu]\nkeyname = mykey\n"
+    bare += "cluster_size = 3\nnode_instance_type = g5.xlarge\n"
+    (home / "config").unlink()
+    empty = load(home, bare)
+    plain = empty.template("gpu")
+    assert empty.globals == GlobalSettings()
+    differ = [
+        name for name in Template.__slots__ if getattr(plain, name) != getattr(template, name)
+    ]
+    assert differ == ["plugins"]

@@ -1,0 +1,374 @@
+"""The config file: values, every problem with its line, extends, include, environment, modes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from starcluster.config import schema as config_keys
+from starcluster.errors import ConfigError, InputError
+from starcluster.model import NodeType
+from tests.starcluster.config.config_texts import BASE, load, private, problems
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    private(tmp_path / "mykey.pem", "key")
+    return tmp_path
+
+
+def test_a_template_has_typed_values_and_defaults(tmp_path: Path) -> None:
+    template = load(tmp_path, BASE).template()
+    assert template.name == "small"
+    assert template.cluster_size == 3
+    assert template.key.location == tmp_path / "mykey.pem"
+    assert template.node_instance_type == (NodeType(instance_type="g5.xlarge"),)
+    assert template.cluster_user == "sgeadmin"
+    assert template.root_volume_encrypted is True
+    assert template.public_ips is None
+    assert template.node_image_id == config_keys.DEFAULT_IMAGE
+
+
+EVERY_KEY = """\
+master_instance_type = m5.large
+master_image_id = ami-0123
+node_image_id = ami-4567
+cluster_user = alice
+cluster_shell = zsh
+availability_zone = us-east-1a, us-east-1b
+fallback_instance_types = g4dn.xlarge, g6.xlarge
+public_ips = no
+spot_bid = $0.35
+force_spot_master = yes
+volumes = data
+plugins = tools, tune
+permissions = web
+userdata_scripts = ~/mykey.pem
+disable_queue = 1
+disable_cloudinit = on
+dns_prefix = TRUE
+root_volume_size = 200
+root_volume_encrypted = off
+placement_group = true
+max_hourly_cost = 40
+
+[volume data]
+volume_id = vol-0123abcd
+mount_path = /data
+partition = 1
+device = /dev/sdz
+
+[permission web]
+from_port = 80
+to_port = 80
+
+[plugin tools]
+setup_class = starcluster.plugins.pkginstaller.PackageInstaller
+packages = htop, tmux
+[plugin tune]
+SETUP_CLASS = starcluster_plugins.nvidia_tune.NvidiaTune
+Clocks = 1,2
+"""
+
+
+def test_every_key_of_a_cluster_is_in_its_template(tmp_path: Path) -> None:
+    small, template = (load(tmp_path, text).template() for text in (BASE, BASE + EVERY_KEY))
+    given = {"extends", "subnet_id"}  # tested below: the first is gone, the second bars a zone
+    given |= {"keyname", "cluster_size", "node_instance_type"}  # that BASE has too
+    fields = {key for key in config_keys.CLUSTER if key not in given}
+    assert [key for key in sorted(fields) if getattr(template, key) == getattr(small, key)] == []
+    assert template.availability_zone == ("us-east-1a", "us-east-1b")
+    assert template.spot_bid == 0.35
+    assert template.public_ips is False
+    assert template.volumes[0].mount_path == "/data"
+    assert template.permissions[0].cidr_ip == "0.0.0.0/0"
+    assert template.plugins[0].arguments == {"packages": "htop, tmux"}
+    assert template.plugins[1].arguments == {"Clocks": "1,2"}
+    assert template.plugins[1].setup_class == "starcluster_plugins.nvidia_tune.NvidiaTune"
+    assert template.userdata_scripts == (tmp_path / "mykey.pem",)
+    assert template.disable_queue
+    assert template.disable_cloudinit
+    assert template.dns_prefix
+    assert template.max_hourly_cost == 40
+
+
+def test_all_problems_come_at_once_with_file_and_line(tmp_path: Path) -> None:
+    text = """\
+stray
+[global]
+default_template = smal
+[aws info]
+aws_port = many
+aws_secret_access_key =
+[clutser x]
+[key]
+[key other]
+[volume data]
+volume_id = v-1
+mount_path = data
+[permission web]
+from_port = 90
+to_port = 80
+cidr_ip = 10.0.0.1/8
+[plugin tools]
+packages = x
+[cluster small]
+keyname = myky
+cluster_size = 0
+node_instance_typ = g5.xlarge
+spot_bid = 0
+spot_bid = 1
+volumes = date
+no value here
+[cluster small]
+"""
+    found = problems(tmp_path, text)
+    lines = {problem.split(":")[1] for problem in found}
+    assert all(problem.startswith("~/config:") for problem in found)
+    wrong = (1, 3, 5, 7, 8, 9, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27)
+    assert lines == {str(line) for line in wrong}
+    joined = "\n".join(found)
+    for part in (
+        "default_template = smal: no such [cluster]. Did you mean 'small'?",
+        "aws_port = many: give a whole number",
+        "[clutser x]: there is no such section. Did you mean 'cluster'?",
+        "[key other] needs key_location",
+        "from_port 90 is above to_port 80",
+        "10.0.0.1/8 has host bits set",
+        "[plugin tools] needs setup_class",
+        "keyname: no [key myky].",
+        "cluster_size = 0: must be at least 1",
+        "no key 'node_instance_typ'. Did you mean 'node_instance_type'?",
+        "spot_bid = 0: must be above 0",
+        "spot_bid is there already, at ~/config:23",
+        "volumes: no [volume date]. Did you mean 'data'?",
+        "not 'key = value': no value here",
+        "[cluster small] is there already, at ~/config:19",
+    ):
+        assert part in joined
+
+
+def test_secrets_are_in_no_problem_and_no_repr(tmp_path: Path) -> None:
+    text = BASE.replace("aws_access_key_id = AKIAFILE\n", "")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text).aws()
+    assert "s3cret" not in str(caught.value)
+    assert "s3cret" not in repr(load(tmp_path, BASE).aws())
+
+
+OLD = """[global]
+DEFAULT_TEMPLATE=smallcluster
+WEB_BROWSER = chromium
+ENABLE_EXPERIMENTAL=False
+[aws info]
+AWS_ACCESS_KEY_ID = #your_aws_access_key_id
+AWS_SECRET_ACCESS_KEY = #your_secret_access_key
+AWS_USER_ID= #your userid
+EC2_CERT = /path/to/your/ec2_cert.pem
+AWS_REGION_NAME = eu-west-1
+AWS_REGION_HOST = ec2.eu-west-1.amazonaws.com
+[keypair mykey]
+KEY_LOCATION=~/mykey.pem
+[cluster smallcluster]
+KEYNAME = mykey
+CLUSTER_SIZE = 2
+CLUSTER_USER = sgeadmin
+DNS_PREFIX = True
+NODE_IMAGE_ID = ami-3393a45a
+NODE_INSTANCE_TYPE = m1.small
+VOLUMES = one, two
+SPOT_BID = 0.50
+[cluster mediumcluster]
+EXTENDS=smallcluster
+VOLUMES =
+SPOT_BID =
+[volume one]
+VOLUME_ID = vol-c9999999
+MOUNT_PATH = /home
+[volume two]
+VOLUME_ID = vol-c9999999
+MOUNT_PATH = /scratch
+PARTITION = 2
+"""
+
+
+def test_a_config_of_the_original_is_read_as_it_is(tmp_path: Path) -> None:
+    made = load(tmp_path, "\ufeff" + OLD.replace("\n", "\r\n"))
+    template = made.template()
+    assert (template.name, template.dns_prefix, template.spot_bid) == ("smallcluster", True, 0.5)
+    assert [each.partition for each in template.volumes] == [None, 2]
+    assert (made.aws().aws_access_key_id, made.aws().aws_user_id) == ("", "")
+    assert made.aws().aws_region_host == "ec2.eu-west-1.amazonaws.com"
+
+
+def test_a_key_without_a_value_has_its_default_again(tmp_path: Path) -> None:
+    medium = load(tmp_path, OLD).template("mediumcluster")
+    assert (medium.volumes, medium.spot_bid, medium.dns_prefix) == ((), None, True)
+    assert problems(tmp_path, BASE.replace("= mykey", "=")) == [
+        "~/config:13: keyname = : it is empty"
+    ]
+
+
+def test_a_broken_template_keeps_nobody_from_aws(tmp_path: Path) -> None:
+    made = load(tmp_path, BASE + "cluster_sise = 3\n")
+    assert made.aws().aws_region_name == "eu-west-1"
+    with pytest.raises(ConfigError, match="cluster_sise"):
+        made.template()
+
+
+def test_extends_takes_what_is_not_its_own(tmp_path: Path) -> None:
+    text = BASE + "spot_bid = 1\n[cluster big]\nextends = mid\ncluster_size = 9\n"
+    text += "[cluster mid]\nextends = small\nspot_bid = 2\n"
+    big = load(tmp_path, text).template("big")
+    assert (big.cluster_size, big.spot_bid, big.keyname) == (9, 2, "mykey")
+
+
+def test_what_others_extend_need_not_be_whole(tmp_path: Path) -> None:
+    text = BASE + "[cluster base]\nspot_bid = 1\n[cluster big]\nextends = base\nkeyname = mykey\n"
+    text += "cluster_size = 2\nnode_instance_type = g5.xlarge\n"
+    assert load(tmp_path, text).template("big").spot_bid == 1
+    with pytest.raises(ConfigError, match="needs cluster_size"):
+        load(tmp_path, text).template("base")
+
+
+def test_extends_in_a_circle_is_told_once_per_line(tmp_path: Path) -> None:
+    text = BASE + "[cluster a]\nextends = b\n[cluster b]\nextends = c\n[cluster c]\nextends = a\n"
+    found = [each for each in problems(tmp_path, text) if "circle" in each]
+    assert found
+    assert "a -> b -> c -> a" in found[0]
+    assert len(found) == len({each.split(": ")[0] for each in found})
+    own = problems(tmp_path, BASE + "extends = small\n")
+    assert own == ["~/config:16: extends goes round in a circle: small -> small"]
+    assert "Did you mean 'small'" in problems(tmp_path, BASE + "extends = smal\n")[0]
+
+
+def test_the_environment_has_the_last_word(tmp_path: Path) -> None:
+    made = load(tmp_path, BASE, {"AWS_REGION_NAME": "us-west-2", "AWS_PORT": "99"})
+    assert made.aws().aws_region_name == "us-west-2"
+    assert made.aws().aws_port == 99
+    assert made.aws().aws_secret_access_key.endswith("#not-a-comment")
+    with pytest.raises(ConfigError, match="environment AWS_PORT: aws_port = x"):
+        load(tmp_path, BASE, {"AWS_PORT": "x"}).aws()
+
+
+def test_credentials_are_never_half_of_the_environment(tmp_path: Path) -> None:
+    aws = load(tmp_path, BASE, {"AWS_PROFILE": "work"}).aws()
+    assert (aws.aws_profile, aws.aws_access_key_id, aws.aws_secret_access_key) == ("work", "", "")
+    with pytest.raises(ConfigError, match="belong together"):
+        load(tmp_path, BASE, {"AWS_ACCESS_KEY_ID": "AKIAENV"}).aws()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("c1.xlarge:2, g5.xlarge", [("c1.xlarge", "", 2), ("g5.xlarge", "", None)]),
+        (
+            "c1.xlarge:ami-1:3,m5.large:ami-2",
+            [("c1.xlarge", "ami-1", 3), ("m5.large", "ami-2", None)],
+        ),
+        ("m5.large:/aws/service/x", [("m5.large", "/aws/service/x", None)]),
+    ],
+)
+def test_a_list_of_types(
+    tmp_path: Path, value: str, expected: list[tuple[str, str, int | None]]
+) -> None:
+    text = BASE.replace("= g5.xlarge", f"= {value}").replace("size = 3", "size = 9")
+    found = load(tmp_path, text).template().node_instance_type
+    assert [(each.instance_type, each.image_id, each.count) for each in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("g5.xlarge, m5.large", "'g5.xlarge' needs a number of nodes"),
+        ("g5.xlarge:2", "is for all other nodes"),
+        ("g5.xlarge:0, m5.large", "must be at least 1"),
+        ("g5.xlarge:a:b:1, m5.large", "is not type, type:image"),
+        ("g5", "give an instance type"),
+        ("g5.xlarge:3, m5.large", "names 3 nodes, but cluster_size is 3"),
+        (",", "it is empty"),
+    ],
+)
+def test_a_wrong_list_of_types(tmp_path: Path, value: str, text: str) -> None:
+    found = problems(tmp_path, BASE.replace("= g5.xlarge", f"= {value}"))
+    assert len(found) == 1
+    assert found[0].startswith("~/config:15: node_instance_type")
+    assert text in found[0]
+
+
+def test_types_of_master_and_nodes(tmp_path: Path) -> None:
+    text = BASE.replace("= g5.xlarge", "= c1.xlarge:ami-1:1, g5.xlarge").replace(
+        "size = 3", "size = 4"
+    )
+    template = load(tmp_path, text + "node_image_id = ami-0\n").template()
+    assert template.type_of_master() == NodeType(instance_type="g5.xlarge", image_id="ami-0")
+    nodes = [(each.instance_type, each.image_id) for each in template.types_of_nodes()]
+    assert nodes == [("c1.xlarge", "ami-1"), ("g5.xlarge", "ami-0"), ("g5.xlarge", "ami-0")]
+
+
+def test_options_override_and_are_named_in_problems(tmp_path: Path) -> None:
+    private(tmp_path / "other.pem", "key")
+    made = load(tmp_path, BASE)
+    options = {"cluster_size": "7", "keyname": "theirs", "key_location": "~/other.pem"}
+    template = made.template("small", options)
+    assert template.cluster_size == 7
+    assert (template.key.name, template.key.location) == ("theirs", tmp_path / "other.pem")
+    with pytest.raises(ConfigError) as caught:
+        made.template("small", {"cluster_size": "x", "keyname": "gone"})
+    assert caught.value.problems == (
+        "command line: cluster_size = x: give a whole number",
+        "command line: keyname: no [key gone].",
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ("force_spot_master = true", "force_spot_master: needs spot_bid"),
+        ("cluster_user = root", "root has an account already"),
+        ("cluster_user = Alice", "give a user name"),
+        ("subnet_id = subnet-1\navailability_zone = us-east-1a", "give one of the two"),
+        ("userdata_scripts = ~/none.sh", "there is no file ~/none.sh"),
+        ("volumes = v\n[volume v]\nvolume_id = vol-0123abcd\nmount_path = /usr/", "is in use"),
+        (
+            "volumes = v, w\n[volume v]\nvolume_id = vol-0123abcd\nmount_path = /d\n"
+            "[volume w]\nvolume_id = vol-0123abce\nmount_path = /d",
+            "2 of them have mount_path = /d",
+        ),
+    ],
+)
+def test_values_that_do_not_fit_together(tmp_path: Path, more: str, text: str) -> None:
+    found = problems(tmp_path, BASE + more + "\n")
+    assert len(found) == 1
+    assert text in found[0]
+
+
+def test_a_longer_line_goes_on_when_it_is_indented_further(tmp_path: Path) -> None:
+    text = BASE + "plugins = a,\n    b\n[plugin a]\n  setup_class = a.B\n  x = 1\n"
+    text += "[plugin b]\nsetup_class: c.D\n"
+    template = load(tmp_path, text).template()
+    assert [each.name for each in template.plugins] == ["a", "b"]
+    assert template.plugins[0].arguments == {"x": "1"}
+
+
+def test_the_template_taken_without_a_name(tmp_path: Path) -> None:
+    alone = BASE.replace("default_template = small\n", "")
+    assert load(tmp_path, alone).template().name == "small"
+    with pytest.raises(ConfigError, match="2 cluster templates and no default_template"):
+        load(tmp_path, alone + "[cluster two]\nextends = small\n").template()
+    with pytest.raises(InputError, match="Did you mean 'small'"):
+        load(tmp_path, BASE).template("smal")
+
+
+def test_keys_and_plugins_by_name(tmp_path: Path) -> None:
+    made = load(tmp_path, BASE + "[plugin tools]\nsetup_class = a.B\n[plugin bad]\n")
+    assert made.key("mykey").location == tmp_path / "mykey.pem"
+    assert made.plugin("tools").setup_class == "a.B"
+    with pytest.raises(ConfigError, match="Did you mean 'tools'"):
+        made.plugin("tool")
+    with pytest.raises(ConfigError, match=r"\[plugin bad\] needs setup_class"):
+        made.plugin("bad")
+    with pytest.raises(ConfigError, match="starcluster createkey zzz"):
+        made.key("zzz")

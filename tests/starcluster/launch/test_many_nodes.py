@@ -1,0 +1,71 @@
+"""A cluster of 200 nodes against EC2's stand-in, SSH and set-up left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from starcluster.aws.ec2 import Ec2
+from starcluster.cluster import lifecycle as life
+from starcluster.cluster.cluster import Cluster, all_clusters
+from starcluster.cluster.lifecycle import Life
+from starcluster.config import config
+from starcluster.errors import ConfigError
+from starcluster.launch.plan import Origin, alias_of
+from starcluster.model import Instance
+from starcluster.setup.run import SetupResult
+
+
+class SilentShell:
+    """A connection that always stands."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.name = instance.alias
+
+    def connect(self, *, wait_s: float = 0.0) -> None:
+        """Be there."""
+
+    def close(self) -> None:
+        """Be gone."""
+
+
+@pytest.mark.slow
+def test_requests_grow_with_pages_not_with_nodes(
+    ec2: Ec2, settings: config.Config, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cluster, "shell", lambda self, instance: SilentShell(instance))
+    monkeypatch.setattr(
+        life, "set_up", lambda nodes, *_, **__: SetupResult(ready=tuple(n.alias for n in nodes))
+    )
+    monkeypatch.setattr(Ec2, "placement_groups", lambda self, name: [])  # moto has none
+    asked = {}
+    for size in (2, 200):
+        calls.clear()
+        overrides = {"cluster_size": str(size)}
+        one = Life(ec2, settings, "big")
+        template = settings.template("big", overrides)
+        launcher = one.prepare(template, Origin(template="big", overrides=overrides), check=False)
+        outcome = one.create(launcher)
+        assert len(outcome.ready) == size
+        (found,) = all_clusters(ec2, settings)
+        aliases = [each.alias for each in found.instances]
+        assert aliases == ["master", *(alias_of(number) for number in range(1, size))]
+        one.terminate()
+        assert all_clusters(ec2, settings) == []
+        asked[size] = Counter(calls)
+    # Two get names for AWS's console; two hundred know theirs from their launch.
+    names = [asked[size].pop("CreateTags", 0) for size in (2, 200)]
+    assert names == [2, 0]
+    pages = asked[200].pop("DescribeInstances") - asked[2].pop("DescribeInstances")
+    assert 0 <= pages <= 20
+    asked[200].pop("DescribeSubnets", None), asked[2].pop("DescribeSubnets", None)
+    assert asked[200] == asked[2]
+
+
+def test_an_image_without_cloud_init_could_not_be_verified_and_is_refused(
+    ec2: Ec2, settings: config.Config
+) -> None:
+    template = settings.template("big", {"disable_cloudinit": "true"})
+    with pytest.raises(ConfigError, match="disable_cloudinit"):
+        Life(ec2, settings, "big").prepare(template, Origin(template="big"))

@@ -1,0 +1,286 @@
+"""What AWS lacks of a template, all at once and at the lines of the config."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from starcluster.aws import prices
+from starcluster.aws.ec2 import Ec2
+from starcluster.commands._checks import checked
+from starcluster.config import config
+from starcluster.errors import ConfigError
+from starcluster.launch import plan
+from starcluster.launch.launcher import survey
+from starcluster.launch.preflight import Facts, aws_problems, look
+from starcluster.model import (
+    TAG_CLUSTER,
+    EbsVolume,
+    Image,
+    InstanceType,
+    Key,
+    LaunchRequest,
+    NodeType,
+    Place,
+    Subnet,
+    Template,
+    Volume,
+)
+
+FACTS = Facts(
+    region="us-east-1",
+    types={
+        "g5.xlarge": InstanceType(
+            name="g5.xlarge", vcpus=4, memory_mib=16384, architecture="x86_64"
+        ),
+        "g5g.xlarge": InstanceType(
+            name="g5g.xlarge",
+            vcpus=4,
+            memory_mib=8192,
+            architecture="arm64",
+            spot=False,
+            placement_group=False,
+        ),
+    },
+    offers={"g5.xlarge": ["us-east-1a", "us-east-1b"], "g5g.xlarge": ["us-east-1c"]},
+    zones=["us-east-1a", "us-east-1b", "us-east-1c"],
+    images={
+        "ami-1": Image(
+            id="ami-1",
+            name="x",
+            state="available",
+            architecture="x86_64",
+            root_device="/dev/sda1",
+            root_size_gib=45,
+        )
+    },
+    volumes={
+        "vol-1": EbsVolume(
+            id="vol-1",
+            state="available",
+            size_gib=9,
+            zone="us-east-1a",
+            type="gp3",
+            encrypted=True,
+        ),
+        "vol-2": EbsVolume(
+            id="vol-2",
+            state="in-use",
+            size_gib=9,
+            zone="us-east-1b",
+            type="gp3",
+            encrypted=True,
+            instance_id="i-1",
+        ),
+    },
+    subnets={
+        "subnet-1": Subnet(
+            id="subnet-1", vpc_id="vpc-1", zone="us-east-1a", free_addresses=2, public_ips=True
+        ),
+        "subnet-2": Subnet(
+            id="subnet-2", vpc_id="vpc-2", zone="us-east-1b", free_addresses=9, public_ips=True
+        ),
+    },
+    keys={"mykey": ""},
+    meant={"g5.xlrage": "Did you mean 'g5.xlarge'?"},
+)
+GOOD = Template(
+    name="gpu",
+    key=Key(name="mykey", location=Path("k")),
+    keyname="mykey",
+    cluster_size=3,
+    node_instance_type=(NodeType(instance_type="g5.xlarge"),),
+    node_image_id="ami-1",
+)
+
+
+def volume(name: str) -> Volume:
+    return Volume(name=name, volume_id=f"vol-{name}", mount_path=f"/{name}")
+
+
+def types(*names: str) -> tuple[NodeType, ...]:
+    counts = [1] * (len(names) - 1) + [None]
+    return tuple(
+        NodeType(instance_type=name, count=count) for name, count in zip(names, counts, strict=True)
+    )
+
+
+def test_a_template_that_aws_can_do_has_no_problem() -> None:
+    one = replace(FACTS, subnets={})
+    assert list(aws_problems(GOOD, one)) == []
+    assert list(aws_problems(replace(GOOD, volumes=(volume("1"),)), one)) == []
+    assert list(aws_problems(replace(GOOD, availability_zone=("us-east-1b",)), one)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "text"),
+    [
+        ({"keyname": "mykex"}, "keyname", "no key pair 'mykex'. Did you mean 'mykey'?"),
+        ({"keyname": "zzz"}, "keyname", "Make one: starcluster createkey zzz"),
+        (
+            {"node_instance_type": types("g5.xlrage", "g5.xlarge")},
+            "node_instance_type",
+            "does not offer 'g5.xlrage'. Did you mean 'g5.xlarge'?",
+        ),
+        (
+            {"fallback_instance_types": ("p9.large",)},
+            "fallback_instance_types",
+            "does not offer 'p9.large'",
+        ),
+        ({"master_instance_type": "p9.large"}, "master_instance_type", "does not offer"),
+        (
+            {"availability_zone": ("us-east-1c",)},
+            "node_instance_type",
+            "g5.xlarge is not offered in us-east-1c, but in us-east-1a, us-east-1b",
+        ),
+        ({"availability_zone": ("us-east-1z",)}, "availability_zone", "no zone 'us-east-1z' now"),
+        (
+            {"node_instance_type": types("g5g.xlarge", "g5.xlarge")},
+            "node_image_id",
+            "image ami-1 is for x86_64, but g5g.xlarge is arm64",
+        ),
+        (
+            {"fallback_instance_types": ("g5g.xlarge",), "placement_group": True},
+            "placement_group",
+            "g5g.xlarge cannot be in one",
+        ),
+        (
+            {"fallback_instance_types": ("g5g.xlarge",), "spot_bid": 1.0},
+            "spot_bid",
+            "g5g.xlarge is not offered as spot",
+        ),
+        ({"node_image_id": "ami-9"}, "node_image_id", "no image 'ami-9'"),
+        ({"master_image_id": "ami-9"}, "master_image_id", "no image 'ami-9'"),
+        ({"root_volume_size": 44}, "root_volume_size", "44 GiB, but the root volume of image"),
+        ({"volumes": (volume("9"),)}, "volumes", "9: us-east-1 has no volume vol-9"),
+        ({"volumes": (volume("2"),)}, "volumes", "vol-2 is attached to i-1"),
+        (
+            {"volumes": (volume("1"),), "availability_zone": ("us-east-1b",)},
+            "volumes",
+            "vol-1 is in us-east-1a, nodes in us-east-1b",
+        ),
+    ],
+)
+def test_what_aws_lacks_is_told_by_key(changes: dict[str, object], key: str, text: str) -> None:
+    template = replace(GOOD, **changes)  # type: ignore[arg-type]
+    found = list(aws_problems(template, replace(FACTS, subnets={})))
+    assert [each for each, _ in found] == [key]
+    assert text in found[0][1]
+
+
+def test_subnets_and_volumes_that_do_not_fit_together() -> None:
+    template = replace(GOOD, subnet_id=("subnet-1", "subnet-2", "subnet-3"), cluster_size=12)
+    assert [text for key, text in aws_problems(template, FACTS) if key == "subnet_id"] == [
+        "us-east-1 has no subnet subnet-3",
+        "11 free addresses for 12 nodes",
+        "these are of several VPCs; nodes must reach one another",
+    ]
+    template = replace(GOOD, volumes=(volume("1"), volume("2")))
+    assert ("volumes", "they are in several zones: us-east-1a, us-east-1b") in list(
+        aws_problems(template, FACTS)
+    )
+
+
+CONFIG = """\
+[key mykey]
+key_location = ~/mykey.pem
+[cluster gpu]
+keyname = mykey
+cluster_size = 2
+node_instance_type = t3.micr
+node_image_id = ami-12c6146b
+volumes = data
+[volume data]
+volume_id = vol-0123abcd
+mount_path = /data
+"""
+
+
+def test_two_hundred_nodes_are_few_requests(ec2: Ec2, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests grow with pages, not with nodes."""
+    place = Place(instance_type="t3.micro")
+    tags = {TAG_CLUSTER: "big"}
+    for _ in range(4):
+        ec2.run(LaunchRequest(image_id="ami-12c6146b", count=50, places=(place,), tags=tags))
+    asked: list[str] = []
+    ask = Ec2._do
+
+    def counted(door: Ec2, client: object, operation: str, call: object) -> object:
+        asked.append(operation)
+        return ask(door, client, operation, call)
+
+    monkeypatch.setattr(Ec2, "_do", counted)
+    assert len(ec2.instances(cluster="big")) == 200
+    # The second is the end of the pages, which costs no request.
+    assert asked == ["DescribeInstances"] * 2
+    asked.clear()
+    look(ec2, replace(GOOD, cluster_size=200, node_image_id="ami-12c6146b"))
+    assert len(asked) <= 8
+
+
+def test_against_moto_at_the_lines_of_the_config(
+    ec2: Ec2, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, text in (("config", CONFIG), ("mykey.pem", "")):
+        (tmp_path / name).touch(mode=0o600)
+        (tmp_path / name).write_text(text)
+    made = config.load(tmp_path / "config", {})
+    template = made.template("gpu")
+    error = made.refusal("gpu", aws_problems(template, look(ec2, template)))
+    assert error.problems == (
+        "~/config:4: keyname: us-east-1 has no key pair 'mykey'. "
+        "Make one: starcluster createkey mykey",
+        "~/config:6: node_instance_type: us-east-1 does not offer 't3.micr'. "
+        "Did you mean 't3.micro'?",
+        "~/config:8: volumes: data: us-east-1 has no volume vol-0123abcd",
+    )
+    ec2.create_key_pair("mykey")
+    options = {"node_instance_type": "t3.micro", "volumes": ""}
+    template = made.template("gpu", options)
+    assert list(aws_problems(template, look(ec2, template))) == []
+
+
+def test_what_was_looked_at_is_not_asked_again(
+    ec2: Ec2, settings: config.Config, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prices, "on_demand", lambda *_: {})
+    volume = ec2.create_volume(size_gib=1, zone="us-east-1a")
+    (subnet,) = (each.id for each in ec2.subnets(zones=["us-east-1a"]))
+    template = replace(
+        settings.template("big"),
+        subnet_id=(subnet,),
+        volumes=(Volume(name="d", volume_id=volume.id, mount_path="/d"),),
+    )
+    nodes = plan.whole_cluster(template)
+    alone = survey(ec2, template, nodes)
+    facts = look(ec2, template)
+    assert list(aws_problems(template, facts)) == []
+    calls.clear()
+    assert survey(ec2, template, nodes, facts) == alone
+    assert calls == {}
+
+
+def test_a_key_that_would_open_no_node_is_refused_before_the_launch(
+    ec2: Ec2, settings: config.Config
+) -> None:
+    template = settings.template("big")
+    app: Any = SimpleNamespace(ec2=ec2, config=settings)
+    assert checked(app, template, {}).keys["big"].startswith("ssh-ed25519 ")
+    key = template.key.location
+    argv = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", str(key)]
+    subprocess.run(argv, check=True, capture_output=True, timeout=30)
+    with pytest.raises(ConfigError, match="cannot be read as a private key without a passphrase"):
+        checked(app, template, {})
+    key.unlink()
+    _, other = ec2.create_key_pair("other")
+    key.write_text(other)
+    key.chmod(0o600)
+    with pytest.raises(ConfigError, match="is not the private half of 'big' in us-east-1"):
+        checked(app, template, {})
