@@ -10,7 +10,9 @@ from pycuda_nn.bench.tables import NETFLIX_2014
 from pycuda_nn.cli.bench import kernels, mulc
 from pycuda_nn.cuda.elementwise.expression import SINGLE
 
-PAGE = (Path(__file__).parents[2] / "docs" / "gpu_kernels.rst").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "gpu_kernels.rst").read_text(
+    encoding="utf-8"
+)
 
 
 def test_every_command_option_and_operation_is_named() -> None:

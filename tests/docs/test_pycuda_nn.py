@@ -13,7 +13,9 @@ import pycuda_nn as nn
 from pycuda_nn.cli.main import cli
 from pycuda_nn.config import CHECKS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "pycuda_nn.rst").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "pycuda_nn.rst").read_text(
+    encoding="utf-8"
+)
 
 
 @pytest.mark.parametrize("key", CHECKS)

@@ -14,7 +14,9 @@ from sge_jobs.cell.setup_plan import CONFIGURED, SCHEDULER
 from sge_jobs.cli.main import COMMANDS, build_parser
 from tests.sge_jobs.fake_gridengine import FakeGridEngine
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sge_jobs.rst").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "sge_jobs.rst").read_text(
+    encoding="utf-8"
+)
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:

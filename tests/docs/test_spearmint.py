@@ -24,12 +24,12 @@ def documented(page: str) -> str:
 def test_every_key_of_config_is_documented() -> None:
     blocks = (pb.Experiment, pb.Experiment.ParameterSpec, pb.Experiment.Resources)
     for field in (field for block in blocks for field in block.DESCRIPTOR.fields):
-        assert f"``{field.name}``" in documented("config.rst"), field.name
+        assert f"``{field.name}``" in documented("reference/config.rst"), field.name
 
 
 @pytest.mark.parametrize(
     ("page", "names"),
-    [("running.rst", sorted(DRIVERS)), ("choosers.rst", sorted(CHOOSERS))],
+    [("how_to/running.rst", sorted(DRIVERS)), ("reference/choosers.rst", sorted(CHOOSERS))],
 )
 def test_every_driver_and_chooser_is_documented(page: str, names: list[str]) -> None:
     for name in names:
@@ -39,7 +39,7 @@ def test_every_driver_and_chooser_is_documented(page: str, names: list[str]) -> 
 def test_every_command_is_shown_in_the_page_on_running() -> None:
     assert {"run", "status", "best", "export", "import", "report", "cleanup"} == set(cli.commands)
     for name in set(cli.commands) - {"run"}:
-        assert f"spearmint {name} " in documented("running.rst"), name
+        assert f"spearmint {name} " in documented("how_to/running.rst"), name
 
 
 def run_example(folder: str, tmp_path: Path, *argv: str) -> str:

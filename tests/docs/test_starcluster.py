@@ -12,7 +12,7 @@ import starcluster
 from starcluster.cli.main import ALIASES, COMMANDS
 from starcluster.config import schema as config_keys
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 PAGE = (DOCS / "starcluster.rst").read_text()
 
 

@@ -16,7 +16,7 @@ from starcluster.setup.hooks import load
 from tests.starcluster.fake_shell import FakeShell, fake_node
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "starcluster_plugins.rst").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how_to" / "starcluster_plugins.rst").read_text(encoding="utf-8")
 HOOKS = ("run", "on_add_node", "on_remove_node", "on_restart", "on_shutdown")
 NODE = """alias id instance_type image_id ip_address private_ip_address dns_name placement state
 tags is_master is_spot num_processors memory apt_install apt_command package_install add_user

@@ -20,7 +20,7 @@ BLOCK, WIDE_PACKS, SINGLES = 128, 2, 4
 
 # From memory one pack a thread is the fastest. Data that stays in the L2 cache comes so quickly
 # that the change of blocks is seen: there as many blocks as run at once go on to the end. Both by
-# timing on an H200, where it gave up to 1.2 times at 8 million floats; see docs/gpu_kernels.rst.
+# timing on an H200, where it gave up to 1.2 times at 8 million floats: docs/reference/gpu_kernels.
 AT_ONCE = 16  # blocks of one multiprocessor
 WIDE_SHARE = 0.75  # of the L2 cache, at most
 
