@@ -11,9 +11,6 @@ from spearmint.cli.options import config_argument, json_option, region_option, s
 from spearmint.errors import SpearmintError, next_command
 from spearmint.formatting import format_value
 from spearmint.model import Trial, Variable, best_trial
-from spearmint.store.session import read_sessions
-from spearmint.view.progress import make_console
-from spearmint.view.tables import trial_table
 
 
 @click.command()
@@ -29,6 +26,8 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
       spearmint best examples/digits
       spearmint best --json examples/digits
     """
+    from spearmint.store.session import read_sessions
+
     sessions = read_sessions(config, storage, region)
     found = [best_trial(s.study.trials(), maximize=s.experiment.maximize) for s in sessions]
     trials = [trial for trial in found if trial is not None]
@@ -49,6 +48,9 @@ def _print_regions(trials: list[Trial], variables: tuple[Variable, ...], as_json
     if as_json:
         click.echo(json.dumps([trial.to_json() for trial in trials], indent=2))
     else:
+        from spearmint.view.progress import make_console
+        from spearmint.view.tables import trial_table
+
         make_console().print(trial_table(trials, variables))
 
 

@@ -7,19 +7,16 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spearmint.cli.options import config_argument, storage_option
-from spearmint.config.reader import load_experiment
-from spearmint.controller.orphans import living_jobs
 from spearmint.errors import InputError
-from spearmint.html_report import REPORT_FILES
 from spearmint.layout import Layout
-from spearmint.store.lock import ExperimentLock
-from spearmint.store.opening import delete_study, study_names, study_owner
-from spearmint.store.owner import Ownership, read_ownership, storage_url
-from spearmint.store.sqlite import sqlite_url
+
+if TYPE_CHECKING:
+    from spearmint.store.owner import Ownership
 
 
 @click.command()
@@ -36,6 +33,12 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
       spearmint cleanup examples/branin
       spearmint cleanup --yes examples/digits
     """
+    from spearmint.config.reader import load_experiment
+    from spearmint.controller.orphans import living_jobs
+    from spearmint.store.lock import ExperimentLock
+    from spearmint.store.owner import read_ownership, storage_url
+    from spearmint.store.sqlite import sqlite_url
+
     layout = Layout(load_experiment(config).directory)
     known = read_ownership(layout)
     if known is None and not layout.database.exists():
@@ -56,6 +59,8 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
 
 
 def _delete_studies(known: Ownership, url: str) -> None:
+    from spearmint.store.opening import delete_study, study_names, study_owner
+
     names = {f"{known.name}@{region}" for region in known.regions} or {known.name}
     stored = sorted(names.intersection(study_names(url)))
     for name in stored:
@@ -101,6 +106,8 @@ def _delete_trials(layout: Layout) -> None:
 
 
 def _delete_report(folder: Path) -> None:
+    from spearmint.html_report import REPORT_FILES
+
     for name in REPORT_FILES:
         for file in (folder / name, *folder.glob(f".{name}.*")):
             file.unlink(missing_ok=True)

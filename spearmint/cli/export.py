@@ -9,8 +9,6 @@ from typing import IO
 import click
 
 from spearmint.cli.options import config_argument, region_option, storage_option
-from spearmint.store.session import read_sessions
-from spearmint.view.tables import trials_csv
 
 
 @click.command()
@@ -36,6 +34,9 @@ def export(
       spearmint export --csv -o trials.csv examples/digits
       spearmint export --json examples/digits
     """
+    from spearmint.store.session import read_sessions
+    from spearmint.view.tables import trials_csv
+
     sessions = read_sessions(config, storage, region)
     trials = [trial for session in sessions for trial in session.study.trials()]
     if form == "json":

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spearmint.cli.options import storage_option
-from spearmint.config.reader import load_experiment
 from spearmint.errors import InputError, NoSearch
-from spearmint.importing.rows import Checked, Point, Table, check
-from spearmint.importing.source import read_source
 from spearmint.layout import Layout
-from spearmint.model import Experiment, Params, Trial
-from spearmint.store.owner import read_ownership
-from spearmint.store.session import in_region, read_sessions, run_sessions
+
+if TYPE_CHECKING:
+    from spearmint.importing.rows import Checked, Point, Table
+    from spearmint.model import Experiment, Params, Trial
 
 _MOST_PROBLEMS = 50  # shown
 
@@ -55,6 +54,11 @@ def import_(
       spearmint import examples/branin/config.pb earlier.csv
       spearmint import --study=branin config.pb sqlite:////data/optuna.db
     """
+    from spearmint.config.reader import load_experiment
+    from spearmint.importing.rows import check
+    from spearmint.importing.source import read_source
+    from spearmint.store.session import in_region
+
     experiment = in_region(load_experiment(config), region)
     table = read_source(source, experiment, study=study, value_column=value_column)
     checked = check(table, experiment.variables)
@@ -73,6 +77,9 @@ def import_(
 
 def _import(experiment: Experiment, storage: str | None, points: Sequence[Point]) -> list[Point]:
     """Store what is not there yet, and return it."""
+    from spearmint.store.owner import read_ownership
+    from spearmint.store.session import run_sessions
+
     known = read_ownership(Layout(experiment.directory))
     driver = known.driver if known is not None else "local"
     with run_sessions(experiment, storage, driver=driver) as (session,):
@@ -86,6 +93,8 @@ def _import(experiment: Experiment, storage: str | None, points: Sequence[Point]
 
 def _stored(experiment: Experiment, storage: str | None) -> list[Trial]:
     """Return the trials of the search, none where it never ran."""
+    from spearmint.store.session import read_sessions
+
     try:
         (session,) = read_sessions(experiment.path, storage, experiment.region or None)
         return session.study.trials()

@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from spearmint import __version__
-from spearmint.cli.best import best
-from spearmint.cli.cleanup import cleanup
-from spearmint.cli.export import export
-from spearmint.cli.import_ import import_
-from spearmint.cli.report import report
-from spearmint.cli.run import run
-from spearmint.cli.status import status
 from spearmint.errors import SpearmintError, did_you_mean
 
-_OS_FIX = "Mend this and run the same command again: finished trials are safe."
+_OS_FIX = "Fix this and rerun the command; finished trials are safe."
+
+COMMANDS: Mapping[str, str] = {
+    "run": "spearmint.cli.run:run",
+    "status": "spearmint.cli.status:status",
+    "best": "spearmint.cli.best:best",
+    "export": "spearmint.cli.export:export",
+    "import": "spearmint.cli.import_:import_",
+    "report": "spearmint.cli.report:report",
+    "cleanup": "spearmint.cli.cleanup:cleanup",
+}
+"""Where each command is declared; these modules load Optuna and the like only when they run."""
 
 
 class DefaultGroup(click.Group):
-    """A group whose command ``run`` needs no name: ``spearmint config.pb``."""
+    """Commands imported when used; ``run`` needs no name: ``spearmint config.pb``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in alphabetical order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command ``cmd_name``, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put ``run`` in front unless a command or a question about them comes first."""
-        if args and args[0] not in (*self.commands, "--help", "-h", "--version"):
+        if args and args[0] not in (*COMMANDS, "--help", "-h", "--version"):
             if not args[0].startswith("-") and not Path(args[0]).exists() and len(args[0]) > 1:
                 self._refuse_typo(ctx, args[0])
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
     def _refuse_typo(self, ctx: click.Context, word: str) -> None:
-        hint = did_you_mean(word, self.commands)
+        hint = did_you_mean(word, COMMANDS)
         if hint and "/" not in word and "." not in word:
             raise click.UsageError(f"no command or file {word!r}. {hint}", ctx)
 
@@ -56,10 +74,6 @@ def cli() -> None:
       spearmint --driver=local --method=TPESampler --trial-timeout=10m experiment/
       spearmint status experiment/
     """
-
-
-for command in (run, status, best, export, import_, report, cleanup):
-    cli.add_command(command)
 
 
 def main() -> None:

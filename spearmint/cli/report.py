@@ -8,8 +8,6 @@ from pathlib import Path
 import click
 
 from spearmint.cli.options import config_argument, region_option, storage_option
-from spearmint.html_report import write_report
-from spearmint.store.session import read_sessions
 
 
 @click.command()
@@ -27,6 +25,9 @@ def report(config: Path, output: Path | None, region: str | None, storage: str |
       spearmint report examples/digits
       spearmint report --output /tmp/digits-report examples/digits
     """
+    from spearmint.html_report import write_report
+    from spearmint.store.session import read_sessions
+
     sessions = read_sessions(config, storage, region)
     folder = output or sessions[0].layout.report
     page = write_report(sessions, folder, tell=partial(click.echo, err=True))

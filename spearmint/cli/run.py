@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import errno
 import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from optuna.pruners import BasePruner
-from optuna.samplers import BaseSampler
-from rich.console import Console
 
-from spearmint.choosers import make_chooser, parse_method_args
-from spearmint.choosers.pruners import make_pruner
-from spearmint.cli.resource_options import asks_for_resources, resource_options, take_resources
-from spearmint.cli.run_options import RunOptions, run_options
-from spearmint.cli.summary import greet, summarise
-from spearmint.config.reader import load_experiment, require_wrapper
-from spearmint.controller.controller import Loop
-from spearmint.controller.orphans import choose_driver
-from spearmint.controller.signals import stop_on_signals
-from spearmint.controller.study_run import StudyLoop, job_request
-from spearmint.drivers import Driver, DriverSettings, JobRequest, make_driver
-from spearmint.errors import (
-    DriverUnreachable,
-    InputError,
-    NoSearch,
-    NotWritable,
-    SearchStopped,
-    StorageError,
-)
-from spearmint.layout import Layout, TrialFolder
-from spearmint.model import Experiment
-from spearmint.store.owner import read_ownership
-from spearmint.store.records import Records
-from spearmint.store.session import Session, run_sessions
-from spearmint.view.dashboard import WebStatus
-from spearmint.view.progress import PlainWatcher, make_console, make_watcher
-
-_AGAIN_S = 5.0
-_OF_THE_DISK = {
-    errno.EACCES, errno.EDQUOT, errno.EIO, errno.ENOENT, errno.ENOSPC, errno.EPERM, errno.EROFS,
-    errno.ESTALE, errno.ETIMEDOUT,
-}  # fmt: skip
+from spearmint.cli.resource_options import resource_options
+from spearmint.cli.run_options import run_options
+from spearmint.errors import InputError
+from spearmint.layout import TrialFolder
 
 
 @click.command(short_help="Run the search of a config.pb (the default command).")
@@ -77,74 +42,9 @@ def run(
         _run_job(run_job)
     if config is None:
         raise click.UsageError("Missing argument 'CONFIG': a config.pb or its directory.")
-    declared = load_experiment(config)
-    asks_queue = asks_for_resources(options)
-    resources = take_resources(options, declared.resources)
-    chosen = RunOptions(**options)
-    experiment = dataclasses.replace(chosen.override(declared), resources=resources)
-    require_wrapper(experiment)
-    chosen.check(experiment)
-    chosen.limits(experiment)  # what is wrong shows before anything is created
-    _tools(experiment, chosen)
-    driver = _driver(experiment, chosen)
-    if asks_queue and not driver.detaches:
-        raise click.UsageError(
-            "Resources such as --gpus are for a queue: add --driver=SGE, or leave them out."
-        )
-    if chosen.queue_ahead and not driver.detaches:
-        raise click.UsageError("--queue-ahead is for a queue: add --driver=SGE, or leave it out.")
-    preview = driver.preview(_example(experiment))  # what no queue would take shows here
-    if dry_run:
-        click.echo(preview)
-    elif cancel:
-        _cancel(experiment, driver, chosen)
-    else:
-        follows_capacity = chosen.max_concurrent is None
-        if follows_capacity:
-            chosen = dataclasses.replace(chosen, max_concurrent=driver.capacity())
-        _search(experiment, driver, chosen, follows_capacity=follows_capacity)
+    from spearmint.cli.run_search import run_search
 
-
-def _driver(experiment: Experiment, options: RunOptions) -> Driver:
-    layout = Layout(experiment.directory)
-    settings = DriverSettings(
-        directory=layout.root,
-        max_concurrent=options.max_concurrent or 1,
-        queues_ahead=options.queue_ahead > 0,
-        polling_s=options.polling_time,
-        resources=experiment.resources,
-    )
-    return make_driver(choose_driver(layout, options.driver), settings)
-
-
-def _example(experiment: Experiment) -> JobRequest:
-    """Return the request of a first trial."""
-    first = experiment.searches()[0]
-    return job_request(first, Layout(experiment.directory, first.region), 1)
-
-
-def _cancel(experiment: Experiment, driver: Driver, options: RunOptions) -> None:
-    """End the jobs of an earlier run.
-
-    Raises:
-        NoSearch: There was none.
-    """
-    if read_ownership(Layout(experiment.directory)) is None:
-        raise NoSearch(f"no search in {experiment.directory}", "There is nothing to end.")
-    with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
-        watcher = PlainWatcher(make_console())
-        studies = [_study_loop(session, driver, options, watcher) for session in sessions]
-        for study in studies:
-            study.resume()
-        ended = sum(study.n_active for study in studies)
-        for study in studies:
-            study.end_active()
-        for text in driver.notices():
-            watcher.note(text)
-    if ended:
-        click.echo(f"Ended {ended} trials; the next run starts them again.")
-    else:
-        click.echo("No trial was running.")
+    run_search(config, options, dry_run=dry_run, cancel=cancel)
 
 
 def _run_job(folder: Path) -> None:
@@ -158,80 +58,3 @@ def _run_job(folder: Path) -> None:
         )
     argv = [sys.executable, "-P", "-m", "spearmint.trial.runner", str(folder)]
     sys.exit(subprocess.run(argv, check=False).returncode)
-
-
-def _tools(experiment: Experiment, options: RunOptions) -> tuple[BaseSampler, BasePruner | None]:
-    """Return a chooser and a pruner for one search."""
-    chooser = make_chooser(
-        options.method, parse_method_args(options.method_args), seed=options.grid_seed
-    )
-    if not experiment.pruner:
-        return chooser, None
-    return chooser, make_pruner(experiment.pruner, parse_method_args(experiment.pruner_args))
-
-
-def _search(
-    experiment: Experiment, driver: Driver, options: RunOptions, *, follows_capacity: bool
-) -> None:
-    """Search; while jobs go on without us, open everything again after a failure of the disk."""
-    console = make_console()
-    began, told = False, ""
-    while True:
-        try:
-            with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
-                for session in sessions:
-                    session.study.use(*_tools(experiment, options))
-                if not began:
-                    greet(console, sessions, options, driver.name)
-                began = True
-                return _search_once(console, sessions, driver, options, follows_capacity)
-        except (StorageError, NotWritable, DriverUnreachable, OSError) as error:
-            is_first_answer = isinstance(error, DriverUnreachable) and not told
-            other = isinstance(error, OSError) and error.errno not in _OF_THE_DISK
-            if is_first_answer or other or not (began and driver.detaches):
-                raise
-            if str(error) != told:
-                told = str(error)
-                console.print(f"{told}\nTrying again; trials go on meanwhile.", markup=False)
-            time.sleep(_AGAIN_S)
-
-
-def _search_once(
-    console: Console,
-    sessions: Sequence[Session],
-    driver: Driver,
-    options: RunOptions,
-    follows_capacity: bool,
-) -> None:
-    total = options.max_finished_jobs * len(sessions)
-    url = sessions[0].study.url
-    with (
-        WebStatus(options.web_status, options.host, options.port, url, console),
-        make_watcher(console, total) as watcher,
-        stop_on_signals() as stop,
-    ):
-        studies = [_study_loop(session, driver, options, watcher) for session in sessions]
-        limits = options.limits(sessions[0].experiment)
-        limits = dataclasses.replace(limits, follows_capacity=follows_capacity)
-        loop = Loop(studies=studies, driver=driver, limits=limits, watcher=watcher, stop=stop)
-        figures = loop.run()
-    summarise(console, sessions, options, figures)
-    finished = sum(progress.finished for progress in figures.values())
-    if stop.asking and finished < total:
-        raise SearchStopped(
-            f"stopped with {finished} of {total} trials finished", "Run the same command to go on."
-        )
-
-
-def _study_loop(
-    session: Session, driver: Driver, options: RunOptions, watcher: PlainWatcher
-) -> StudyLoop:
-    return StudyLoop(
-        experiment=session.experiment,
-        layout=session.layout,
-        study=session.study,
-        driver=driver,
-        limits=options.study_limits(),
-        records=Records(session.layout, session.experiment, grid_size=options.grid_size),
-        watcher=watcher,
-    )

@@ -6,15 +6,16 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spearmint.cli.options import Duration, Finite, storage_option
-from spearmint.config.regions import read_regions
-from spearmint.controller.controller import Limits
-from spearmint.controller.study_run import StudyLimits
-from spearmint.model import Experiment
+
+if TYPE_CHECKING:
+    from spearmint.controller.controller import Limits
+    from spearmint.controller.study_run import StudyLimits
+    from spearmint.model import Experiment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,8 @@ class RunOptions:
 
     def override(self, experiment: Experiment) -> Experiment:
         """Return ``experiment`` with what the command line says instead."""
+        from spearmint.config.regions import read_regions
+
         given: dict[str, Any] = {
             "max_retries": self.max_retries,
             "trial_timeout_s": self.trial_timeout,
@@ -77,6 +80,8 @@ class RunOptions:
 
     def limits(self, experiment: Experiment) -> Limits:
         """Return the limits of the whole."""
+        from spearmint.controller.controller import Limits
+
         return Limits(
             concurrent=self.max_concurrent or 1,
             queue_ahead=self.queue_ahead,
@@ -97,6 +102,8 @@ class RunOptions:
 
     def study_limits(self) -> StudyLimits:
         """Return the limits of each region."""
+        from spearmint.controller.study_run import StudyLimits
+
         return StudyLimits(
             finished=self.max_finished_jobs,
             broken=self.max_broken,

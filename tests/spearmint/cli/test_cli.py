@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import spearmint
-from spearmint.cli.main import cli
+from spearmint.cli.main import COMMANDS
 from spearmint.store.opening import study_names
 from spearmint.store.owner import _without_secrets
 from spearmint.store.sqlite import sqlite_url
@@ -326,7 +326,7 @@ def test_the_parts_of_a_url_that_are_secret_are_not_written() -> None:
     assert _without_secrets("postgresql://host/db") == ("postgresql://host/db", False)
 
 
-@pytest.mark.parametrize("name", [None, *sorted(cli.commands)])
+@pytest.mark.parametrize("name", [None, *sorted(COMMANDS)])
 def test_each_help_shows_lines_to_type(name: str | None) -> None:
     argv = [sys.executable, "-m", "spearmint", *([name] if name else []), "--help"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

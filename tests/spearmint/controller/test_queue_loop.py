@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spearmint.cli import run
+from spearmint.cli import run_search
 from spearmint.controller import controller as loop_module
 from spearmint.controller import ending as leaving
 from spearmint.controller import running_trial as active
@@ -220,13 +220,13 @@ def search(make_loop, monkeypatch):
             if left:
                 raise left.pop(0)
 
-        monkeypatch.setattr(run, "run_sessions", sessions)
-        monkeypatch.setattr(run, "_search_once", once)
-        monkeypatch.setattr(run, "greet", lambda *args: None)
-        monkeypatch.setattr(run, "_AGAIN_S", 0.0)
+        monkeypatch.setattr(run_search, "run_sessions", sessions)
+        monkeypatch.setattr(run_search, "_search_once", once)
+        monkeypatch.setattr(run_search, "greet", lambda *args: None)
+        monkeypatch.setattr(run_search, "_AGAIN_S", 0.0)
         console = SimpleNamespace(print=lambda text, markup: said.append(text.splitlines()[0]))
-        monkeypatch.setattr(run, "make_console", lambda: console)
-        run._search(None, FakeQueue(), SimpleNamespace(storage=None), follows_capacity=False)
+        monkeypatch.setattr(run_search, "make_console", lambda: console)
+        run_search._search(None, FakeQueue(), SimpleNamespace(storage=None), follows_capacity=False)
         assert not left
         return said
 
