@@ -21,13 +21,13 @@ from unittest import mock
 
 from starcluster.aws import client as ec2_door
 from starcluster.aws.ec2 import Ec2
-from starcluster.cluster import lifecycle as life
+from starcluster.aws.model import Instance
+from starcluster.cluster import lifecycle
 from starcluster.cluster.cluster import Cluster, all_clusters
-from starcluster.cluster.lifecycle import Life
+from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.config import config
 from starcluster.errors import StarClusterError
 from starcluster.launch.plan import Origin
-from starcluster.model import Instance
 from starcluster.setup.run import SetupResult
 from tests.starcluster.conftest import IMAGE
 from tests.starcluster.launch.test_many_nodes import SilentShell
@@ -82,7 +82,7 @@ def _opened(folder: Path) -> tuple[Ec2, config.Config]:
 
 def _report(ec2: Ec2, settings: config.Config, size: int, memory: bool) -> None:
     calls: Counter[str] = Counter()
-    original = ec2_door.Door._do
+    original = ec2_door.AwsClient._do
 
     def do(self: Any, client: Any, operation: str, call: Any) -> Any:
         calls[operation] += 1
@@ -95,15 +95,15 @@ def _report(ec2: Ec2, settings: config.Config, size: int, memory: bool) -> None:
         return SetupResult(ready=tuple(each.alias for each in nodes))
 
     with (
-        mock.patch.object(ec2_door.Door, "_do", do),
+        mock.patch.object(ec2_door.AwsClient, "_do", do),
         mock.patch.object(Cluster, "shell", shell),
-        mock.patch.object(life, "set_up", set_up),
+        mock.patch.object(lifecycle, "set_up", set_up),
         mock.patch.object(Ec2, "placement_groups", return_value=[]),  # moto has none
     ):
         if memory:
             tracemalloc.start()
         overrides = {"cluster_size": str(size)}
-        one = Life(ec2, settings, "big")
+        one = ClusterLifecycle(ec2, settings, "big")
         began = time.monotonic()
         template = settings.template("big", overrides)
         origin = Origin(template="big", overrides=overrides)

@@ -39,10 +39,10 @@ def _measured(bench: Bench, size: int) -> tuple[float, float, float]:
         if what == "connecting":
             began.append(time.time())
 
-    bench.start(bench.life(progress), cluster_size=str(size))
+    bench.start(bench.lifecycle(progress), cluster_size=str(size))
     ready = time.time()
     ran, back = first_job(bench)
-    bench.life().terminate()
+    bench.lifecycle().terminate()
     return ready - min(began), ran - ready, back - ready
 
 

@@ -57,7 +57,7 @@ def open_session(settings: AwsSettings) -> boto3.Session:
         raise CredentialsError(f"no AWS session: {error}", _LOG_IN) from error
 
 
-class Door:
+class AwsClient:
     """Calls of AWS's API in one region.
 
     Retries are botocore's, in its adaptive mode; a call that had no answer raises Unreachable.

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from starcluster.aws import responses as ec2_types
 from starcluster.aws.instances import Instances, as_filters
+from starcluster.aws.model import InstanceType, Region, SpotPrice, Zone
 from starcluster.aws.network import Network
 from starcluster.aws.storage import Storage
 from starcluster.errors import AwsError
-from starcluster.model import InstanceType, Region, SpotPrice, Zone
 
 __all__ = ["Ec2"]
 

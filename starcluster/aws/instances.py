@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from starcluster.aws import responses as ec2_types
-from starcluster.aws.client import Door
+from starcluster.aws.client import AwsClient
 from starcluster.aws.error_table import translate
+from starcluster.aws.model import Instance, LaunchRequest, Place, SpotRequest
 from starcluster.errors import AwsError, NotFound
 from starcluster.logger import log
-from starcluster.model import TAG_CLUSTER, Instance, LaunchRequest, Place, SpotRequest
+from starcluster.model import TAG_CLUSTER
 
 LIVE = ("pending", "running", "stopping", "stopped")
 # A resource that was made a moment ago may not be known everywhere in AWS yet: seconds to wait
@@ -24,7 +25,7 @@ _MADE_FOR_IT = ("InvalidGroup", "InvalidSecurityGroup", "InvalidPlacementGroup",
 T = TypeVar("T")
 
 
-class Instances(Door):
+class Instances(AwsClient):
     """Requests about instances."""
 
     def instances(

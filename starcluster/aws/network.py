@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from starcluster.aws import responses as ec2_types
-from starcluster.aws.client import Door
+from starcluster.aws.client import AwsClient
 from starcluster.aws.instances import as_filters, settled
+from starcluster.aws.model import KeyPair, SecurityGroup, Subnet
 from starcluster.errors import AlreadyThere, NotFound
-from starcluster.model import KeyPair, Permission, SecurityGroup, Subnet
+from starcluster.model import Permission
 
 
-class Network(Door):
+class Network(AwsClient):
     """Requests about networks and keys."""
 
     def default_vpc(self) -> str:

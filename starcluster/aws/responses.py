@@ -6,20 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starcluster.aws.aliases import alias_at
-from starcluster.model import (
-    TAG_ALIAS,
-    TAG_ALIASES,
+from starcluster.aws.model import (
     EbsVolume,
     Image,
     Instance,
     InstanceType,
     KeyPair,
-    Permission,
     SecurityGroup,
     SpotPrice,
     SpotRequest,
     Subnet,
 )
+from starcluster.model import TAG_ALIAS, TAG_ALIASES, Permission
 
 Answer = Mapping[str, Any]
 

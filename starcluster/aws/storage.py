@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starcluster.aws import responses as ec2_types
-from starcluster.aws.client import Door
+from starcluster.aws.client import AwsClient
 from starcluster.aws.instances import as_filters
+from starcluster.aws.model import EbsVolume, Image
 from starcluster.errors import InputError, NotFound
-from starcluster.model import EbsVolume, Image
 
 _SEE_IMAGES = "See: starcluster listimages NAME; the default is an SSM parameter of AWS's."
 
 
-class Storage(Door):
+class Storage(AwsClient):
     """Requests about disks and images."""
 
     def volumes(

@@ -29,7 +29,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class QueueSnapshot:
     """A cluster and its queue at one moment.
 
     Attributes:
@@ -71,44 +71,44 @@ class Decision:
     why: str = "nothing to do"
 
 
-def decide(seen: Seen, limits: Limits) -> Decision:
+def decide(snapshot: QueueSnapshot, limits: Limits) -> Decision:
     """Return what to do; never removes a node with a job, never leaves the limits."""
-    drain = tuple(sorted(seen.interrupted & set(seen.age_s)))
-    size = 1 + len(seen.age_s) - len(drain)
+    drain = tuple(sorted(snapshot.interrupted & set(snapshot.age_s)))
+    size = 1 + len(snapshot.age_s) - len(drain)
     if drain:
         return Decision(drain=drain, why="AWS takes these spot nodes away")
     if size < limits.min_nodes:
         missing = limits.min_nodes - size
         return Decision(add=missing, why=f"{size} nodes, at least {limits.min_nodes} are wanted")
-    if seen.since_change_s < limits.stabilization_s:
+    if snapshot.since_change_s < limits.stabilization_s:
         return Decision(why="waiting for the last change to show")
-    return _more(seen, limits, size) or _fewer(seen, limits, size) or Decision()
+    return _more(snapshot, limits, size) or _fewer(snapshot, limits, size) or Decision()
 
 
-def _more(seen: Seen, limits: Limits, size: int) -> Decision | None:
-    late = sum(waited > limits.job_wait_s for waited in seen.waiting_s)
-    if not late or seen.free_slots:  # a free slot takes the next job of its own accord
+def _more(snapshot: QueueSnapshot, limits: Limits, size: int) -> Decision | None:
+    late = sum(waited > limits.job_wait_s for waited in snapshot.waiting_s)
+    if not late or snapshot.free_slots:  # a free slot takes the next job of its own accord
         return None
     if size >= limits.max_nodes:
         return Decision(why=f"{late} jobs wait, but there are {size} nodes already")
-    wanted = -(-len(seen.waiting_s) // max(seen.slots_per_node, 1))
+    wanted = -(-len(snapshot.waiting_s) // max(snapshot.slots_per_node, 1))
     add = min(wanted, limits.add_nodes_per_iter, limits.max_nodes - size)
     return Decision(add=add, why=f"{late} jobs wait longer than {limits.job_wait_s:g} s")
 
 
-def _fewer(seen: Seen, limits: Limits, size: int) -> Decision | None:
-    if seen.waiting_s:
+def _fewer(snapshot: QueueSnapshot, limits: Limits, size: int) -> Decision | None:
+    if snapshot.waiting_s:
         return None
     idle = [
         name
-        for name, age in sorted(seen.age_s.items(), key=lambda item: -item[1])
-        if name not in seen.busy and age >= limits.kill_after_s
+        for name, age in sorted(snapshot.age_s.items(), key=lambda item: -item[1])
+        if name not in snapshot.busy and age >= limits.kill_after_s
     ]
     remove = tuple(idle[: max(size - limits.min_nodes, 0)])
     if remove:
         return Decision(remove=remove, why="no job waits, and these have none")
-    if limits.kill_cluster and not seen.running_jobs and not seen.busy:
-        oldest = max(seen.age_s.values(), default=float("inf"))
+    if limits.kill_cluster and not snapshot.running_jobs and not snapshot.busy:
+        oldest = max(snapshot.age_s.values(), default=float("inf"))
         if oldest >= limits.kill_after_s:
             return Decision(terminate=True, why="no job is left")
     return None

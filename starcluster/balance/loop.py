@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 
 from sge_jobs.model import AccountingRecord
 from sge_jobs.queue.qacct import parse_accounting
-from starcluster.balance.decide import Decision, Limits, Seen, decide
+from starcluster.balance.decide import Decision, Limits, QueueSnapshot, decide
 from starcluster.balance.stats import Stats, row_of
 from starcluster.cluster.cluster import Cluster, find
-from starcluster.cluster.lifecycle import Life
+from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.errors import (
     CredentialsError,
     SshError,
@@ -41,7 +41,7 @@ class Balancer:
 
     def __init__(
         self,
-        life: Life,
+        lifecycle: ClusterLifecycle,
         limits: Limits,
         *,
         interval_s: float = 60.0,
@@ -56,7 +56,7 @@ class Balancer:
             notice_s: How often spot nodes are asked whether AWS takes them away.
             stats: Is told of each look; without it the master is not asked for jobs that ended.
         """
-        self.life, self.limits, self.interval_s = life, limits, interval_s
+        self.lifecycle, self.limits, self.interval_s = lifecycle, limits, interval_s
         self.notice_s, self.stats, self._say, self._sleep = notice_s, stats, say, sleep
         self._changed = float("-inf")
 
@@ -65,8 +65,8 @@ class Balancer:
         done = False
         while not done:
             try:
-                cluster = find(self.life.ec2, self.life.config, self.life.name)
-                done = self.look(cluster)
+                cluster = find(self.lifecycle.ec2, self.lifecycle.config, self.lifecycle.name)
+                done = self.run_once(cluster)
                 if not done:
                     self._pause(cluster)
             except (SshError, Unreachable, Throttled) as error:
@@ -76,7 +76,7 @@ class Balancer:
                 self._say(f"unknown: {error}")
                 self._sleep(self.interval_s)
                 with contextlib.suppress(CredentialsError):
-                    self.life.ec2.open_again()
+                    self.lifecycle.ec2.open_again()
 
     def _pause(self, cluster: Cluster) -> None:
         """Wait for the next look; cut short by AWS's notice that it takes a spot node away."""
@@ -91,17 +91,19 @@ class Balancer:
         finally:
             cluster.close()
 
-    def look(self, cluster: Cluster) -> bool:
+    def run_once(self, cluster: Cluster) -> bool:
         """Look once and do what is needed; return whether the cluster was ended."""
         try:
-            seen = replace(see(cluster), since_change_s=time.monotonic() - self._changed)
-            decision = decide(seen, self.limits)
+            snapshot = replace(
+                take_snapshot(cluster), since_change_s=time.monotonic() - self._changed
+            )
+            decision = decide(snapshot, self.limits)
             if self.stats is not None:
                 ended = ended_jobs(cluster, self.stats.lookback)
-                self.stats.add(row_of(datetime.now(UTC), seen, decision, ended))
+                self.stats.add(row_of(datetime.now(UTC), snapshot, decision, ended))
             self._say(
-                f"{1 + len(seen.age_s)} nodes, {seen.running_jobs} jobs run, "
-                f"{len(seen.waiting_s)} wait: {decision.why}"
+                f"{1 + len(snapshot.age_s)} nodes, {snapshot.running_jobs} jobs run, "
+                f"{len(snapshot.waiting_s)} wait: {decision.why}"
             )
             return self._do(cluster, decision)
         finally:
@@ -111,36 +113,36 @@ class Balancer:
         try:
             if decision.drain:
                 drain(cluster, decision.drain)
-                self.life.remove(list(decision.drain), force=True)
+                self.lifecycle.remove(list(decision.drain), force=True)
             if decision.remove:
-                self.life.remove(list(decision.remove))
+                self.lifecycle.remove(list(decision.remove))
             if decision.add:
                 short = [each.alias.removeprefix(f"{cluster.name}-") for each in cluster.instances]
                 names = plan.free_aliases(short, decision.add)
-                self.life.add(plan.more_nodes(cluster.template, names), cluster.template)
+                self.lifecycle.add(plan.more_nodes(cluster.template, names), cluster.template)
         except StarClusterError as error:
             # The next look sees what came of it; a queue must not lose its balancer for that.
             self._say(f"Error: {error}")
         if decision.add or decision.remove or decision.drain:
             self._changed = time.monotonic()
         if decision.terminate:
-            self.life.terminate()
+            self.lifecycle.terminate()
         return decision.terminate
 
 
-def see(cluster: Cluster) -> Seen:
+def take_snapshot(cluster: Cluster) -> QueueSnapshot:
     """Ask the master for jobs and slots, and spot nodes for AWS's notice."""
     # In UTC: the master's clock may be of another zone than this machine's.
     command = "TZ=UTC qstat -u '*' -f -r -xml -explain E"
     text = cluster.master.ssh.execute(command, timeout_s=60)
     now = datetime.now(UTC)
-    seen = read_queue("\n".join(text), now.replace(tzinfo=None))
+    snapshot = read_queue("\n".join(text), now.replace(tzinfo=None))
     age = {
         each.alias: (now - each.launched).total_seconds() if each.launched else 0.0
         for each in cluster.instances
         if each.state in ("pending", "running") and each.id != cluster.master.id
     }
-    return replace(seen, age_s=age, interrupted=frozenset(interrupted(cluster)))
+    return replace(snapshot, age_s=age, interrupted=frozenset(interrupted(cluster)))
 
 
 def ended_jobs(cluster: Cluster, lookback: timedelta) -> list[AccountingRecord]:
@@ -152,7 +154,7 @@ def ended_jobs(cluster: Cluster, lookback: timedelta) -> list[AccountingRecord]:
     return parse_accounting("\n".join(lines))
 
 
-def read_queue(xml: str, now: datetime) -> Seen:
+def read_queue(xml: str, now: datetime) -> QueueSnapshot:
     """Return what ``qstat -f -r -xml`` tells of jobs and slots; a held job does not wait."""
     root = ET.fromstring(xml[xml.index("<?xml") :])  # noqa: S314 - of our own master
     slots, free, running, busy = [], 0, 0, set()
@@ -174,7 +176,7 @@ def read_queue(xml: str, now: datetime) -> Seen:
         since = job.findtext("JB_submission_time") or ""
         waited = (now - datetime.fromisoformat(since)).total_seconds() if since else 0.0
         waiting += [waited] * _tasks(job.findtext("tasks") or "")
-    return Seen(
+    return QueueSnapshot(
         waiting_s=tuple(waiting),
         slots_per_node=max([1, *slots]),
         free_slots=free,

@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from starcluster.aws.model import SpotPrice
 from starcluster.errors import MissingExtra
-from starcluster.model import SpotPrice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from sge_jobs.model import AccountingRecord
-from starcluster.balance.decide import Decision, Seen
+from starcluster.balance.decide import Decision, QueueSnapshot
 from starcluster.balance.plots import write_queue_plot
 
 PLOT = "queue.svg"
@@ -41,18 +41,20 @@ class Row:
     why: str
 
 
-def row_of(now: datetime, seen: Seen, decision: Decision, ended: Sequence[AccountingRecord]) -> Row:
+def row_of(
+    now: datetime, snapshot: QueueSnapshot, decision: Decision, ended: Sequence[AccountingRecord]
+) -> Row:
     """Return the row of one look; ``ended`` are the jobs of the hours looked back upon."""
     waits = [each.started - each.submitted for each in ended if each.started and each.submitted]
     runs = [each.ended - each.started for each in ended if each.ended and each.started]
     return Row(
         time=now,
-        nodes=1 + len(seen.age_s),
-        busy_nodes=len(seen.busy),
-        running_jobs=seen.running_jobs,
-        waiting_jobs=len(seen.waiting_s),
-        longest_wait_s=round(max(seen.waiting_s, default=0.0), 1),
-        free_slots=seen.free_slots,
+        nodes=1 + len(snapshot.age_s),
+        busy_nodes=len(snapshot.busy),
+        running_jobs=snapshot.running_jobs,
+        waiting_jobs=len(snapshot.waiting_s),
+        longest_wait_s=round(max(snapshot.waiting_s, default=0.0), 1),
+        free_slots=snapshot.free_slots,
         jobs_ended=len(ended),
         mean_wait_s=round(statistics.fmean(waits), 1) if waits else 0.0,
         mean_run_s=round(statistics.fmean(runs), 1) if runs else 0.0,

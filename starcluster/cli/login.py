@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.errors import MissingExtra, NodeError
 from starcluster.launch.plan import check_name
 from starcluster.launch.userdata import TAG_HOST_KEY
-from starcluster.model import Instance
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App

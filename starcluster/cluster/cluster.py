@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import Instance
 from starcluster.config.config import Config
 from starcluster.errors import ClusterError, InputError, NodeError, did_you_mean
 from starcluster.launch import plan
 from starcluster.launch.userdata import TAG_HOST_KEY
-from starcluster.model import MASTER, TAG_CLUSTER, Instance, Template, group_name, is_master
+from starcluster.model import MASTER, TAG_CLUSTER, Template, group_name, is_master
 from starcluster.node.node import Node
 from starcluster.node.shell import Shell
 from starcluster.setup.hooks import LoadedPlugin, load_plugins
@@ -25,7 +26,7 @@ class Cluster:
         self.name, self.ec2, self.config = name, ec2, config
         self.instances = sorted(instances, key=_by_rank)
 
-    def again(self) -> Cluster:
+    def refreshed(self) -> Cluster:
         """Return the cluster as it is now."""
         return Cluster(self.name, self.ec2.instances(cluster=self.name), self.ec2, self.config)
 

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.instances import settled
+from starcluster.aws.model import Image
 from starcluster.errors import AwsError, InputError, StarClusterError, Unreachable
-from starcluster.launch.wait import pauses
+from starcluster.launch.wait import backoff_delays
 from starcluster.logger import log
-from starcluster.model import TAG_NAME, Image
+from starcluster.model import TAG_NAME
 from starcluster.node.node import Node
 from starcluster.setup import steps
 
@@ -82,7 +83,7 @@ def _wait(
     told: Callable[[Image], None],
 ) -> Image:
     deadline = time.monotonic() + limit_s
-    for pause in pauses():
+    for pause in backoff_delays():
         image = settled(lambda: ec2.image(id))
         if image.state in ("failed", "error", "invalid"):
             raise AwsError(f"AWS made no image {id}: it is {image.state}")

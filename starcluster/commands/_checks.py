@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from starcluster.config.syntax import short
 from starcluster.errors import SshError
-from starcluster.launch.preflight import Facts, aws_problems, look
+from starcluster.launch.preflight import AwsInventory, aws_problems, fetch
 from starcluster.node.shell import public_half
 
 if TYPE_CHECKING:
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from starcluster.model import Template
 
 
-def checked(app: App, template: Template, overrides: Mapping[str, str]) -> Facts:
+def checked(app: App, template: Template, overrides: Mapping[str, str]) -> AwsInventory:
     """Return what AWS has of all that ``template`` names.
 
     Raises:
         ConfigError: With everything that it has not, by file and line.
     """
-    facts = look(app.ec2, template)
-    problems = [*_key_problems(template, facts), *aws_problems(template, facts)]
+    inventory = fetch(app.ec2, template)
+    problems = [*_key_problems(template, inventory), *aws_problems(template, inventory)]
     if problems:
         raise app.config.refusal(template.name, problems, overrides)
-    return facts
+    return inventory
 
 
-def _key_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
+def _key_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
     """Yield what would keep this machine from logging in."""
-    public = facts.keys.get(template.keyname, "")
+    public = inventory.keys.get(template.keyname, "")
     try:
         mine = public_half(template.key.location)
     except SshError as error:
@@ -38,4 +38,7 @@ def _key_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]
         return
     if public and public.split()[:2] != mine.split():
         file = short(template.key.location)
-        yield "keyname", f"{file} is not the private half of '{template.keyname}' in {facts.region}"
+        yield (
+            "keyname",
+            f"{file} is not the private half of '{template.keyname}' in {inventory.region}",
+        )

@@ -1,4 +1,4 @@
-"""How the commands of a cluster's life tell what they do and how it ended."""
+"""How the commands of a cluster's lifecycle tell what they do and how it ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from starcluster.cluster.lifecycle import Life, Outcome
+from starcluster.cluster.lifecycle import ClusterLifecycle
+from starcluster.cluster.operation import Outcome
 from starcluster.errors import SetupError
 from starcluster.model import is_master
 
@@ -25,10 +26,10 @@ def progress() -> Callable[[str, str], None]:
     return say
 
 
-def finish(tag: str, life: Life, outcome: Outcome, ready: str) -> None:
+def finish(tag: str, lifecycle: ClusterLifecycle, outcome: Outcome, ready: str) -> None:
     """Print how it ended. Raises SetupError where nodes failed."""
     if outcome.failed:
-        fix = life.remains()
+        fix = lifecycle.describe_running()
         if outcome.ready and not any(map(is_master, outcome.failed)):
             names = ",".join(sorted(outcome.failed))
             fix += f"\nOr go on without: starcluster removenode -a {names} {tag}"

@@ -10,7 +10,7 @@ import click
 from starcluster.cli import login
 from starcluster.cli.output import say_json, shown, sure, table
 from starcluster.cluster.cluster import Cluster, all_clusters, find
-from starcluster.cluster.lifecycle import Life
+from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.commands._report import finish, progress
 from starcluster.errors import ClusterError, StarClusterError
 from starcluster.launch.launcher import TAG_DESCRIPTION
@@ -112,8 +112,8 @@ def stop(
     """
 
     def one(tag: str) -> None:
-        life = Life(app.ec2, app.config, tag, progress=progress())
-        names = life.stop(terminate_unstoppable=terminate_unstoppable)
+        lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
+        names = lifecycle.stop(terminate_unstoppable=terminate_unstoppable)
         click.echo(f"Stopped {tag}: {', '.join(names) or 'nothing ran'}.")
         click.echo(f"Start it again: starcluster start -x {tag}")
 
@@ -135,7 +135,7 @@ def terminate(app: App, tags: tuple[str, ...], confirm: bool, force: bool) -> No
     """
 
     def one(tag: str) -> None:
-        removed = Life(app.ec2, app.config, tag, progress=progress()).terminate()
+        removed = ClusterLifecycle(app.ec2, app.config, tag, progress=progress()).terminate()
         login.forget(tag)
         click.echo(f"Removed of {tag}: {', '.join(removed) or 'nothing'}.")
 
@@ -154,9 +154,9 @@ def restart(app: App, tag: str, reboot_only: bool) -> None:
       starcluster restart gpucluster
       starcluster restart --reboot-only gpucluster
     """
-    life = Life(app.ec2, app.config, tag, progress=progress())
-    outcome = life.restart(set_up_too=not reboot_only)
-    finish(tag, life, outcome, f"Log in: starcluster sshmaster {tag}")
+    lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
+    outcome = lifecycle.restart(set_up_too=not reboot_only)
+    finish(tag, lifecycle, outcome, f"Log in: starcluster sshmaster {tag}")
 
 
 def _each(  # type: ignore[no-untyped-def]

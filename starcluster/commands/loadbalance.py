@@ -13,7 +13,7 @@ from starcluster.balance.loop import Balancer
 from starcluster.balance.plots import new_figure
 from starcluster.balance.stats import Stats
 from starcluster.cluster.cluster import find
-from starcluster.cluster.lifecycle import Life
+from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.commands._report import progress
 
 if TYPE_CHECKING:
@@ -89,9 +89,11 @@ def loadbalance(
         stabilization_s=stabilization_time,
         kill_cluster=kill_cluster,
     )
-    life = Life(app.ec2, app.config, tag, progress=progress(), on_bad_node="remove")
+    lifecycle = ClusterLifecycle(
+        app.ec2, app.config, tag, progress=progress(), on_bad_node="remove"
+    )
     stats = stats_for(tag, lookback_window, **wishes)
-    Balancer(life, limits, interval_s=interval, stats=stats, say=click.echo).run()
+    Balancer(lifecycle, limits, interval_s=interval, stats=stats, say=click.echo).run()
     click.echo(f"Cluster {tag} is ended.")
 
 

@@ -10,7 +10,8 @@ import click
 
 from starcluster.cli.output import sure
 from starcluster.cluster.cluster import Cluster, find
-from starcluster.cluster.lifecycle import BAD_NODE, Life
+from starcluster.cluster.lifecycle import ClusterLifecycle
+from starcluster.cluster.operation import BAD_NODE
 from starcluster.commands._checks import checked
 from starcluster.commands._report import finish, progress
 from starcluster.errors import InputError
@@ -58,9 +59,11 @@ def addnode(
     """
     cluster = find(app.ec2, app.config, tag)
     names = names_of_new(cluster, alias, num_nodes, new=not no_create)
-    life = Life(app.ec2, app.config, tag, progress=progress(), on_bad_node=on_bad_node)
+    lifecycle = ClusterLifecycle(
+        app.ec2, app.config, tag, progress=progress(), on_bad_node=on_bad_node
+    )
     if no_create:
-        outcome = life.take_in(names)
+        outcome = lifecycle.adopt(names)
     else:
         template, overrides = template_of_new(
             cluster,
@@ -69,9 +72,9 @@ def addnode(
             availability_zone=availability_zone,
             spot_bid=None if bid is None else str(bid),
         )
-        facts = checked(app, only_nodes(template, len(names)), overrides)
-        outcome = life.add(plan.more_nodes(template, names), template, facts)
-    finish(tag, life, outcome, f"New: {', '.join(outcome.ready)}")
+        inventory = checked(app, only_nodes(template, len(names)), overrides)
+        outcome = lifecycle.add(plan.more_nodes(template, names), template, inventory)
+    finish(tag, lifecycle, outcome, f"New: {', '.join(outcome.ready)}")
 
 
 def template_of_new(cluster: Cluster, **options: str | None) -> tuple[Template, Mapping[str, str]]:
@@ -140,8 +143,8 @@ def removenode(
     cluster = find(app.ec2, app.config, tag)
     names = leaving(cluster, aliases, num_nodes)
     sure(f"Remove {', '.join(names)} of {tag}?", confirmed=confirm)
-    life = Life(app.ec2, app.config, tag, progress=progress())
-    removed = life.remove(names, keep=keep_instance, force=force)
+    lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
+    removed = lifecycle.remove(names, keep=keep_instance, force=force)
     kept = "; the instances run on" if keep_instance else ""
     click.echo(f"Removed of {tag}: {', '.join(removed)}{kept}.")
 

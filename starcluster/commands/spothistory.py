@@ -11,12 +11,12 @@ from pathlib import Path
 
 import click
 
+from starcluster.aws.model import SpotPrice
 from starcluster.balance.plots import write_plot
 from starcluster.cli.app import App
 from starcluster.cli.output import json_option, say_json, table
 from starcluster.config.syntax import short
 from starcluster.errors import InputError, did_you_mean
-from starcluster.model import SpotPrice
 
 _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 

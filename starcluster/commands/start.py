@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from starcluster.cli.login import run_ssh
-from starcluster.cluster.lifecycle import BAD_NODE, Life
+from starcluster.cluster.lifecycle import ClusterLifecycle
+from starcluster.cluster.operation import BAD_NODE
 from starcluster.commands._checks import checked
 from starcluster.commands._report import finish, progress
 from starcluster.launch import plan
@@ -84,27 +85,29 @@ def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
       starcluster start -s 8 -b 0.40 --dry-run gpucluster
       starcluster start -x gpucluster
     """
-    life = Life(app.ec2, app.config, tag, progress=progress(), on_bad_node=on_bad_node)
+    lifecycle = ClusterLifecycle(
+        app.ec2, app.config, tag, progress=progress(), on_bad_node=on_bad_node
+    )
     if options["no_create"]:
-        outcome = life.start_again()
+        outcome = lifecycle.start_again()
     else:
         overrides = overrides_of(options)
         template = app.config.template(options["cluster_template"], overrides)
         check = not options["skip_validation"]
-        launcher = life.prepare(
+        launcher = lifecycle.prepare(
             template,
             Origin(template=template.name, overrides=overrides),
             options["description"],
             check=check,
-            facts=checked(app, template, overrides) if check else None,
+            inventory=checked(app, template, overrides) if check else None,
         )
         for line in described(app, launcher, quota=options["dry_run"]):
             click.echo(line)
         if options["dry_run"] or options["validate_only"]:
             click.echo("AWS would launch it. Nothing was launched.")
             return
-        outcome = life.create(launcher, set_up_too=not options["create_only"])
-    finish(tag, life, outcome, f"Log in: starcluster sshmaster {tag}")
+        outcome = lifecycle.create(launcher, set_up_too=not options["create_only"])
+    finish(tag, lifecycle, outcome, f"Log in: starcluster sshmaster {tag}")
     if options["login_master"]:
         sys.exit(run_ssh(app, tag, "master", user="root", command=()))
 
@@ -121,17 +124,17 @@ def overrides_of(options: Mapping[str, Any]) -> dict[str, str]:
 def described(app: App, launcher: Launcher, *, quota: bool) -> list[str]:
     """Return the plan as lines: nodes by type, price, and quota where that is wished."""
     nodes = plan.whole_cluster(launcher.template)
-    site = launcher.site
+    context = launcher.context
     lines = [f"Cluster {launcher.name} in {app.ec2.region}, template {launcher.template.name}:"]
     for batch in plan.batches(nodes):
         first = batch[0]
         names = first.alias if len(batch) == 1 else f"{first.alias} ... {batch[-1].alias}"
         kind = "spot" if first.spot else "on demand"
-        image = site.images[first.image_id]
+        image = context.images[first.image_id]
         lines.append(
             f"  {len(batch)} x {first.instance_type} {kind}, {names}, {image.name or image.id}"
         )
-    lines.append(f"Price: {plan.cost(nodes, site.on_demand, site.spot)}")
+    lines.append(f"Price: {plan.cost(nodes, context.on_demand, context.spot)}")
     if quota:
         lines += [f"Quota: {line}" for line in _quotas(app, nodes)]
     return lines

@@ -54,11 +54,11 @@ def remove_groups(ec2: Ec2, name: str) -> list[str]:
 
 
 def remove_groups_soon(
-    ec2: Ec2, name: str, *, limit_s: float, pauses: Iterator[float]
+    ec2: Ec2, name: str, *, limit_s: float, delays: Iterator[float]
 ) -> list[str]:
     """Delete the groups as soon as AWS lets them go, which is a little after the instances."""
     deadline = time.monotonic() + limit_s
-    for pause in pauses:
+    for pause in delays:
         try:
             return remove_groups(ec2, name)
         except AlreadyThere:

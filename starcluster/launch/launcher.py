@@ -1,167 +1,37 @@
-"""Launch the instances of a cluster, and remove what was made for them."""
+"""Launch the instances of a cluster."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from starcluster.aws import prices
 from starcluster.aws.aliases import packed
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import Instance, LaunchRequest, Place, Subnet
 from starcluster.errors import (
     AwsError,
     CapacityError,
-    ClusterError,
     ConfigError,
     InputError,
-    NotFound,
 )
 from starcluster.launch import groups, plan
 from starcluster.launch.plan import Origin, Planned
-from starcluster.launch.preflight import Facts
+from starcluster.launch.survey import LaunchContext
 from starcluster.launch.userdata import TAG_HOST_KEY, new_host_key, user_data
-from starcluster.model import (
-    TAG_ALIAS,
-    TAG_ALIASES,
-    TAG_CLUSTER,
-    TAG_NAME,
-    TAG_VERSION,
-    EbsVolume,
-    Image,
-    Instance,
-    LaunchRequest,
-    Place,
-    Subnet,
-    Template,
-)
-from starcluster.threadpool import ThreadPool, soon
+from starcluster.model import TAG_ALIAS, TAG_ALIASES, TAG_CLUSTER, TAG_NAME, TAG_VERSION, Template
+from starcluster.threadpool import ThreadPool
 
 VERSION = "1"
 """Of the tags; another one is not understood."""
 TAG_DESCRIPTION = "starcluster:description"
 _TAG_LETTERS = 256
 
-PRICES_S = 5.0
 _ROUNDING = 1e-6
 NAMED_IN_CONSOLE = 32
 """Nodes launched together that get a Name of their own in AWS's console, by a request each."""
 Progress = Callable[[str, str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """What the region has for a template.
-
-    Attributes:
-        subnets: In order of preference.
-        images: By what the template calls them.
-        on_demand, spot: Dollars per hour of each type; types of unknown price are left out.
-    """
-
-    vpc: str
-    subnets: tuple[Subnet, ...]
-    images: Mapping[str, Image]
-    offers: Mapping[str, Sequence[str]]
-    on_demand: Mapping[str, float] = field(default_factory=dict)
-    spot: Mapping[str, float] = field(default_factory=dict)
-
-
-def survey(
-    ec2: Ec2, template: Template, nodes: Sequence[Planned], facts: Facts | None = None
-) -> Site:
-    """Ask AWS for all that a launch needs; raises for what is not there. Changes nothing.
-
-    Args:
-        facts: What is known of it already, and not asked again.
-    """
-    if template.disable_cloudinit:
-        raise ConfigError(
-            f"template '{template.name}' has disable_cloudinit",
-            "Nodes get their host keys by cloud-init: take an image that has it.",
-        )
-    names = {each.instance_type for each in nodes}
-    types = sorted(names | set(template.fallback_instance_types))
-    priced = names if template.max_hourly_cost is None else types
-    asked = {
-        "subnets": lambda: _subnets(ec2, template, facts),
-        "volumes": lambda: _volumes(ec2, template, facts),
-        "images": lambda: _images(ec2, {node.image_id for node in nodes}, facts),
-        "offers": lambda: facts.offers if facts else ec2.zones_offering(types),
-        "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, priced), template),
-        "spot": lambda: _soon(
-            lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
-        ),
-    }
-    found = dict(zip(asked, ThreadPool().map(lambda ask: _asked(ask), asked.values()), strict=True))
-    for value in found.values():
-        if isinstance(value, Exception):
-            raise value
-    vpc, subnets = found["subnets"]
-    if zones := {each.zone for each in found["volumes"]}:  # a volume is attached in its zone only
-        subnets = [each for each in subnets if each.zone in zones]
-        if not subnets:
-            raise ConfigError(
-                f"the volumes of template '{template.name}' are in {', '.join(sorted(zones))}, "
-                "where it has no subnet",
-                "Name that zone, or a subnet there.",
-            )
-    return Site(
-        vpc=vpc,
-        subnets=tuple(subnets),
-        images=found["images"],
-        offers=found["offers"],
-        on_demand=found["on_demand"],
-        spot=found["spot"],
-    )
-
-
-def _asked(ask: Callable[[], object]) -> object:
-    try:
-        return ask()
-    except (AwsError, ConfigError, ClusterError) as error:
-        return error
-
-
-def _soon(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping[str, float]:
-    """Return prices; where they are only for people, without waiting long for them."""
-    if template.max_hourly_cost is not None:
-        return ask()
-    return soon(ask, within_s=PRICES_S, otherwise={})
-
-
-def _images(ec2: Ec2, names: Iterable[str], facts: Facts | None) -> dict[str, Image]:
-    known = facts.images if facts else {}
-    return {each: known.get(each) or ec2.image(each) for each in names}
-
-
-def _volumes(ec2: Ec2, template: Template, facts: Facts | None) -> list[EbsVolume]:
-    ids = [each.volume_id for each in template.volumes]
-    if facts and all(each in facts.volumes for each in ids):
-        return [facts.volumes[each] for each in ids]
-    return ec2.volumes(ids) if ids else []
-
-
-def _subnets(ec2: Ec2, template: Template, facts: Facts | None) -> tuple[str, list[Subnet]]:
-    if template.subnet_id:
-        found = list(facts.subnets.values()) if facts else ec2.subnets(template.subnet_id)
-        vpcs = sorted({each.vpc_id for each in found})
-        if len(vpcs) > 1:
-            raise ConfigError(
-                f"the subnets of template '{template.name}' are of several VPCs: {', '.join(vpcs)}",
-                "Nodes must reach one another: name subnets of one VPC.",
-            )
-        return vpcs[0], plan.ordered_subnets(template, found)
-    vpc = ec2.default_vpc()
-    ordered = plan.ordered_subnets(template, ec2.subnets(vpc=vpc))
-    if not ordered:
-        wanted = ", ".join(template.availability_zone) or "any zone"
-        raise NotFound(
-            f"the default VPC of {ec2.region} has no subnet in {wanted}",
-            "See the zones: starcluster listzones; or give subnet_id in the template.",
-        )
-    return vpc, ordered
 
 
 class Launcher:
@@ -173,7 +43,7 @@ class Launcher:
         name: str,
         template: Template,
         origin: Origin,
-        site: Site,
+        context: LaunchContext,
         progress: Progress = lambda alias, what: None,
         description: str = "",
     ) -> None:
@@ -187,7 +57,7 @@ class Launcher:
                 "Give a shorter one: -d TEXT",
             )
         self._more_tags = {TAG_DESCRIPTION: description} if description else {}
-        self.origin, self.site, self._progress = origin, site, progress
+        self.origin, self.context, self._progress = origin, context, progress
 
     def join(self, *, dollars: float, zone: str) -> None:
         """Take note of nodes that the cluster has already: dollars per hour, and where they are."""
@@ -197,7 +67,7 @@ class Launcher:
         """Ask AWS whether it would launch ``nodes``; launches nothing, makes no group."""
         base = self._base("", "")  # with the tags: they need a permission too, or are one
         for batch in plan.batches(nodes):
-            request = self._request(batch, base, self.site.subnets)
+            request = self._request(batch, base, self.context.subnets)
             self.ec2.check_run(replace(request, group_ids=(), placement_group=""))
 
     def launch(self, nodes: Sequence[Planned]) -> list[Instance]:
@@ -208,12 +78,12 @@ class Launcher:
                 in :attr:`made`.
         """
         self.made = []
-        group = groups.security_group(self.ec2, self.name, self.template, vpc=self.site.vpc)
+        group = groups.security_group(self.ec2, self.name, self.template, vpc=self.context.vpc)
         placement = groups.placement_group(self.ec2, self.name, self.template)
         base = self._base(group, placement)
         made: dict[str, Instance] = {}
         for node in nodes:
-            cost = plan.cost([node], self.site.on_demand, self.site.spot)
+            cost = plan.cost([node], self.context.on_demand, self.context.spot)
             self._dollars[node.alias] = cost.dollars
         for batch in plan.batches(nodes):
             for node in batch:
@@ -226,11 +96,11 @@ class Launcher:
     def _near(self, placement: str) -> list[Subnet]:
         """Return the subnets, first those near the cluster's first nodes."""
         if placement and self._zone:  # it is in one zone, and a fleet would look in all
-            return [each for each in self.site.subnets if each.zone == self._zone]
+            return [each for each in self.context.subnets if each.zone == self._zone]
         # Nodes of one zone reach one another quickly and for free.
-        return sorted(self.site.subnets, key=lambda each: each.zone != self._zone)
+        return sorted(self.context.subnets, key=lambda each: each.zone != self._zone)
 
-    def again(self, alias: str) -> Instance:
+    def relaunch(self, alias: str) -> Instance:
         """Launch another instance for the node of an alias."""
         planned = {each.alias: each for each in plan.whole_cluster(self.template)}
         short = alias.removeprefix(f"{self.name}-")
@@ -260,11 +130,11 @@ class Launcher:
     def _request(
         self, batch: Sequence[Planned], base: LaunchRequest, subnets: Sequence[Subnet]
     ) -> LaunchRequest:
-        image = self.site.images[batch[0].image_id]
+        image = self.context.images[batch[0].image_id]
         kind = batch[0].instance_type
-        where = plan.places(self.template, kind, subnets, self.site.offers)
+        where = plan.places(self.template, kind, subnets, self.context.offers)
         if not where:
-            zones = ", ".join(self.site.offers.get(kind, ())) or "none"
+            zones = ", ".join(self.context.offers.get(kind, ())) or "none"
             raise CapacityError(
                 f"no subnet of this cluster is in a zone that offers {kind}; they are: {zones}",
                 "Name one with -a, or a subnet there with -N.",
@@ -307,7 +177,7 @@ class Launcher:
     def _affords(self, batch: Sequence[Planned], instance_type: str) -> bool:
         """Tell whether ``batch`` may be launched on demand as another type, and take note."""
         limit = self.template.max_hourly_cost
-        price = self.site.on_demand.get(instance_type)
+        price = self.context.on_demand.get(instance_type)
         if limit is None:
             return True
         dollars = self._dollars | dict.fromkeys((node.alias for node in batch), price or 0.0)

@@ -7,18 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from starcluster.aws.model import Instance, LaunchRequest, Place, Subnet
 from starcluster.errors import InputError
-from starcluster.model import (
-    MASTER,
-    TAG_TEMPLATE,
-    Instance,
-    LaunchRequest,
-    NodeType,
-    Permission,
-    Place,
-    Subnet,
-    Template,
-)
+from starcluster.model import MASTER, TAG_TEMPLATE, NodeType, Permission, Template
 
 SSH = Permission(name="ssh", from_port=22, to_port=22)
 _TAG_LENGTH = 255

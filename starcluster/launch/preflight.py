@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import EbsVolume, Image, InstanceType, Subnet
 from starcluster.errors import NotFound, did_you_mean
-from starcluster.model import EbsVolume, Image, InstanceType, Subnet, Template
+from starcluster.model import Template
 
 T = TypeVar("T")
 
@@ -19,7 +20,7 @@ _ATTACHABLE = ("available", "creating")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class AwsInventory:
     """What AWS has of the things a template names; what is not there is left out.
 
     Attributes:
@@ -57,7 +58,7 @@ def images_of(template: Template) -> dict[str, list[str]]:
     return found
 
 
-def look(ec2: Ec2, template: Template) -> Facts:
+def fetch(ec2: Ec2, template: Template) -> AwsInventory:
     """Ask AWS about all that ``template`` names, side by side. Changes nothing."""
     names = types_of(template)
     volumes = {each.volume_id for each in template.volumes}
@@ -73,7 +74,7 @@ def look(ec2: Ec2, template: Template) -> Facts:
         )
         unknown = [name for name in names if name not in types.result()]
         known = ec2.offered_types() if unknown else []
-        return Facts(
+        return AwsInventory(
             region=ec2.region,
             types=types.result(),
             offers=offers.result(),
@@ -97,67 +98,70 @@ def _present(pairs: Iterable[tuple[str, T | None]]) -> dict[str, T]:
     return {name: value for name, value in pairs if value is not None}
 
 
-def aws_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
+def aws_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
     """Yield the config key and the text of everything that AWS cannot do for ``template``."""
-    if template.keyname not in facts.keys:
-        text = f"{facts.region} has no key pair '{template.keyname}'. "
-        hint = did_you_mean(template.keyname, facts.keys)
+    if template.keyname not in inventory.keys:
+        text = f"{inventory.region} has no key pair '{template.keyname}'. "
+        hint = did_you_mean(template.keyname, inventory.keys)
         yield "keyname", text + (hint or f"Make one: starcluster createkey {template.keyname}")
-    yield from _type_problems(template, facts)
-    yield from _image_problems(template, facts)
+    yield from _type_problems(template, inventory)
+    yield from _image_problems(template, inventory)
     for zone in template.availability_zone:
-        if zone not in facts.zones:
-            text = f"{facts.region} has no zone '{zone}' now. {did_you_mean(zone, facts.zones)}"
+        if zone not in inventory.zones:
+            hint = did_you_mean(zone, inventory.zones)
+            text = f"{inventory.region} has no zone '{zone}' now. {hint}"
             yield "availability_zone", text.strip()
     for id in template.subnet_id:
-        if id not in facts.subnets:
-            yield "subnet_id", f"{facts.region} has no subnet {id}"
-    free = sum(subnet.free_addresses for subnet in facts.subnets.values())
-    if facts.subnets and free < template.cluster_size:
+        if id not in inventory.subnets:
+            yield "subnet_id", f"{inventory.region} has no subnet {id}"
+    free = sum(subnet.free_addresses for subnet in inventory.subnets.values())
+    if inventory.subnets and free < template.cluster_size:
         yield "subnet_id", f"{free} free addresses for {template.cluster_size} nodes"
-    if len({subnet.vpc_id for subnet in facts.subnets.values()}) > 1:
+    if len({subnet.vpc_id for subnet in inventory.subnets.values()}) > 1:
         yield "subnet_id", "these are of several VPCs; nodes must reach one another"
-    yield from _volume_problems(template, facts)
+    yield from _volume_problems(template, inventory)
 
 
-def _zones_wanted(template: Template, facts: Facts) -> list[str]:
+def _zones_wanted(template: Template, inventory: AwsInventory) -> list[str]:
     """Return the zones that nodes may be in."""
     if template.subnet_id:
-        return [subnet.zone for subnet in facts.subnets.values()]
-    return [zone for zone in template.availability_zone if zone in facts.zones] or [*facts.zones]
+        return [subnet.zone for subnet in inventory.subnets.values()]
+    return [zone for zone in template.availability_zone if zone in inventory.zones] or [
+        *inventory.zones
+    ]
 
 
-def _type_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
-    wanted = _zones_wanted(template, facts)
+def _type_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
+    wanted = _zones_wanted(template, inventory)
     fallback = set(template.fallback_instance_types)
     for name in types_of(template):
         key = "fallback_instance_types" if name in fallback else "node_instance_type"
         key = "master_instance_type" if name == template.master_instance_type else key
-        if name not in facts.types:
-            text = f"{facts.region} does not offer '{name}'. {facts.meant.get(name, '')}"
+        if name not in inventory.types:
+            text = f"{inventory.region} does not offer '{name}'. {inventory.meant.get(name, '')}"
             yield key, text.strip()
             continue
-        zones = facts.offers.get(name, ())
+        zones = inventory.offers.get(name, ())
         if wanted and not set(wanted) & set(zones):
             text = f"{name} is not offered in {', '.join(wanted)}"
             yield key, f"{text}, but in {', '.join(zones)}" if zones else text
-        if template.placement_group and not facts.types[name].placement_group:
+        if template.placement_group and not inventory.types[name].placement_group:
             yield "placement_group", f"{name} cannot be in one"
-        if template.spot_bid is not None and not facts.types[name].spot:
+        if template.spot_bid is not None and not inventory.types[name].spot:
             yield "spot_bid", f"{name} is not offered as spot"
 
 
-def _image_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
+def _image_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
     for reference, types in images_of(template).items():
-        image = facts.images.get(reference)
+        image = inventory.images.get(reference)
         key = "master_image_id" if reference == template.master_image_id else "node_image_id"
         if image is None:
-            yield key, f"{facts.region} has no image '{reference}'"
+            yield key, f"{inventory.region} has no image '{reference}'"
             continue
         if image.state not in ("", "available"):
             yield key, f"image {image.id} is {image.state}"
         for name in types:
-            known = facts.types.get(name)
+            known = inventory.types.get(name)
             if known and image.architecture not in ("", known.architecture):
                 text = f"image {image.id} is for {image.architecture}"
                 yield key, f"{text}, but {name} is {known.architecture}"
@@ -167,12 +171,12 @@ def _image_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str
             yield "root_volume_size", text
 
 
-def _volume_problems(template: Template, facts: Facts) -> Iterator[tuple[str, str]]:
-    wanted = _zones_wanted(template, facts)
+def _volume_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
+    wanted = _zones_wanted(template, inventory)
     for volume in template.volumes:
-        found = facts.volumes.get(volume.volume_id)
+        found = inventory.volumes.get(volume.volume_id)
         if found is None:
-            yield "volumes", f"{volume.name}: {facts.region} has no volume {volume.volume_id}"
+            yield "volumes", f"{volume.name}: {inventory.region} has no volume {volume.volume_id}"
             continue
         if found.instance_id:
             yield "volumes", f"{volume.name}: {found.id} is attached to {found.instance_id}"
@@ -181,7 +185,7 @@ def _volume_problems(template: Template, facts: Facts) -> Iterator[tuple[str, st
         if wanted and found.zone not in wanted:
             text = f"{volume.name}: {found.id} is in {found.zone}, nodes in {', '.join(wanted)}"
             yield "volumes", text
-    there = [facts.volumes.get(volume.volume_id) for volume in template.volumes]
+    there = [inventory.volumes.get(volume.volume_id) for volume in template.volumes]
     zones = {found.zone for found in there if found is not None}
     if len(zones) > 1:
         yield "volumes", f"they are in several zones: {', '.join(sorted(zones))}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import Instance
 from starcluster.errors import ClusterError
-from starcluster.model import Instance, Volume
+from starcluster.model import Volume
 
 ATTACH_S = 120.0
 

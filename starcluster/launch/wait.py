@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import Instance
 from starcluster.errors import NodeError, NotFound, SetupError, SshError, StarClusterError
-from starcluster.model import Instance, is_master
+from starcluster.model import is_master
 from starcluster.node.node import Node
 from starcluster.threadpool import ThreadPool
 
@@ -26,7 +27,7 @@ _STOPPED = frozenset({"stopping", "stopped"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Timeouts:
     """Seconds to wait for an instance to run, and then for its SSH."""
 
     running_s: float = RUNNING_S
@@ -41,7 +42,7 @@ def wait_for(ec2: Ec2, ids: Sequence[str], state: str, limit_s: float) -> list[I
     """
     ended = {state, "terminated"} | ({"shutting-down"} if state == "running" else set())
     begun = time.monotonic()
-    for pause in pauses():
+    for pause in backoff_delays():
         lags = time.monotonic() < begun + LAG_S
         if state == "running" and not lags:
             ended |= _STOPPED
@@ -80,7 +81,7 @@ def require_master(failed: Mapping[str, str]) -> None:
             raise SetupError(f"the master cannot be used: {why}", failed=failed)
 
 
-def pauses() -> Iterator[float]:
+def backoff_delays() -> Iterator[float]:
     """Yield seconds to wait between two questions, longer and longer."""
     pause = FIRST_POLL_S
     while True:

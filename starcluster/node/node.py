@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from starcluster.aws.model import Instance
 from starcluster.errors import ClusterError, SshError
-from starcluster.model import Instance, is_master
+from starcluster.model import is_master
 from starcluster.node.hosts_file import with_names, without_names
 from starcluster.node.users import NodeUsers
 

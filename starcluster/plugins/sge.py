@@ -35,13 +35,13 @@ class SGEPlugin(DefaultClusterSetup):
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
         """Set it up on all nodes."""
-        self._bring(nodes, nodes, master, _wanted(user, user_shell, volumes))
+        self._bring(nodes, nodes, master, _options(user, user_shell, volumes))
 
     def on_add_node(
         self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
     ) -> None:
         """Set it up on the new node."""
-        self._bring([node], nodes, master, _wanted(user, user_shell, volumes))
+        self._bring([node], nodes, master, _options(user, user_shell, volumes))
 
     def on_remove_node(
         self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
@@ -50,12 +50,12 @@ class SGEPlugin(DefaultClusterSetup):
         steps.forget(master, [node.alias])
 
     def _bring(
-        self, new: Sequence[Node], nodes: Sequence[Node], master: Node, wanted: steps.Wanted
+        self, new: Sequence[Node], nodes: Sequence[Node], master: Node, options: steps.SetupOptions
     ) -> None:
         known = self._known(master)
         missing = [node for node in new if node.alias not in known]
         if missing:
-            self._set_up(missing, nodes, master, wanted)
+            self._set_up(missing, nodes, master, options)
         if self._slots:
             for node in new:
                 _qconf(master, "-mattr", "queue", "slots", f"[{node.alias}={self._slots}]")
@@ -68,22 +68,22 @@ class SGEPlugin(DefaultClusterSetup):
         return {line.strip() for line in answer}
 
     def _set_up(
-        self, new: Sequence[Node], nodes: Sequence[Node], master: Node, wanted: steps.Wanted
+        self, new: Sequence[Node], nodes: Sequence[Node], master: Node, options: steps.SetupOptions
     ) -> None:
-        found = ThreadPool().map(lambda node: steps.prepare(node, nodes, master, wanted), new)
+        found = ThreadPool().map(lambda node: steps.prepare(node, nodes, master, options), new)
         workers = [node for node in nodes if node is not master]
-        base = steps.start_master(master, workers, wanted)
+        base = steps.start_master(master, workers, options)
         steps.register(master, dict(zip(new, found, strict=True)))
-        for_each(new, lambda node: steps.join(node, master, base, wanted))
+        for_each(new, lambda node: steps.join(node, master, base, options))
         silent = steps.silent(master, new)
         if silent:
             raise failures(dict.fromkeys(silent, "no report from its sge_execd"), len(new))
         steps.enable(master, [node.alias for node in new])
 
 
-def _wanted(user: str, shell: str, volumes: Any) -> steps.Wanted:
+def _options(user: str, shell: str, volumes: Any) -> steps.SetupOptions:
     mounted = tuple(Volume(name=name, **dict(each)) for name, each in (volumes or {}).items())
-    return steps.Wanted(user=user, shell=shell, volumes=mounted)
+    return steps.SetupOptions(user=user, shell=shell, volumes=mounted)
 
 
 def _qconf(master: Node, *arguments: str) -> None:

@@ -103,7 +103,7 @@ def remove_nodes(
     if not template.disable_queue:
         steps.forget(master, aliases)
     workers = [node for node in staying if node is not master]
-    steps.share(master, workers, steps.Wanted.of(template))
+    steps.share(master, workers, steps.SetupOptions.of(template))
     _each(staying, lambda node: node.remove_from_etc_hosts(leaving))
 
 
@@ -127,7 +127,7 @@ class _SetUp:
         progress: Progress,
     ) -> None:
         self.nodes, self.template, self.plugins = list(nodes), template, plugins
-        self.wanted = steps.Wanted.of(template)
+        self.options = steps.SetupOptions.of(template)
         self.master = _master(nodes)
         self._progress = progress
         self.failed: dict[str, str] = {}
@@ -141,14 +141,14 @@ class _SetUp:
             self._leave_out([node.alias for node in new])
             raise
         ready = [node.alias for node in self._well(new)]
-        if self.wanted.queue:
+        if self.options.queue:
             steps.enable(self.master, ready)
         for alias in ready:
             self._progress(alias, "ready")
         return SetupResult(ready=tuple(ready), failed=dict(self.failed))
 
-    def _prepare(self, new: Sequence[Node]) -> dict[Node, steps.Prepared]:
-        master, wanted = self.master, self.wanted
+    def _prepare(self, new: Sequence[Node]) -> dict[Node, steps.NodeFacts]:
+        master, options = self.master, self.options
         adding = master not in new
         reached = self._on(new, "connecting", lambda node: node.ssh.connect())
         others = [node for node in self.nodes if node not in new or node in reached]
@@ -160,25 +160,25 @@ class _SetUp:
         done = self._on(
             list(reached),
             "packages",
-            lambda node: steps.prepare(node, others, master, wanted),
+            lambda node: steps.prepare(node, others, master, options),
         )
         self._require_master()
         return done
 
-    def _join(self, prepared: Mapping[Node, steps.Prepared], new: Sequence[Node]) -> None:
+    def _join(self, prepared: Mapping[Node, steps.NodeFacts], new: Sequence[Node]) -> None:
         workers = [node for node in self.nodes if node is not self.master]
         base = self._on_master(
-            "Grid Engine", lambda: steps.start_master(self.master, workers, self.wanted)
+            "Grid Engine", lambda: steps.start_master(self.master, workers, self.options)
         )
-        if self.wanted.queue:
+        if self.options.queue:
             self._on_master("queue", lambda: steps.register(self.master, prepared))
         joined = self._on(
             list(prepared),
             "joining",
-            lambda node: steps.join(node, self.master, base, self.wanted),
+            lambda node: steps.join(node, self.master, base, self.options),
         )
         self._require_master()
-        if self.wanted.queue:
+        if self.options.queue:
             for alias in steps.silent(self.master, joined):
                 self.failed[alias] = f"{alias}: no report from its sge_execd"
             self._leave_out(self.failed)
@@ -206,7 +206,7 @@ class _SetUp:
 
     def _leave_out(self, aliases: Sequence[str] | Mapping[str, str]) -> None:
         """Let no jobs start on nodes that failed, also where they took jobs before."""
-        if aliases and self.wanted.queue:
+        if aliases and self.options.queue:
             steps.disable(self.master, aliases)
 
     def _on(self, nodes: Sequence[Node], what: str, work: Callable[[Node], T]) -> dict[Node, T]:

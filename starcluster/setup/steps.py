@@ -21,8 +21,8 @@ _KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What of a template the set-up follows; ``queue`` for Grid Engine."""
+class SetupOptions:
+    """The settings of a template that the set-up follows; ``queue``: set up Grid Engine."""
 
     user: str
     shell: str
@@ -30,7 +30,7 @@ class Wanted:
     queue: bool = True
 
     @classmethod
-    def of(cls, template: Template) -> Wanted:
+    def of(cls, template: Template) -> SetupOptions:
         """Return what a template asks for."""
         return cls(
             user=template.cluster_user,
@@ -46,8 +46,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """What a prepared node has."""
+class NodeFacts:
+    """Processors and GPUs of a node, as counted on it."""
 
     processors: int
     gpus: int
@@ -68,20 +68,20 @@ class Base:
     shares: tuple[str, ...]
 
 
-def prepare(node: Node, everyone: Sequence[Node], master: Node, wanted: Wanted) -> Prepared:
+def prepare(node: Node, everyone: Sequence[Node], master: Node, options: SetupOptions) -> NodeFacts:
     """Name the node, tell it the others, and install what it lacks."""
     node.set_hostname()
     node.add_to_etc_hosts(everyone)
     know_hosts(node, everyone)
     install(node)
     values = {
-        **_common(wanted),
+        **_common(options),
         "ROLE": "master" if node is master else "node",
         "MASTER": master.alias,
         "TOOLS": TOOLS,
     }
     found = _run(node, "prepare", values, _PACKAGES_S)
-    return Prepared(processors=int(found["processors"][0]), gpus=int(found["gpus"][0]))
+    return NodeFacts(processors=int(found["processors"][0]), gpus=int(found["gpus"][0]))
 
 
 def know_hosts(node: Node, everyone: Iterable[Node]) -> None:
@@ -92,27 +92,27 @@ def know_hosts(node: Node, everyone: Iterable[Node]) -> None:
         node.ssh.write_file(_KNOWN_HOSTS, new)
 
 
-def start_master(master: Node, nodes: Sequence[Node], wanted: Wanted) -> Base:
+def start_master(master: Node, nodes: Sequence[Node], options: SetupOptions) -> Base:
     """Make the user and its home, share it, start Grid Engine's master."""
     values = {
-        **_common(wanted),
-        **_user(wanted, ""),
+        **_common(options),
+        **_user(options, ""),
         "MASTER": master.alias,
         "VOLUMES": "\n".join(
             f"{each.volume_id} {each.device} {each.partition or '-'} {each.mount_path}"
-            for each in wanted.volumes
+            for each in options.volumes
         ),
-        "EXPORTS": exports(nodes, wanted.shares),
+        "EXPORTS": exports(nodes, options.shares),
         "CONFIGURATION": configuration(),
         "USER_KEYS": master.ssh.public_key,
     }
     found = _run(master, "user+master", values, _STEP_S)
-    return Base(number=found["number"][0], root_key=found["root_key"][0], shares=wanted.shares)
+    return Base(number=found["number"][0], root_key=found["root_key"][0], shares=options.shares)
 
 
-def share(master: Node, workers: Sequence[Node], wanted: Wanted) -> None:
+def share(master: Node, workers: Sequence[Node], options: SetupOptions) -> None:
     """Share the master's directories with ``workers`` and no other."""
-    master.ssh.write_file(_EXPORTS, f"{exports(workers, wanted.shares)}\n")
+    master.ssh.write_file(_EXPORTS, f"{exports(workers, options.shares)}\n")
     master.ssh.checked(["exportfs", "-ra"], timeout_s=_STEP_S)
 
 
@@ -131,17 +131,17 @@ def exports(nodes: Iterable[Node], shares: Iterable[str]) -> str:
     return "\n".join(f"{path} {clients}" for path in shares) if clients else ""
 
 
-def register(master: Node, prepared: Mapping[Node, Prepared]) -> None:
+def register(master: Node, prepared: Mapping[Node, NodeFacts]) -> None:
     """Register nodes with Grid Engine; new ones take no jobs yet."""
     lines = (f"{node.alias} {has.processors} {has.gpus}" for node, has in prepared.items())
     _run(master, "cell", {"HOSTS": "\n".join(lines)}, _STEP_S)
 
 
-def join(node: Node, master: Node, base: Base, wanted: Wanted) -> None:
+def join(node: Node, master: Node, base: Base, options: SetupOptions) -> None:
     """Give the node the cluster's user and the shared directories; start its daemon."""
     values = {
-        **_common(wanted),
-        **_user(wanted, base.number),
+        **_common(options),
+        **_user(options, base.number),
         "ROLE": "master" if node is master else "node",
         "MASTER": master.alias,
         "SHARES": "\n".join(base.shares),
@@ -188,14 +188,14 @@ def _queue(master: Node, aliases: Iterable[str], action: str) -> None:
         _run(master, "queue", {"HOSTS": names, "ACTION": action}, _STEP_S)
 
 
-def _common(wanted: Wanted) -> dict[str, str]:
-    return {"QUEUE": "yes" if wanted.queue else "no"}
+def _common(options: SetupOptions) -> dict[str, str]:
+    return {"QUEUE": "yes" if options.queue else "no"}
 
 
-def _user(wanted: Wanted, number: str) -> dict[str, str]:
+def _user(options: SetupOptions, number: str) -> dict[str, str]:
     return {
-        "CLUSTER_USER": wanted.user,
-        "LOGIN_SHELL": wanted.shell,
+        "CLUSTER_USER": options.user,
+        "LOGIN_SHELL": options.shell,
         "NUMBER": number,
     }
 

@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable
 
 from starcluster.aws.ec2 import Ec2
-from starcluster.cluster.lifecycle import Life, Outcome, Patience
+from starcluster.cluster.lifecycle import ClusterLifecycle
+from starcluster.cluster.operation import Outcome
 from starcluster.config import config
 from starcluster.launch.plan import Origin
+from starcluster.launch.wait import Timeouts
 from tests.testbed.cloud import REGION, Cloud
 from tests.testbed.fabric import Node
 from tests.testbed.fake_ec2 import IMAGE
@@ -39,21 +41,23 @@ class Bench:
         key.write_text(text)
         key.chmod(0o600)
 
-    def life(
+    def lifecycle(
         self, progress: Callable[[str, str], None] = lambda alias, what: None, bad: str = "leave"
-    ) -> Life:
-        return Life(
+    ) -> ClusterLifecycle:
+        return ClusterLifecycle(
             self.ec2,
             self.config,
             NAME,
             progress=progress,
-            patience=Patience(running_s=20, ssh_s=4),
+            timeouts=Timeouts(running_s=20, ssh_s=4),
             on_bad_node=bad,
         )
 
-    def start(self, life: Life, **overrides: str) -> Outcome:
+    def start(self, lifecycle: ClusterLifecycle, **overrides: str) -> Outcome:
         template = self.config.template("small", overrides)
-        return life.create(life.prepare(template, Origin(template="small", overrides=overrides)))
+        return lifecycle.create(
+            lifecycle.prepare(template, Origin(template="small", overrides=overrides))
+        )
 
     def types(self, *words: str, status: int = 0) -> str:
         """Return what a command says, as a user types it."""
@@ -72,7 +76,7 @@ class Bench:
         for fault in (self.cloud.folder / "faults").iterdir():
             fault.unlink()
         if not self.nothing_left():
-            self.life().terminate()
+            self.lifecycle().terminate()
 
     def nothing_left(self) -> bool:
         return not (

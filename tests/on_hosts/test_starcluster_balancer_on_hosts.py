@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from starcluster.balance.decide import Limits
-from starcluster.balance.loop import Balancer, drain, see
+from starcluster.balance.loop import Balancer, drain, take_snapshot
 from starcluster.balance.stats import Stats
 from starcluster.cluster.cluster import Cluster, find
 from tests.on_hosts.live_cluster import NAME, Bench
@@ -47,36 +47,38 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
     def body() -> None:
         os.environ["TZ"] = "XST-9"  # this machine's zone is not the cluster's
         time.tzset()
-        bench.start(bench.life(), cluster_size="2")
+        bench.start(bench.lifecycle(), cluster_size="2")
         submit(bench, "-h")
         submit(bench, "-t 1-9")
-        until(lambda: see(now(bench)).running_jobs == 4, 60, 0.2)  # 2 slots on each node
-        seen = see(now(bench))
-        assert len(seen.waiting_s) == 5
-        assert all(-5 < each < 60 for each in seen.waiting_s)
-        assert (seen.free_slots, seen.busy) == (0, frozenset({"master", "node001"}))
+        until(lambda: take_snapshot(now(bench)).running_jobs == 4, 60, 0.2)  # 2 slots on each node
+        snapshot = take_snapshot(now(bench))
+        assert len(snapshot.waiting_s) == 5
+        assert all(-5 < each < 60 for each in snapshot.waiting_s)
+        assert (snapshot.free_slots, snapshot.busy) == (0, frozenset({"master", "node001"}))
         said: list[str] = []
         limits = Limits(max_nodes=3, job_wait_s=-1, kill_after_s=0, stabilization_s=0)
-        balancer = Balancer(bench.life(), limits, say=said.append)
-        assert not balancer.look(now(bench))
+        balancer = Balancer(bench.lifecycle(), limits, say=said.append)
+        assert not balancer.run_once(now(bench))
         assert names(bench) == ["master", "node001", "node002"]
-        assert not balancer.look(now(bench))
+        assert not balancer.run_once(now(bench))
         assert names(bench) == ["master", "node001", "node002"]
         assert "there are 3 nodes already" in said[-1] or "nothing to do" in said[-1]
         drain(now(bench), ("node001",))  # as AWS's notice would have it
-        until(lambda: "node001" not in see(now(bench)).busy, 30, 0.2)
-        assert see(now(bench)).running_jobs + len(see(now(bench)).waiting_s) == 9
+        until(lambda: "node001" not in take_snapshot(now(bench)).busy, 30, 0.2)
+        assert (
+            take_snapshot(now(bench)).running_jobs + len(take_snapshot(now(bench)).waiting_s) == 9
+        )
         now(bench).master.ssh.execute("qdel -u sgeadmin")
-        until(lambda: not see(now(bench)).running_jobs, 30, 0.2)
+        until(lambda: not take_snapshot(now(bench)).running_jobs, 30, 0.2)
         balancer.stats = Stats(lookback=timedelta(hours=1))
-        assert not balancer.look(now(bench))
+        assert not balancer.run_once(now(bench))
         assert names(bench) == ["master"]
         (row,) = balancer.stats.rows
         assert (row.nodes, row.remove, row.running_jobs) == (3, 2, 0)
         assert row.jobs_ended >= 4
         assert 0 < row.mean_run_s < 200
         ending = Limits(max_nodes=3, kill_after_s=0, stabilization_s=0, kill_cluster=True)
-        assert Balancer(bench.life(), ending, say=said.append).look(now(bench))
+        assert Balancer(bench.lifecycle(), ending, say=said.append).run_once(now(bench))
         assert bench.nothing_left()
 
     bench.cloud.call(body)

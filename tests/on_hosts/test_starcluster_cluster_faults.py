@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from starcluster.aws.ec2 import Ec2
-from starcluster.cluster.lifecycle import Life, Outcome
+from starcluster.cluster.lifecycle import ClusterLifecycle
+from starcluster.cluster.operation import Outcome
 from starcluster.errors import (
     CapacityError,
     ClusterError,
@@ -55,12 +56,12 @@ def test_a_refused_launch_says_why_and_leaves_nothing(
     bench: Bench, code: str, kind: type[Exception]
 ) -> None:
     def body() -> None:
-        life = bench.life()
+        lifecycle = bench.lifecycle()
         template = bench.config.template("small")
-        launcher = life.prepare(template, Origin(template="small"))
+        launcher = lifecycle.prepare(template, Origin(template="small"))
         bench.cloud.fail("RunInstances", code)
         with pytest.raises(kind, match="Nothing of it runs or costs") as caught:
-            life.create(launcher)
+            lifecycle.create(launcher)
         assert code in str(caught.value)
         assert bench.nothing_left()
 
@@ -71,7 +72,7 @@ def test_a_permission_that_is_missing_is_found_before_anything_is_made(bench: Be
     def body() -> None:
         bench.cloud.fail("RunInstances", "UnauthorizedOperation")
         with pytest.raises(PermissionDenied):
-            bench.start(bench.life())
+            bench.start(bench.lifecycle())
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -83,15 +84,15 @@ def test_where_one_zone_has_no_capacity_the_next_is_taken_and_where_none_has_it_
     def body() -> None:
         bench.cloud.no_capacity({"type": TYPE})
         with pytest.raises(CapacityError, match="Nothing of it runs"):
-            bench.start(bench.life())
+            bench.start(bench.lifecycle())
         assert bench.nothing_left()
         bench.cloud.no_capacity({"type": TYPE, "zone": "us-east-1a"})
         said: list[str] = []
-        bench.start(bench.life(lambda alias, what: said.append(what)), disable_queue="true")
+        bench.start(bench.lifecycle(lambda alias, what: said.append(what)), disable_queue="true")
         bench.cloud.no_capacity()
         assert f"no {TYPE} in us-east-1a now" in said
         assert {each.zone for each in bench.ec2.instances(cluster=NAME)} == {"us-east-1b"}
-        bench.life().terminate()
+        bench.lifecycle().terminate()
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -100,21 +101,21 @@ def test_where_one_zone_has_no_capacity_the_next_is_taken_and_where_none_has_it_
 def test_spot_falls_back_to_on_demand_and_keeps_the_master_off_spot(bench: Bench) -> None:
     def body() -> None:
         bench.cloud.no_capacity({"type": TYPE, "market": "spot"})
-        bench.start(bench.life(), spot_bid="0.3", disable_queue="true")
+        bench.start(bench.lifecycle(), spot_bid="0.3", disable_queue="true")
         found = bench.ec2.instances(cluster=NAME)
         assert [each.is_spot for each in found] == [False] * 3
-        bench.life().terminate()
+        bench.lifecycle().terminate()
         bench.cloud.no_capacity()
-        bench.start(bench.life(), spot_bid="0.3", disable_queue="true")
+        bench.start(bench.lifecycle(), spot_bid="0.3", disable_queue="true")
         found = bench.ec2.instances(cluster=NAME)
         spot = {each.tags[TAG_ALIAS]: each.is_spot for each in found}
         assert spot == {"master": False, "node001": True, "node002": True}
         with pytest.raises(ClusterError, match="spot instances cannot be stopped"):
-            bench.life().stop()
-        bench.life().stop(terminate_unstoppable=True)
+            bench.lifecycle().stop()
+        bench.lifecycle().stop(terminate_unstoppable=True)
         (left,) = bench.ec2.instances(cluster=NAME)
         assert (left.alias, left.state) == ("master", "stopped")
-        bench.life().terminate()
+        bench.lifecycle().terminate()
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -124,9 +125,9 @@ def test_throttling_is_waited_out(bench: Bench) -> None:
     def body() -> None:
         for action in ("RunInstances", "CreateTags", "DescribeInstances"):
             bench.cloud.fail(action, "RequestLimitExceeded", times=2)
-        bench.start(bench.life(), disable_queue="true")
+        bench.start(bench.lifecycle(), disable_queue="true")
         assert len(bench.cloud.nodes()) == 3
-        bench.life().terminate()
+        bench.lifecycle().terminate()
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -135,7 +136,7 @@ def test_throttling_is_waited_out(bench: Bench) -> None:
 def test_what_costs_too_much_is_not_launched(bench: Bench) -> None:
     def body() -> None:
         with pytest.raises(InputError, match=r"\$1\.58/h, more than max_hourly_cost = \$1\.00"):
-            bench.start(bench.life(), max_hourly_cost="1")
+            bench.start(bench.lifecycle(), max_hourly_cost="1")
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -149,10 +150,10 @@ def test_a_node_without_ssh_is_named_and_the_others_take_jobs(bench: Bench) -> N
         assert alias.startswith("node")
         assert "no SSH connection" in why
         assert len(bench.cloud.nodes()) == 3
-        text = bench.life().remains()
+        text = bench.lifecycle().describe_running()
         assert "3 instances of it exist (master, node001, node002): $1.58/h" in text
         assert f"starcluster terminate {NAME}" in text
-        bench.life().terminate()
+        bench.lifecycle().terminate()
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -164,7 +165,7 @@ def test_a_bad_node_is_replaced_where_that_is_wished(bench: Bench) -> None:
         assert sorted(outcome.ready) == ["master", "node001", "node002"]
         assert not outcome.failed
         assert len(bench.cloud.nodes()) == 3
-        bench.life().terminate()
+        bench.lifecycle().terminate()
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -177,8 +178,8 @@ def start_with_a_mute_node(bench: Bench, bad: str) -> Outcome:
         if alias == "node001" and what == "waiting for SSH":
             bench.node(alias).run("pkill", "sshd")
 
-    life = bench.life(_once(progress), bad)
-    return bench.start(life)
+    lifecycle = bench.lifecycle(_once(progress), bad)
+    return bench.start(lifecycle)
 
 
 def _once(progress: Callable[[str, str], None]) -> Callable[[str, str], None]:
@@ -201,10 +202,10 @@ def test_a_node_that_dies_during_set_up_is_named(bench: Bench) -> None:
                 )
                 bench.ec2.terminate([instance.id])
 
-        outcome = bench.start(bench.life(_once(progress)))
+        outcome = bench.start(bench.lifecycle(_once(progress)))
         assert sorted(outcome.ready) == ["master", "node001"]
         assert list(outcome.failed) == ["node002"]
-        bench.life().terminate()
+        bench.lifecycle().terminate()
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -216,14 +217,14 @@ def test_spot_instances_that_were_interrupted_before_they_had_a_name_get_one(
     def body() -> None:
         bench.cloud.fail("CreateTags", "UnauthorizedOperation", times=2)
         with pytest.raises(SetupError, match="CreateTags") as caught:
-            bench.start(bench.life(), disable_queue="true", spot_bid="0.3")
+            bench.start(bench.lifecycle(), disable_queue="true", spot_bid="0.3")
         assert f"starcluster start -x {NAME}" in str(caught.value)
         found = [each.alias for each in bench.ec2.instances(cluster=NAME)]
         assert sorted(found) == ["", "", "master"]
-        bench.life().start_again()
+        bench.lifecycle().start_again()
         found = {each.alias for each in bench.ec2.instances(cluster=NAME)}
         assert found == {"master", "node001", "node002"}
-        bench.life().terminate()
+        bench.lifecycle().terminate()
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -237,17 +238,17 @@ def test_a_node_whose_ssh_is_cut_in_the_middle_is_named_and_start_x_finishes_it(
             if (alias, what) == ("node001", "joining"):
                 bench.node(alias).run("pkill", "-KILL", "sshd")
 
-        life = bench.life(_once(progress))
-        outcome = bench.start(life)
+        lifecycle = bench.lifecycle(_once(progress))
+        outcome = bench.start(lifecycle)
         assert sorted(outcome.ready) == ["master", "node002"]
         ((alias, why),) = outcome.failed.items()
         assert alias == "node001"
         assert "SSH connection" in why
-        assert f"Go on: starcluster start -x {NAME}" in life.remains()
+        assert f"Go on: starcluster start -x {NAME}" in lifecycle.describe_running()
         bench.node("node001").run("/usr/sbin/sshd")
         told = bench.types("start", "-x", NAME)
         assert f"Cluster {NAME} is ready, 3 nodes" in told
-        bench.life().terminate()
+        bench.lifecycle().terminate()
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -295,20 +296,20 @@ def queues(bench: Bench) -> dict[str, str]:
     return {host: "".join(state) for host, state in found.items()}
 
 
-def interrupted(bench: Bench, life: Life, **overrides: str) -> None:
+def interrupted(bench: Bench, lifecycle: ClusterLifecycle, **overrides: str) -> None:
     """Start with a Ctrl-C in it; then nothing is there that was not told, or could not be ended."""
     template = bench.config.template(
         "tested", {"cluster_size": "2", "placement_group": "true"} | overrides
     )
     with pytest.raises(ClusterError, match="interrupted") as caught:
-        life.create(life.prepare(template, Origin(template="tested")))
+        lifecycle.create(lifecycle.prepare(template, Origin(template="tested")))
     there = bench.ec2.instances(cluster=NAME)
     if bench.nothing_left():
         assert "Nothing of it runs" in caught.value.fix
     else:
         assert f"starcluster terminate {NAME}" in caught.value.fix
         assert all((each.alias or each.id) in caught.value.fix for each in there)
-        bench.life().terminate()
+        bench.lifecycle().terminate()
     assert bench.nothing_left()
     assert [each.name for each in bench.ec2.key_pairs()] == ["mine"]
 
@@ -324,7 +325,7 @@ def test_ctrl_c_tells_what_runs_and_terminate_removes_all(bench: Bench, point: i
                 if len(steps) == point + 1:
                     raise KeyboardInterrupt
 
-        interrupted(bench, bench.life(progress))
+        interrupted(bench, bench.lifecycle(progress))
 
     bench.cloud.call(body)
 
@@ -343,7 +344,7 @@ def test_ctrl_c_while_aws_answers_leaves_nothing_that_is_not_told(
 
     def body() -> None:
         monkeypatch.setattr(Ec2, call, done_and_cut)
-        interrupted(bench, bench.life(), spot_bid="0.3")
+        interrupted(bench, bench.lifecycle(), spot_bid="0.3")
 
     bench.cloud.call(body)
 

@@ -172,7 +172,7 @@ def test_modprobe_reads_what_nvidia_tune_writes(hosts: SshHosts) -> None:
 def test_exportfs_shares_what_the_set_up_and_plugins_ask_for(hosts: SshHosts) -> None:
     nodes = hosts.nodes()
     master, node = nodes
-    wanted = steps.Wanted.of(TEMPLATE)
+    wanted = steps.SetupOptions.of(TEMPLATE)
 
     def exported() -> set[tuple[str, str]]:
         rows = master.ssh.read_file("/var/lib/nfs/etab").splitlines()

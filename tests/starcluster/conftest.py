@@ -100,13 +100,13 @@ def ec2(aws: str, door_to: Callable[[str, str], Ec2]) -> Ec2:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each request was sent."""
     counted: Counter[str] = Counter()
-    original = ec2_door.Door._do
+    original = ec2_door.AwsClient._do
 
     def do(self: Any, client: Any, operation: str, call: Any) -> Any:
         counted[operation] += 1
         return original(self, client, operation, call)
 
-    monkeypatch.setattr(ec2_door.Door, "_do", do)
+    monkeypatch.setattr(ec2_door.AwsClient, "_do", do)
     return counted
 
 

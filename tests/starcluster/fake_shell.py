@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from starcluster.aws.model import Instance
 from starcluster.errors import RemoteCommandFailed
-from starcluster.model import TAG_ALIAS, Instance
+from starcluster.model import TAG_ALIAS
 from starcluster.node.commands import Answer
 from starcluster.node.files import RemoteFiles
 from starcluster.node.node import Node

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from starcluster.aws.model import Instance
 from starcluster.launch.userdata import HostKey, new_host_key, user_data
-from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Instance
+from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 from starcluster.node.node import Node
 from starcluster.node.shell import Shell
 from tests.testbed import fabric

@@ -22,14 +22,9 @@ from starcluster.aws import (
     responses as ec2_types,
 )
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import LaunchRequest, Place
 from starcluster.errors import AlreadyThere, InputError, NotFound, Unreachable
-from starcluster.model import (
-    TAG_ALIAS,
-    TAG_CLUSTER,
-    LaunchRequest,
-    Permission,
-    Place,
-)
+from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Permission
 
 IMAGE = "ami-12c6146b"
 

@@ -24,6 +24,7 @@ from starcluster.aws import (
     prices,
 )
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import LaunchRequest, Place
 from starcluster.config import config
 from starcluster.config.config import AwsSettings
 from starcluster.errors import (
@@ -36,7 +37,6 @@ from starcluster.errors import (
     Throttled,
     Unreachable,
 )
-from starcluster.model import LaunchRequest, Place
 
 LAUNCH = LaunchRequest(image_id="ami-1", count=1, places=(Place(instance_type="g5.xlarge"),))
 NO_REGIONS = "<DescribeRegionsResponse><regionInfo/></DescribeRegionsResponse>"

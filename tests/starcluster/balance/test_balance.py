@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starcluster.balance import loop as balancer
-from starcluster.balance.decide import Decision, Limits, Seen, decide
+from starcluster.balance.decide import Decision, Limits, QueueSnapshot, decide
 from starcluster.balance.loop import Balancer, read_queue
 from starcluster.errors import CredentialsError, SshError
 
@@ -21,59 +21,59 @@ NODES = {"node001": 7200.0, "node002": 3600.0}
 
 
 def test_jobs_that_wait_long_let_it_grow_up_to_the_limits() -> None:
-    seen = Seen(waiting_s=(1000.0,) * 9, slots_per_node=4, age_s=NODES)
-    assert decide(seen, LIMITS).add == 1
-    assert decide(seen, replace(LIMITS, add_nodes_per_iter=9)).add == 2  # 5 in all
-    assert decide(seen, replace(LIMITS, add_nodes_per_iter=9, max_nodes=99)).add == 3
-    assert decide(seen, replace(LIMITS, max_nodes=3)).add == 0
-    assert decide(replace(seen, waiting_s=(800.0,)), LIMITS) == Decision()
-    assert decide(replace(seen, free_slots=1), LIMITS).add == 0
+    snapshot = QueueSnapshot(waiting_s=(1000.0,) * 9, slots_per_node=4, age_s=NODES)
+    assert decide(snapshot, LIMITS).add == 1
+    assert decide(snapshot, replace(LIMITS, add_nodes_per_iter=9)).add == 2  # 5 in all
+    assert decide(snapshot, replace(LIMITS, add_nodes_per_iter=9, max_nodes=99)).add == 3
+    assert decide(snapshot, replace(LIMITS, max_nodes=3)).add == 0
+    assert decide(replace(snapshot, waiting_s=(800.0,)), LIMITS) == Decision()
+    assert decide(replace(snapshot, free_slots=1), LIMITS).add == 0
 
 
 def test_after_a_change_it_waits_for_that_to_show() -> None:
-    seen = Seen(waiting_s=(1000.0,), age_s=NODES, since_change_s=100.0)
-    assert decide(seen, LIMITS) == Decision(why="waiting for the last change to show")
+    snapshot = QueueSnapshot(waiting_s=(1000.0,), age_s=NODES, since_change_s=100.0)
+    assert decide(snapshot, LIMITS) == Decision(why="waiting for the last change to show")
 
 
 def test_idle_nodes_go_the_oldest_first_but_never_one_with_a_job() -> None:
-    seen = Seen(age_s=NODES, free_slots=8)
-    assert decide(seen, LIMITS).remove == ("node001", "node002")
-    assert decide(seen, replace(LIMITS, min_nodes=2)).remove == ("node001",)
-    assert decide(replace(seen, busy=frozenset({"node001"})), LIMITS).remove == ("node002",)
-    assert decide(replace(seen, waiting_s=(1.0,)), LIMITS).remove == ()
-    assert decide(replace(seen, age_s={"node001": 60.0}), LIMITS).remove == ()
+    snapshot = QueueSnapshot(age_s=NODES, free_slots=8)
+    assert decide(snapshot, LIMITS).remove == ("node001", "node002")
+    assert decide(snapshot, replace(LIMITS, min_nodes=2)).remove == ("node001",)
+    assert decide(replace(snapshot, busy=frozenset({"node001"})), LIMITS).remove == ("node002",)
+    assert decide(replace(snapshot, waiting_s=(1.0,)), LIMITS).remove == ()
+    assert decide(replace(snapshot, age_s={"node001": 60.0}), LIMITS).remove == ()
 
 
 def test_a_cluster_below_its_least_size_grows_at_once() -> None:
-    assert decide(Seen(), replace(LIMITS, min_nodes=3)).add == 2
+    assert decide(QueueSnapshot(), replace(LIMITS, min_nodes=3)).add == 2
 
 
 def test_the_cluster_ends_only_when_nothing_is_left_and_that_is_wished() -> None:
     ending = replace(LIMITS, kill_cluster=True)
-    assert decide(Seen(), ending).terminate
-    assert not decide(Seen(), LIMITS).terminate
-    assert not decide(Seen(running_jobs=1), ending).terminate
-    assert not decide(Seen(waiting_s=(1.0,)), ending).terminate
-    assert decide(Seen(age_s=NODES), ending).remove  # the nodes first
-    assert not decide(Seen(age_s={"node001": 60.0}), ending).terminate
+    assert decide(QueueSnapshot(), ending).terminate
+    assert not decide(QueueSnapshot(), LIMITS).terminate
+    assert not decide(QueueSnapshot(running_jobs=1), ending).terminate
+    assert not decide(QueueSnapshot(waiting_s=(1.0,)), ending).terminate
+    assert decide(QueueSnapshot(age_s=NODES), ending).remove  # the nodes first
+    assert not decide(QueueSnapshot(age_s={"node001": 60.0}), ending).terminate
 
 
 def test_spot_nodes_that_aws_takes_are_drained_before_all_else() -> None:
-    seen = Seen(
+    snapshot = QueueSnapshot(
         age_s=NODES,
         busy=frozenset(NODES),
         interrupted=frozenset({"node002", "gone"}),
         since_change_s=1.0,
     )
-    assert decide(seen, LIMITS).drain == ("node002",)
+    assert decide(snapshot, LIMITS).drain == ("node002",)
 
 
 ages = st.dictionaries(st.sampled_from([f"node{n:03d}" for n in range(8)]), st.floats(0, 1e5))
 
 
 @given(
-    seen=st.builds(
-        Seen,
+    snapshot=st.builds(
+        QueueSnapshot,
         waiting_s=st.lists(st.floats(0, 1e5), max_size=20).map(tuple),
         slots_per_node=st.integers(1, 8),
         free_slots=st.integers(0, 9),
@@ -87,17 +87,17 @@ ages = st.dictionaries(st.sampled_from([f"node{n:03d}" for n in range(8)]), st.f
     kill=st.booleans(),
 )
 def test_no_decision_leaves_the_limits_or_ends_a_job(
-    seen: Seen, least: int, more: int, kill: bool
+    snapshot: QueueSnapshot, least: int, more: int, kill: bool
 ) -> None:
     limits = Limits(min_nodes=least, max_nodes=least + more, add_nodes_per_iter=3)
     limits = replace(limits, kill_cluster=kill)
-    decision = decide(seen, limits)
-    size = 1 + len(seen.age_s)
-    assert not set(decision.remove) & seen.busy
+    decision = decide(snapshot, limits)
+    size = 1 + len(snapshot.age_s)
+    assert not set(decision.remove) & snapshot.busy
     assert not (decision.add and decision.remove)
     assert decision.add == 0 or size + decision.add <= max(limits.max_nodes, least)
     assert not decision.remove or size - len(decision.remove) >= least
-    assert not decision.terminate or not (seen.waiting_s or seen.running_jobs)
+    assert not decision.terminate or not (snapshot.waiting_s or snapshot.running_jobs)
 
 
 # As Grid Engine 8.1.9 wrote it, shortened.
@@ -130,10 +130,14 @@ QSTAT = """<?xml version='1.0'?>
 
 
 def test_what_qstat_tells_is_read_and_a_held_job_does_not_wait() -> None:
-    seen = read_queue(QSTAT, datetime(2026, 1, 1, 10, 1))
-    assert seen.waiting_s == (60.0,) * 5
-    assert seen.free_slots == 3  # a disabled queue takes none
-    assert (seen.slots_per_node, seen.running_jobs, seen.busy) == (4, 1, frozenset({"master"}))
+    snapshot = read_queue(QSTAT, datetime(2026, 1, 1, 10, 1))
+    assert snapshot.waiting_s == (60.0,) * 5
+    assert snapshot.free_slots == 3  # a disabled queue takes none
+    assert (snapshot.slots_per_node, snapshot.running_jobs, snapshot.busy) == (
+        4,
+        1,
+        frozenset({"master"}),
+    )
 
 
 class OneSpotNode:
@@ -177,12 +181,12 @@ def test_credentials_that_are_over_are_waited_for(monkeypatch: pytest.MonkeyPatc
         return answer
 
     monkeypatch.setattr(balancer, "find", found)
-    monkeypatch.setattr(Balancer, "look", lambda self, cluster: True)
+    monkeypatch.setattr(Balancer, "run_once", lambda self, cluster: True)
     said: list[str] = []
     pauses: list[float] = []
     opened: list[str] = []
     ec2 = SimpleNamespace(open_again=lambda: opened.append("again"))
-    life: Any = SimpleNamespace(ec2=ec2, config=None, name="gpu")
-    Balancer(life, LIMITS, say=said.append, sleep=pauses.append).run()
+    lifecycle: Any = SimpleNamespace(ec2=ec2, config=None, name="gpu")
+    Balancer(lifecycle, LIMITS, say=said.append, sleep=pauses.append).run()
     assert said == [f"unknown: {ended}", "unknown: master: gone"]
     assert (pauses, opened) == ([60.0, 60.0], ["again"])

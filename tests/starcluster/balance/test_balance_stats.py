@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sge_jobs.model import AccountingRecord
-from starcluster.balance.decide import Decision, Seen
+from starcluster.balance.decide import Decision, QueueSnapshot
 from starcluster.balance.stats import Row, Stats, row_of
 from starcluster.commands.loadbalance import stats_for
 
@@ -25,15 +25,19 @@ def job(submitted: float, started: float | None, ended: float | None) -> Account
     )  # fmt: skip
 
 
-def look(hours: float, waiting: int = 0) -> Row:
-    seen = Seen(waiting_s=tuple(60.0 * n for n in range(waiting)), age_s={"node001": 5.0})
-    return row_of(START + timedelta(hours=hours), seen, Decision(add=1, why='a, "b"'), [])
+def row_at(hours: float, waiting: int = 0) -> Row:
+    snapshot = QueueSnapshot(
+        waiting_s=tuple(60.0 * n for n in range(waiting)), age_s={"node001": 5.0}
+    )
+    return row_of(START + timedelta(hours=hours), snapshot, Decision(add=1, why='a, "b"'), [])
 
 
 def test_a_row_has_the_means_of_what_ended() -> None:
-    seen = Seen(waiting_s=(5.0, 70.04), running_jobs=2, free_slots=1, age_s={"node001": 9.0})
+    snapshot = QueueSnapshot(
+        waiting_s=(5.0, 70.04), running_jobs=2, free_slots=1, age_s={"node001": 9.0}
+    )
     ended = [job(100, 110, 200), job(100, 130, 160), job(100, None, None)]
-    row = row_of(START, seen, Decision(drain=("node001",)), ended)
+    row = row_of(START, snapshot, Decision(drain=("node001",)), ended)
     assert (row.nodes, row.running_jobs, row.waiting_jobs, row.longest_wait_s) == (2, 2, 2, 70.0)
     assert (row.jobs_ended, row.mean_wait_s, row.mean_run_s) == (3, 20.0, 60.0)
     assert (row.add, row.remove) == (0, 1)
@@ -42,7 +46,7 @@ def test_a_row_has_the_means_of_what_ended() -> None:
 def test_lines_are_added_to_a_file_with_one_header(tmp_path: Path) -> None:
     file = tmp_path / "new folder" / "s.csv"
     for hours in (0, 1):  # a second balancer goes on where the first ended
-        Stats(lookback=timedelta(hours=3), file=file).add(look(hours, waiting=2))
+        Stats(lookback=timedelta(hours=3), file=file).add(row_at(hours, waiting=2))
     with file.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert [row["time"] for row in rows] == [
@@ -57,7 +61,7 @@ def test_lines_are_added_to_a_file_with_one_header(tmp_path: Path) -> None:
 def test_the_drawing_shows_the_hours_looked_back_upon(tmp_path: Path) -> None:
     stats = Stats(lookback=timedelta(hours=3), plots=tmp_path / "plots")
     for hours in (0, 2, 4, 6.5):
-        stats.add(look(hours, waiting=int(hours)))
+        stats.add(row_at(hours, waiting=int(hours)))
     assert [row.waiting_jobs for row in stats.rows] == [4, 6]
     assert [path.name for path in (tmp_path / "plots").iterdir()] == ["queue.svg"]
     text = (tmp_path / "plots" / "queue.svg").read_text()
@@ -72,12 +76,12 @@ def test_where_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stats_for("gpu", 3.0, **nothing) is None  # type: ignore[arg-type]
     wished = stats_for("gpu", 3.0, **(nothing | {"dump_stats": True, "plot": True}))  # type: ignore[arg-type]
     assert wished is not None
-    wished.add(look(0))
+    wished.add(row_at(0))
     folder = tmp_path / ".starcluster" / "sge" / "gpu"
     assert sorted(path.name for path in folder.iterdir()) == ["queue.svg", "sge-stats.csv"]
     named = {"dump_stats_file": tmp_path / "a.csv", "plot_output_dir": tmp_path / "b"}
     chosen = stats_for("gpu", 3.0, **(nothing | named))  # type: ignore[arg-type]
     assert chosen is not None
-    chosen.add(look(0))
+    chosen.add(row_at(0))
     assert (tmp_path / "a.csv").exists()
     assert (tmp_path / "b" / "queue.svg").exists()

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
+from starcluster.aws.model import SpotPrice
 from starcluster.balance.plots import write_plot
 from starcluster.commands.spothistory import summary
-from starcluster.model import SpotPrice
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster
 from starcluster.commands._checks import checked
 from starcluster.commands.resize import leaving, names_of_new, only_nodes, template_of_new
@@ -18,7 +19,7 @@ from starcluster.config import schema as config_keys
 from starcluster.errors import ConfigError, InputError
 from starcluster.launch import plan
 from starcluster.launch.volumes import device_names
-from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Instance
+from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 from tests.starcluster.conftest import IMAGE
 
 

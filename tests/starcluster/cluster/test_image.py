@@ -9,12 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import Image, Instance, LaunchRequest, Place
 from starcluster.cli.app import App
 from starcluster.cluster import image as imaging
 from starcluster.cluster.image import check_image_name, make_image
 from starcluster.commands.images import ebsimage
 from starcluster.errors import AwsError, ClusterError, InputError, NotFound
-from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Image, Instance, LaunchRequest, Place
+from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 from starcluster.node.node import Node
 from tests.starcluster.conftest import IMAGE
 from tests.starcluster.fake_shell import FakeShell, fake_node
@@ -48,7 +49,7 @@ def test_secrets_are_away_while_the_snapshot_begins(
     ec2: Ec2, instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node, done = cleaned(instance)
-    monkeypatch.setattr(imaging, "pauses", lambda: iter([0.0] * 9))
+    monkeypatch.setattr(imaging, "backoff_delays", lambda: iter([0.0] * 9))
     begun = Ec2.image
     looks = []
 
@@ -86,7 +87,7 @@ def test_secrets_are_away_while_the_snapshot_begins(
 def test_secrets_come_back_where_aws_makes_no_image(
     ec2: Ec2, instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imaging, "pauses", lambda: iter([0.0] * 9))
+    monkeypatch.setattr(imaging, "backoff_delays", lambda: iter([0.0] * 9))
     node, done = cleaned(replace(instance, id="i-0123456789abcdef0"))
     with pytest.raises(NotFound):
         make_image(ec2, node, "mine")

@@ -16,9 +16,10 @@ import click
 import pytest
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import LaunchRequest, Place
 from starcluster.cli.main import ALIASES, COMMANDS, cli
 from starcluster.launch.plan import Origin, origin_tags
-from starcluster.model import TAG_ALIAS, TAG_CLUSTER, LaunchRequest, Place
+from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from starcluster.aws.model import Instance
 from starcluster.cli import login
 from starcluster.errors import NodeError
 from starcluster.launch.userdata import TAG_HOST_KEY
-from starcluster.model import TAG_CLUSTER, Instance
+from starcluster.model import TAG_CLUSTER
 
 INSTANCE = Instance(
     id="i-1",

@@ -10,13 +10,14 @@ import pytest
 
 from starcluster.aws import prices
 from starcluster.aws.ec2 import Ec2
-from starcluster.cluster import lifecycle as life
+from starcluster.aws.model import Instance, SecurityGroup
+from starcluster.cluster import lifecycle, operation, resize
 from starcluster.cluster.cluster import Cluster
 from starcluster.config import config
 from starcluster.errors import CapacityError, InputError, NotFound, SetupError, SshError
 from starcluster.launch import groups, plan
 from starcluster.launch.plan import Origin
-from starcluster.model import TAG_ALIASES, TAG_CLUSTER, Instance, SecurityGroup
+from starcluster.model import TAG_ALIASES, TAG_CLUSTER
 from starcluster.node.node import Node
 from starcluster.setup.run import SetupResult
 from tests.starcluster.launch.test_many_nodes import SilentShell
@@ -44,7 +45,7 @@ def test_what_takes_the_place_of_spot_instances_stays_below_the_cap(
     ec2: Ec2, settings: config.Config, cap: str, launched: int
 ) -> None:
     overrides = {"cluster_size": "3", "spot_bid": "0.5", "max_hourly_cost": cap}
-    one = life.Life(ec2, settings, "big")
+    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
     launcher = one.prepare(
         settings.template("big", overrides),
         Origin(template="big", overrides=overrides),
@@ -76,7 +77,7 @@ def test_another_type_stays_below_the_cap_too(
 
     monkeypatch.setattr(Ec2, "run", none_small)
     overrides = {"fallback_instance_types": "t3.large", "max_hourly_cost": cap}
-    one = life.Life(ec2, settings, "big")
+    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big", overrides)
     launcher = one.prepare(template, Origin(template="big", overrides=overrides), check=False)
     if launched:
@@ -101,8 +102,8 @@ def test_a_master_that_aws_ends_as_it_boots_is_told_in_awss_words(
             for each in found
         ]
 
-    monkeypatch.setattr(life, "wait_for", ended)
-    one = life.Life(ec2, settings, "big")
+    monkeypatch.setattr(operation, "wait_for", ended)
+    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big", {"cluster_size": size})
     launcher = one.prepare(template, Origin(template="big"), check=False)
     with pytest.raises(SetupError, match=f"the master cannot be used: {why}"):
@@ -113,7 +114,7 @@ def test_a_master_that_aws_ends_as_it_boots_is_told_in_awss_words(
 def test_a_node_that_hangs_is_rebooted_with_the_others(
     ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = life.Life(ec2, settings, "big")
+    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big")
     origin = Origin(template="big")
     one.create(one.prepare(template, origin, check=False), set_up_too=False)
@@ -123,8 +124,8 @@ def test_a_node_that_hangs_is_rebooted_with_the_others(
             raise SshError("node001: 10.0.0.5 port 22: no SSH connection within 10 s")
 
     rebooted: list[str] = []
-    monkeypatch.setattr(life, "mark_boot", mark)
-    monkeypatch.setattr(life, "wait_for_reboot", lambda node, limit_s: None)
+    monkeypatch.setattr(lifecycle, "mark_boot", mark)
+    monkeypatch.setattr(lifecycle, "wait_for_reboot", lambda node, limit_s: None)
     monkeypatch.setattr(Ec2, "reboot", lambda self, ids: rebooted.extend(ids))
     assert one.restart(set_up_too=False).ready == ("master", "node001")
     assert len(rebooted) == 2
@@ -153,7 +154,7 @@ def test_two_user_data_scripts_of_one_name_both_go_to_the_nodes(
         (tmp_path / folder / "setup.sh").write_text(f"#!/bin/sh\necho {folder}\n")
     scripts = f"{tmp_path}/one/setup.sh, {tmp_path}/two/setup.sh"
     template = settings.template("big", {"userdata_scripts": scripts})
-    launcher = life.Life(ec2, settings, "big").prepare(
+    launcher = lifecycle.ClusterLifecycle(ec2, settings, "big").prepare(
         template, Origin(template="big"), check=False
     )
     assert len(launcher._scripts()) == 2
@@ -164,7 +165,7 @@ def test_nodes_that_were_to_be_had_work_though_the_others_were_not(
     ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "shell", lambda self, instance: SilentShell(instance))
-    one = life.Life(ec2, settings, "big")
+    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
     origin = Origin(template="big")
     one.create(one.prepare(settings.template("big"), origin, check=False), set_up_too=False)
     original = Ec2.run
@@ -183,7 +184,7 @@ def test_nodes_that_were_to_be_had_work_though_the_others_were_not(
 
     monkeypatch.setattr(Ec2, "run_fleet", one_of_two)
     monkeypatch.setattr(Ec2, "run", none)
-    monkeypatch.setattr(life, "add_nodes", join)
+    monkeypatch.setattr(resize, "add_nodes", join)
     template = settings.template("big", {"spot_bid": "0.5"})
     with pytest.raises(CapacityError, match="no such instance free"):
         one.add(plan.more_nodes(template, ["node002", "node003"]), template)
@@ -225,7 +226,7 @@ def test_a_placement_group_keeps_the_spot_nodes_in_the_zone_of_the_master(
     group = "@sc-big" if together == "true" else ""
     monkeypatch.setattr(groups, "placement_group", lambda *_: group)  # moto has none
     overrides = {"spot_bid": "0.5", "placement_group": together}
-    one = life.Life(ec2, settings, "big")
+    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big", overrides)
     origin = Origin(template="big", overrides=overrides)
     one.create(one.prepare(template, origin, check=False), set_up_too=False)
@@ -239,9 +240,9 @@ def test_new_nodes_go_where_the_others_are(
     ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "shell", lambda self, instance: SilentShell(instance))
-    monkeypatch.setattr(life, "add_nodes", lambda *_, **__: SetupResult(ready=("node002",)))
+    monkeypatch.setattr(resize, "add_nodes", lambda *_, **__: SetupResult(ready=("node002",)))
     overrides = {"availability_zone": "us-east-1c"}
-    one = life.Life(ec2, settings, "big")
+    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big", overrides)
     one.create(one.prepare(template, Origin(template="big"), check=False), set_up_too=False)
     template = settings.template("big")
@@ -254,7 +255,7 @@ def test_a_description_that_no_tag_holds_is_refused_before_anything_is_made(
     ec2: Ec2, settings: config.Config
 ) -> None:
     template, origin = settings.template("big"), Origin(template="big")
-    one = life.Life(ec2, settings, "big")
+    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
     one.prepare(template, origin, "x" * 256, check=False)
     with pytest.raises(InputError, match="has 257 letters, a tag holds 256"):
         one.prepare(template, origin, "x" * 257, check=False)
@@ -273,7 +274,7 @@ def test_aws_is_asked_for_the_same_tags_before_the_launch(
 
     monkeypatch.setattr(Ec2, "check_run", lambda self, request: asked.append(request))
     monkeypatch.setattr(Ec2, "run", run)
-    one = life.Life(ec2, settings, "big")
+    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
     launcher = one.prepare(settings.template("big"), Origin(template="big"), "mine", check=True)
     one.create(launcher, set_up_too=False)
     before, launch = (set(request.tags) for request in asked)

@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 
 from starcluster.aws.ec2 import Ec2
-from starcluster.cluster import lifecycle as life
+from starcluster.aws.model import Instance
+from starcluster.cluster import lifecycle
 from starcluster.cluster.cluster import Cluster, all_clusters
-from starcluster.cluster.lifecycle import Life
+from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.config import config
 from starcluster.errors import ConfigError
 from starcluster.launch.plan import Origin, alias_of
-from starcluster.model import Instance
 from starcluster.setup.run import SetupResult
 
 
@@ -36,14 +36,16 @@ def test_requests_grow_with_pages_not_with_nodes(
 ) -> None:
     monkeypatch.setattr(Cluster, "shell", lambda self, instance: SilentShell(instance))
     monkeypatch.setattr(
-        life, "set_up", lambda nodes, *_, **__: SetupResult(ready=tuple(n.alias for n in nodes))
+        lifecycle,
+        "set_up",
+        lambda nodes, *_, **__: SetupResult(ready=tuple(n.alias for n in nodes)),
     )
     monkeypatch.setattr(Ec2, "placement_groups", lambda self, name: [])  # moto has none
     asked = {}
     for size in (2, 200):
         calls.clear()
         overrides = {"cluster_size": str(size)}
-        one = Life(ec2, settings, "big")
+        one = ClusterLifecycle(ec2, settings, "big")
         template = settings.template("big", overrides)
         launcher = one.prepare(template, Origin(template="big", overrides=overrides), check=False)
         outcome = one.create(launcher)
@@ -68,4 +70,4 @@ def test_an_image_without_cloud_init_could_not_be_verified_and_is_refused(
 ) -> None:
     template = settings.template("big", {"disable_cloudinit": "true"})
     with pytest.raises(ConfigError, match="disable_cloudinit"):
-        Life(ec2, settings, "big").prepare(template, Origin(template="big"))
+        ClusterLifecycle(ec2, settings, "big").prepare(template, Origin(template="big"))

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from starcluster.aws.model import Subnet
 from starcluster.errors import InputError
 from starcluster.launch import plan
-from starcluster.model import Key, NodeType, Permission, Subnet, Template
+from starcluster.model import Key, NodeType, Permission, Template
 
 TEMPLATE = Template(
     name="gpu",

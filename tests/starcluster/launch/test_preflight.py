@@ -13,27 +13,16 @@ import pytest
 
 from starcluster.aws import prices
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import EbsVolume, Image, InstanceType, LaunchRequest, Place, Subnet
 from starcluster.commands._checks import checked
 from starcluster.config import config
 from starcluster.errors import ConfigError
 from starcluster.launch import plan
-from starcluster.launch.launcher import survey
-from starcluster.launch.preflight import Facts, aws_problems, look
-from starcluster.model import (
-    TAG_CLUSTER,
-    EbsVolume,
-    Image,
-    InstanceType,
-    Key,
-    LaunchRequest,
-    NodeType,
-    Place,
-    Subnet,
-    Template,
-    Volume,
-)
+from starcluster.launch.preflight import AwsInventory, aws_problems, fetch
+from starcluster.launch.survey import gather
+from starcluster.model import TAG_CLUSTER, Key, NodeType, Template, Volume
 
-FACTS = Facts(
+FACTS = AwsInventory(
     region="us-east-1",
     types={
         "g5.xlarge": InstanceType(
@@ -220,7 +209,7 @@ def test_two_hundred_nodes_are_few_requests(ec2: Ec2, monkeypatch: pytest.Monkey
     # The second is the end of the pages, which costs no request.
     assert asked == ["DescribeInstances"] * 2
     asked.clear()
-    look(ec2, replace(GOOD, cluster_size=200, node_image_id="ami-12c6146b"))
+    fetch(ec2, replace(GOOD, cluster_size=200, node_image_id="ami-12c6146b"))
     assert len(asked) <= 8
 
 
@@ -233,7 +222,7 @@ def test_against_moto_at_the_lines_of_the_config(
         (tmp_path / name).write_text(text)
     made = config.load(tmp_path / "config", {})
     template = made.template("gpu")
-    error = made.refusal("gpu", aws_problems(template, look(ec2, template)))
+    error = made.refusal("gpu", aws_problems(template, fetch(ec2, template)))
     assert error.problems == (
         "~/config:4: keyname: us-east-1 has no key pair 'mykey'. "
         "Make one: starcluster createkey mykey",
@@ -244,7 +233,7 @@ def test_against_moto_at_the_lines_of_the_config(
     ec2.create_key_pair("mykey")
     options = {"node_instance_type": "t3.micro", "volumes": ""}
     template = made.template("gpu", options)
-    assert list(aws_problems(template, look(ec2, template))) == []
+    assert list(aws_problems(template, fetch(ec2, template))) == []
 
 
 def test_what_was_looked_at_is_not_asked_again(
@@ -259,11 +248,11 @@ def test_what_was_looked_at_is_not_asked_again(
         volumes=(Volume(name="d", volume_id=volume.id, mount_path="/d"),),
     )
     nodes = plan.whole_cluster(template)
-    alone = survey(ec2, template, nodes)
-    facts = look(ec2, template)
-    assert list(aws_problems(template, facts)) == []
+    alone = gather(ec2, template, nodes)
+    inventory = fetch(ec2, template)
+    assert list(aws_problems(template, inventory)) == []
     calls.clear()
-    assert survey(ec2, template, nodes, facts) == alone
+    assert gather(ec2, template, nodes, inventory) == alone
     assert calls == {}
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from starcluster.aws.model import Instance
 from starcluster.errors import NotFound
 from starcluster.launch import wait as waiting
 from starcluster.launch.wait import wait_for
-from starcluster.model import Instance
 
 
 def instance(id: str, state: str) -> Instance:
