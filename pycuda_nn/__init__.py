@@ -7,15 +7,15 @@
 True
 """
 
-from pycuda_nn.backends.base import Metrics
-from pycuda_nn.backends.cuda_backend import CudaBackend
 from pycuda_nn.config import TrainConfig
+from pycuda_nn.cuda.backend import CudaBackend
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.data.dataset import Dataset, concat
 from pycuda_nn.data.sources import load_data, load_splits
 from pycuda_nn.data.split import Splits, split
 from pycuda_nn.errors import PycudaNNError, TrainingDiverged
 from pycuda_nn.model import Model, evaluate
+from pycuda_nn.protocols import Metrics
 from pycuda_nn.training.checkpoint import load_model
 from pycuda_nn.training.history import EpochReport
 from pycuda_nn.training.loop import TrainResult, train

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.backends.base import Metrics
 from pycuda_nn.backends.numpy.evaluation import Evaluator
 from pycuda_nn.data.dataset import Dataset, Label, check_features, in_order
 from pycuda_nn.data.scaling import Scaler, scaled
 from pycuda_nn.errors import DataError
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import Metrics
 
 Array = npt.NDArray[Any]
 

@@ -1,41 +1,62 @@
-"""Backends by name, the best first; one is opened only when asked for."""
+"""Choose the backend that trains: by name, or the best that works on this machine."""
 
 from __future__ import annotations
 
+import importlib
 import logging
+from collections.abc import Mapping
+from typing import Any
 
-from pycuda_nn.backends.base import Backend
-from pycuda_nn.backends.cuda_backend import CudaBackend
-from pycuda_nn.backends.numpy.session import NumpyBackend
-from pycuda_nn.cuda.options import CudaOptions
-from pycuda_nn.cuda.runtime.driver import no_gpu
 from pycuda_nn.errors import BackendUnavailable, did_you_mean
+from pycuda_nn.protocols import Backend
 
-BACKENDS: dict[str, type[Backend]] = {"cuda": CudaBackend, "numpy": NumpyBackend}
+__all__ = ["BACKENDS", "load", "pick"]
 
+# The best first; "module:Class", imported only when asked for.
+BACKENDS = {
+    "cuda": "pycuda_nn.cuda.backend:CudaBackend",
+    "numpy": "pycuda_nn.backends.numpy.session:NumpyBackend",
+}
 
 _LOG = logging.getLogger("pycuda_nn")
 
 
-def pick(name: str = "auto", cuda: CudaOptions | None = None) -> Backend:
+def load(name: str) -> type[Backend]:
+    """Return the class of backend ``name``, a key of ``BACKENDS``."""
+    module, _, attribute = BACKENDS[name].partition(":")
+    kind: type[Backend] = getattr(importlib.import_module(module), attribute)
+    return kind
+
+
+def pick(name: str = "auto", options: Mapping[str, Any] | None = None) -> Backend:
     """Return the backend ``name``; ``auto`` gives the first that works on this machine.
 
     Args:
         name: ``auto`` or a key of ``BACKENDS``.
-        cuda: For the CUDA backend; others do not read it.
+        options: What the constructor of each named backend takes, such as
+            ``{"cuda": CudaOptions()}``; others get nothing.
 
     Raises:
         BackendUnavailable: It is unknown, or not usable here.
     """
     if name == "auto":
-        name = next(key for key, kind in BACKENDS.items() if kind.missing() is None)
-        if name == "numpy" and no_gpu() is None:
-            _LOG.warning("training on the CPU, though there is a GPU: %s", CudaBackend.missing())
+        name = _first_usable()
     if name not in BACKENDS:
         raise BackendUnavailable(
             f"unknown backend '{name}'. {did_you_mean(name, ['auto', *BACKENDS])}"
         )
-    missing = BACKENDS[name].missing()
+    kind = load(name)
+    missing = kind.missing()
     if missing is not None:
         raise BackendUnavailable(f"backend '{name}' cannot be used here: {missing}")
-    return CudaBackend(cuda) if name == "cuda" else BACKENDS[name]()
+    return kind(options[name]) if options and name in options else kind()
+
+
+def _first_usable() -> str:
+    """Return the first backend that works here; warn of a GPU that an earlier one cannot use."""
+    name = next(name for name in BACKENDS if load(name).missing() is None)
+    for better in list(BACKENDS)[: list(BACKENDS).index(name)]:
+        if load(better).has_device():
+            reason = load(better).missing()
+            _LOG.warning("training on the CPU, though there is a GPU: %s", reason)
+    return name

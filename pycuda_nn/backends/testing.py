@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.backends.base import AdamHyper, Backend, Part, Recipe, Session, SgdHyper
 from pycuda_nn.backends.numpy.session import NumpyBackend
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import AdamHyper, Backend, Session, SgdHyper, Split, TrainingRecipe
 from pycuda_nn.rng import epoch_order, uniform
 
 Array = npt.NDArray[Any]
@@ -28,14 +28,14 @@ NESTEROV = SgdHyper(momentum=0.9, nesterov=True)
 _ROWS, _BATCH, _COLUMNS, _CLASSES = 70, 16, 6, 3  # 70 = 4 * 16 + 6: the last step is smaller
 
 
-def sample_parts(loss: str) -> dict[str, Part]:
+def sample_parts(loss: str) -> dict[str, Split]:
     """Return small training and validation rows for ``loss``."""
     x = uniform(_ROWS * _COLUMNS, 1, 0).reshape(_ROWS, _COLUMNS)
     y: Array = x[:, :2] * x[:, 2:4]
     if loss != "squared":
         cuts = [0.0] if loss == "logistic" else [-0.1, 0.1]
         y = np.digitize(x[:, 0] * x[:, 1], cuts).astype(np.int32)
-    return {"train": Part(x=x, y=y), "valid": Part(x=x[:30], y=y[:30])}
+    return {"train": Split(x=x, y=y), "valid": Split(x=x[:30], y=y[:30])}
 
 
 def sample_network(loss: str, activation: str = "relu") -> Network:
@@ -46,9 +46,9 @@ def sample_network(loss: str, activation: str = "relu") -> Network:
 
 def sample_recipe(
     optimizer: AdamHyper | SgdHyper = SGD, *, dropout: float = 0.0, l2: float = 0.0
-) -> Recipe:
+) -> TrainingRecipe:
     """Return a recipe with a batch size that does not divide the rows."""
-    return Recipe(optimizer=optimizer, batch_size=_BATCH, l2=l2, dropout=dropout, seed=3)
+    return TrainingRecipe(optimizer=optimizer, batch_size=_BATCH, l2=l2, dropout=dropout, seed=3)
 
 
 class BackendContract(ABC):
@@ -60,7 +60,7 @@ class BackendContract(ABC):
     def backend(self) -> Backend:
         """Return the backend under test."""
 
-    def open(self, loss: str, recipe: Recipe, activation: str = "relu") -> Session:
+    def open(self, loss: str, recipe: TrainingRecipe, activation: str = "relu") -> Session:
         """Return a fresh session of the backend under test."""
         return _open(self.backend(), loss, recipe, activation)
 
@@ -147,7 +147,7 @@ class BackendContract(ABC):
         np.testing.assert_equal(bool(np.isfinite(np.concatenate(losses)).all()), False)
 
 
-def _open(backend: Backend, loss: str, recipe: Recipe, activation: str) -> Session:
+def _open(backend: Backend, loss: str, recipe: TrainingRecipe, activation: str) -> Session:
     network = sample_network(loss, activation)
     return backend.open(network, recipe, sample_parts(loss), network.initial_params(5))
 

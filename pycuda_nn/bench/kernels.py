@@ -11,7 +11,7 @@ import pycuda.driver as cuda
 from pycuda_nn.bench.machine import describe
 from pycuda_nn.bench.tables import MIB, KernelReport, KernelRow
 from pycuda_nn.bench.timing import Call, on_device
-from pycuda_nn.cuda.elementwise.evaluate import Elementwise, Kernel
+from pycuda_nn.cuda.elementwise.kernel import Elementwise, Kernel
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.runtime.graph import Graph
 

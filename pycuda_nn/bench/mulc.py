@@ -12,8 +12,8 @@ import pycuda.driver as cuda
 from pycuda_nn.bench.machine import describe
 from pycuda_nn.bench.tables import CALLS, MulcReport, MulcRow
 from pycuda_nn.bench.timing import Call, race
-from pycuda_nn.cuda.elementwise.evaluate import Elementwise
 from pycuda_nn.cuda.elementwise.expression import Expression, Input, exp, ln
+from pycuda_nn.cuda.elementwise.kernel import Elementwise
 from pycuda_nn.cuda.elementwise.npp import Npp, open_npp
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.errors import DeviceError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pycuda_nn.backends.cuda_backend import CudaBackend
+from pycuda_nn.backends import load
 from pycuda_nn.bench.tables import kernel_table, mulc_table, train_table
 from pycuda_nn.bench.workloads import WORKLOADS
 from pycuda_nn.cuda.options import PRECISION_NAMES, cuda_options
@@ -155,7 +155,7 @@ def _active(ordinal: int) -> Iterator[Device]:
     Raises:
         BackendUnavailable: There is no GPU, or a package is not installed.
     """
-    reason = CudaBackend.missing()
+    reason = load("cuda").missing()
     if reason is not None:
         raise BackendUnavailable(f"bench needs a GPU: {reason}")
     from pycuda_nn.cuda.runtime.device import Device

@@ -27,7 +27,7 @@ def padded(width: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layer:
+class PaddedDense:
     """One layer on the device; offsets in elements of the flat buffer.
 
     Attributes:
@@ -42,7 +42,7 @@ class Layer:
     bias: int
 
 
-def check_reach(layout: Layout, *, rows: int, batch: int, pack: int) -> None:
+def check_reach(layout: ParameterLayout, *, rows: int, batch: int, pack: int) -> None:
     """Raise ConfigError unless the kernels can count all of a training.
 
     Args:
@@ -68,7 +68,7 @@ def check_reach(layout: Layout, *, rows: int, batch: int, pack: int) -> None:
         )
 
 
-class Layout:
+class ParameterLayout:
     """The weights of all layers, then the biases of all layers, padded."""
 
     def __init__(self, network: Network) -> None:
@@ -77,11 +77,11 @@ class Layout:
         pairs = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
         self.n_weights = sum(i * o for i, o in pairs)
         self.n_params = self.n_weights + sum(self.sizes[1:])
-        self.layers: list[Layer] = []
+        self.layers: list[PaddedDense] = []
         weights, bias = 0, self.n_weights
         for (inputs, outputs), width in zip(pairs, network.sizes[1:], strict=True):
             self.layers.append(
-                Layer(inputs=inputs, outputs=outputs, width=width, weights=weights, bias=bias)
+                PaddedDense(inputs=inputs, outputs=outputs, width=width, weights=weights, bias=bias)
             )
             weights, bias = weights + inputs * outputs, bias + outputs
 

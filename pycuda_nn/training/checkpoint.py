@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.backends.base import State
 from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset, Label
 from pycuda_nn.data.npz import read_npz
@@ -26,6 +25,7 @@ from pycuda_nn.data.scaling import Scaler
 from pycuda_nn.errors import CheckpointError, PycudaNNError
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import State
 from pycuda_nn.training.atomic_write import replace_file
 from pycuda_nn.training.history import EpochReport, History
 

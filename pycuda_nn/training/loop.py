@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.backends import pick
-from pycuda_nn.backends.base import AdamHyper, Backend, Part, Recipe, Session, SgdHyper
 from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset, in_order
 from pycuda_nn.data.scaling import Scaler, scaled
 from pycuda_nn.errors import ConfigError, DataError, TrainingDiverged
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import AdamHyper, Backend, Session, SgdHyper, Split, TrainingRecipe
 from pycuda_nn.rng import EpochOrder
 from pycuda_nn.training import checkpoint as files
 from pycuda_nn.training.checkpoint import Checkpoint
@@ -84,9 +84,9 @@ def train(
         if old.history.finished(config):
             return _result(old, config)
         begin = old
-    parts = {"train": Part(x=scaled(train.x, begin.scaler), y=train.y)}
+    parts = {"train": Split(x=scaled(train.x, begin.scaler), y=train.y)}
     if valid is not None:
-        parts["valid"] = Part(x=scaled(valid.x, begin.scaler), y=valid.y)
+        parts["valid"] = Split(x=scaled(valid.x, begin.scaler), y=valid.y)
     session = chosen.open(begin.network, recipe(config), parts, begin.state["params"])
     try:
         if begin.history.reports:
@@ -113,11 +113,11 @@ def network_for(config: TrainConfig, data: Dataset) -> Network:
     return Network(sizes=sizes, activation=config.activation, loss=loss)
 
 
-def recipe(config: TrainConfig) -> Recipe:
+def recipe(config: TrainConfig) -> TrainingRecipe:
     """Return what a backend needs to know of ``config``."""
     adam = AdamHyper(beta1=config.beta1, beta2=config.beta2, eps=config.eps)
     sgd = SgdHyper(momentum=config.momentum, nesterov=config.nesterov)
-    return Recipe(
+    return TrainingRecipe(
         optimizer=adam if config.optimizer == "adam" else sgd,
         batch_size=config.batch_size,
         l2=config.l2,
@@ -166,7 +166,7 @@ def _epochs(
     session: Session,
     config: TrainConfig,
     begin: Checkpoint,
-    parts: Mapping[str, Part],
+    parts: Mapping[str, Split],
     path: Path | None,
     on_epoch: OnEpoch | None,
 ) -> Checkpoint:
@@ -206,7 +206,7 @@ def _now(
 
 
 def _epoch(
-    session: Session, config: TrainConfig, epoch: int, parts: Mapping[str, Part]
+    session: Session, config: TrainConfig, epoch: int, parts: Mapping[str, Split]
 ) -> EpochReport:
     started = time.perf_counter()
     n, size = len(parts["train"].x), config.batch_size

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.backends.base import Metrics
 from pycuda_nn.backends.numpy import ops
 from pycuda_nn.backends.numpy.buffers import loss_of
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import Metrics
 
 Array = npt.NDArray[Any]
 Weights = Sequence[tuple[Array, Array]]

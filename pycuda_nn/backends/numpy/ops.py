@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.backends.base import AdamHyper, SgdHyper
+from pycuda_nn.protocols import AdamHyper, SgdHyper
 
 Array = npt.NDArray[Any]
 

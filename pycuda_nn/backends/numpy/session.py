@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.backends.base import AdamHyper, Backend, Metrics, Part, Recipe, Session, State
 from pycuda_nn.backends.numpy import blas, ops
 from pycuda_nn.backends.numpy.buffers import Buffers, aligned_zeros, blocks
 from pycuda_nn.backends.numpy.evaluation import Evaluator
 from pycuda_nn.errors import CheckpointError
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import AdamHyper, Backend, Metrics, Session, Split, State, TrainingRecipe
 from pycuda_nn.rng import EpochOrder, Purpose, Stream, drop_bits, drop_threshold, keep_scale
 
 Array = npt.NDArray[Any]
@@ -37,7 +37,7 @@ class NumpyBackend(Backend):
         return None
 
     def open(
-        self, network: Network, recipe: Recipe, parts: Mapping[str, Part], params: Array
+        self, network: Network, recipe: TrainingRecipe, parts: Mapping[str, Split], params: Array
     ) -> Session:
         """Return a session that keeps ``parts`` as they are, mapped files too."""
         return NumpySession(network, recipe, parts, params, self._dtype)
@@ -49,8 +49,8 @@ class NumpySession(Session):
     def __init__(
         self,
         network: Network,
-        recipe: Recipe,
-        parts: Mapping[str, Part],
+        recipe: TrainingRecipe,
+        parts: Mapping[str, Split],
         params: Array,
         dtype: type[np.floating[Any]] = np.float32,
     ) -> None:
@@ -182,9 +182,9 @@ class NumpySession(Session):
                 ops.sgd_step(param, grad, moments[0], hyper, lr, tmp)
 
 
-def _as(part: Part, dtype: type[np.floating[Any]]) -> Part:
+def _as(part: Split, dtype: type[np.floating[Any]]) -> Split:
     """Return ``part`` itself unless the arithmetic is not float32."""
     if dtype is np.float32:
         return part
     y = part.y.astype(dtype) if part.y.dtype.kind == "f" else part.y
-    return Part(x=part.x.astype(dtype), y=y)
+    return Split(x=part.x.astype(dtype), y=y)

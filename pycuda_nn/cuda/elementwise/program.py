@@ -28,7 +28,7 @@ OPTIONS = ("--prec-div=false", "--prec-sqrt=false")
 
 
 @dataclass(frozen=True)
-class Step:
+class ProgramStep:
     """One operation on values that were computed before, each named by its code."""
 
     operation: str
@@ -49,11 +49,11 @@ class Program:
 
     inputs: tuple[str, ...]
     scalars: tuple[Scalar, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
     result: str
 
     @property
-    def structure(self) -> tuple[int, int, tuple[Step, ...], str]:
+    def structure(self) -> tuple[int, int, tuple[ProgramStep, ...], str]:
         """What the kernel depends on: neither names nor numbers."""
         return len(self.inputs), len(self.scalars), self.steps, self.result
 
@@ -137,7 +137,7 @@ class _Builder:
     def __init__(self) -> None:
         self.inputs: dict[str, str] = {}
         self.scalars: list[Scalar] = []
-        self.steps: dict[Step, str] = {}
+        self.steps: dict[ProgramStep, str] = {}
         self._codes: dict[int, str] = {}
         self._named: dict[str, str] = {}
 
@@ -162,7 +162,9 @@ class _Builder:
                 return self._scalar(node)
             case Applied():
                 codes = tuple(self._codes[id(each)] for each in node.operands)
-                return self.steps.setdefault(Step(node.operation, codes), f"v{len(self.steps)}")
+                return self.steps.setdefault(
+                    ProgramStep(node.operation, codes), f"v{len(self.steps)}"
+                )
         raise ShapeError(f"{type(node).__name__} is no expression", "Start from an Input.")
 
     def _scalar(self, node: Scalar) -> str:

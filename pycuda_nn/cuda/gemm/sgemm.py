@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pycuda.driver as cuda
 
+from pycuda_nn.cuda.gemm.products import Product
 from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.compiler import build, kernel_source
 from pycuda_nn.cuda.runtime.device import Device
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Sgemm as Arguments
-
-if TYPE_CHECKING:
-    from pycuda_nn.cuda.gemm.gemm import Product
 
 _THREADS = 256
 _COMPILERS = 6  # at once

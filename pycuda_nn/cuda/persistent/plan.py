@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pycuda_nn.backends.base import Recipe, SgdHyper
-from pycuda_nn.cuda.layout import Layout
+from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import SgdHyper, TrainingRecipe
 
 _WARPS = 8
 _MAX_HIDDEN, _MAX_BATCH, _MAX_OUTPUTS = 4, 512, 64
@@ -37,7 +37,7 @@ class Tiles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class KernelPlan:
     """A partition of one training; ``sizes`` are padded."""
 
     sizes: tuple[int, ...]
@@ -138,9 +138,11 @@ class Plan:
         return "".join(f"#define PLAN_{name} {value}\n" for name, value in values.items())
 
 
-def plan(network: Network, recipe: Recipe, multiprocessors: int, shared_bytes: int) -> Plan | None:
+def plan(
+    network: Network, recipe: TrainingRecipe, multiprocessors: int, shared_bytes: int
+) -> KernelPlan | None:
     """Return the quickest partition on such a GPU by the model of :func:`cycles`, if any fits."""
-    sizes, batch = Layout(network).sizes, recipe.batch_size
+    sizes, batch = ParameterLayout(network).sizes, recipe.batch_size
     possible = (
         network.loss == "softmax"
         and isinstance(recipe.optimizer, SgdHyper)
@@ -167,7 +169,7 @@ def plan(network: Network, recipe: Recipe, multiprocessors: int, shared_bytes: i
     return None
 
 
-def cycles(plan: Plan) -> float:
+def cycles(plan: KernelPlan) -> float:
     """Return a model of a step's clock cycles, within a third of those measured on an H200.
 
     Each exchange between blocks costs its latency; then a block's bytes and products.
@@ -191,9 +193,11 @@ def cycles(plan: Plan) -> float:
     return total + 1000 + max(_loads(plan.tiles, plan.blocks, plan.batch))
 
 
-def partition(network: Network, batch: int, row_groups: int, column_groups: int) -> Plan | None:
+def partition(
+    network: Network, batch: int, row_groups: int, column_groups: int
+) -> KernelPlan | None:
     """Return the plan with these groups, or None where a matrix has too many tiles."""
-    sizes = Layout(network).sizes
+    sizes = ParameterLayout(network).sizes
     blocks = row_groups * column_groups
     tiles: dict[int, Tiles] = {}
     layers = list(enumerate(itertools.pairwise(sizes)))
@@ -211,7 +215,7 @@ def partition(network: Network, batch: int, row_groups: int, column_groups: int)
     if sum(one.fragments for one in tiles.values()) > _MAX_FRAGMENTS:
         return None
     chunk = max(size for size in range(16, min(batch, _MAX_CHUNK) + 1, 16) if batch % size == 0)
-    return Plan(
+    return KernelPlan(
         sizes=sizes,
         widths=network.sizes,
         batch=batch,

@@ -9,7 +9,7 @@ _ROUND_S = 0.02  # of runs in a row: enough to tell 0.5 %
 _CLEARLY = 1.05  # times the best: no luck explains that over a round
 
 
-class Trials:
+class Stopwatch:
     """Times one way after the other; long runs fewer times, and once when clearly slower."""
 
     def __init__(self, *, runs: int, rounds: int, limit_s: float) -> None:

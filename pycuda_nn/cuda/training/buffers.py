@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pycuda_nn.cuda.runtime.device import Memory
-from pycuda_nn.cuda.training.plan import Plan
+from pycuda_nn.cuda.training.plan import TrainingPlan
 
 PARTS = 128  # most blocks that sum rows of a gradient for one bias
 LOSS_PARTS = 1024  # most blocks that sum losses
@@ -22,7 +22,7 @@ class Buffers:
         loss: Sums of the losses of the rows of a block.
     """
 
-    def __init__(self, memory: Memory, plan: Plan, rows: int, head_blocks: int) -> None:
+    def __init__(self, memory: Memory, plan: TrainingPlan, rows: int, head_blocks: int) -> None:
         self.rows = rows
         item, sizes = plan.precision.item_bytes, plan.layout.sizes
         what = f"a minibatch of {rows:,} rows"

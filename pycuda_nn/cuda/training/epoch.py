@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 
 import pycuda.driver as cuda
 
-from pycuda_nn.cuda.persistent.persistent import Persistent
+from pycuda_nn.cuda.persistent.kernel import PersistentKernel
 from pycuda_nn.cuda.runtime.module import Module
-from pycuda_nn.cuda.training.step import Feed, Step
+from pycuda_nn.cuda.training.step import TrainingStep
+from pycuda_nn.cuda.training.streams import BatchSource
 from pycuda_nn.cuda.training.weights import Weights
 
 STEPS_A_GRAPH = 8  # more gained nothing
@@ -19,7 +20,7 @@ _THREADS = 256
 class Epoch(ABC):
     """All full minibatches, then what is left."""
 
-    def __init__(self, full_steps: int, rest: Step | None) -> None:
+    def __init__(self, full_steps: int, rest: TrainingStep | None) -> None:
         self._full_steps, self._rest = full_steps, rest
 
     def launch(self) -> None:
@@ -36,7 +37,7 @@ class Epoch(ABC):
 class GraphEpoch(Epoch):
     """Full minibatches as CUDA graphs of several steps."""
 
-    def __init__(self, full: Step, full_steps: int, rest: Step | None) -> None:
+    def __init__(self, full: TrainingStep, full_steps: int, rest: TrainingStep | None) -> None:
         super().__init__(full_steps, rest)
         self._full = full
 
@@ -52,13 +53,13 @@ class PersistentEpoch(Epoch):
 
     def __init__(
         self,
-        kernel: Persistent,
+        kernel: PersistentKernel,
         module: Module,
         weights: Weights,
-        feed: Feed,
+        feed: BatchSource,
         stream: cuda.Stream,
         full_steps: int,
-        rest: Step | None,
+        rest: TrainingStep | None,
     ) -> None:
         super().__init__(full_steps, rest)
         self._kernel, self._module, self._weights = kernel, module, weights

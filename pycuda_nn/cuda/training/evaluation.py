@@ -7,15 +7,16 @@ import math
 import numpy as np
 import pycuda.driver as cuda
 
-from pycuda_nn.backends.base import Metrics
-from pycuda_nn.cuda.gemm.gemm import Gemm, Gemms, forward
+from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
+from pycuda_nn.cuda.gemm.products import forward
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Activation
 from pycuda_nn.cuda.training.buffers import Buffers
-from pycuda_nn.cuda.training.plan import METRICS_KERNEL, Plan
+from pycuda_nn.cuda.training.plan import METRICS_KERNEL, TrainingPlan
 from pycuda_nn.cuda.training.rows import Rows
 from pycuda_nn.cuda.training.weights import Weights
+from pycuda_nn.protocols import Metrics
 
 _PIECE_ROWS = 4096  # where a minibatch has fewer
 _THREADS, _ROWS_A_BLOCK = 256, 8
@@ -26,7 +27,7 @@ class Evaluator:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         module: Module,
         gemms: Gemms,
         weights: Weights,

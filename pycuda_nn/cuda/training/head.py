@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pycuda_nn.backends.base import Recipe
-from pycuda_nn.cuda.layout import Layout
+from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import TrainingRecipe
 
 _CLASSES = 16
 _REGISTERS = 210  # of the 255 of a thread
@@ -12,9 +12,9 @@ _SHARED_BYTES = 48 << 10  # of a block, where the size is known to the compiler
 _WARPS, _SMALL_BYTES = 8, 640  # of a block; its shared arrays besides the union
 
 
-def fits(network: Network, recipe: Recipe, item_bytes: int) -> bool:
+def fits(network: Network, recipe: TrainingRecipe, item_bytes: int) -> bool:
     """Return whether the kernel can do such a training with activations of so many bytes."""
-    sizes, classes = Layout(network).sizes, network.sizes[-1]
+    sizes, classes = ParameterLayout(network).sizes, network.sizes[-1]
     if network.loss != "softmax" or len(sizes) < 3 or recipe.dropout or classes > _CLASSES:
         return False
     width, pack = sizes[-2], 16 // item_bytes

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pycuda_nn.backends.base import Recipe
-from pycuda_nn.cuda.layout import Layout
+from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.cuda.runtime.device import Device
 from pycuda_nn.cuda.runtime.module import Module
@@ -14,6 +13,7 @@ from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
 from pycuda_nn.cuda.training import head
 from pycuda_nn.cuda.training.weights import optimizer_number
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import TrainingRecipe
 
 _ACTIVATION = {"relu": 0, "tanh": 1, "sigmoid": 2}
 LOSS_KERNEL = {"softmax": "softmax_xent", "logistic": "logistic_xent", "squared": "squared_error"}
@@ -40,17 +40,17 @@ _SIGNATURES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """A network, how it is trained, and in which precision."""
 
     network: Network
-    recipe: Recipe
+    recipe: TrainingRecipe
     precision: Precision
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> ParameterLayout:
         """Where its parameters lie."""
-        return Layout(self.network)
+        return ParameterLayout(self.network)
 
     @property
     def pack(self) -> int:

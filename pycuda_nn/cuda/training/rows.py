@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pycuda.driver as cuda
 
-from pycuda_nn.backends.base import Part
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.runtime.module import Module
-from pycuda_nn.cuda.training.plan import Plan
+from pycuda_nn.cuda.training.plan import TrainingPlan
 from pycuda_nn.errors import OutOfHostMemory
+from pycuda_nn.protocols import Split
 
 Array = npt.NDArray[Any]
 
@@ -32,8 +32,8 @@ class Rows:
         self,
         memory: Memory,
         module: Module,
-        plan: Plan,
-        part: Part,
+        plan: TrainingPlan,
+        part: Split,
         stream: cuda.Stream,
         *,
         name: str,
@@ -99,7 +99,7 @@ class Rows:
                 self._stream.synchronize()
 
 
-def bytes_of(plan: Plan, n_rows: int) -> int:
+def bytes_of(plan: TrainingPlan, n_rows: int) -> int:
     """Return what ``n_rows`` rows and their targets take."""
     row = plan.layout.sizes[0] * plan.precision.item_bytes + 4 * plan.target_words()
     return n_rows * row

@@ -12,26 +12,27 @@ import numpy as np
 import numpy.typing as npt
 import pycuda.driver as cuda
 
-from pycuda_nn.backends.base import Metrics, Part, Recipe, Session, State
-from pycuda_nn.cuda.gemm.gemm import Gemms
+from pycuda_nn.cuda.gemm.matmul import Gemms
 from pycuda_nn.cuda.layout import check_reach
 from pycuda_nn.cuda.options import CudaOptions
-from pycuda_nn.cuda.persistent.persistent import Persistent
+from pycuda_nn.cuda.persistent.kernel import PersistentKernel
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.training.buffers import Buffers
 from pycuda_nn.cuda.training.epoch import STEPS_A_GRAPH, GraphEpoch, PersistentEpoch
 from pycuda_nn.cuda.training.evaluation import Evaluator
 from pycuda_nn.cuda.training.order import DeviceOrder
-from pycuda_nn.cuda.training.plan import Plan
+from pycuda_nn.cuda.training.plan import TrainingPlan
 from pycuda_nn.cuda.training.rows import Rows, bytes_of
-from pycuda_nn.cuda.training.step import N_STREAMS, Feed, Step, Streams, head_blocks
+from pycuda_nn.cuda.training.step import TrainingStep, head_blocks
+from pycuda_nn.cuda.training.streams import N_STREAMS, BatchSource, Streams
 from pycuda_nn.cuda.training.tune_step import refine
 from pycuda_nn.cuda.training.weights import Weights, optimizer_number, rates_of
+from pycuda_nn.protocols import Metrics, Session, Split, State, TrainingRecipe
 from pycuda_nn.rng import EpochOrder
 
 Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
-Kept = TypeVar("Kept", Gemms, Evaluator, Persistent, Rows, Step)
+Kept = TypeVar("Kept", Gemms, Evaluator, PersistentKernel, Rows, TrainingStep)
 
 _RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
 _THREADS = 256
@@ -41,7 +42,7 @@ class CudaSession(Session):
     """See :class:`Session`; says in the log ``pycuda_nn`` what it chose, and why."""
 
     def __init__(
-        self, plan: Plan, options: CudaOptions, parts: Mapping[str, Part], params: Array
+        self, plan: TrainingPlan, options: CudaOptions, parts: Mapping[str, Split], params: Array
     ) -> None:
         """Put rows and parameters on the device, and record the steps.
 
@@ -106,14 +107,14 @@ class CudaSession(Session):
 
     # Parts
 
-    def _build(self, parts: Mapping[str, Part], params: Array) -> None:
+    def _build(self, parts: Mapping[str, Split], params: Array) -> None:
         plan, memory, facts = self._plan, self._memory, self._device.facts
         recipe, n = plan.recipe, len(parts["train"].x)
         self._n, self._batch = n, min(recipe.batch_size, n)
         network, precision = plan.network, plan.precision
         most_rows = max(len(part.x) for part in parts.values())
         check_reach(plan.layout, rows=most_rows, batch=self._batch, pack=plan.pack)
-        small = Persistent.fits(network, self._batched(), precision.name, facts)
+        small = PersistentKernel.fits(network, self._batched(), precision.name, facts)
         self._weights = Weights(memory, plan.layout, recipe, precision, split=not small)
         self._weights.load_params(params)
         self._module = plan.module(self._device, self._weights.master_kind)
@@ -139,14 +140,14 @@ class CudaSession(Session):
         clock = memory.allocate(16, "the clock")
         self._rows = self._put(parts)
         train = self._rows["train"]
-        self._feed = Feed(
+        self._feed = BatchSource(
             x=train.x, y=train.y, order=self._order.rows, rates=rates, losses=losses, clock=clock
         )
         self._noise()
         self._epoch = self._small_epoch() if small and train.resident else self._graph_epoch()
         self._restart(params)
 
-    def _put(self, parts: Mapping[str, Part]) -> dict[str, Rows]:
+    def _put(self, parts: Mapping[str, Split]) -> dict[str, Rows]:
         """Put the rows on the GPU if they fit, the smaller part first, else in pinned memory."""
         rows = {}
         for name, part in sorted(parts.items(), key=lambda item: len(item[1].x)):
@@ -163,9 +164,9 @@ class CudaSession(Session):
             rows[name] = self._kept(made)
         return rows
 
-    def _step_of(self, rows: int) -> Step:
+    def _step_of(self, rows: int) -> TrainingStep:
         return self._kept(
-            Step(
+            TrainingStep(
                 self._plan, self._module, self._gemms, self._streams, self._weights,
                 self._buffers, self._feed,
                 rows=rows, batch=self._batch, multiprocessors=self._device.facts.multiprocessors,
@@ -203,7 +204,7 @@ class CudaSession(Session):
     def _small_epoch(self) -> PersistentEpoch:
         plan = self._plan
         kernel = self._kept(
-            Persistent(
+            PersistentKernel(
                 self._device, self._memory, plan.network, self._batched(), plan.precision.name
             )
         )
@@ -212,12 +213,12 @@ class CudaSession(Session):
             kernel, self._module, self._weights, self._feed, main, n_steps, self._rest()
         )
 
-    def _rest(self) -> Step | None:
+    def _rest(self) -> TrainingStep | None:
         """Return the step on the rows that fill no minibatch."""
         rows = self._n % self._batch
         return self._step_of(rows) if rows else None
 
-    def _batched(self) -> Recipe:
+    def _batched(self) -> TrainingRecipe:
         """Return the recipe with the batch size that there are rows for."""
         return dataclasses.replace(self._plan.recipe, batch_size=self._batch)
 

@@ -9,72 +9,37 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 
 import pycuda.driver as cuda
 
-from pycuda_nn.cuda.gemm.gemm import Gemm, Gemms, Product, data_gradient, forward, weight_gradient
+from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
+from pycuda_nn.cuda.gemm.products import Product, data_gradient, forward, weight_gradient
 from pycuda_nn.cuda.runtime.graph import Graph
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
 from pycuda_nn.cuda.training.buffers import LOSS_PARTS, PARTS, Buffers
-from pycuda_nn.cuda.training.plan import LOSS_KERNEL, Plan
+from pycuda_nn.cuda.training.plan import LOSS_KERNEL, TrainingPlan
+from pycuda_nn.cuda.training.streams import BatchSource, Streams
 from pycuda_nn.cuda.training.weights import MOMENTUM, Weights, hyper_scalars
 from pycuda_nn.rng import Purpose, drop_threshold, keep_scale
 
 _THREADS = 256
 _UPDATE_ELEMENTS, _BIAS_COLUMNS = 2048, 32  # of a block of the kernel ``update``
 _HEAD_ROWS, _LOSS_ROWS = 8, 4  # rows of a block at a time
-_SIDES = 3  # streams beside the main one
 
 
-@dataclass(frozen=True, kw_only=True)
-class Feed:
-    """Where minibatches come from; all are addresses on the device.
-
-    Attributes:
-        x, y: All training rows, in the type of activations with padded width, and their targets.
-        order: int32 index of a row for each place of the epoch.
-        rates, losses: float32, one for each step of the epoch.
-        clock: Steps done in this epoch and in all.
-    """
-
-    x: int
-    y: int
-    order: int
-    rates: int
-    losses: int
-    clock: int
-
-
-class Streams:
-    """A main stream and some beside it, each with work space for its products."""
-
-    def __init__(self, workspaces: list[tuple[int, int]]) -> None:
-        self.workspaces = workspaces
-        self.all = [cuda.Stream() for _ in workspaces]
-        self.main, *self.sides = self.all
-
-    def side(self, layer: int) -> int:
-        """Return the number, in ``all``, of the stream for the weights of ``layer``."""
-        return 1 + layer % len(self.sides)
-
-
-N_STREAMS = 1 + _SIDES
-
-
-class Step:
+class TrainingStep:
     """Records and replays steps on ``rows`` rows each."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         module: Module,
         gemms: Gemms,
         streams: Streams,
         weights: Weights,
         buffers: Buffers,
-        feed: Feed,
+        feed: BatchSource,
         *,
         rows: int,
         batch: int,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pycuda_nn.cuda.runtime import cache
-from pycuda_nn.cuda.runtime.stopwatch import Trials
+from pycuda_nn.cuda.runtime.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
-    from pycuda_nn.cuda.gemm.gemm import Gemms
-    from pycuda_nn.cuda.training.step import Step
+    from pycuda_nn.cuda.gemm.matmul import Gemms
+    from pycuda_nn.cuda.training.step import TrainingStep
 
 _GAIN = 0.995  # below this share of the best time an algorithm is better, not only luckier
 _REPLAYS, _ROUNDS = 4, 3
@@ -20,7 +20,7 @@ _LONG_STEP_S = 0.01  # such steps are timed one by one: eight would take the tim
 Run = Callable[[int, int], float]
 
 
-def refine(step: Step, gemms: Gemms, run: Run, what: str, *, most_steps: int) -> None:
+def refine(step: TrainingStep, gemms: Gemms, run: Run, what: str, *, most_steps: int) -> None:
     """Give every product of ``step`` the algorithm with which the step is fastest.
 
     Args:
@@ -38,15 +38,15 @@ def refine(step: Step, gemms: Gemms, run: Run, what: str, *, most_steps: int) ->
     _use(step, gemms, dict(zip(kinds, known, strict=True)))
 
 
-def _search(step: Step, gemms: Gemms, run: Run, kinds: list[str], most_steps: int) -> bytes:
+def _search(step: TrainingStep, gemms: Gemms, run: Run, kinds: list[str], most_steps: int) -> bytes:
     """Return the place of the best algorithm of each kind; one kind after the other."""
     run(1, 1)
     steps = most_steps if run(1, 1) < _LONG_STEP_S else 1
-    trials = Trials(runs=_REPLAYS, rounds=_ROUNDS, limit_s=_LIMIT_S)
+    stopwatch = Stopwatch(runs=_REPLAYS, rounds=_ROUNDS, limit_s=_LIMIT_S)
 
     def seconds(places: dict[str, int]) -> float:
         _use(step, gemms, places)
-        return trials.seconds(lambda replays: run(steps, replays))
+        return stopwatch.seconds(lambda replays: run(steps, replays))
 
     chosen = dict.fromkeys(kinds, 0)
     best = seconds(chosen)
@@ -59,7 +59,7 @@ def _search(step: Step, gemms: Gemms, run: Run, kinds: list[str], most_steps: in
     return bytes([chosen[kind] for kind in kinds])
 
 
-def _use(step: Step, gemms: Gemms, places: dict[str, int]) -> None:
+def _use(step: TrainingStep, gemms: Gemms, places: dict[str, int]) -> None:
     for kind, products in step.products().items():
         known = gemms.algorithms(kind)
         for product in products:

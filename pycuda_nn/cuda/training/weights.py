@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pycuda.driver as cuda
 
-from pycuda_nn.backends.base import AdamHyper, Recipe, SgdHyper, State
-from pycuda_nn.cuda.layout import Layout
+from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.runtime.precision import Precision
 from pycuda_nn.errors import CheckpointError
+from pycuda_nn.protocols import AdamHyper, SgdHyper, State, TrainingRecipe
 
 Array = npt.NDArray[Any]
 MOMENTUM, NESTEROV, ADAM = 0, 1, 2  # OPTIMIZER of step.cuh
 WHOLE, SPLIT, BESIDE = 0, 1, 2  # MASTER of step.cuh
 
 
-def optimizer_number(recipe: Recipe) -> int:
+def optimizer_number(recipe: TrainingRecipe) -> int:
     """Return OPTIMIZER of step.cuh."""
     if isinstance(recipe.optimizer, AdamHyper):
         return ADAM
@@ -28,7 +28,7 @@ def optimizer_number(recipe: Recipe) -> int:
 
 
 class Weights:
-    """Addresses of the parameters, all in the layout of :class:`Layout`.
+    """Addresses of the parameters, all in the layout of :class:`ParameterLayout`.
 
     Attributes:
         values: In the type of the activations; for float32 and tf32 the weights themselves.
@@ -39,7 +39,13 @@ class Weights:
     """
 
     def __init__(
-        self, memory: Memory, layout: Layout, recipe: Recipe, precision: Precision, *, split: bool
+        self,
+        memory: Memory,
+        layout: ParameterLayout,
+        recipe: TrainingRecipe,
+        precision: Precision,
+        *,
+        split: bool,
     ) -> None:
         """Take the memory.
 
@@ -119,7 +125,7 @@ class Weights:
         }
 
 
-def hyper_scalars(recipe: Recipe) -> dict[str, float]:
+def hyper_scalars(recipe: TrainingRecipe) -> dict[str, float]:
     """Return the constants of an update: ``momentum`` (or beta1), ``beta2``, ``eps``, ``l2``."""
     if isinstance(recipe.optimizer, SgdHyper):
         return {"momentum": recipe.optimizer.momentum, "beta2": 0.0, "eps": 0.0, "l2": recipe.l2}
@@ -127,7 +133,9 @@ def hyper_scalars(recipe: Recipe) -> dict[str, float]:
     return {"momentum": b1, "beta2": b2, "eps": eps, "l2": recipe.l2}
 
 
-def rates_of(recipe: Recipe, learning_rates: Array, first_step: int) -> npt.NDArray[np.float32]:
+def rates_of(
+    recipe: TrainingRecipe, learning_rates: Array, first_step: int
+) -> npt.NDArray[np.float32]:
     """Return what each step multiplies with; for Adam with both bias corrections.
 
     Args:

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from pycuda_nn.backends import BACKENDS, pick
-from pycuda_nn.backends.base import Backend
-from pycuda_nn.backends.cuda_backend import CudaBackend
 from pycuda_nn.backends.numpy.session import NumpyBackend
 from pycuda_nn.backends.testing import BackendContract
+from pycuda_nn.cuda.backend import CudaBackend
 from pycuda_nn.cuda.runtime.driver import no_gpu
 from pycuda_nn.errors import BackendUnavailable
+from pycuda_nn.protocols import Backend
 
 
 class TestNumpy(BackendContract):
@@ -16,13 +16,14 @@ class TestNumpy(BackendContract):
         return NumpyBackend()
 
 
-def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken(NumpyBackend):
-        @classmethod
-        def missing(cls) -> str | None:
-            return "no device"
+class Broken(NumpyBackend):
+    @classmethod
+    def missing(cls) -> str | None:
+        return "no device"
 
-    reordered = {"broken": Broken, **BACKENDS}
+
+def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    reordered = {"broken": f"{__name__}:Broken", **BACKENDS}
     monkeypatch.setattr("pycuda_nn.backends.BACKENDS", reordered)
     assert type(pick("auto")) is NumpyBackend
     with pytest.raises(BackendUnavailable, match="'broken' cannot be used here: no device"):
@@ -42,7 +43,7 @@ def test_no_gpu_is_one_clear_line() -> None:
 def test_a_gpu_that_stands_idle_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("pycuda_nn.backends.no_gpu", lambda: None)
+    monkeypatch.setattr(CudaBackend, "has_device", lambda: True)
     monkeypatch.setattr(CudaBackend, "missing", lambda: "not installed: pycuda")
     assert type(pick("auto")) is NumpyBackend
     assert caplog.messages == ["training on the CPU, though there is a GPU: not installed: pycuda"]

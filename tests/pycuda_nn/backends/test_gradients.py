@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pycuda_nn.backends.base import Part, Recipe, SgdHyper
 from pycuda_nn.backends.numpy.session import NumpySession
 from pycuda_nn.network import ACTIVATIONS, LOSSES, Network
+from pycuda_nn.protocols import SgdHyper, Split, TrainingRecipe
 
 
 def session_for(
@@ -24,9 +24,9 @@ def session_for(
         y = rng.integers(0, 2 if loss == "logistic" else sizes[-1], rows).astype(np.int32)
     network = Network(sizes=sizes, activation=activation, loss=loss)
     hyper = SgdHyper(momentum=0.0, nesterov=False)
-    recipe = Recipe(optimizer=hyper, batch_size=rows, l2=0.0, dropout=dropout, seed=seed)
+    recipe = TrainingRecipe(optimizer=hyper, batch_size=rows, l2=0.0, dropout=dropout, seed=seed)
     params = rng.normal(size=network.n_params) * 0.7
-    return NumpySession(network, recipe, {"train": Part(x=x, y=y)}, params, np.float64)
+    return NumpySession(network, recipe, {"train": Split(x=x, y=y)}, params, np.float64)
 
 
 def finite_difference(session: NumpySession, rows: np.ndarray, h: float = 1e-6) -> np.ndarray:
@@ -76,7 +76,7 @@ def test_float32_gradient_is_near_the_float64_one(loss: str) -> None:
     rough = NumpySession(
         exact.network,
         exact.recipe,
-        {"train": Part(x=parts.x.astype(np.float32), y=y)},
+        {"train": Split(x=parts.x.astype(np.float32), y=y)},
         exact._params.astype(np.float32),
     )
     rows = np.arange(32)
@@ -88,7 +88,9 @@ def test_l2_moves_weights_and_not_biases() -> None:
     session = session_for((4, 3, 2), "tanh", "squared", 5, 0.0, 0)
     heavy = NumpySession(
         session.network,
-        Recipe(optimizer=session.recipe.optimizer, batch_size=5, l2=0.5, dropout=0.0, seed=0),
+        TrainingRecipe(
+            optimizer=session.recipe.optimizer, batch_size=5, l2=0.5, dropout=0.0, seed=0
+        ),
         session._parts,
         session._params,
         np.float64,

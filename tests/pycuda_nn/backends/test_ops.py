@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pycuda_nn.backends.base import AdamHyper, SgdHyper
 from pycuda_nn.backends.numpy import ops
 from pycuda_nn.backends.numpy.buffers import loss_of
+from pycuda_nn.protocols import AdamHyper, SgdHyper
 
 RNG = np.random.default_rng(0)
 STEPS = [(RNG.normal(size=50), rate) for rate in (0.1, 0.05, 0.2, 0.01)]

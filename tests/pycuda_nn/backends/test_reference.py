@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pycuda_nn.backends.base import AdamHyper, Part, Recipe, SgdHyper
 from pycuda_nn.backends.numpy.session import NumpyBackend
 from pycuda_nn.backends.testing import ADAM, NESTEROV, SGD
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import AdamHyper, SgdHyper, Split, TrainingRecipe
 from pycuda_nn.rng import Purpose, Stream, drop_bits, epoch_order
 
 SIZES, SEED, BATCH, DROPOUT, L2 = (4, 7, 5, 3), 3, 8, 0.25, 0.01
@@ -65,10 +65,10 @@ def test_losses_of_two_epochs(hyper: AdamHyper | SgdHyper) -> None:
     network = Network(sizes=SIZES, activation="relu", loss="softmax")
     params = network.initial_params(1)
     params[network.n_weights :] = 0.1
-    recipe = Recipe(optimizer=hyper, batch_size=BATCH, l2=L2, dropout=DROPOUT, seed=SEED)
+    recipe = TrainingRecipe(optimizer=hyper, batch_size=BATCH, l2=L2, dropout=DROPOUT, seed=SEED)
     want = plain_epochs(x, y, hyper, params, 2)
     for dtype, rtol in ((np.float64, 1e-5), (np.float32, 1e-4)):
-        session = NumpyBackend(dtype).open(network, recipe, {"train": Part(x=x, y=y)}, params)
+        session = NumpyBackend(dtype).open(network, recipe, {"train": Split(x=x, y=y)}, params)
         got = [
             loss
             for epoch in range(2)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import pycuda_nn as nn
-from pycuda_nn.backends.base import Metrics, Session
 from pycuda_nn.backends.numpy.session import NumpyBackend, NumpySession
 from pycuda_nn.errors import ConfigError, DataError, TrainingDiverged
+from pycuda_nn.protocols import Metrics, Session
 from pycuda_nn.training.history import EpochReport, History
 
 Parts = tuple[nn.Dataset, nn.Dataset, nn.Dataset]

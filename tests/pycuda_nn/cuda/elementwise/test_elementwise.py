@@ -22,7 +22,7 @@ CASES = [(size, shifts) for size in SIZES for shifts in SHIFTS] + [(WIDE, (3, 3,
 
 @pytest.fixture(scope="module")
 def family() -> Iterator[Any]:
-    from pycuda_nn.cuda.elementwise.evaluate import Elementwise
+    from pycuda_nn.cuda.elementwise.kernel import Elementwise
     from pycuda_nn.cuda.runtime.device import Device
 
     device = Device(0)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.cuda.layout import Layout
-from pycuda_nn.cuda.persistent.persistent import FILES
-from pycuda_nn.cuda.persistent.plan import Plan
+from pycuda_nn.cuda.layout import ParameterLayout
+from pycuda_nn.cuda.persistent.kernel import FILES
+from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.cuda.runtime.precision import PRECISIONS
@@ -31,7 +31,7 @@ extern "C" int shared_bytes() { return sizeof(Shared); }
 """
 
 
-def emulated_source(case: Case, plan: Plan) -> str:
+def emulated_source(case: Case, plan: KernelPlan) -> str:
     """Return C++ for the host; the emulator stands in for the first two files."""
     kernel = kernel_source(*FILES[2:])
     assert kernel.count(_SHARED) == 1
@@ -43,7 +43,9 @@ def emulated_source(case: Case, plan: Plan) -> str:
 class Emulation:
     """A plan's kernel on the CPU."""
 
-    def __init__(self, case: Case, plan: Plan, folder: Path, *, source: str | None = None) -> None:
+    def __init__(
+        self, case: Case, plan: KernelPlan, folder: Path, *, source: str | None = None
+    ) -> None:
         self.case, self.plan = case, plan
         given, made = folder / "kernel.cc", folder / "kernel.so"
         given.write_text(source or emulated_source(case, plan))
@@ -64,7 +66,7 @@ class Emulation:
         in_order: bool = False,
     ) -> dict[str, Array]:
         """Train in launches of so many steps; ``seed`` chooses who runs when."""
-        layout = Layout(self.case.network)
+        layout = ParameterLayout(self.case.network)
         params = layout.spread(arrays["params"])
         state = {
             "params": params,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.backends.base import Part, Recipe, SgdHyper
 from pycuda_nn.backends.numpy.session import NumpySession
-from pycuda_nn.cuda.layout import Layout
-from pycuda_nn.cuda.persistent.plan import Plan, plan
+from pycuda_nn.cuda.layout import ParameterLayout
+from pycuda_nn.cuda.persistent.plan import KernelPlan, plan
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import SgdHyper, Split, TrainingRecipe
 
 Array = npt.NDArray[Any]
 H200 = {"multiprocessors": 132, "shared_bytes": 232_448}
@@ -34,16 +34,18 @@ class Case:
     l2: float = 0.0
     steps: int = 4
     network: Network = field(init=False)
-    recipe: Recipe = field(init=False)
+    recipe: TrainingRecipe = field(init=False)
 
     def __post_init__(self) -> None:
         hyper = SgdHyper(momentum=0.9, nesterov=self.nesterov)
         network = Network(sizes=self.sizes, activation=self.activation, loss="softmax")
-        recipe = Recipe(optimizer=hyper, batch_size=self.batch, l2=self.l2, dropout=0.0, seed=0)
+        recipe = TrainingRecipe(
+            optimizer=hyper, batch_size=self.batch, l2=self.l2, dropout=0.0, seed=0
+        )
         object.__setattr__(self, "network", network)
         object.__setattr__(self, "recipe", recipe)
 
-    def plan(self, **gpu: int) -> Plan:
+    def plan(self, **gpu: int) -> KernelPlan:
         chosen = plan(self.network, self.recipe, **(H200 | gpu))
         assert chosen is not None
         return chosen
@@ -66,7 +68,7 @@ class Case:
 
     def padded_x(self, x: Array) -> Array:
         """Return the rows as the kernel takes them: bits, padded with zeros."""
-        wide = np.zeros((len(x), Layout(self.network).sizes[0]), dtype=np.float32)
+        wide = np.zeros((len(x), ParameterLayout(self.network).sizes[0]), dtype=np.float32)
         wide[:, : x.shape[1]] = x
         return to_bits(wide, self.precision)
 
@@ -86,7 +88,7 @@ def from_bits(bits: npt.NDArray[np.uint16], precision: str) -> npt.NDArray[np.fl
 
 
 def float64_session(case: Case, arrays: dict[str, Array]) -> NumpySession:
-    part = Part(x=arrays["x"], y=arrays["y"])
+    part = Split(x=arrays["x"], y=arrays["y"])
     return NumpySession(case.network, case.recipe, {"train": part}, arrays["params"], np.float64)
 
 
@@ -135,7 +137,7 @@ def errors(case: Case, got: Array, want: Array) -> list[float]:
 
 def check(case: Case, arrays: dict[str, Array], first: dict[str, Array], all_: Any) -> None:
     """Check the state after one step and after all (``params``, ``velocity``, ``losses``)."""
-    layout = Layout(case.network)
+    layout = ParameterLayout(case.network)
     gradient = layout.compact(first["velocity"])
     assert max(errors(case, gradient, rounded_gradient(case, arrays))) < TWIN_RTOL[case.precision]
     session = float64_session(case, arrays)

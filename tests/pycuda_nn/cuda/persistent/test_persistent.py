@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pycuda_nn.backends.base import AdamHyper
-from pycuda_nn.cuda.persistent.persistent import FILES, Persistent
-from pycuda_nn.cuda.persistent.plan import Plan, cycles, partition, plan
+from pycuda_nn.cuda.persistent.kernel import FILES, PersistentKernel
+from pycuda_nn.cuda.persistent.plan import KernelPlan, cycles, partition, plan
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
+from pycuda_nn.protocols import AdamHyper
 from tests.pycuda_nn.cuda.persistent.emulation import Emulation, emulated_source
 from tests.pycuda_nn.cuda.persistent.persistent_cases import H200, Case, check
 
@@ -75,7 +75,7 @@ def test_the_partitions_that_were_measured_are_in_their_order() -> None:
         assert (case.plan().row_groups, case.plan().column_groups) == groups
 
 
-def shared(case: Case, row_groups: int, column_groups: int) -> Plan:
+def shared(case: Case, row_groups: int, column_groups: int) -> KernelPlan:
     made = partition(case.network, case.batch, row_groups, column_groups)
     assert made is not None
     return made
@@ -89,7 +89,9 @@ def test_fits_says_what_it_takes() -> None:
     network, recipe = MNIST.network, MNIST.recipe
 
     def fits(*, network=network, precision="bf16", gpu=facts(), **changes: Any) -> bool:  # noqa: B008
-        return Persistent.fits(network, dataclasses.replace(recipe, **changes), precision, gpu)
+        return PersistentKernel.fits(
+            network, dataclasses.replace(recipe, **changes), precision, gpu
+        )
 
     def sized(*sizes: int, **changes: str) -> Any:
         return dataclasses.replace(network, sizes=sizes, **changes)
@@ -116,7 +118,9 @@ def test_fits_says_what_it_takes() -> None:
 # ---- the kernel compiles
 
 
-def compile_kernel(arch: str, case: Case, chosen: Plan | None = None, more: str = "") -> bytes:
+def compile_kernel(
+    arch: str, case: Case, chosen: KernelPlan | None = None, more: str = ""
+) -> bytes:
     assert NVCC is not None
     head = (chosen or case.plan()).source(case.activation, nesterov=case.nesterov)
     macro = {"bf16": "-DT_BFLOAT16", "fp16": "-DT_HALF"}[case.precision]

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pycuda_nn.cuda.layout import Layout
-from pycuda_nn.cuda.persistent.persistent import Persistent
-from pycuda_nn.cuda.persistent.plan import Plan, partition
+from pycuda_nn.cuda.layout import ParameterLayout
+from pycuda_nn.cuda.persistent.kernel import PersistentKernel
+from pycuda_nn.cuda.persistent.plan import KernelPlan, partition
 from tests.pycuda_nn.cuda.persistent.persistent_cases import Case, check
 
 pytestmark = pytest.mark.gpu
@@ -31,7 +31,7 @@ CASES = (
 )
 
 
-def trained(case: Case, *launches: int, plan: Plan | None = None) -> list[dict[str, Array]]:
+def trained(case: Case, *launches: int, plan: KernelPlan | None = None) -> list[dict[str, Array]]:
     """Return the state after each of the ``launches`` of so many steps, each from the start.
 
     The last number may be negative: two launches, of so many steps and of the rest.
@@ -40,10 +40,10 @@ def trained(case: Case, *launches: int, plan: Plan | None = None) -> list[dict[s
 
     from pycuda_nn.cuda.runtime.device import Device, Memory
 
-    device, layout, arrays = Device(), Layout(case.network), case.arrays()
+    device, layout, arrays = Device(), ParameterLayout(case.network), case.arrays()
     with device.active():
         memory, stream = Memory(device), cuda.Stream()
-        persistent = Persistent(
+        persistent = PersistentKernel(
             device, memory, case.network, case.recipe, case.precision, plan=plan
         )
         given = {name: arrays[name] for name in ("y", "order", "rates")}

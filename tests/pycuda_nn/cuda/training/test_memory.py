@@ -6,10 +6,10 @@ import numpy as np
 import psutil
 import pytest
 
-from pycuda_nn.backends.base import Part, Recipe, SgdHyper
-from pycuda_nn.backends.cuda_backend import CudaBackend
+from pycuda_nn.cuda.backend import CudaBackend
 from pycuda_nn.errors import OutOfHostMemory
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import SgdHyper, Split, TrainingRecipe
 from pycuda_nn.rng import EpochOrder
 
 pytestmark = pytest.mark.gpu
@@ -24,7 +24,7 @@ def _open(precision: str = "bf16", dropout: float = 0.0, **options: object):
     x = rng.normal(size=(64 * 500, 64)).astype(np.float32)
     y = rng.integers(0, 10, len(x)).astype(np.int32)
     network = Network(sizes=(64, 128, 10), activation="relu", loss="softmax")
-    recipe = Recipe(
+    recipe = TrainingRecipe(
         optimizer=SgdHyper(momentum=0.9, nesterov=False),
         batch_size=64,
         l2=0.0,
@@ -32,7 +32,7 @@ def _open(precision: str = "bf16", dropout: float = 0.0, **options: object):
         seed=0,
     )
     backend = CudaBackend(CudaOptions(precision=precision, **options))
-    return backend.open(network, recipe, {"train": Part(x=x, y=y)}, network.initial_params(0))
+    return backend.open(network, recipe, {"train": Split(x=x, y=y)}, network.initial_params(0))
 
 
 def _epoch(session, epoch: int) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pycuda_nn.backends.base import Backend, Part, Recipe, SgdHyper
-from pycuda_nn.backends.cuda_backend import CudaBackend
 from pycuda_nn.backends.numpy.session import NumpyBackend
 from pycuda_nn.backends.testing import (
     ADAM,
@@ -17,8 +15,10 @@ from pycuda_nn.backends.testing import (
     sample_parts,
     sample_recipe,
 )  # fmt: skip
+from pycuda_nn.cuda.backend import CudaBackend
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import Backend, SgdHyper, Split, TrainingRecipe
 from pycuda_nn.rng import EpochOrder, epoch_order
 
 pytestmark = pytest.mark.gpu
@@ -88,7 +88,7 @@ def test_gradient_of_every_layer(
     x = rng.normal(size=(n, sizes[0])).astype(np.float32)
     y = rng.integers(0, sizes[-1], n).astype(np.int32)
     parts = {"train": _part(x, y)}
-    recipe = Recipe(
+    recipe = TrainingRecipe(
         optimizer=SgdHyper(momentum=0.9, nesterov=False),
         batch_size=batch,
         l2=0.0,
@@ -113,7 +113,9 @@ def test_the_order_drawn_on_the_device_is_that_of_the_host() -> None:
     for n in (1, 2, 3, 5, 70, 2047, 2048, 2049, 5000, 100_003):
         network = Network(sizes=(1, 1), activation="relu", loss="squared")
         x = np.arange(n, dtype=np.float32)[:, None]
-        recipe = Recipe(optimizer=SGD, batch_size=max(1, n // 50), l2=0.0, dropout=0.0, seed=7)
+        recipe = TrainingRecipe(
+            optimizer=SGD, batch_size=max(1, n // 50), l2=0.0, dropout=0.0, seed=7
+        )
         parts = {"train": _part(x, x)}
         session = CudaBackend().open(network, recipe, parts, network.initial_params(1))
         steps = -(-n // recipe.batch_size)
@@ -125,5 +127,5 @@ def test_the_order_drawn_on_the_device_is_that_of_the_host() -> None:
         session.close()
 
 
-def _part(x: np.ndarray, y: np.ndarray) -> Part:
-    return Part(x=x, y=y)
+def _part(x: np.ndarray, y: np.ndarray) -> Split:
+    return Split(x=x, y=y)

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from pycuda_nn.backends.base import Recipe, SgdHyper
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
 from pycuda_nn.cuda.training import head
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import SgdHyper, TrainingRecipe
 
 NVCC = find_nvcc()
 KNOWN = NVCC.architectures() if NVCC else []
@@ -88,7 +88,7 @@ def test_no_kernel_needs_a_header() -> None:
 def fits(width: int, classes: int, item_bytes: int) -> bool:
     network = Network(sizes=(8, width, classes), activation="relu", loss="softmax")
     hyper = SgdHyper(momentum=0.9, nesterov=False)
-    recipe = Recipe(optimizer=hyper, batch_size=64, l2=0.0, dropout=0.0, seed=0)
+    recipe = TrainingRecipe(optimizer=hyper, batch_size=64, l2=0.0, dropout=0.0, seed=0)
     return head.fits(network, recipe, item_bytes)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import pycuda_nn as nn
-from pycuda_nn.backends.base import Part
 from pycuda_nn.data.scaling import Scaler, scaled
+from pycuda_nn.protocols import Split
 from pycuda_nn.rng import EpochOrder
 from pycuda_nn.training.loop import network_for, recipe
 
@@ -32,7 +32,7 @@ def digits() -> nn.Splits:
 def test_100_steps_lose_what_numpy_loses(digits: nn.Splits) -> None:
     train = digits.train
     network = network_for(DIGITS, train)
-    rows = Part(x=scaled(train.x, Scaler.fit(train.x, "unit")), y=train.y)
+    rows = Split(x=scaled(train.x, Scaler.fit(train.x, "unit")), y=train.y)
     losses = []
     for backend in (nn.CudaBackend(), nn.backends.pick("numpy")):
         session = backend.open(network, recipe(DIGITS), {"train": rows}, network.initial_params(3))

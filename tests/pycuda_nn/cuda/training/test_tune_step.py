@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pycuda_nn.cuda.runtime.stopwatch import Trials
+from pycuda_nn.cuda.runtime.stopwatch import Stopwatch
 from pycuda_nn.cuda.training.tune_step import refine
 
 
@@ -123,14 +123,14 @@ def test_a_long_run_clearly_slower_is_left_at_once() -> None:
         runs.append(count)
         return count * one
 
-    trials = Trials(runs=4, rounds=3, limit_s=10.0)
-    assert trials.seconds(lambda count: timed(count, 0.05)) == pytest.approx(0.05)
+    stopwatch = Stopwatch(runs=4, rounds=3, limit_s=10.0)
+    assert stopwatch.seconds(lambda count: timed(count, 0.05)) == pytest.approx(0.05)
     runs.clear()
-    assert trials.seconds(lambda count: timed(count, 0.06)) == pytest.approx(0.06)
+    assert stopwatch.seconds(lambda count: timed(count, 0.06)) == pytest.approx(0.06)
     assert sum(runs) == 2  # the first of them warms up
 
 
 def test_after_the_limit_nothing_is_run() -> None:
-    trials = Trials(runs=4, rounds=3, limit_s=0.1)
-    trials.seconds(lambda count: count * 0.06)
-    assert trials.seconds(lambda count: pytest.fail("was run")) == float("inf")
+    stopwatch = Stopwatch(runs=4, rounds=3, limit_s=0.1)
+    stopwatch.seconds(lambda count: count * 0.06)
+    assert stopwatch.seconds(lambda count: pytest.fail("was run")) == float("inf")

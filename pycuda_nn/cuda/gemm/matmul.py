@@ -1,27 +1,21 @@
-"""Matrix products: the three of a layer, and the fastest algorithm for each.
-
-By cuBLASLt, or for small ones in float32 by kernels of our own. All matrices are row-major with
-padded widths. cuBLASLt counts columns first, so each product is asked for transposed: C = A B
-becomes C' = B' A', which is the same bytes.
-"""
+"""The fastest algorithm for a matrix product: cuBLASLt's, or in float32 one of our own kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pycuda.driver as cuda
 from nvmath.bindings import cublasLt
 
+from pycuda_nn.cuda.gemm.products import Product
 from pycuda_nn.cuda.gemm.sgemm import Sgemm
-from pycuda_nn.cuda.layout import Layer
 from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.runtime.graph import Graph
 from pycuda_nn.cuda.runtime.precision import Precision
-from pycuda_nn.cuda.runtime.stopwatch import Trials
+from pycuda_nn.cuda.runtime.stopwatch import Stopwatch
 from pycuda_nn.errors import DeviceError
 
 _R_32F, _R_16F, _R_16BF = 0, 2, 14  # cudaDataType
@@ -40,59 +34,6 @@ _TUNE_LIMIT_S = 1.0  # for each kind; what cuBLASLt proposes last is seldom the 
 _KEPT, _KEPT_OWN = 5, 2  # tried in the whole step: what is best there may be fifth alone
 _RESULT_WORDS, _ALGO_WORDS = 12, 8  # of cublasLtMatmulHeuristicResult_t, in 64-bit words
 _OWN_WORD = 11  # reserved and 0 in cuBLASLt's; 1 + the place of a tiling in one of ours
-
-
-@dataclass(frozen=True, kw_only=True)
-class Product:
-    """One product D = op(A) op(B) + beta D as cuBLASLt sees it, columns first.
-
-    Attributes:
-        m, n, k: Shape of D, (m, n), and the length of the sums.
-        trans_a, trans_b: Whether A, B are transposed.
-        a, b, d: Addresses.
-        wide: Whether D is float32 whatever the precision.
-        alpha, beta: Factors of the product and of what D held.
-        relu_bias: Address of a bias (m,) to add before max(., 0); 0 for neither.
-    """
-
-    m: int
-    n: int
-    k: int
-    trans_a: bool
-    trans_b: bool
-    a: int
-    b: int
-    d: int
-    wide: bool = False
-    alpha: float = 1.0
-    beta: float = 0.0
-    relu_bias: int = 0
-
-
-def forward(layer: Layer, rows: int, *, x: int, weights: int, z: int, **more: Any) -> Product:
-    """Return z (rows, outputs) = x W; ``more`` as in :class:`Product`."""
-    return Product(
-        m=layer.outputs, n=rows, k=layer.inputs,
-        trans_a=False, trans_b=False, a=weights, b=x, d=z, **more,
-    )  # fmt: skip
-
-
-def data_gradient(layer: Layer, rows: int, *, delta: int, weights: int, below: int) -> Product:
-    """Return below (rows, inputs) = delta W'."""
-    return Product(
-        m=layer.inputs, n=rows, k=layer.outputs,
-        trans_a=True, trans_b=False, a=weights, b=delta, d=below,
-    )  # fmt: skip
-
-
-def weight_gradient(
-    layer: Layer, rows: int, *, x: int, delta: int, out: int, alpha: float, beta: float
-) -> Product:
-    """Return out (inputs, outputs), float32, = alpha x' delta + beta out."""
-    return Product(
-        m=layer.outputs, n=layer.inputs, k=rows,
-        trans_a=False, trans_b=True, a=delta, b=x, d=out, wide=True, alpha=alpha, beta=beta,
-    )  # fmt: skip
 
 
 class Gemms:
@@ -202,8 +143,8 @@ class Gemm:
         found = self.candidates() + self._own_candidates()
         if len(found) == 1:
             return found
-        trials = Trials(runs=_TUNE_REPEATS, rounds=_TUNE_ROUNDS, limit_s=_TUNE_LIMIT_S)
-        times = [self._time(candidate, stream, trials) for candidate in found]
+        stopwatch = Stopwatch(runs=_TUNE_REPEATS, rounds=_TUNE_ROUNDS, limit_s=_TUNE_LIMIT_S)
+        times = [self._time(candidate, stream, stopwatch) for candidate in found]
         return [found[place] for place in np.argsort(times, kind="stable")]
 
     def close(self) -> None:
@@ -272,7 +213,7 @@ class Gemm:
         for _ in range(runs):
             self(stream)
 
-    def _time(self, candidate: bytes, stream: cuda.Stream, trials: Trials) -> float:
+    def _time(self, candidate: bytes, stream: cuda.Stream, stopwatch: Stopwatch) -> float:
         """Return seconds of one product; infinite when the algorithm does not run."""
         self.use(candidate)
         graphs: dict[int, Graph] = {}
@@ -283,7 +224,7 @@ class Gemm:
             return _timed(graphs[runs].launch, stream)
 
         try:
-            return trials.seconds(timed)
+            return stopwatch.seconds(timed)
         except (cublasLt.cuBLASLtError, DeviceError):
             return float("inf")
         finally:

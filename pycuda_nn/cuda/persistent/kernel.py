@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from pycuda_nn.backends.base import Recipe, SgdHyper
 from pycuda_nn.cuda.persistent import plan as persistent_plan
-from pycuda_nn.cuda.persistent.plan import Plan
+from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import build, kernel_source
 from pycuda_nn.cuda.runtime.precision import PRECISIONS
 from pycuda_nn.errors import DeviceError
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import SgdHyper, TrainingRecipe
 
 if TYPE_CHECKING:
     import pycuda.driver as cuda
@@ -35,21 +35,23 @@ _THREADS = 384
 _EMPTY = 0xFFFFFFFF  # a word of the exchange that is not there yet
 
 
-class Persistent:
+class PersistentKernel:
     """Trains many full minibatches of a small network in one launch."""
 
     @staticmethod
-    def fits(network: Network, recipe: Recipe, precision: str, facts: Facts) -> bool:
+    def fits(network: Network, recipe: TrainingRecipe, precision: str, facts: Facts) -> bool:
         """Return whether this class can do such a training on such a GPU.
 
         It takes 1 to 4 hidden layers, softmax over up to 64 classes, momentum SGD without dropout,
         batches of 16 to 512 rows in steps of 16, bf16 or fp16, where the weights fit in registers
         and a step's operands in shared memory: on an H200 up to about a million weights.
         """
-        return Persistent._plan(network, recipe, precision, facts) is not None
+        return PersistentKernel._plan(network, recipe, precision, facts) is not None
 
     @staticmethod
-    def _plan(network: Network, recipe: Recipe, precision: str, facts: Facts) -> Plan | None:
+    def _plan(
+        network: Network, recipe: TrainingRecipe, precision: str, facts: Facts
+    ) -> KernelPlan | None:
         if precision not in _PRECISIONS or facts.compute_capability < _CAPABILITY:
             return None
         return persistent_plan.plan(network, recipe, facts.multiprocessors, facts.shared_bytes)
@@ -59,10 +61,10 @@ class Persistent:
         device: Device,
         memory: Memory,
         network: Network,
-        recipe: Recipe,
+        recipe: TrainingRecipe,
         precision: str,
         *,
-        plan: Plan | None = None,
+        plan: KernelPlan | None = None,
         options: tuple[str, ...] = (),
     ) -> None:
         """Compile for this network and take work space; the context must be active.
@@ -163,7 +165,7 @@ def _arch(facts: Facts) -> str:
     return "sm_90a" if facts.compute_capability == (9, 0) else facts.arch
 
 
-def _load(code: bytes, plan: Plan) -> tuple[Any, Any]:
+def _load(code: bytes, plan: KernelPlan) -> tuple[Any, Any]:
     """Return the module and its kernel, of which every block of the plan can be resident."""
     from cuda.bindings import driver
 

@@ -1,4 +1,4 @@
-"""What a backend must do: a small, coarse contract, one call an epoch."""
+"""What a backend must do, and what it is given: one call an epoch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AdamHyper:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class TrainingRecipe:
     """What a backend does in each step, besides the learning rate."""
 
     optimizer: SgdHyper | AdamHyper
@@ -56,7 +56,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class Split:
     """Rows for the backend: scaled x (n, d) float32; y int32 (n,), or float32 (n, k)."""
 
     x: Array
@@ -135,6 +135,14 @@ class Backend(ABC):
 
     name: ClassVar[str]
 
+    def __init__(self, options: Any = None) -> None:  # noqa: B027 - most have none
+        """Take the options of this backend; None for its defaults."""
+
+    @classmethod
+    def has_device(cls) -> bool:
+        """Return whether this machine has the GPU that the backend needs."""
+        return False
+
     @classmethod
     @abstractmethod
     def missing(cls) -> str | None:
@@ -142,6 +150,6 @@ class Backend(ABC):
 
     @abstractmethod
     def open(
-        self, network: Network, recipe: Recipe, parts: Mapping[str, Part], params: Array
+        self, network: Network, recipe: TrainingRecipe, parts: Mapping[str, Split], params: Array
     ) -> Session:
         """Put the rows and ``params`` on the device and return a session at step 0."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from pycuda_nn.backends.base import Backend, Part, Recipe, Session
 from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.runtime.driver import no_gpu
 from pycuda_nn.network import Network
+from pycuda_nn.protocols import Backend, Session, Split, TrainingRecipe
 
 Array = npt.NDArray[Any]
 
@@ -26,10 +27,13 @@ class CudaBackend(Backend):
         self._options = options or CudaOptions()
 
     @classmethod
+    def has_device(cls) -> bool:
+        """See :class:`Backend`."""
+        return no_gpu() is None
+
+    @classmethod
     def missing(cls) -> str | None:
         """See :class:`Backend`."""
-        from pycuda_nn.cuda.runtime.driver import no_gpu
-
         reason = no_gpu()
         if reason is not None:
             return reason
@@ -39,15 +43,15 @@ class CudaBackend(Backend):
         return None
 
     def open(
-        self, network: Network, recipe: Recipe, parts: Mapping[str, Part], params: Array
+        self, network: Network, recipe: TrainingRecipe, parts: Mapping[str, Split], params: Array
     ) -> Session:
         """See :class:`Backend`."""
         from pycuda_nn.cuda.runtime.precision import PRECISIONS
-        from pycuda_nn.cuda.training.plan import Plan
+        from pycuda_nn.cuda.training.plan import TrainingPlan
         from pycuda_nn.cuda.training.session import CudaSession
 
         precision = PRECISIONS[self._options.precision]
-        plan = Plan(network=network, recipe=recipe, precision=precision)
+        plan = TrainingPlan(network=network, recipe=recipe, precision=precision)
         return CudaSession(plan, self._options, parts, params)
 
 
