@@ -34,7 +34,7 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
       spearmint cleanup --yes examples/digits
     """
     from spearmint.config.reader import load_experiment
-    from spearmint.controller.orphans import living_jobs
+    from spearmint.controller.orphans import find_orphaned_jobs
     from spearmint.store.lock import ExperimentLock
     from spearmint.store.owner import read_ownership, storage_url
     from spearmint.store.sqlite import sqlite_url
@@ -48,7 +48,7 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
     url = storage_url(layout, storage)
     with ExperimentLock(layout):
         if known is not None:
-            driver, jobs = living_jobs(layout, known)
+            driver, jobs = find_orphaned_jobs(layout, known)
             driver.cancel(jobs)
             for text in driver.notices():
                 click.echo(text)

@@ -13,8 +13,7 @@ import click
 from spearmint.cli.options import Duration, Finite, storage_option
 
 if TYPE_CHECKING:
-    from spearmint.controller.controller import Limits
-    from spearmint.controller.study_run import StudyLimits
+    from spearmint.controller.limits import SearchLimits, StudyLimits
     from spearmint.model import Experiment
 
 
@@ -78,11 +77,11 @@ class RunOptions:
         if not self.web_status and (self.port or self.host != _LOOPBACK):
             raise click.UsageError("--host and --port need --web-status.")
 
-    def limits(self, experiment: Experiment) -> Limits:
+    def limits(self, experiment: Experiment) -> SearchLimits:
         """Return the limits of the whole."""
-        from spearmint.controller.controller import Limits
+        from spearmint.controller.limits import SearchLimits
 
-        return Limits(
+        return SearchLimits(
             concurrent=self.max_concurrent or 1,
             queue_ahead=self.queue_ahead,
             polling_s=self.polling_time,
@@ -102,7 +101,7 @@ class RunOptions:
 
     def study_limits(self) -> StudyLimits:
         """Return the limits of each region."""
-        from spearmint.controller.study_run import StudyLimits
+        from spearmint.controller.limits import StudyLimits
 
         return StudyLimits(
             finished=self.max_finished_jobs,

@@ -20,10 +20,11 @@ from spearmint.cli.resource_options import asks_for_resources, take_resources
 from spearmint.cli.run_options import RunOptions
 from spearmint.cli.summary import greet, summarise
 from spearmint.config.reader import load_experiment, require_wrapper
-from spearmint.controller.controller import Loop
+from spearmint.controller.controller import Controller
 from spearmint.controller.orphans import choose_driver
 from spearmint.controller.signals import stop_on_signals
-from spearmint.controller.study_run import StudyLoop, job_request
+from spearmint.controller.study_run import StudyRun
+from spearmint.controller.submission import job_request
 from spearmint.drivers import Driver, DriverSettings, JobRequest, make_driver
 from spearmint.errors import DriverUnreachable, NoSearch, NotWritable, SearchStopped, StorageError
 from spearmint.layout import Layout
@@ -32,7 +33,7 @@ from spearmint.store.owner import read_ownership
 from spearmint.store.records import Records
 from spearmint.store.session import Session, run_sessions
 from spearmint.view.dashboard import WebStatus
-from spearmint.view.progress import PlainWatcher, make_console, make_watcher
+from spearmint.view.progress import PlainObserver, make_console, make_observer
 
 _AGAIN_S = 5.0
 _OF_THE_DISK = {
@@ -102,15 +103,15 @@ def _cancel(experiment: Experiment, driver: Driver, options: RunOptions) -> None
     if read_ownership(Layout(experiment.directory)) is None:
         raise NoSearch(f"no search in {experiment.directory}", "There is nothing to end.")
     with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
-        watcher = PlainWatcher(make_console())
-        studies = [_study_loop(session, driver, options, watcher) for session in sessions]
+        observer = PlainObserver(make_console())
+        studies = [_study_run(session, driver, options, observer) for session in sessions]
         for study in studies:
             study.resume()
-        ended = sum(study.n_active for study in studies)
+        ended = sum(study.n_running for study in studies)
         for study in studies:
-            study.end_active()
+            study.end_running()
         for text in driver.notices():
-            watcher.note(text)
+            observer.note(text)
     if ended:
         click.echo(f"Ended {ended} trials; the next run starts them again.")
     else:
@@ -164,31 +165,33 @@ def _search_once(
     url = sessions[0].study.url
     with (
         WebStatus(options.web_status, options.host, options.port, url, console),
-        make_watcher(console, total) as watcher,
+        make_observer(console, total) as observer,
         stop_on_signals() as stop,
     ):
-        studies = [_study_loop(session, driver, options, watcher) for session in sessions]
+        studies = [_study_run(session, driver, options, observer) for session in sessions]
         limits = options.limits(sessions[0].experiment)
         limits = dataclasses.replace(limits, follows_capacity=follows_capacity)
-        loop = Loop(studies=studies, driver=driver, limits=limits, watcher=watcher, stop=stop)
-        figures = loop.run()
+        controller = Controller(
+            studies=studies, driver=driver, limits=limits, observer=observer, stop=stop
+        )
+        figures = controller.run()
     summarise(console, sessions, options, figures)
     finished = sum(progress.finished for progress in figures.values())
-    if stop.asking and finished < total:
+    if stop.requested and finished < total:
         raise SearchStopped(
             f"stopped with {finished} of {total} trials finished", "Run the same command to go on."
         )
 
 
-def _study_loop(
-    session: Session, driver: Driver, options: RunOptions, watcher: PlainWatcher
-) -> StudyLoop:
-    return StudyLoop(
+def _study_run(
+    session: Session, driver: Driver, options: RunOptions, observer: PlainObserver
+) -> StudyRun:
+    return StudyRun(
         experiment=session.experiment,
         layout=session.layout,
         study=session.study,
         driver=driver,
         limits=options.study_limits(),
         records=Records(session.layout, session.experiment, grid_size=options.grid_size),
-        watcher=watcher,
+        observer=observer,
     )

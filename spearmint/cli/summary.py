@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from spearmint.cli.run_options import RunOptions
-from spearmint.controller.events import Progress
+from spearmint.controller.events import StudyCounts
 from spearmint.errors import next_command
 from spearmint.formatting import format_duration
 from spearmint.model import Experiment, Trial, ranking
@@ -37,7 +37,7 @@ def summarise(
     console: Console,
     sessions: Sequence[Session],
     options: RunOptions,
-    figures: Mapping[str, Progress],
+    figures: Mapping[str, StudyCounts],
 ) -> None:
     """Show the best trials and what the search has cost."""
     experiment = sessions[0].experiment
@@ -79,7 +79,7 @@ def _best(by_search: Sequence[Sequence[Trial]], experiment: Experiment) -> list[
     ]
 
 
-def _headline(figures: Mapping[str, Progress]) -> str:
+def _headline(figures: Mapping[str, StudyCounts]) -> str:
     def total(state: str) -> int:
         return sum(getattr(progress, state) for progress in figures.values())
 

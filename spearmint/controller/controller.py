@@ -1,4 +1,4 @@
-"""The loop of a search: collect results, start trials, wait; for all regions at once."""
+"""The main loop of a search: collect results, start trials, wait; for all regions at once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spearmint.controller.events import Progress, Watcher
-from spearmint.controller.study_run import StudyLoop
+from spearmint.controller.events import SearchObserver, StudyCounts
+from spearmint.controller.limits import SearchLimits
+from spearmint.controller.signals import StopRequest
+from spearmint.controller.study_run import StudyRun
 from spearmint.controller.warm_start import warm_points
 from spearmint.drivers import Driver
 from spearmint.errors import DriverUnreachable, SearchFailed
@@ -17,129 +19,96 @@ _CAPACITY_S = 60.0  # how soon hosts that come or go are noticed
 _SLICE_S = 0.2  # how soon Ctrl-C and a report are noticed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """When to stop, and how much to run at once, over all regions.
-
-    Attributes:
-        concurrent: Trials that run.
-        follows_capacity: Whether that changes with the driver's capacity.
-        queue_ahead: Trials that wait in the queue beside them, so that no GPU waits for a proposal.
-        polling_s: Seconds between two polls of the driver at most.
-        time_s: Seconds after which no more trials start.
-        trial_time_s: Sum of the seconds of all trials after which no more start.
-        warm_start: Points of finished studies that one tries first; above 0, no more studies are
-            open at once than trials.
-    """
-
-    concurrent: int = 1
-    follows_capacity: bool = False
-    queue_ahead: int = 0
-    polling_s: float = 3.0
-    time_s: float | None = None
-    trial_time_s: float | None = None
-    warm_start: int = 0
-
-
 @dataclass(slots=True)
-class Stop:
-    """How far the user wants to stop: set by signals, read by the loop."""
-
-    asking: bool = False
-    now: bool = False
-
-
-@dataclass(slots=True)
-class Loop:
+class Controller:
     """Runs the studies of all regions to their end, by one driver.
 
-    Trials are shared out fairly: the next one goes to the study with the fewest running, then
-    with the fewest finished.
+    The next trial goes to the study with the fewest running, then with the fewest finished.
     """
 
-    studies: Sequence[StudyLoop]
+    studies: Sequence[StudyRun]
     driver: Driver
-    limits: Limits
-    watcher: Watcher
-    stop: Stop = field(default_factory=Stop)
-    _began: float = field(default_factory=time.monotonic)
+    limits: SearchLimits
+    observer: SearchObserver
+    stop: StopRequest = field(default_factory=StopRequest)
+    _started_at: float = field(default_factory=time.monotonic)
     _concurrent: int = 1
-    _sized: float = 0.0
-    _told: set[str] = field(default_factory=set)
-    _told_stop: bool = False
+    _sized_at: float = 0.0
+    _noted: set[str] = field(default_factory=set)
+    _noted_stop: bool = False
     _was_reached: bool = False
-    _is_silent: bool = False
+    _is_unreachable: bool = False
 
-    def run(self) -> Mapping[str, Progress]:
-        """Search until a limit or a stop; return the last figures by region.
+    def run(self) -> Mapping[str, StudyCounts]:
+        """Search until a limit or a stop; return the last counts by region.
 
         A queue that does not answer is asked again until it does.
 
         Raises:
             SearchFailed: Trials break one after the other.
             DriverUnreachable: The queue did not answer the first time.
-            StorageError, DriverError: See there; what runs goes on and is found again.
+            StorageError, DriverError: See there; running trials continue, the next run finds them.
         """
-        self._began = self._sized = time.monotonic()
+        self._started_at = self._sized_at = time.monotonic()
         self._concurrent = self.limits.concurrent
         for study in self.studies:
             study.resume()
-        self._tell_done()
-        while not self._must_leave():
-            self._ask_queue(self._collect)
-            if not self._is_silent:
-                self._ask_queue(self._fill)
-            if not self._is_silent and not any(study.is_busy for study in self.studies):
+        self._note_done()
+        while not self._must_stop():
+            self._call_queue(self._collect)
+            if not self._is_unreachable:
+                self._call_queue(self._fill)
+            if not self._is_unreachable and not any(study.is_busy for study in self.studies):
                 break
-            self._tell_stop()
+            self._note_stop()
             self._wait()
-        if self.stop.asking and self.driver.detaches:
-            self._tell_left()
+        if self.stop.requested and self.driver.detaches:
+            self._note_detached()
         elif self.stop.now:
             self.cancel()
         self._check_failures()
-        return {study.experiment.region: study.progress() for study in self.studies}
+        return {study.experiment.region: study.counts() for study in self.studies}
 
-    def _tell_done(self) -> None:
-        """Say so where all trials were there before."""
-        done = [study.n_finished >= study.limits.finished for study in self.studies]
+    def _note_done(self) -> None:
+        """Note that earlier runs have finished all trials."""
+        done = [study.tally.finished >= study.limits.finished for study in self.studies]
         if all(done) and not any(study.is_busy for study in self.studies):
-            n = sum(study.n_finished for study in self.studies)
-            self.watcher.note(
+            n = sum(study.tally.finished for study in self.studies)
+            self.observer.note(
                 f"All {n} trials were finished before; for more, raise --max-finished-jobs."
             )
 
-    def _must_leave(self) -> bool:
-        return self.stop.now or (self.stop.asking and self.driver.detaches)
+    def _must_stop(self) -> bool:
+        return self.stop.now or (self.stop.requested and self.driver.detaches)
 
     def cancel(self) -> None:
         """End all jobs; their trials start again in the next run."""
         for study in self.studies:
-            study.end_active()
+            study.end_running()
 
-    def _ask_queue(self, ask: Callable[[], None]) -> None:
-        """Do what needs the queue's answer; say when it falls silent, and when it is back."""
+    def _call_queue(self, call: Callable[[], None]) -> None:
+        """Make a call that needs the queue; note when it stops answering, and when it is back."""
         try:
-            ask()
+            call()
         except DriverUnreachable as error:
             if not self._was_reached:
                 raise
-            if not self._is_silent:
-                self.watcher.note(f"{error.what}\nAsking again; trials go on meanwhile.")
-            self._is_silent = True
+            if not self._is_unreachable:
+                self.observer.note(f"{error.what}\nAsking again; trials go on meanwhile.")
+            self._is_unreachable = True
             return
-        if self._is_silent:
-            self.watcher.note("The queue answers again.")
-        self._was_reached, self._is_silent = True, False
+        if self._is_unreachable:
+            self.observer.note("The queue answers again.")
+        self._was_reached, self._is_unreachable = True, False
 
     def _n_running(self) -> int:
-        return sum(study.n_active for study in self.studies)
+        return sum(study.n_running for study in self.studies)
 
     def _collect(self) -> None:
         """Poll the driver once for all studies."""
         states = self.driver.poll([job for study in self.studies for job in study.jobs])
         for text in self.driver.notices():
-            self.watcher.note(text)
+            self.observer.note(text)
         for study in self.studies:
             study.collect(states)
 
@@ -147,29 +116,29 @@ class Loop:
         """Start trials as far as the limits allow."""
         self._follow_capacity()
         most = self._concurrent + self.limits.queue_ahead
-        while self._n_running() < most and not self.stop.asking:
+        while self._n_running() < most and not self.stop.requested:
             if reason := self._stop_reason():
                 self._note_once(f"No new trials: {reason}.")
                 return
             ready = [study for study in self._admitted() if self._wants_trial(study)]
             if not ready:
                 return
-            chosen = min(ready, key=lambda study: (study.n_active, study.n_finished))
+            chosen = min(ready, key=lambda study: (study.n_running, study.tally.finished))
             if self.limits.warm_start and not chosen.has_begun:
                 self._warm(chosen)
             chosen.start_trial()
 
     def _follow_capacity(self) -> None:
-        """Look again, each minute, how many trials can run."""
-        if self.limits.follows_capacity and time.monotonic() - self._sized >= _CAPACITY_S:
+        """Ask the driver once a minute how many trials can run."""
+        if self.limits.follows_capacity and time.monotonic() - self._sized_at >= _CAPACITY_S:
             found = self.driver.capacity()
-            self._sized = time.monotonic()
+            self._sized_at = time.monotonic()
             if found != self._concurrent:
-                self.watcher.note(f"There is room for {found} trials at once now.")
+                self.observer.note(f"There is room for {found} trials at once now.")
             self._concurrent = found
 
-    def _admitted(self) -> Sequence[StudyLoop]:
-        """Return the studies that may have trials: with a warm start, later ones wait."""
+    def _admitted(self) -> Sequence[StudyRun]:
+        """Return the studies that may start trials: with a warm start, later ones wait."""
         if not self.limits.warm_start:
             return self.studies
         room = self._concurrent - sum(study.is_open for study in self.studies)
@@ -177,29 +146,29 @@ class Loop:
         waiting = set(map(id, closed[max(0, room) :]))
         return [study for study in self.studies if id(study) not in waiting]
 
-    def _warm(self, study: StudyLoop) -> None:
-        """Queue what was best in finished studies."""
+    def _warm(self, study: StudyRun) -> None:
+        """Queue the best points of finished studies."""
         finished = [other for other in self.studies if other.has_begun and not other.is_open]
         trials = [other.study.trials() for other in finished]
         points = warm_points(study.experiment, trials, self.limits.warm_start)
         for point in points:
             study.study.enqueue(point)
         if points:
-            self.watcher.note(
+            self.observer.note(
                 f"{study.experiment.region}: starts from {len(points)} points that were best in "
                 f"{len(finished)} finished regions."
             )
 
-    def _wants_trial(self, study: StudyLoop) -> bool:
-        if reason := study.stop_reason():
+    def _wants_trial(self, study: StudyRun) -> bool:
+        if reason := study.tally.stop_reason():
             region = study.experiment.region
             self._note_once(f"{region}: {reason}." if region else f"No new trials: {reason}.")
         return study.wants_trial()
 
     def _stop_reason(self) -> str:
-        """Return which limit of the whole is reached; empty while none is."""
+        """Return which limit of the whole search is reached; empty while none is."""
         limit = self.limits.time_s
-        if limit is not None and time.monotonic() - self._began >= limit:
+        if limit is not None and time.monotonic() - self._started_at >= limit:
             return f"the time of {format_duration(limit)} is over"
         limit = self.limits.trial_time_s
         if limit is not None and sum(study.seconds() for study in self.studies) >= limit:
@@ -207,9 +176,9 @@ class Loop:
         return ""
 
     def _note_once(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            self.watcher.note(text)
+        if text not in self._noted:
+            self._noted.add(text)
+            self.observer.note(text)
 
     def _check_failures(self) -> None:
         failures = [failure for study in self.studies if (failure := study.failure())]
@@ -226,9 +195,9 @@ class Loop:
         """Sleep until a job may have ended, a stop, or the polling time is over."""
         polling_s = self.limits.polling_s if self._n_running() else _SLICE_S
         deadline = time.monotonic() + polling_s
-        asking = self.stop.asking
+        requested = self.stop.requested
         jobs = [job for study in self.studies for job in study.jobs]
-        while not self.stop.now and self.stop.asking == asking:
+        while not self.stop.now and self.stop.requested == requested:
             if self._prune():
                 return
             left = deadline - time.monotonic()
@@ -243,31 +212,31 @@ class Loop:
     def _prune(self) -> bool:
         """Let every study end trials that will not be good; True when one did."""
         ended = False
-        if self._is_silent:
+        if self._is_unreachable:
             return ended
 
         def prune() -> None:
             nonlocal ended
             ended = any(study.prune() for study in self.studies)
 
-        self._ask_queue(prune)
+        self._call_queue(prune)
         return ended
 
-    def _tell_left(self) -> None:
-        """Say what goes on without this process."""
+    def _note_detached(self) -> None:
+        """Note which trials continue without this process."""
         running = [text for study in self.studies for text in study.labels]
         if running:
-            self.watcher.note(
+            self.observer.note(
                 f"Stopped; {len(running)} trials go on in the queue: {', '.join(running)}. "
                 "The same command finds them again; with --cancel it ends them."
             )
 
-    def _tell_stop(self) -> None:
-        """Say once that the search is stopping, and what still runs."""
-        if self.stop.asking and not self._told_stop:
-            self._told_stop = True
+    def _note_stop(self) -> None:
+        """Note once that the search is stopping, and what still runs."""
+        if self.stop.requested and not self._noted_stop:
+            self._noted_stop = True
             running = ", ".join(text for study in self.studies for text in study.labels)
-            self.watcher.note(
+            self.observer.note(
                 f"Stopping: no new trials. Still running: {running}. "
                 "Ctrl-C again ends them; the same command goes on later."
             )

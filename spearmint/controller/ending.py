@@ -1,4 +1,4 @@
-"""Jobs whose trials are stored, until they are over."""
+"""Jobs whose trials are stored but which are not over yet."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from spearmint.drivers import Driver, Job, JobState
 
 EXIT_GRACE_S = 30.0
-"""Seconds that a job may live on after its result stands."""
+"""Seconds that a job may take to exit after it wrote its result."""
 
 
 @dataclass(slots=True)
-class Leaving:
-    """Jobs that have nothing left to do but to end."""
+class EndingJobs:
+    """Jobs that wrote their result and have nothing left to do but exit."""
 
     driver: Driver
     _since: dict[Job, float] = field(default_factory=dict)
@@ -25,26 +25,26 @@ class Leaving:
         return list(self._since)
 
     def add(self, job: Job) -> None:
-        """Look after ``job``, whose trial was just stored."""
+        """Watch ``job``, whose trial was just stored, until it is over."""
         self._since[job] = time.time()
 
     def clear(self) -> None:
         """Forget all of them."""
         self._since.clear()
 
-    def see_off(self, states: Mapping[Job, JobState]) -> None:
-        """Forget the jobs that are over; end those that stay, and forget them too.
+    def reap(self, states: Mapping[Job, JobState]) -> None:
+        """Forget the jobs that are over; end those that overstay, and forget them too.
 
-        One that cannot be ended, for its host is lost, must not hold up the search: the driver
-        tells people of it.
+        A job that cannot be ended because its host is lost must not hold up the search; the driver
+        reports it.
         """
         now = time.time()
         over = [job for job in self._since if states.get(job) is JobState.GONE]
-        stay = [job for job in self._since if now - self._since[job] > EXIT_GRACE_S]
-        stay = [job for job in stay if job not in over]
+        stuck = [job for job in self._since if now - self._since[job] > EXIT_GRACE_S]
+        stuck = [job for job in stuck if job not in over]
         if over:
-            self.driver.cancel(over)  # what their runners left behind
-        if stay:
-            self.driver.end(stay)
-        for job in (*over, *stay):
+            self.driver.cancel(over)  # processes that their runners started
+        if stuck:
+            self.driver.end(stuck)
+        for job in (*over, *stuck):
             del self._since[job]

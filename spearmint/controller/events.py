@@ -1,4 +1,4 @@
-"""Who is told what happens in a search, and the figures that go with it."""
+"""Events of a search, who observes them, and the counts that go with them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from spearmint.model import Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Figures of one study at one moment; ``seconds`` of all trials that have ended."""
+class StudyCounts:
+    """Counts of one study at one moment; ``seconds`` is the sum over all ended trials."""
 
     region: str = ""
     complete: int = 0
@@ -27,17 +27,17 @@ class Progress:
         return self.complete + self.pruned
 
 
-class Watcher(Protocol):
-    """Is told what happens; shows it."""
+class SearchObserver(Protocol):
+    """Receives the events of a search, for instance to show them."""
 
-    def submitted(self, trial: Trial, progress: Progress) -> None:
+    def submitted(self, trial: Trial, counts: StudyCounts) -> None:
         """A job of ``trial`` was started or found running."""
 
-    def started(self, trial: Trial, progress: Progress) -> None:
+    def started(self, trial: Trial, counts: StudyCounts) -> None:
         """A queued job of ``trial`` runs now."""
 
-    def ended(self, trial: Trial, progress: Progress) -> None:
-        """A trial is complete, pruned or broken."""
+    def ended(self, trial: Trial, counts: StudyCounts) -> None:
+        """``trial`` is complete, pruned or broken."""
 
     def note(self, text: str) -> None:
-        """Something else that people should know."""
+        """Anything else that people should know."""

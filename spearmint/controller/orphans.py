@@ -9,7 +9,7 @@ from spearmint.store.lock import ExperimentLock
 from spearmint.store.owner import Ownership, read_ownership
 
 
-def living_jobs(layout: Layout, known: Ownership) -> tuple[Driver, list[Job]]:
+def find_orphaned_jobs(layout: Layout, known: Ownership) -> tuple[Driver, list[Job]]:
     """Return the driver of the earlier runs, and those of its jobs that are not over."""
     driver = make_driver(known.driver, DriverSettings(directory=layout.root))
     folders = (
@@ -29,8 +29,8 @@ def choose_driver(layout: Layout, name: str | None) -> str:
     known = read_ownership(layout)
     chosen = driver_name(name or (known.driver if known is not None else "local"))
     if known is not None and known.driver != chosen:
-        with ExperimentLock(layout):  # looking for jobs ends what dead ones left
-            driver, jobs = living_jobs(layout, known)
+        with ExperimentLock(layout):  # adopting jobs ends the processes of dead ones
+            driver, jobs = find_orphaned_jobs(layout, known)
         if jobs:
             raise InputError(
                 f"{len(jobs)} trials of this search still run by driver {driver.name}",

@@ -1,30 +1,32 @@
-"""A trial with a living job, as the loop sees it, and what it leaves in files."""
+"""A trial that has a job, as the controller sees it."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from spearmint.drivers import Job
 from spearmint.layout import TrialFolder, read_json
 from spearmint.model import Trial
 
 _STUCK_S = 60.0
-_TAIL_LINES, _TAIL_BYTES = 20, 8192
 
 
 @dataclass(slots=True)
-class Active:
-    """A trial with a living job.
+class RunningTrial:
+    """A trial whose job is queued or runs.
 
     Attributes:
+        trial: As it is stored.
+        folder: What it and the runner write.
+        job: The job that runs it.
         waiting: The job is queued; time counts from its start.
         started: Seconds since the epoch.
+        result_since: When its result was first seen, in seconds since the epoch.
         reports_size: Bytes of its reports that were read.
-        ended_by: Why the job was ended by us: "timeout", "pruned", or "" when it was not.
-        ended_at: When, in seconds since the epoch.
+        ended_by: Why the controller ended the job: "timeout", "pruned", or "" when it did not.
+        ended_at: When it did, in seconds since the epoch.
     """
 
     trial: Trial
@@ -43,11 +45,11 @@ class Active:
             self.started = float(runner["start"])
 
     def seconds(self) -> float:
-        """Return for how long it has run."""
+        """Return for how long it has run; 0 while it is queued."""
         return 0.0 if self.waiting else time.time() - self.started
 
     def is_stuck(self) -> bool:
-        """Tell whether it was ended by us and its host does not say that it has."""
+        """Tell whether the controller ended its job and the host has not confirmed it."""
         return bool(self.ended_by) and time.time() - self.ended_at > _STUCK_S
 
     def new_reports(self) -> bool:
@@ -58,13 +60,3 @@ class Active:
         changed = size != self.reports_size
         self.reports_size = size
         return changed
-
-
-def tail_of(output: Path) -> str:
-    """Return the last lines of a trial's output."""
-    with contextlib.suppress(OSError), output.open("rb") as file:
-        file.seek(0, 2)
-        file.seek(max(0, file.tell() - _TAIL_BYTES))
-        lines = file.read().decode("utf-8", errors="replace").splitlines()
-        return "\n".join(lines[-_TAIL_LINES:])
-    return ""

@@ -1,25 +1,37 @@
-"""Ctrl-C: once to stop asking for trials, twice to end those that run."""
+"""Ctrl-C: once to start no more trials, twice to end those that run."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
-
-from spearmint.controller.controller import Stop
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+@dataclass(slots=True)
+class StopRequest:
+    """Whether the user wants to stop: set by signals, read by the controller.
+
+    Attributes:
+        requested: Start no more trials.
+        now: End those that run, too.
+    """
+
+    requested: bool = False
+    now: bool = False
+
+
 @contextmanager
-def stop_on_signals() -> Iterator[Stop]:
-    """Yield a Stop that the first SIGINT or SIGTERM sets to asking, the second to now."""
-    stop = Stop()
+def stop_on_signals() -> Iterator[StopRequest]:
+    """Yield a StopRequest: the first SIGINT or SIGTERM sets ``requested``, the second ``now``."""
+    stop = StopRequest()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        stop.now = stop.asking
-        stop.asking = True
+        stop.now = stop.requested
+        stop.requested = True
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:

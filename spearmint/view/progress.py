@@ -1,4 +1,4 @@
-"""What people see of a search: a live line on a terminal, plain lines elsewhere."""
+"""Observers that print a search: a live bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.text import Text
 
-from spearmint.controller.events import Progress
+from spearmint.controller.events import StudyCounts
 from spearmint.formatting import format_params, format_value, plain
 from spearmint.model import Trial, TrialState
 
 _UNLIMITED = 10_000
 
 
-def trial_line(trial: Trial, progress: Progress) -> str:
+def trial_line(trial: Trial, counts: StudyCounts) -> str:
     """Return one line on a trial that ended."""
     seconds = f" {trial.seconds:.1f} s" if trial.seconds is not None else ""
     params = format_params(trial.params)
@@ -25,7 +31,7 @@ def trial_line(trial: Trial, progress: Progress) -> str:
         return f"{trial.label}: pruned{_last_report(trial)}{seconds}  {params}"
     if trial.state is not TrialState.COMPLETE or trial.value is None:
         return f"{trial.label}: broken: {plain(trial.reason)}{seconds}  {params}"
-    best = progress.best
+    best = counts.best
     is_best = best is not None and best.id == trial.id
     mark = "  <- best" if is_best else ""
     return f"{trial.label}: {format_value(trial.value)}{seconds}  {params}{mark}"
@@ -38,13 +44,13 @@ def _last_report(trial: Trial) -> str:
     return f" at step {step} with {format_value(float(trial.reports[step]))}"
 
 
-def bar_text(figures: Mapping[str, Progress]) -> str:
-    """Return what stands beside the bar, from the figures of each region."""
-    running = sum(progress.running for progress in figures.values())
+def bar_text(figures: Mapping[str, StudyCounts]) -> str:
+    """Return the text beside the bar, from the counts of each region."""
+    running = sum(counts.running for counts in figures.values())
     words = [f"{running} running"]
     for state in ("queued", "pruned", "broken"):
-        count = sum(getattr(progress, state) for progress in figures.values())
-        words += [f"{count} {state}"] if count else []
+        number = sum(getattr(counts, state) for counts in figures.values())
+        words += [f"{number} {state}"] if number else []
     if len(figures) > 1:
         words.insert(0, f"{len(figures)} regions")
     else:
@@ -54,27 +60,27 @@ def bar_text(figures: Mapping[str, Progress]) -> str:
     return ", ".join(words)
 
 
-class PlainWatcher:
-    """A line for each trial that ends; for logs and pipes."""
+class PlainObserver:
+    """Prints a line for each trial that ends; for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def submitted(self, trial: Trial, progress: Progress) -> None:
-        """Say nothing; the end of the trial is worth a line."""
+    def submitted(self, trial: Trial, counts: StudyCounts) -> None:
+        """Print nothing: only the end of a trial gets a line."""
 
-    def started(self, trial: Trial, progress: Progress) -> None:
-        """Say nothing either."""
+    def started(self, trial: Trial, counts: StudyCounts) -> None:
+        """Print nothing."""
 
-    def ended(self, trial: Trial, progress: Progress) -> None:
+    def ended(self, trial: Trial, counts: StudyCounts) -> None:
         """Print the trial."""
-        self.note(trial_line(trial, progress))
+        self.note(trial_line(trial, counts))
 
     def note(self, text: str) -> None:
         """Print ``text`` as it is."""
         self._console.print(Text(text), soft_wrap=True)
 
-    def __enter__(self) -> PlainWatcher:
+    def __enter__(self) -> PlainObserver:
         return self
 
     def __exit__(
@@ -86,12 +92,12 @@ class PlainWatcher:
         pass
 
 
-class LiveWatcher(PlainWatcher):
-    """The same lines above a bar with the best value and what runs."""
+class LiveObserver(PlainObserver):
+    """Prints the same lines above a bar with the best value and what runs."""
 
     def __init__(self, console: Console, total: int) -> None:
         super().__init__(console)
-        self._bar = Bar(
+        self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -100,27 +106,27 @@ class LiveWatcher(PlainWatcher):
             transient=True,
         )
         self._task: TaskID = self._bar.add_task("searching", total=total)
-        self._figures: dict[str, Progress] = {}
+        self._figures: dict[str, StudyCounts] = {}
 
-    def submitted(self, trial: Trial, progress: Progress) -> None:
+    def submitted(self, trial: Trial, counts: StudyCounts) -> None:
         """Move the bar."""
-        self._update(progress)
+        self._update(counts)
 
-    def started(self, trial: Trial, progress: Progress) -> None:
+    def started(self, trial: Trial, counts: StudyCounts) -> None:
         """Move the bar."""
-        self._update(progress)
+        self._update(counts)
 
-    def ended(self, trial: Trial, progress: Progress) -> None:
+    def ended(self, trial: Trial, counts: StudyCounts) -> None:
         """Print the trial and move the bar."""
-        super().ended(trial, progress)
-        self._update(progress)
+        super().ended(trial, counts)
+        self._update(counts)
 
-    def _update(self, progress: Progress) -> None:
-        self._figures[progress.region] = progress
-        finished = sum(each.complete + each.pruned for each in self._figures.values())
+    def _update(self, counts: StudyCounts) -> None:
+        self._figures[counts.region] = counts
+        finished = sum(study.finished for study in self._figures.values())
         self._bar.update(self._task, completed=finished, description=bar_text(self._figures))
 
-    def __enter__(self) -> LiveWatcher:
+    def __enter__(self) -> LiveObserver:
         self._bar.start()
         return self
 
@@ -139,6 +145,6 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=_UNLIMITED)
 
 
-def make_watcher(console: Console, total: int) -> PlainWatcher:
-    """Return the live watcher on a terminal, the plain one elsewhere."""
-    return LiveWatcher(console, total) if console.is_terminal else PlainWatcher(console)
+def make_observer(console: Console, total: int) -> PlainObserver:
+    """Return the live observer on a terminal, the plain one elsewhere."""
+    return LiveObserver(console, total) if console.is_terminal else PlainObserver(console)

@@ -11,8 +11,9 @@ import pytest
 from optuna.pruners import BasePruner
 from optuna.samplers import RandomSampler
 
-from spearmint.controller.controller import Limits, Loop
-from spearmint.controller.study_run import StudyLimits, StudyLoop
+from spearmint.controller.controller import Controller
+from spearmint.controller.limits import SearchLimits, StudyLimits
+from spearmint.controller.study_run import StudyRun
 from spearmint.drivers import Driver
 from spearmint.layout import Layout
 from spearmint.model import Experiment, Kind, Language, Variable
@@ -93,7 +94,7 @@ def make_loop(tmp_path: Path):
         timeout: float | None = None,
         regions: tuple[str, ...] = (),
         pruner: BasePruner | None = None,
-        **limits,
+        **given,
     ) -> Search:
         experiment = Experiment(
             path=tmp_path / "config.pb",
@@ -104,25 +105,27 @@ def make_loop(tmp_path: Path):
             trial_timeout_s=timeout,
             regions=regions,
         )
-        url, watcher = sqlite_url(Layout(tmp_path).database), Notes()
-        all_limits = {"finished": 3, "polling_s": 0.05, **limits}
+        url, observer = sqlite_url(Layout(tmp_path).database), Notes()
+        all_limits = {"finished": 3, "polling_s": 0.05, **given}
         per_study = {k: v for k, v in all_limits.items() if k in _STUDY_LIMITS}
         studies = open_studies(experiment.searches(), url)
         for study in studies:
             study.use(RandomSampler(seed=0), pruner)
-        loops = [
-            StudyLoop(
+        runs = [
+            StudyRun(
                 experiment=study.experiment,
                 layout=(layout := Layout(tmp_path, study.experiment.region)),
                 study=study,
                 driver=driver,
                 limits=StudyLimits(**per_study),
                 records=Records(layout, study.experiment, grid_size=100),
-                watcher=watcher,
+                observer=observer,
             )
             for study in studies
         ]
         whole = {k: v for k, v in all_limits.items() if k not in _STUDY_LIMITS}
-        return Search(Loop(studies=loops, driver=driver, limits=Limits(**whole), watcher=watcher))
+        return Search(
+            Controller(studies=runs, driver=driver, limits=SearchLimits(**whole), observer=observer)
+        )
 
     return make

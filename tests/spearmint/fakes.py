@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from spearmint.controller.controller import Loop
-from spearmint.controller.events import Progress
+from spearmint.controller.controller import Controller
+from spearmint.controller.events import StudyCounts
 from spearmint.drivers import Driver, Job, JobEnd, JobRequest, JobState
 from spearmint.errors import DriverError
 from spearmint.layout import TrialFolder, read_json, write_json
@@ -77,13 +77,13 @@ class Notes:
         self.lines: list[str] = []
         self.ended_: list[Trial] = []
 
-    def submitted(self, trial: Trial, progress: Progress) -> None:
+    def submitted(self, trial: Trial, counts: StudyCounts) -> None:
         self.lines.append(f"submitted {trial.id}")
 
-    def started(self, trial: Trial, progress: Progress) -> None:
+    def started(self, trial: Trial, counts: StudyCounts) -> None:
         self.lines.append(f"started {trial.id}")
 
-    def ended(self, trial: Trial, progress: Progress) -> None:
+    def ended(self, trial: Trial, counts: StudyCounts) -> None:
         self.ended_.append(trial)
 
     def note(self, text: str) -> None:
@@ -91,14 +91,18 @@ class Notes:
 
 
 class Search:
-    """The loop of one experiment; ``run`` returns the figures of its only or its first study."""
+    """One experiment and its controller; ``run`` returns the counts of its first study."""
 
-    def __init__(self, loop: Loop) -> None:
-        self.loop = loop
-        self.studies = [study.study for study in loop.studies]
-        self.study, self.layout = self.studies[0], loop.studies[0].layout
-        self.driver, self.watcher, self.stop = loop.driver, loop.watcher, loop.stop
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self.studies = [study.study for study in controller.studies]
+        self.study, self.layout = self.studies[0], controller.studies[0].layout
+        self.driver, self.observer, self.stop = (
+            controller.driver,
+            controller.observer,
+            controller.stop,
+        )
 
-    def run(self) -> Progress:
-        self.figures = self.loop.run()
+    def run(self) -> StudyCounts:
+        self.figures = self.controller.run()
         return next(iter(self.figures.values()))

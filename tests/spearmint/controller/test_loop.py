@@ -21,7 +21,7 @@ def test_it_ends_after_enough_complete_trials_broken_ones_not_counted(make_loop)
     figures = loop.run()
     assert (figures.complete, figures.broken, figures.running) == (4, 1, 0)
     assert figures.best.id == 1
-    broken = next(t for t in loop.watcher.ended_ if t.state is TrialState.BROKEN)
+    broken = next(t for t in loop.observer.ended_ if t.state is TrialState.BROKEN)
     assert broken.reason == "no luck"
 
 
@@ -29,7 +29,7 @@ def test_it_fills_at_once_and_never_runs_more(make_loop) -> None:
     driver = FakeDriver()
     loop = make_loop(driver, finished=10, concurrent=4)
     loop.run()
-    assert loop.watcher.lines[:4] == [f"submitted {i}" for i in (1, 2, 3, 4)]
+    assert loop.observer.lines[:4] == [f"submitted {i}" for i in (1, 2, 3, 4)]
     assert driver.most == 4
     assert len(driver.folders) == 10, "no more trials than were asked for"
 

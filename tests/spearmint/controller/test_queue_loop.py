@@ -10,9 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from spearmint.cli import run_search
-from spearmint.controller import controller as loop_module
-from spearmint.controller import ending as leaving
-from spearmint.controller import running_trial as active
+from spearmint.controller import controller, ending, running_trial
 from spearmint.drivers import Job, JobEnd, JobRequest, JobState
 from spearmint.errors import DriverUnreachable, NotWritable, SearchFailed, StorageError
 from tests.spearmint.fakes import FakeDriver
@@ -75,14 +73,14 @@ def test_a_trial_is_stored_while_its_job_still_leaves_and_the_next_one_starts(ma
 
 
 def test_a_job_that_stays_is_ended_once_and_holds_nothing_up(make_loop, monkeypatch) -> None:
-    monkeypatch.setattr(leaving, "EXIT_GRACE_S", 0.0)
+    monkeypatch.setattr(ending, "EXIT_GRACE_S", 0.0)
     driver = FakeQueue(leaving=10**6)
     assert make_loop(driver, finished=2).run().complete == 2
     assert list(driver.stays.values()) == [1, 1], "asked once, then forgotten"
 
 
 def test_a_trial_past_its_time_on_a_lost_host_is_broken_all_the_same(make_loop, monkeypatch):
-    monkeypatch.setattr(active, "_STUCK_S", 0.05)
+    monkeypatch.setattr(running_trial, "_STUCK_S", 0.05)
     driver = FakeQueue({1: ["stay"]})
     asked = []
     monkeypatch.setattr(driver, "cancel", asked.append)
@@ -100,31 +98,31 @@ def test_what_waits_counts_as_queued_and_takes_no_time(make_loop) -> None:
 
     def stop_later(jobs: Collection[Job], timeout_s: float) -> None:
         polls.append(1)
-        loop.stop.asking = len(polls) > 5
+        loop.stop.requested = len(polls) > 5
 
     driver.wait = stop_later
     figures = loop.run()
     assert (figures.queued, figures.running, figures.broken) == (2, 0, 0)
-    assert loop.loop.studies[0].seconds() == 0.0
+    assert loop.controller.studies[0].seconds() == 0.0
 
 
 def test_queue_ahead_submits_more_than_run(make_loop) -> None:
     driver = FakeQueue({i: ["stay"] for i in range(1, 9)})
     loop = make_loop(driver, finished=8, concurrent=3, queue_ahead=2)
-    driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "asking", True)
+    driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "requested", True)
     loop.run()
     assert len(driver.folders) == 5
 
 
 def test_hosts_that_come_back_are_used(make_loop, monkeypatch) -> None:
-    monkeypatch.setattr(loop_module, "_CAPACITY_S", 0.0)
+    monkeypatch.setattr(controller, "_CAPACITY_S", 0.0)
     driver = FakeQueue({i: ["stay"] for i in range(1, 7)})
     monkeypatch.setattr(driver, "capacity", lambda: 2 if len(driver.folders) < 2 else 5)
     loop = make_loop(driver, finished=6, concurrent=2, follows_capacity=True)
-    driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "asking", len(driver.folders) > 2)
+    driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "requested", len(driver.folders) > 2)
     loop.run()
     assert len(driver.folders) == 5
-    assert "There is room for 5 trials at once now." in loop.watcher.lines
+    assert "There is room for 5 trials at once now." in loop.observer.lines
 
 
 def test_a_silent_queue_changes_nothing_and_is_asked_again(make_loop) -> None:
@@ -134,14 +132,14 @@ def test_a_silent_queue_changes_nothing_and_is_asked_again(make_loop) -> None:
 
     def fall_silent(jobs: Collection[Job], timeout_s: float) -> None:
         plain(jobs, timeout_s)
-        if len(driver.folders) == 2 and not loop.loop._told:
-            loop.loop._told.add("silent")
+        if len(driver.folders) == 2 and not loop.controller._noted:
+            loop.controller._noted.add("silent")
             driver.silent_for = 5
 
     driver.wait = fall_silent
     assert loop.run().complete == 3
     assert [trial.lost for trial in loop.study.trials()] == [0, 0, 0]
-    said = [line for line in loop.watcher.lines if "answer" in line]
+    said = [line for line in loop.observer.lines if "answer" in line]
     assert said == ["no answer\nAsking again; trials go on meanwhile.", "The queue answers again."]
 
 
@@ -171,10 +169,10 @@ def test_a_queue_that_never_answered_ends_the_search_at_once(make_loop) -> None:
 def test_ctrl_c_leaves_the_jobs_and_the_next_run_adopts_them(make_loop) -> None:
     driver = FakeQueue({1: ["stay"], 2: ["stay"]})
     loop = make_loop(driver, finished=2, concurrent=2)
-    driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "asking", True)
+    driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "requested", True)
     loop.run()
     assert not driver.cancelled
-    assert "Stopped; 2 trials go on in the queue: 1, 2." in loop.watcher.lines[-1]
+    assert "Stopped; 2 trials go on in the queue: 1, 2." in loop.observer.lines[-1]
     del driver.wait
     driver.outcomes.clear()
     assert make_loop(driver, finished=2).run().complete == 2
@@ -196,7 +194,7 @@ def test_notices_of_the_driver_are_told(make_loop) -> None:
     driver.notices = lambda: told.pop() if told else []
     loop = make_loop(driver, finished=1)
     loop.run()
-    assert "job 1 is held" in loop.watcher.lines
+    assert "job 1 is held" in loop.observer.lines
 
 
 @pytest.fixture

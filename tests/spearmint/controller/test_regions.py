@@ -55,8 +55,8 @@ def test_a_warm_start_lets_a_region_try_first_what_was_best_elsewhere(make_loop)
         for trial in sorted(trials, key=lambda trial: trial.value)[:3]
     }
     assert {trial.params["x"] for trial in jp[:2]} <= best
-    assert "jp: starts from 2 points that were best in" in " ".join(search.watcher.lines)
-    order = [line for line in search.watcher.lines if line.startswith("submitted")]
+    assert "jp: starts from 2 points that were best in" in " ".join(search.observer.lines)
+    order = [line for line in search.observer.lines if line.startswith("submitted")]
     assert len(order) == 18
 
 
@@ -76,4 +76,4 @@ def test_a_warm_start_goes_on_after_a_kill(make_loop) -> None:
     again = make_loop(FakeDriver(), finished=8, regions=names, warm_start=3)
     again.run()
     assert [len(study.trials()) for study in again.studies] == [8, 8]
-    assert not [line for line in again.watcher.lines if "starts from" in line]
+    assert not [line for line in again.observer.lines if "starts from" in line]

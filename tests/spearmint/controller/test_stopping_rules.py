@@ -18,7 +18,7 @@ def test_a_target_ends_it(make_loop) -> None:
     outcomes = {i: [1.0 / i] for i in range(1, 9)}
     search = make_loop(FakeDriver(outcomes), finished=9, target=0.25)
     assert search.run().complete == 4
-    assert "No new trials: the target 0.25 is reached." in search.watcher.lines
+    assert "No new trials: the target 0.25 is reached." in search.observer.lines
     assert make_loop(FakeDriver(), finished=9, target=0.25).run().complete == 4, "and stays"
 
 
@@ -26,10 +26,10 @@ def test_a_search_that_is_done_says_so(make_loop) -> None:
     told = "All 3 trials were finished before; for more, raise --max-finished-jobs."
     first = make_loop(FakeDriver(), finished=3)
     first.run()
-    assert told not in first.watcher.lines
+    assert told not in first.observer.lines
     again = make_loop(FakeDriver(), finished=3)
     assert again.run().complete == 3
-    assert told in again.watcher.lines
+    assert told in again.observer.lines
 
 
 def test_a_target_when_more_is_better(make_loop) -> None:
@@ -58,7 +58,7 @@ def test_trial_time_ends_it_over_all_regions_and_runs(make_loop) -> None:
     again = make_loop(FakeDriver(), finished=99, trial_time_s=5.5, regions=("us", "de"))
     again.run()
     assert sum(figures.complete for figures in again.figures.values()) == 6
-    assert "No new trials: 5.5 s of trial time are used up." in again.watcher.lines
+    assert "No new trials: 5.5 s of trial time are used up." in again.observer.lines
 
 
 def test_wall_time_ends_it_and_running_trials_finish(make_loop, monkeypatch) -> None:

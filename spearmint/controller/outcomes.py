@@ -1,0 +1,98 @@
+"""How trials ended, from their files into the study."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spearmint.controller.events import SearchObserver
+from spearmint.controller.running_trial import RunningTrial
+from spearmint.drivers import Driver
+from spearmint.layout import Layout, TrialFolder
+from spearmint.model import Result, Trial
+from spearmint.store.study import Study
+from spearmint.trial.results import read_result
+
+_TAIL_LINES, _TAIL_BYTES = 20, 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Stores the end of each trial of a study, then calls ``on_end`` with the ended trial."""
+
+    study: Study
+    layout: Layout
+    driver: Driver
+    observer: SearchObserver
+    on_end: Callable[[Trial], None]
+
+    def settle(self, running: RunningTrial) -> Trial | None:
+        """Store the trial of a job that is over; return it instead where it must run again."""
+        if self.store_job_result(running):
+            return None
+        if running.ended_by == "pruned":
+            self.on_end(self.study.prune(running.trial, running.seconds()))
+            return None
+        if running.ended_by == "timeout":
+            limit = self.study.experiment.trial_timeout_s
+            reason = f"ran past the time limit of {limit:g} s"
+            self._store_broken(running.trial, reason, running.seconds())
+            return None
+        return self._retry(running)
+
+    def _retry(self, running: RunningTrial) -> Trial | None:
+        """Return the trial of a lost job to run it again, or store it as broken.
+
+        It is broken where another job would end the same way, or after too many losses.
+        """
+        seconds, end = running.seconds(), self.driver.explain(running.job)
+        if not end.again:
+            self._store_broken(running.trial, end.text, seconds)
+            return None
+        trial = self.study.add_loss(running.trial)
+        if trial.lost > self.study.experiment.max_retries:
+            times = f", {trial.lost} times" if trial.lost > 1 else ""
+            self._store_broken(trial, end.text + times, seconds)
+            return None
+        self.observer.note(f"{trial.label} was lost ({end.text}) and runs again")
+        return trial
+
+    def store_job_result(self, running: RunningTrial) -> bool:
+        """Store the result that a job has left; False when there is none that counts."""
+        ended_by_us = bool(running.ended_by)
+        return self.store_result(running.trial, running.folder, values_only=ended_by_us)
+
+    def store_result(self, trial: Trial, folder: TrialFolder, *, values_only: bool = False) -> bool:
+        """Store the result file of ``folder``; False when there is none of this trial.
+
+        Args:
+            trial: A running trial.
+            folder: Its folder.
+            values_only: The controller ended the job: a reason in the file only says how the job
+                reacted to that, so it does not count.
+        """
+        result = read_result(folder, self.study.key(trial))
+        if result is None or (values_only and result.value is None):
+            return False
+        if result.value is None:
+            self.on_end(self.study.break_(trial, result, tail_of(self.layout.output(trial.id))))
+        else:
+            self.on_end(self.study.complete(trial, result))
+        return True
+
+    def _store_broken(self, trial: Trial, reason: str, seconds: float) -> None:
+        """Store that ``trial`` has no value, and why."""
+        result = Result(value=None, reason=reason, seconds=seconds)
+        self.on_end(self.study.break_(trial, result, tail_of(self.layout.output(trial.id))))
+
+
+def tail_of(output: Path) -> str:
+    """Return the last 20 lines of a trial's output; empty when there is none."""
+    with contextlib.suppress(OSError), output.open("rb") as file:
+        file.seek(0, 2)
+        file.seek(max(0, file.tell() - _TAIL_BYTES))
+        lines = file.read().decode("utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-_TAIL_LINES:])
+    return ""

@@ -1,0 +1,57 @@
+"""What a trial's job runs: its folder, the request to a driver, the user's code."""
+
+from __future__ import annotations
+
+from spearmint.drivers import JobRequest
+from spearmint.layout import Layout, TrialFolder, write_json
+from spearmint.model import Experiment, Trial
+from spearmint.store.study import Study
+from spearmint.trial.languages import to_entries, wrappers
+
+
+def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: str) -> TrialFolder:
+    """Write what the runner reads, delete what an earlier job of ``trial`` left; return the folder.
+
+    Args:
+        experiment: The search of ``trial``.
+        layout: Where its folders are.
+        trial: What to run.
+        key: Digest of the trial; the runner repeats it in its result.
+    """
+    folder = layout.folder(trial.id)
+    folder.path.mkdir(exist_ok=True)
+    for stale in (folder.reports, folder.result):
+        stale.unlink(missing_ok=True)
+    spec = {
+        "key": key,
+        "job_id": trial.id,
+        "directory": str(layout.root),
+        "name": experiment.name,
+        "region": experiment.region,
+        "language": experiment.language,
+        "params": to_entries(experiment.variables, trial.params),
+    }
+    write_json(folder.spec, spec)
+    return folder
+
+
+def job_request(experiment: Experiment, layout: Layout, trial_id: int) -> JobRequest:
+    """Return what a driver is asked to run for a trial."""
+    return JobRequest(
+        name=f"{experiment.study_name}-{trial_id}",
+        folder=layout.folder(trial_id),
+        directory=layout.root,
+        output=layout.output(trial_id),
+    )
+
+
+def code_has_changed(study: Study, layout: Layout) -> bool:
+    """Tell whether the user's code was changed after the last trial of ``study`` ended.
+
+    Then trials that all broke did so by a bug in it, not by their parameters.
+    """
+    _, ended = study.span()
+    root, experiment = layout.root, study.experiment
+    files = {*root.glob("*.py"), *wrappers(experiment.language, root, experiment.name)}
+    changed = max((path.stat().st_mtime for path in files if path.is_file()), default=0.0)
+    return ended is not None and changed > ended.timestamp()
