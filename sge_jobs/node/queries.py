@@ -1,4 +1,7 @@
-"""How many GPUs a job asked for."""
+"""Run a command of Grid Engine or of the NVIDIA driver on a node, with a time limit.
+
+Without :mod:`subprocess`, whose import takes longer than the query.
+"""
 
 from __future__ import annotations
 
@@ -13,71 +16,24 @@ if TYPE_CHECKING:
 DEBIAN_BINARIES = "/usr/lib/gridengine"
 _MACHINES = {"x86_64": "-amd64", "aarch64": "-arm64"}
 _TIMEOUT_S = 20.0
-_RESOURCE_LISTS = ("hard resource list", "global hard resource list")
 
 
 class QueryFailed(Exception):
-    """Grid Engine did not answer, or not in a way that can be read.
+    """A command failed, timed out, or gave output that cannot be read.
 
     Attributes:
-        said: All that a command wrote which failed.
+        output: All that the failed command wrote.
     """
 
-    def __init__(self, what: str, said: str = "") -> None:
+    def __init__(self, what: str, output: str = "") -> None:
         super().__init__(what)
-        self.said = said
+        self.output = output
 
 
-def granted_devices(environment: Mapping[str, str]) -> list[str]:
-    """Return what ``SGE_HGR_gpu`` of Grid Engine 9 lists: indices or UUIDs; empty without it."""
-    return environment.get("SGE_HGR_gpu", "").replace(",", " ").split()
+def find_program(name: str, environment: Mapping[str, str]) -> str:
+    """Return the path of a Grid Engine program, past Debian's slow wrapper; else its plain name.
 
-
-def requested_gpus(qstat: str) -> int:
-    """Return N of ``-l gpu=N`` in the text of ``qstat -j``, 0 without.
-
-    Raises:
-        QueryFailed: It is not about a job.
-        ValueError: N is no number.
-    """
-    if "job_number:" not in qstat:
-        raise QueryFailed(f"qstat -j said: {qstat.strip()[:200] or 'nothing'}")
-    for line in qstat.split("\n"):
-        key, _, value = line.partition(":")
-        if key.strip().replace("_", " ") in _RESOURCE_LISTS:
-            return _gpus_in(value)
-    return 0
-
-
-def _gpus_in(resources: str) -> int:
-    for item in resources.replace(" ", ",").split(","):
-        name, _, value = item.partition("=")
-        if name == "gpu":
-            number = value.partition(".")[0]
-            if not number.isdigit():
-                raise ValueError(f"the job asks for gpu={value}, which is no number")
-            return int(number)
-    return 0
-
-
-def consumable_kind(qconf: str) -> str:
-    """Return the column ``consumable`` of ``gpu`` in ``qconf -sc``: YES, JOB or NO; else empty."""
-    for line in qconf.split("\n"):
-        columns = line.split()
-        if len(columns) >= 6 and columns[0] == "gpu":
-            return columns[5].upper()
-    return ""
-
-
-def ask_qstat(job: str, environment: Mapping[str, str]) -> str:
-    """Return the text of ``qstat -j JOB``. Raises QueryFailed."""
-    return ask([find("qstat", environment), "-j", job], environment)
-
-
-def find(name: str, environment: Mapping[str, str]) -> str:
-    """Return the real program, where Debian hides it behind a slow wrapper, or its plain name.
-
-    The execution daemon's own environment, which the sensor has, may name only SGE_ROOT.
+    The sensor inherits the execution daemon's environment, which may name only SGE_ROOT.
     """
     path = f"{DEBIAN_BINARIES}/{name}"
     root, arch = environment.get("SGE_ROOT", ""), environment.get("SGE_ARCH", "")
@@ -91,21 +47,21 @@ def find(name: str, environment: Mapping[str, str]) -> str:
 
 
 def _architectures(root: str) -> list[str]:
-    """Return the folders of programs for machines such as this one, the shortest name first."""
+    """Return the program folders for this machine's architecture, the shortest name first."""
     ending = _MACHINES.get(os.uname().machine, "")
     try:
         found = os.listdir(f"{root}/bin") if root else []
     except OSError:
         return []
-    fitting = [name for name in found if ending and name.endswith(ending)]
-    return sorted(fitting, key=lambda name: (len(name), name))
+    matching = [name for name in found if ending and name.endswith(ending)]
+    return sorted(matching, key=lambda name: (len(name), name))
 
 
 def ask(argv: list[str], environment: Mapping[str, str], timeout_s: float = _TIMEOUT_S) -> str:
-    """Return what ``argv`` writes to both of its outputs.
+    """Run ``argv`` and return its standard output and error together.
 
     Raises:
-        QueryFailed: It cannot be started, fails, or is not done within ``timeout_s``.
+        QueryFailed: It cannot be started, fails, or runs longer than ``timeout_s``.
     """
     reading, writing = os.pipe()
     actions = [
@@ -136,7 +92,7 @@ def ask(argv: list[str], environment: Mapping[str, str], timeout_s: float = _TIM
 
 
 def read_all(descriptor: int, until: float) -> bytes | None:
-    """Return all that comes out of ``descriptor``; None when it is still open at ``until``."""
+    """Read ``descriptor`` to its end; None if it is still open at ``until`` (monotonic s)."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     chunks: list[bytes] = []
@@ -152,8 +108,8 @@ def read_all(descriptor: int, until: float) -> bytes | None:
         chunks.append(chunk)
 
 
-def retried(attempt: Callable[[], int], seconds: float, pause_s: float = 0.5) -> int:
-    """Call ``attempt`` until it does not raise QueryFailed, with growing pauses, for ``seconds``.
+def retry(attempt: Callable[[], int], seconds: float, pause_s: float = 0.5) -> int:
+    """Call ``attempt`` until it succeeds, for at most ``seconds``, with exponential backoff.
 
     Raises:
         QueryFailed: The last failure.

@@ -17,11 +17,12 @@ from typing import TextIO
 
 from sge_jobs import gpu_state
 from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder
-from sge_jobs.node import queries as request
-from sge_jobs.node.claim.locks import Locks, State, default_directory, of_same_job
+from sge_jobs.node.claim.lock_files import default_directory
+from sge_jobs.node.claim.lock_state import LockState, of_same_job
+from sge_jobs.node.claim.locks import Locks
 from sge_jobs.node.claim.processes import read_process, shepherd_of
-from sge_jobs.node.gpus import detect as finder
-from sge_jobs.node.gpus import inventory
+from sge_jobs.node.gpus import cell_counts, detect, inventory
+from sge_jobs.node.queries import read_all
 
 _FIND_AGAIN_S = 20.0
 _ASK_AGAIN_S = 300.0
@@ -74,7 +75,7 @@ class Sensor:
 
     def _inventory(self) -> inventory.Inventory:
         if self._found is None or time.monotonic() >= self._find_at:
-            found = in_child(lambda: inventory.encode(finder.detect(self._declared), self._boot))
+            found = in_child(lambda: inventory.encode(detect.detect(self._declared), self._boot))
             fresh = inventory.decode(found, self._boot) if found is not None else None
             if fresh is not None:
                 self._found = fresh
@@ -88,9 +89,9 @@ class Sensor:
         """Learn from the master how the cell counts GPUs, and how many it gives this host."""
         if self._kind and time.monotonic() < self._ask_at:
             return
-        self._kind = finder.consumable_kind() or self._kind
+        self._kind = cell_counts.consumable_kind() or self._kind
         if self._found is not None and self._found.gpus:
-            self._given = finder.given_gpus(self.host) or self._given
+            self._given = cell_counts.given_gpus(self.host) or self._given
         self._ask_at = time.monotonic() + _ASK_AGAIN_S
 
     def _write(self, known: inventory.Inventory, blocked: Mapping[str, Sequence[int]]) -> None:
@@ -104,7 +105,7 @@ class Sensor:
         os.makedirs(os.path.dirname(self._cache), mode=0o755, exist_ok=True)
         inventory.write_whole(self._cache, text)
 
-    def _survey(self, known: inventory.Inventory) -> list[State]:
+    def _survey(self, known: inventory.Inventory) -> list[LockState]:
         locks = Locks(self._directory or default_directory(), self._boot)
         try:
             locks.own()
@@ -118,16 +119,16 @@ class Sensor:
             locks.close()
 
     def _foreign(
-        self, known: inventory.Inventory, states: Sequence[State]
+        self, known: inventory.Inventory, states: Sequence[LockState]
     ) -> dict[str, tuple[Intruder, ...]]:
         if known.source in ("declared", "none"):
             return {}
-        text = in_child(lambda: "\n".join(f"{p.uuid},{p.pid},{p.name}" for p in finder.processes()))
+        text = in_child(lambda: "\n".join(f"{p.uuid},{p.pid},{p.name}" for p in detect.processes()))
         if not text:
             return {}
         by_uuid = {state.uuid: state for state in states}
         found: dict[str, tuple[Intruder, ...]] = {}
-        for one in finder.parse_smi_processes(text):
+        for one in detect.parse_smi_processes(text):
             state = by_uuid.get(one.uuid)
             if state is not None and is_foreign(one, state):
                 intruder = Intruder(pid=one.pid, command=one.name, foreign=True)
@@ -135,7 +136,7 @@ class Sensor:
         return found
 
 
-def is_foreign(one: finder.GpuProcess, state: State, proc: str = "/proc") -> bool:
+def is_foreign(one: detect.GpuProcess, state: LockState, proc: str = "/proc") -> bool:
     """Whether process ``one`` is neither of the job that has the GPU nor of its last one."""
     process = read_process(one.pid, proc)
     if one.name.startswith(_TOLERATED) or process is None:
@@ -148,7 +149,7 @@ def is_foreign(one: finder.GpuProcess, state: State, proc: str = "/proc") -> boo
     return shepherd is None or not of_same_job(state.record, shepherd, proc)
 
 
-def use_of(gpu: inventory.Gpu, state: State, foreign: Sequence[Intruder]) -> GpuUse:
+def use_of(gpu: inventory.Gpu, state: LockState, foreign: Sequence[Intruder]) -> GpuUse:
     """Return what the sensor says of one GPU."""
     record = state.record
     if state.outlived:
@@ -204,7 +205,7 @@ def in_child(produce: Callable[[], str], timeout_s: float = _QUERY_S) -> str | N
             os._exit(code)
     os.close(writing)
     try:
-        data = request.read_all(reading, time.monotonic() + timeout_s)
+        data = read_all(reading, time.monotonic() + timeout_s)
     finally:
         os.close(reading)
     if data is None:

@@ -11,12 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sge_jobs.errors import InputError
+from sge_jobs.exit_codes import JOB_ERROR, RESCHEDULE
 from sge_jobs.model import JobSpec, Resources
-
-RESCHEDULE = 99
-"""Exit status by which a job asks Grid Engine to queue it again."""
-JOB_ERROR = 100
-"""Exit status by which a job asks Grid Engine to put it into the error state."""
 
 _NAME_LIMIT = 120  # Grid Engine's is 512; a file name made of it must hold too
 _FORBIDDEN_NAMES = {"none", "all", "template"}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 from collections.abc import Iterator
 from typing import Any
 
-from sge_jobs.node import queries as request
 from sge_jobs.node.gpus.inventory import DECLARED, Gpu, Inventory, read_text, valid_uuid
+from sge_jobs.node.queries import QueryFailed, ask
 
 _SMI_TIMEOUT_S = 30.0
 _MAX_MIG = 16
@@ -133,8 +132,8 @@ def _text(value: str | bytes) -> str:
 def _by_smi() -> list[Gpu]:
     try:
         return parse_smi_list(_smi("-L"))
-    except request.QueryFailed as error:  # also for one GPU of many
-        return parse_smi_list(error.said)
+    except QueryFailed as error:  # also for one GPU of many
+        return parse_smi_list(error.output)
 
 
 def parse_smi_list(text: str) -> list[Gpu]:
@@ -160,8 +159,8 @@ def processes() -> list[GpuProcess]:
         return found
     try:
         text = _smi("--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
-    except request.QueryFailed as error:
-        text = error.said
+    except QueryFailed as error:
+        text = error.output
     return parse_smi_processes(text)
 
 
@@ -208,33 +207,5 @@ def _name_of(pid: int) -> str:
         return ""
 
 
-def consumable_kind() -> str:
-    """Return how the cell counts ``gpu``: YES, JOB, NO; empty where it cannot be asked."""
-    try:
-        text = request.ask([request.find("qconf", os.environ), "-sc"], os.environ, 10.0)
-    except request.QueryFailed:
-        return ""
-    return request.consumable_kind(text)
-
-
-def given_gpus(host: str) -> int:
-    """Return how many GPUs the cell gives ``host``; 0 where it cannot be asked."""
-    try:
-        text = request.ask([request.find("qconf", os.environ), "-se", host], os.environ, 10.0)
-    except request.QueryFailed:
-        return 0
-    return parse_given(text)
-
-
-def parse_given(qconf: str) -> int:
-    """Return N of ``gpu=N``, or of ``gpu=N(IDS)``, in the text of ``qconf -se``; else 0."""
-    for line in qconf.replace("\\\n", " ").splitlines():
-        name, _, value = line.partition(" ")
-        if name == "complex_values":
-            given = re.search(r"(?:^|[\s,])gpu=(\d+)", value)
-            return int(given[1]) if given else 0
-    return 0
-
-
 def _smi(*arguments: str) -> str:
-    return request.ask(["nvidia-smi", *arguments], os.environ, _SMI_TIMEOUT_S)
+    return ask(["nvidia-smi", *arguments], os.environ, _SMI_TIMEOUT_S)

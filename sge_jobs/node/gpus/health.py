@@ -7,7 +7,7 @@ import re
 import time
 from typing import Any
 
-from sge_jobs.node import queries as request
+from sge_jobs.node.queries import QueryFailed, ask
 
 FATAL_XIDS = {
     48: "double-bit ECC error",
@@ -78,8 +78,8 @@ def _by_smi(uuid: str) -> dict[str, int]:
     for key, field in _FIELDS.items():
         argv = ["nvidia-smi", f"--id={uuid}", f"--query-gpu={field}", "--format=csv,noheader"]
         try:
-            answer = request.ask(argv, os.environ, 30.0).strip().lower()
-        except request.QueryFailed:
+            answer = ask(argv, os.environ, 30.0).strip().lower()
+        except QueryFailed:
             continue
         if answer in ("yes", "no"):
             found[key] = int(answer == "yes")

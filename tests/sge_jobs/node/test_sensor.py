@@ -12,11 +12,12 @@ import pytest
 
 from sge_jobs.gpu_state import GpuStatus, Intruder, decode
 from sge_jobs.node import sensor
-from sge_jobs.node.claim.locks import Locks, State
+from sge_jobs.node.claim.lock_state import LockState
+from sge_jobs.node.claim.locks import Locks
 from sge_jobs.node.claim.processes import Process
 from sge_jobs.node.claim.record import Record
+from sge_jobs.node.gpus import cell_counts, inventory
 from sge_jobs.node.gpus import detect as gpus
-from sge_jobs.node.gpus import inventory
 from sge_jobs.node.gpus.inventory import Gpu, boot_id, read_cache
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -25,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sensor.Sensor:
     (tmp_path / "declared").write_text("GPU-a\nGPU-b\n")
-    monkeypatch.setattr(gpus, "consumable_kind", lambda: "JOB")
-    monkeypatch.setattr(gpus, "given_gpus", lambda host: 2)
+    monkeypatch.setattr(cell_counts, "consumable_kind", lambda: "JOB")
+    monkeypatch.setattr(cell_counts, "given_gpus", lambda host: 2)
     return sensor.Sensor(
         host="node1",
         cache=str(tmp_path / "run" / "gpus"),
@@ -78,7 +79,7 @@ def test_a_host_that_lost_a_gpu_is_offered_for_its_free_ones_only(
     made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else Grid Engine, which still has one to give, sends a job that goes back to the queue."""
-    monkeypatch.setattr(gpus, "given_gpus", lambda host: 3)
+    monkeypatch.setattr(cell_counts, "given_gpus", lambda host: 3)
     locks = Locks(str(tmp_path / "locks"), boot_id())
     mine = Record(job="7", user="alice", boot=boot_id(), since=5)
     ((_, descriptor),), _ = locks.claim(1, ["GPU-b"], mine)
@@ -115,7 +116,7 @@ def test_a_lost_gpu_is_missed_soon_and_the_master_seldom_asked(
         asked.append(now[0])
         return "JOB"
 
-    monkeypatch.setattr(gpus, "consumable_kind", ask)
+    monkeypatch.setattr(cell_counts, "consumable_kind", ask)
     monkeypatch.setattr(sensor.time, "monotonic", lambda: now[0])
     assert values(serve(made, "\n")[0])["gpu"] == "2"
     (tmp_path / "declared").write_text("GPU-b\n")
@@ -148,24 +149,24 @@ GPU = Gpu(index=0, uuid="GPU-a")
 @pytest.mark.parametrize(
     ("state", "foreign", "status", "free"),
     [
-        (State(uuid="GPU-a"), (), GpuStatus.FREE, 2),
-        (State(uuid="GPU-a", held=True, record=RECORD, job_alive=True), (), GpuStatus.HELD, 2),
-        (State(uuid="GPU-a", held=True), (), GpuStatus.HELD, 2),
-        (State(uuid="GPU-a", held=True, record=RECORD), (), GpuStatus.OUTLIVED, 1),
-        (State(uuid="GPU-a", record=RECORD, processes=[process(9)]), (), GpuStatus.OUTLIVED, 1),
+        (LockState(uuid="GPU-a"), (), GpuStatus.FREE, 2),
+        (LockState(uuid="GPU-a", held=True, record=RECORD, job_alive=True), (), GpuStatus.HELD, 2),
+        (LockState(uuid="GPU-a", held=True), (), GpuStatus.HELD, 2),
+        (LockState(uuid="GPU-a", held=True, record=RECORD), (), GpuStatus.OUTLIVED, 1),
+        (LockState(uuid="GPU-a", record=RECORD, processes=[process(9)]), (), GpuStatus.OUTLIVED, 1),
         (
-            State(uuid="GPU-a", record=RECORD, processes=[process(9)], job_alive=True), (),
+            LockState(uuid="GPU-a", record=RECORD, processes=[process(9)], job_alive=True), (),
             GpuStatus.HELD, 2,
         ),
-        (State(uuid="GPU-a", problem="no plain file"), (), GpuStatus.BLOCKED, 1),
-        (State(uuid="GPU-a"), (Intruder(pid=4, foreign=True),), GpuStatus.BLOCKED, 1),
+        (LockState(uuid="GPU-a", problem="no plain file"), (), GpuStatus.BLOCKED, 1),
+        (LockState(uuid="GPU-a"), (Intruder(pid=4, foreign=True),), GpuStatus.BLOCKED, 1),
     ],
 )  # fmt: skip
 def test_the_scheduler_hears_of_fewer_gpus_only_when_one_cannot_be_given(
-    state: State, foreign: tuple[Intruder, ...], status: GpuStatus, free: int
+    state: LockState, foreign: tuple[Intruder, ...], status: GpuStatus, free: int
 ) -> None:
     use = sensor.use_of(GPU, state, foreign)
-    other = sensor.use_of(Gpu(index=1, uuid="GPU-b"), State(uuid="GPU-b"), ())
+    other = sensor.use_of(Gpu(index=1, uuid="GPU-b"), LockState(uuid="GPU-b"), ())
     assert use.status is status
     assert sensor.for_scheduler([use, other]) == free
 
@@ -183,14 +184,14 @@ def test_a_process_is_foreign_unless_it_is_of_the_job(tmp_path: Path) -> None:
     proc_of(tmp_path, 7, "", parent=6)  # of another task of a parallel job
     proc_of(tmp_path, 6, "", name="sge_shepherd")
     (tmp_path / "6" / "cwd").symlink_to("/spool/active_jobs/7.1/1.node1")
-    held = State(uuid="GPU-a", held=True, record=RECORD, job_alive=True)
+    held = LockState(uuid="GPU-a", held=True, record=RECORD, job_alive=True)
 
-    def foreign(pid: int, state: State, name: str = "python3") -> bool:
+    def foreign(pid: int, state: LockState, name: str = "python3") -> bool:
         one = gpus.GpuProcess(uuid="GPU-a", pid=pid, name=name)
         return sensor.is_foreign(one, state, str(tmp_path))
 
     assert foreign(9, held)
-    assert foreign(8, State(uuid="GPU-a"))
+    assert foreign(8, LockState(uuid="GPU-a"))
     assert not foreign(8, held)
     assert not foreign(7, held)
     assert not foreign(5, held)  # ended meanwhile

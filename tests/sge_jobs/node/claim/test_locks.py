@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from sge_jobs.node.claim import locks as module
-from sge_jobs.node.claim.locks import LockError, Locks, State
+from sge_jobs.node.claim.lock_files import LockError
+from sge_jobs.node.claim.lock_state import LockState
+from sge_jobs.node.claim.locks import Locks
 from sge_jobs.node.claim.processes import read_process
 from sge_jobs.node.claim.record import SIZE, Record, encode
 
@@ -50,7 +52,7 @@ def me(job: int = 1, *, group: int = 0, boot: str = "boot", **more: int) -> Reco
 
 def claim(
     directory: str, wanted: int, mine: Record, boot: str = "boot"
-) -> tuple[Taken, list[State]]:
+) -> tuple[Taken, list[LockState]]:
     locks = Locks(directory, boot)
     try:
         mutex = locks.mutex(time.monotonic() + 30)
@@ -63,7 +65,7 @@ def claim(
         locks.close()
 
 
-def survey(directory: str, boot: str = "boot", *, tidy: bool = False) -> dict[str, State]:
+def survey(directory: str, boot: str = "boot", *, tidy: bool = False) -> dict[str, LockState]:
     locks = Locks(directory, boot)
     mutex = locks.mutex(time.monotonic() + 30)
     states = locks.survey(UUIDS, tidy=tidy)
@@ -142,7 +144,7 @@ def test_all_or_none_are_taken(directory: str, children: list[int]) -> None:
     assert [uuid for uuid, _ in taken] == UUIDS[4:]
 
 
-def assert_taken(result: tuple[Taken, list[State]]) -> None:
+def assert_taken(result: tuple[Taken, list[LockState]]) -> None:
     assert result[0]
 
 
@@ -396,4 +398,4 @@ def test_tasks_of_a_parallel_job_share_until_the_last_one_ends(
 def test_waiting_ends_with_the_first_success_or_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     results = iter([([], []), ([("GPU-0", 5)], [])])
     assert module.wait_and_claim(lambda: next(results), 5)[0] == [("GPU-0", 5)]
-    assert module.wait_and_claim(lambda: ([], [State(uuid="GPU-0", held=True)]), 0.1)[0] == []
+    assert module.wait_and_claim(lambda: ([], [LockState(uuid="GPU-0", held=True)]), 0.1)[0] == []

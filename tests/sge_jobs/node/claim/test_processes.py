@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sge_jobs.node.claim.locks import survivors
+from sge_jobs.node.claim.lock_state import survivors
 from sge_jobs.node.claim.processes import Process, carriers, read_process
 from sge_jobs.node.claim.record import Record
 

@@ -15,23 +15,24 @@ from pathlib import Path
 
 import pytest
 
-from sge_jobs.node.claim.locks import State
+from sge_jobs.node.claim.lock_state import LockState
 from sge_jobs.node.claim.record import Record
-from sge_jobs.node.claim.starter import describe
+from sge_jobs.node.claim.shortage import describe
 from sge_jobs.node.gpus.inventory import Gpu, Inventory, boot_id, encode
 
 ROOT = Path(__file__).resolve().parents[4]
-NODE = ROOT / "sge_jobs" / "node"
+SHARED = ROOT / "sge_jobs"
+NODE = SHARED / "node"
 
 RUN = """
 import sys
 sys.path.append(sys.argv.pop(1))
 from sge_jobs.node.claim import starter
-class Host(starter.Host):
+class Settings(starter.NodeSettings):
     cache, locks = sys.argv.pop(1), sys.argv.pop(1)
     declared = "/nonexistent"
     gpu_wait_s, qstat_wait_s = 0.2, 0.2
-starter.main(sys.argv[1:], "", Host())
+starter.main(sys.argv[1:], "", Settings())
 """
 
 
@@ -160,7 +161,7 @@ def test_what_a_user_wrote_into_a_lock_file_breaks_no_other_job(host: FakeHost, 
 
 def test_any_record_can_be_described() -> None:
     record = Record(job="1", user="u", boot="b", since=10**18)
-    held = State(uuid="GPU-0", held=True, record=record, job_alive=True)
+    held = LockState(uuid="GPU-0", held=True, record=record, job_alive=True)
     assert describe(held) == "job 1 of u since an unknown time"
 
 
@@ -326,11 +327,20 @@ def test_the_starter_imports_nothing_that_costs_milliseconds() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*NODE.glob("*.py"), ROOT / "sge_jobs" / "gpu_state.py"], ids=lambda p: p.name
+    "path",
+    [
+        *NODE.rglob("*.py"),
+        *(ROOT / "sge_jobs" / f"{name}.py" for name in ("__init__", "exit_codes", "gpu_state")),
+    ],
+    ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_it_can_be_read_by_python_3_9(path: Path) -> None:
     text = path.read_text()
     ast.parse(text, feature_version=(3, 9))
     assert "slots=True" not in text
     assert "kw_only=True" not in text
-    assert "from __future__ import annotations" in text or path.name == "__init__.py"
+    assert "from __future__ import annotations" in text or path.name in (
+        "__init__.py",
+        "__main__.py",
+        "exit_codes.py",
+    )

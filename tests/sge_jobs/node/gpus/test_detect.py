@@ -208,10 +208,3 @@ def test_a_gpu_that_fell_off_the_bus_takes_no_other_with_it(
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert [gpu.uuid[:12] for gpu in gpus.detect("/nonexistent").gpus] == ["GPU-dddddddd"]
-
-
-def test_what_the_cell_gives_a_host() -> None:
-    text = "hostname node1\ncomplex_values license=1, \\\n   gpu=4\nload_values gpu=9\n"
-    assert gpus.parse_given(text) == 4
-    assert gpus.parse_given("complex_values gpu=2(0 1),x=3\n") == 2
-    assert gpus.parse_given("complex_values NONE\nload_values gpu=9\n") == 0
