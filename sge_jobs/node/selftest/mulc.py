@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from ctypes import c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
 from typing import Any
 
+from sge_jobs.exit_codes import JOB_ERROR
 from sge_jobs.node.selftest.driver import CudaError, Device, Driver, NoDriver
 
-JOB_ERROR = 100
 ROWS = ((1_000_000, 128_000), (100_000_000, 1_280))
 """Floats and calls: the size of Netflix's table, and one that is bound by memory."""
 

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from sge_jobs.node.gpus import health
-from sge_jobs.node.selftest import driver, mulc, selftest
-from sge_jobs.node.selftest import expected as twins
+from sge_jobs.node.selftest import checks, driver, expected, mulc, selftest
 from sge_jobs.node.selftest.driver import CudaError, NoDriver
 
 MIB = 1 << 20
@@ -86,7 +85,8 @@ class FakeGpu:
 
     def _expected(self, n: int, first: int, pattern: int, addressed: int) -> Any:
         return np.array(
-            [twins.expected_word(first + i, pattern, bool(addressed)) for i in range(n)], np.uint32
+            [expected.expected_word(first + i, pattern, bool(addressed)) for i in range(n)],
+            np.uint32,
         )
 
     def _fill(self, data: int, n: int, first: int, pattern: int, addressed: int) -> None:
@@ -114,12 +114,12 @@ class FakeGpu:
     ) -> None:
         (seed,) = struct.unpack("<f", self.read(seeds + 12, 4))
         (answer,) = struct.unpack("<f", self.read(answers + 12, 4))
-        self._chain(twins.float_chain(seed, rounds, r) == answer, faults)
+        self._chain(expected.float_chain(seed, rounds, r) == answer, faults)
 
     def _integer_chain(
         self, seeds: int, answers: int, count: int, rounds: int, loops: int, faults: int
     ) -> None:
-        right = twins.integer_chain(int(self.words(seeds, 9)[8]), rounds)
+        right = expected.integer_chain(int(self.words(seeds, 9)[8]), rounds)
         self._chain(right == int(self.words(answers, 9)[8]), faults)
 
     def _mulc(self, data: int, n: int, factor: float) -> None:
@@ -144,11 +144,11 @@ class FakeDriver:
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     fake = FakeGpu()
-    monkeypatch.setattr(selftest, "_SPARE", 0)
-    monkeypatch.setattr(selftest, "_SHARE", 1.0)
-    monkeypatch.setattr(selftest, "_CHUNK", MIB // 4)
-    monkeypatch.setattr(selftest, "_LEAST", 4096)
-    monkeypatch.setattr(selftest, "_ROUNDS", 32)
+    monkeypatch.setattr(checks, "_SPARE", 0)
+    monkeypatch.setattr(checks, "_SHARE", 1.0)
+    monkeypatch.setattr(checks, "_CHUNK", MIB // 4)
+    monkeypatch.setattr(checks, "_LEAST", 4096)
+    monkeypatch.setattr(checks, "_ROUNDS", 32)
     monkeypatch.setattr(selftest, "Driver", FakeDriver)
     monkeypatch.setattr(selftest.examine, "__defaults__", (lambda driver, index: fake,))
     monkeypatch.setattr(health, "counters", lambda uuid: {"ecc_uncorrected": 0})
@@ -271,20 +271,20 @@ def test_rounding_is_that_of_float32() -> None:
     for value in values:
         exact = Fraction(float(value)) * Fraction(1, 3)
         expected = np.float32(np.longdouble(value) / 3)
-        assert float(twins.rounded(exact)) == float(expected)
-    assert float(twins.rounded(Fraction((1 << 24) + 1))) == float(1 << 24)
-    assert twins.rounded(Fraction(0)) == 0
+        assert float(expected.rounded(exact)) == float(expected)
+    assert float(expected.rounded(Fraction((1 << 24) + 1))) == float(1 << 24)
+    assert expected.rounded(Fraction(0)) == 0
 
 
 def test_the_float_chain_is_that_of_float32_arithmetic() -> None:
     """The product x x is exact in float64, and so is its difference from x nearly always."""
-    r = twins.as_float32(3.99)
+    r = expected.as_float32(3.99)
     for seed in (0.1, 0.3, 0.77):
         x = np.float32(seed)
         for _ in range(100):
             fused = np.float32(np.float64(x) - np.float64(x) * np.float64(x))
             x = np.float32(r) * fused
-        assert twins.float_chain(twins.as_float32(seed), 100, r) == float(x)
+        assert expected.float_chain(expected.as_float32(seed), 100, r) == float(x)
 
 
 def test_mulc_is_checked_before_it_is_timed(
