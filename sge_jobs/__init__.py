@@ -16,12 +16,16 @@ first used.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sge_jobs.cell.desired import LOAD_REPORTS, LOST_HOSTS
     from sge_jobs.errors import InputError, QueueUnreachable, SgeJobsError, SubmitError
     from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, QueuedJob, Resources
+    from sge_jobs.queue.qacct import parse_accounting
     from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
     from sge_jobs.queue.queue import Queue
 
 __all__ = [
+    "LOAD_REPORTS",
+    "LOST_HOSTS",
     "AccountingRecord",
     "Host",
     "InputError",
@@ -35,10 +39,12 @@ __all__ = [
     "SubmitError",
     "job_name",
     "job_script",
+    "parse_accounting",
     "qsub_argv",
 ]
 
 _HOMES = {
+    "sge_jobs.cell.desired": ("LOAD_REPORTS", "LOST_HOSTS"),
     "sge_jobs.errors": ("InputError", "QueueUnreachable", "SgeJobsError", "SubmitError"),
     "sge_jobs.model": (
         "AccountingRecord",
@@ -48,6 +54,7 @@ _HOMES = {
         "QueuedJob",
         "Resources",
     ),
+    "sge_jobs.queue.qacct": ("parse_accounting",),
     "sge_jobs.queue.qsub": ("job_name", "job_script", "qsub_argv"),
     "sge_jobs.queue.queue": ("Queue",),
 }

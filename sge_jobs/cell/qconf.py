@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from sge_jobs.cell.changes import Change
 from sge_jobs.cell.qconf_text import Attributes, CellConfig, parse_attributes
-from sge_jobs.cell.setup_plan import Change
 from sge_jobs.errors import CellError, InputError
 from sge_jobs.queue.commands import Answer, Commands, access_fix
 

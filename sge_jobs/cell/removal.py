@@ -1,17 +1,17 @@
-"""What ``sge-jobs setup --undo`` takes out of a cell; pure."""
+"""Plan what ``sge-jobs setup --undo`` takes out of a cell; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from sge_jobs.cell.changes import Change, ChangePlan, configured
 from sge_jobs.cell.qconf_text import CellConfig, complex_rows
-from sge_jobs.cell.setup_plan import Change, Plan, configured
 
 _PROGRAMS = (("sge_jobs", "node", "gpu-starter"), ("sge_jobs", "node", "gpu-sensor"))
 
 
-def removal(cell: CellConfig) -> Plan:
+def plan_removal(cell: CellConfig) -> ChangePlan:
     """Return what takes this package's programs out of ``cell``, and names the rest."""
     left = [
         f"queue {name}: starter_method {starter}"
@@ -26,7 +26,7 @@ def removal(cell: CellConfig) -> Plan:
     rows = complex_rows(cell.complexes)
     left += [f"complex {name}" for name in ("gpu", "gpu_state") if name in rows]
     left.append("GPUs of hosts, submit hosts, smp, rerun, load_thresholds, timings and limits")
-    return Plan(changes=(*_starters(cell), *_sensor(cell)), left=tuple(left))
+    return ChangePlan(changes=(*_starters(cell), *_sensor(cell)), left=tuple(left))
 
 
 def _starters(cell: CellConfig) -> Iterator[Change]:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from sge_jobs.cell.changes import Change, ChangePlan
+from sge_jobs.cell.desired import DesiredCell
 from sge_jobs.cell.qconf import Qconf
 from sge_jobs.cell.qconf_text import CellConfig, list_values
-from sge_jobs.cell.removal import removal
-from sge_jobs.cell.setup_plan import Change, Plan, Wanted, have_taken, plan
+from sge_jobs.cell.removal import plan_removal
+from sge_jobs.cell.setup_plan import hosts_are_configured, plan_setup
 from sge_jobs.cli.output import say
 from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import count
@@ -86,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     if unknown := sorted(set(counts) - set(cell.hosts) - {""}):
         there = ", ".join(cell.hosts) or "none"
         raise InputError(f"no execution host {', '.join(unknown)}; there are: {there}")
-    wanted = Wanted(
+    desired = DesiredCell(
         queue=arguments.queue,
         starter=files / STARTER,
         sensor=files / SENSOR,
@@ -94,14 +96,14 @@ def run(arguments: argparse.Namespace) -> int:
         gpus_everywhere=counts.get(""),
         sensed=sensed_gpus(cell),
     )
-    made = plan(cell, wanted)
+    made = plan_setup(cell, desired)
     _apply(qconf, made.changes, dry_run=arguments.dry_run)
     if made.later:
         say(f"# Then, once every host reports that often, at most {made.wait_s:.0f} s later:")
         if not arguments.dry_run:
             cell = _wait_for_hosts(qconf, arguments.queue, made.wait_s)
-            wanted = replace(wanted, sensed=sensed_gpus(cell))
-        later = made.later if arguments.dry_run else plan(cell, wanted, waited=True).changes
+            desired = replace(desired, sensed=sensed_gpus(cell))
+        later = made.later if arguments.dry_run else plan_setup(cell, desired, waited=True).changes
         _apply(qconf, later, dry_run=arguments.dry_run)
         made = replace(made, later=later)
     _report(made, _hosts_without(cell, made), dry_run=arguments.dry_run)
@@ -110,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _undo(*, dry_run: bool) -> int:
     qconf = Qconf()
-    made = removal(qconf.read(qconf.queues()))
+    made = plan_removal(qconf.read(qconf.queues()))
     _apply(qconf, made.changes, dry_run=dry_run)
     say("Left alone:" + "".join(f"\n  {line}" for line in made.left))
     say("Nothing was changed." if dry_run else "Done." if made.changes else "Nothing to change.")
@@ -127,7 +129,7 @@ def _apply(qconf: Qconf, changes: Iterable[Change], *, dry_run: bool) -> None:
 def _wait_for_hosts(qconf: Qconf, queue: str, wait_s: float) -> CellConfig:
     """Return the cell when every host that is up has our sensor, and so the new configuration."""
     deadline = time.monotonic() + wait_s
-    while not have_taken(cell := qconf.read([queue])) and time.monotonic() < deadline:
+    while not hosts_are_configured(cell := qconf.read([queue])) and time.monotonic() < deadline:
         time.sleep(_ASK_S)
     return cell
 
@@ -210,7 +212,7 @@ def _name(ask: Callable[[], str], number: int) -> str:
         return str(number)
 
 
-def _hosts_without(cell: CellConfig, made: Plan) -> list[str]:
+def _hosts_without(cell: CellConfig, made: ChangePlan) -> list[str]:
     changes = [*made.changes, *made.later]
     counted = {change.arguments[-1] for change in changes if change.arguments[1:2] == ("exechost",)}
     return [
@@ -220,7 +222,7 @@ def _hosts_without(cell: CellConfig, made: Plan) -> list[str]:
     ]
 
 
-def _report(made: Plan, uncounted: list[str], *, dry_run: bool) -> None:
+def _report(made: ChangePlan, uncounted: list[str], *, dry_run: bool) -> None:
     if made.left:
         say("Left alone:" + "".join(f"\n  {line}" for line in made.left))
     if uncounted:

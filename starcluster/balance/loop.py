@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from sge_jobs.model import AccountingRecord
-from sge_jobs.queue.qacct import parse_accounting
+from sge_jobs import AccountingRecord, parse_accounting
 from starcluster.balance.decide import Decision, Limits, QueueSnapshot, decide
 from starcluster.balance.stats import Stats, row_of
 from starcluster.cluster.cluster import Cluster, find

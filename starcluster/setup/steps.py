@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sge_jobs.cell.setup_plan import LOST, REPORTS
+from sge_jobs import LOAD_REPORTS, LOST_HOSTS
 from starcluster.model import Template, Volume
 from starcluster.node.hosts_file import known_hosts
 from starcluster.node.node import EXPORT_OPTIONS, Node
@@ -118,7 +118,7 @@ def share(master: Node, workers: Sequence[Node], options: SetupOptions) -> None:
 
 def configuration() -> str:
     """Return the settings that must be in place before Grid Engine's daemons start."""
-    values = {name: value for name, (_, value) in (REPORTS | LOST).items()}
+    values = {name: value for name, (_, value) in (LOAD_REPORTS | LOST_HOSTS).items()}
     return "\n".join(f"{name} {value}" for name, value in values.items())
 
 

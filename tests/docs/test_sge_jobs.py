@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sge_jobs.cell.setup_plan import CONFIGURED, SCHEDULER
+from sge_jobs.cell.desired import CONFIGURED, SCHEDULER
 from sge_jobs.cli.main import COMMANDS, build_parser
 from tests.sge_jobs.fake_gridengine import FakeGridEngine
 

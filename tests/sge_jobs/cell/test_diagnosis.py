@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from sge_jobs.cell.desired import GPU_COMPLEX, STATE_COMPLEX
 from sge_jobs.cell.diagnosis import Machine, Problem, cell_problems, name_problems
 from sge_jobs.cell.qconf_text import CellConfig
-from sge_jobs.cell.setup_plan import GPU_COMPLEX, STATE_COMPLEX
 from sge_jobs.cli.gpus import gpu_rows
 from sge_jobs.cli.setup import sensed_gpus
 from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, decode, encode

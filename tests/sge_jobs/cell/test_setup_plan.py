@@ -7,6 +7,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from sge_jobs.cell.changes import ChangePlan
+from sge_jobs.cell.desired import GPU_COMPLEX, STATE_COMPLEX, DesiredCell
 from sge_jobs.cell.qconf_text import (
     CellConfig,
     cluster_default,
@@ -14,8 +16,8 @@ from sge_jobs.cell.qconf_text import (
     list_values,
     parse_attributes,
 )
-from sge_jobs.cell.removal import removal
-from sge_jobs.cell.setup_plan import GPU_COMPLEX, STATE_COMPLEX, Plan, Wanted, plan
+from sge_jobs.cell.removal import plan_removal
+from sge_jobs.cell.setup_plan import plan_setup
 
 FRESH = CellConfig(
     complexes=(Path(__file__).parents[1] / "answers" / "complexes.txt").read_text(),
@@ -46,7 +48,7 @@ FRESH = CellConfig(
         "reporting_params": "accounting=true flush_time=00:00:15",
     },
 )
-WANTED = Wanted(
+DESIRED = DesiredCell(
     queue="all.q",
     starter=PurePosixPath("/opt/sge_jobs/node/gpu-starter"),
     sensor=PurePosixPath("/opt/sge_jobs/node/gpu-sensor"),
@@ -79,11 +81,11 @@ qconf -Mconf global
     reschedule_unknown 00:01:00"""
 
 
-def shown(made: Plan) -> str:
+def shown(made: ChangePlan) -> str:
     return "\n".join(map(str, made.changes))
 
 
-def carried_out(cell: CellConfig, made: Plan) -> CellConfig:
+def carried_out(cell: CellConfig, made: ChangePlan) -> CellConfig:
     """Return the cell after the changes, as qconf would make them."""
     for change in made.changes:
         match change.arguments:
@@ -114,28 +116,27 @@ def with_configuration(**changed: str) -> CellConfig:
 
 
 def test_a_fresh_cell_gets_everything() -> None:
-    made = plan(FRESH, WANTED)
+    made = plan_setup(FRESH, DESIRED)
     assert shown(made) == FRESH_CELL
     assert (made.left, made.later) == ((), ())
 
 
 def test_a_second_run_changes_nothing() -> None:
-    done = carried_out(FRESH, plan(FRESH, WANTED))
-    assert plan(done, WANTED) == Plan()
+    done = carried_out(FRESH, plan_setup(FRESH, DESIRED))
+    assert plan_setup(done, DESIRED) == ChangePlan()
 
 
 def test_a_host_that_the_master_does_not_answer_may_ask_from_now_on() -> None:
-    made = plan(replace(FRESH, callers=("master", "node1")), WANTED)
+    made = plan_setup(replace(FRESH, callers=("master", "node1")), DESIRED)
     assert next(str(change) for change in made.changes) == "qconf -as node2"
 
 
 def test_files_keep_what_was_in_them() -> None:
-    texts = {change.arguments[0]: change.text for change in plan(FRESH, WANTED).changes}
+    texts = {change.arguments[0]: change.text for change in plan_setup(FRESH, DESIRED).changes}
     assert texts["-Mc"].startswith(FRESH.complexes)
     assert "algorithm default\n" in texts["-Msconf"]
-    assert next(c.file_name for c in plan(FRESH, WANTED).changes if "-Mconf" in c.arguments) == (
-        "global"
-    )
+    changes = plan_setup(FRESH, DESIRED).changes
+    assert [c.file_name for c in changes if "-Mconf" in c.arguments] == ["global"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_files_keep_what_was_in_them() -> None:
     ],
 )
 def test_what_a_site_set_is_left_alone_and_named(cell: CellConfig, left: str) -> None:
-    made = plan(cell, WANTED)
+    made = plan_setup(cell, DESIRED)
     assert left in made.left
     name = left.split(": ")[1].split()[0]
     new = [line for change in made.changes for line in change.lines]
@@ -195,7 +196,7 @@ def test_what_a_site_set_is_left_alone_and_named(cell: CellConfig, left: str) ->
 def test_additions_stand_beside_what_a_site_has() -> None:
     cell = with_configuration(load_sensor="/site/a,/site/b", execd_params="KEEP_ACTIVE=true X=1")
     cell = replace(cell, queues=with_queue(pe_list="orte mpi").queues)
-    text = shown(plan(cell, WANTED))
+    text = shown(plan_setup(cell, DESIRED))
     assert "load_sensor /site/a,/site/b,/opt/sge_jobs/node/gpu-sensor" in text
     assert "execd_params KEEP_ACTIVE=true X=1 ENABLE_ADDGRP_KILL=true" in text
     assert "-aattr queue pe_list smp all.q" in text
@@ -204,7 +205,7 @@ def test_additions_stand_beside_what_a_site_has() -> None:
 def test_programs_of_an_earlier_installation_are_replaced() -> None:
     cell = with_configuration(load_sensor="/old/sge_jobs/node/gpu-sensor,/site/b")
     queues = with_queue(starter_method="/old/sge_jobs/node/gpu-starter").queues
-    made = plan(replace(cell, queues=queues), WANTED)
+    made = plan_setup(replace(cell, queues=queues), DESIRED)
     assert "starter_method /opt/sge_jobs/node/gpu-starter" in shown(made)
     assert "load_sensor /site/b,/opt/sge_jobs/node/gpu-sensor" in shown(made)
     assert made.left == ()
@@ -212,24 +213,24 @@ def test_programs_of_an_earlier_installation_are_replaced() -> None:
 
 def test_a_named_host_gets_the_number_it_was_given() -> None:
     cell = replace(FRESH, hosts={"a": {"complex_values": "gpu=4"}, "b": {"complex_values": "NONE"}})
-    made = plan(cell, replace(WANTED, gpus={"a": 8}, gpus_everywhere=None))
+    made = plan_setup(cell, replace(DESIRED, gpus={"a": 8}, gpus_everywhere=None))
     assert "complex_values gpu=8 a" in shown(made)
     assert "exechost complex_values gpu=2 b" not in shown(made)
 
 
 def test_undo_takes_the_programs_out_and_nothing_of_the_site() -> None:
-    done = carried_out(with_configuration(load_sensor="/site/a"), plan(FRESH, WANTED))
+    done = carried_out(with_configuration(load_sensor="/site/a"), plan_setup(FRESH, DESIRED))
     done = replace(
         done,
-        configuration={**done.configuration, "load_sensor": f"/site/a,{WANTED.sensor}"},
+        configuration={**done.configuration, "load_sensor": f"/site/a,{DESIRED.sensor}"},
         queues={
             **done.queues,
             "old.q": {"starter_method": "/old/sge_jobs/node/gpu-starter"},
             "site.q": {"starter_method": "/site/starter"},
-            "some.q": {"starter_method": f"NONE,[node1={WANTED.starter}]"},
+            "some.q": {"starter_method": f"NONE,[node1={DESIRED.starter}]"},
         },
     )
-    made = removal(done)
+    made = plan_removal(done)
     assert shown(made) == (
         "qconf -rattr queue starter_method NONE all.q\n"
         "qconf -rattr queue starter_method NONE old.q\n"
@@ -237,24 +238,24 @@ def test_undo_takes_the_programs_out_and_nothing_of_the_site() -> None:
     )
     assert made.left[:2] == (
         "queue site.q: starter_method /site/starter",
-        f"queue some.q: starter_method NONE,[node1={WANTED.starter}]",
+        f"queue some.q: starter_method NONE,[node1={DESIRED.starter}]",
     )
     assert "complex gpu" in made.left
-    assert removal(FRESH).changes == ()
-    only_ours = with_configuration(load_sensor=str(WANTED.sensor))
-    assert "load_sensor none" in shown(removal(only_ours))
+    assert plan_removal(FRESH).changes == ()
+    only_ours = with_configuration(load_sensor=str(DESIRED.sensor))
+    assert "load_sensor none" in shown(plan_removal(only_ours))
 
 
 def test_a_resource_map_of_as_many_devices_stays() -> None:
     cell = replace(FRESH, hosts={"node1": {"complex_values": "gpu=2(GPU-a GPU-b),license=1"}})
-    made = plan(cell, WANTED)
+    made = plan_setup(cell, DESIRED)
     assert "complex_values" not in shown(made)
     assert made.left == ()
 
 
 def test_a_sensor_gives_the_number_of_a_host_that_has_none() -> None:
-    wanted = replace(WANTED, gpus_everywhere=None, sensed={"node1": 4})
-    text = shown(plan(FRESH, wanted))
+    desired = replace(DESIRED, gpus_everywhere=None, sensed={"node1": 4})
+    text = shown(plan_setup(FRESH, desired))
     assert "complex_values gpu=4 node1" in text
     assert "node2" not in text
 
@@ -263,7 +264,7 @@ def test_running_hosts_first_report_often_and_only_then_count_as_lost() -> None:
     """Lowered at once, max_unheard took the jobs of a host that still reported every 40 s."""
     up = {"node1": {"complex_values": "gpu=2", "load_values": "load_avg=0.1,num_proc=2"}}
     cell = replace(FRESH, hosts=up)
-    made = plan(cell, WANTED)
+    made = plan_setup(cell, DESIRED)
     assert "max_unheard" not in shown(made)
     assert made.wait_s == 90
     (later,) = made.later
@@ -272,10 +273,12 @@ def test_running_hosts_first_report_often_and_only_then_count_as_lost() -> None:
     # A sensor that reports shows that the host has the new configuration.
     reporting = {"node1": {**up["node1"], "load_values": "load_avg=0.1,gpu_state=1"}}
     after = replace(carried_out(cell, made), hosts=reporting)
-    assert shown(plan(after, WANTED)) == (
+    assert shown(plan_setup(after, DESIRED)) == (
         "qconf -Mconf global\n    max_unheard 00:00:20\n    reschedule_unknown 00:01:00"
     )
-    assert shown(plan(carried_out(cell, made), WANTED, waited=True)).endswith("unknown 00:01:00")
+    assert shown(plan_setup(carried_out(cell, made), DESIRED, waited=True)).endswith(
+        "unknown 00:01:00"
+    )
 
 
 @pytest.mark.parametrize(
@@ -286,7 +289,7 @@ def test_running_hosts_first_report_often_and_only_then_count_as_lost() -> None:
     ],
 )
 def test_hosts_that_report_seldom_by_a_sites_wish_are_not_counted_as_lost(cell: CellConfig) -> None:
-    made = plan(cell, WANTED)
+    made = plan_setup(cell, DESIRED)
     assert "max_unheard" not in shown(made)
     assert "max_unheard, for load_report_time is set for" in "".join(made.left)
 

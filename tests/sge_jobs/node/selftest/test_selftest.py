@@ -270,8 +270,8 @@ def test_rounding_is_that_of_float32() -> None:
     values = np.random.default_rng(1).random(2000) * 10.0 ** np.arange(-20, 20).repeat(50)
     for value in values:
         exact = Fraction(float(value)) * Fraction(1, 3)
-        expected = np.float32(np.longdouble(value) / 3)
-        assert float(expected.rounded(exact)) == float(expected)
+        nearest = np.float32(np.longdouble(value) / 3)
+        assert float(expected.rounded(exact)) == float(nearest)
     assert float(expected.rounded(Fraction((1 << 24) + 1))) == float(1 << 24)
     assert expected.rounded(Fraction(0)) == 0
 
