@@ -1,9 +1,9 @@
 """Errors of the sge_jobs package.
 
 SgeJobsError            exit code 1
-├── InputError          exit code 2: the user can mend it
-├── SubmitError         Grid Engine refused a job, in its own words
-├── QueueUnreachable    no answer from the master: it says nothing about any job
+├── InputError          exit code 2: the user can fix it
+├── SubmitError         Grid Engine refused a job
+├── QueueUnreachable    no answer from the master; the state of all jobs is unknown
 └── CellError           a change to the cell was refused
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 class SgeJobsError(Exception):
-    """What happened and what to do next, for people; base of all errors here."""
+    """What happened and how to fix it; base of all errors of this package."""
 
     exit_code = 1
 
@@ -25,7 +25,7 @@ class SgeJobsError(Exception):
 
 
 class InputError(SgeJobsError):
-    """The command line or a call is wrong; nothing was sent to Grid Engine."""
+    """Wrong command line or argument; nothing was sent to Grid Engine."""
 
     exit_code = 2
 
@@ -35,7 +35,7 @@ class SubmitError(SgeJobsError):
 
 
 class QueueUnreachable(SgeJobsError):
-    """Grid Engine did not answer; nothing is known of any job."""
+    """Grid Engine did not answer; the state of all jobs is unknown."""
 
 
 class CellError(SgeJobsError):

@@ -12,7 +12,7 @@ class Change:
     """One call of qconf.
 
     Attributes:
-        arguments: Of qconf; ``FILE`` stands for a file with ``text``.
+        arguments: Of qconf; ``FILE`` is replaced by a file that holds ``text``.
         text: What that file holds.
         file_name: Its name, where qconf reads a meaning into it.
         lines: The lines of ``text`` that are new, for people.

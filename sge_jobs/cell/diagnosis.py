@@ -1,4 +1,4 @@
-"""What is wrong with a cell, and the cure of each; pure."""
+"""Diagnose a cell: each problem and its fix; pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SETUP = "As a manager, on the master: sge-jobs setup"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that is wrong, and its cure."""
+    """Something that is wrong, and how to fix it."""
 
     what: str
     fix: str
@@ -232,14 +232,14 @@ def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:
 
 
 def _use_problems(host: Host, use: GpuUse) -> Iterator[Problem]:
-    pids = " ".join(str(each.pid) for each in use.intruders)
-    names = ", ".join(f"{each.pid} {each.command}".strip() for each in use.intruders)
+    pids = " ".join(str(process.pid) for process in use.intruders)
+    names = ", ".join(f"{process.pid} {process.command}".strip() for process in use.intruders)
     where = f"GPU {use.index} of host {host.name}"
-    cure = f"On {host.name}: kill {pids}" if pids else f"Look on {host.name}: nvidia-smi"
+    fix = f"On {host.name}: kill {pids}" if pids else f"Look on {host.name}: nvidia-smi"
     if use.status is GpuStatus.OUTLIVED:
         job = f"{use.job}.{use.task}" if use.task else use.job
-        yield Problem(what=f"{where} is kept by what job {job} left: {names}", fix=cure)
+        yield Problem(what=f"{where} is kept by what job {job} left: {names}", fix=fix)
     elif use.status is GpuStatus.BLOCKED:
-        yield Problem(what=f"{where} is kept by no job: {names or 'its lock file'}", fix=cure)
+        yield Problem(what=f"{where} is kept by no job: {names or 'its lock file'}", fix=fix)
     elif use.intruders:
-        yield Problem(what=f"{where} is also used by: {names}", fix=cure)
+        yield Problem(what=f"{where} is also used by: {names}", fix=fix)

@@ -1,4 +1,4 @@
-"""The cell's configuration, behind one door: the only place that runs qconf."""
+"""Read and change the cell's configuration: the only class that runs qconf."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ class Qconf:
         with tempfile.TemporaryDirectory(prefix="sge-jobs-") as folder:
             file = Path(folder) / change.file_name
             file.write_text(text)
-            arguments = [str(file) if each == "FILE" else each for each in change.arguments]
+            arguments = [
+                str(file) if argument == "FILE" else argument for argument in change.arguments
+            ]
             return self._commands.run("qconf", *arguments)
 
     def _show(self, *arguments: str) -> str:

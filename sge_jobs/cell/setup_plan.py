@@ -188,7 +188,7 @@ def _lost_host_timeouts(cell: CellConfig, left: list[str]) -> dict[str, str]:
 def hosts_are_configured(cell: CellConfig) -> bool:
     """Whether each host that is up reports as often as we want, and through our sensor."""
     name, (_, value) = next(iter(LOAD_REPORTS.items()))
-    reports = [list_values(each.get("load_values", "")) for each in cell.hosts.values()]
+    reports = [list_values(host.get("load_values", "")) for host in cell.hosts.values()]
     soon = _seconds(cell.configuration.get(name, "")) == _seconds(value)
     return all(soon and "gpu_state" in values for values in reports if values)
 

@@ -1,4 +1,4 @@
-"""The ``sge-jobs`` command."""
+"""The ``sge-jobs`` command; argparse and the standard library only."""
 
 from sge_jobs.cli.main import main
 

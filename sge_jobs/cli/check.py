@@ -1,4 +1,4 @@
-"""``sge-jobs check``: what is wrong with a cell."""
+"""``sge-jobs check``: list what is wrong with a cell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sge_jobs.model import JobStatus
 from sge_jobs.queue.queue import Queue
 
 HELP = """\
-Say what is wrong with this cell, and the cure of each; exit 1 where something is.
+List what is wrong with this cell and how to fix it; exit 1 if there is anything.
 
 examples:
   sge-jobs check
@@ -58,7 +58,7 @@ def find_problems(queue_name: str, machine: Machine) -> list[Problem]:
         cell, hosts, queue=queue_name, submit_hosts=submit_hosts, machine=machine
     )
     problems += [
-        Problem(what=f"job {id} is in state E: {reason}", fix=f"Mend this, then: qmod -cj {id}")
+        Problem(what=f"job {id} is in state E: {reason}", fix=f"Fix this, then: qmod -cj {id}")
         for id, reason in reasons.items()
     ]
     return problems

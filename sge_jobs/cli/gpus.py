@@ -97,7 +97,8 @@ def _sensed(host: Host, use: GpuUse, names: dict[str, str]) -> GpuRow:
         user=use.user,
         since=float(use.since),
         processes=tuple(
-            f"{each.pid} {each.command} ({kinds[each.foreign]})" for each in use.intruders
+            f"{process.pid} {process.command} ({kinds[process.foreign]})"
+            for process in use.intruders
         ),
     )
 

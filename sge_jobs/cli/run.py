@@ -51,11 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with _uninterrupted():
             id = queue.submit(spec)
-        _tell(f"Job {id} is queued.")
+        _log(f"Job {id} is queued.")
         _follow(queue, id, Log(spec, id))
     except (KeyboardInterrupt, BrokenPipeError):  # the latter as in: sge-jobs run ... | head
         if id:
-            _tell(f"Ending job {id} ...")
+            _log(f"Ending job {id} ...")
             queue.delete([id])
         raise
     return _exit_status(queue, id)
@@ -124,7 +124,7 @@ def _words(queue: Queue, job: QueuedJob) -> str:
         queue.delete([job.id])
         raise SgeJobsError(
             f"job {job.id} cannot run: {reason or 'Grid Engine put it in state E'}",
-            "It was removed. Mend this and run the same command again.",
+            "It was removed. Fix this and run the same command again.",
         )
     if job.status is JobStatus.RUNNING:
         return f"Job {job.id} runs on {job.host}."
@@ -140,7 +140,7 @@ def _exit_status(queue: Queue, id: str) -> int:
             f" accounting file. Look on the master: qacct -j {id}",
         )
     if record.failed and record.failed != 100:  # 100: the job ended by a signal
-        _tell(f"Job {id} failed on {record.host}: {record.failed_text} ({record.failed})")
+        _log(f"Job {id} failed on {record.host}: {record.failed_text} ({record.failed})")
     return record.exit_status or int(bool(record.failed))
 
 
@@ -149,7 +149,7 @@ def _record(queue: Queue, id: str) -> AccountingRecord | None:
     deadline = time.monotonic() + _RECORD_S
     while True:
         try:
-            records = [each for each in queue.accounting(id) if each.ended]
+            records = [record for record in queue.accounting(id) if record.ended]
         except QueueUnreachable:
             records = []
         if records:
@@ -161,11 +161,11 @@ def _record(queue: Queue, id: str) -> AccountingRecord | None:
 
 def _say_once(text: str, said: str) -> str:
     if text != said:
-        _tell(text)
+        _log(text)
     return text
 
 
-def _tell(text: str) -> None:
+def _log(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 

@@ -169,7 +169,7 @@ def _usable(folder: Path) -> PurePosixPath:
         file = folder / name
         if not file.is_file():
             raise InputError(f"{file} is not there", _OTHER_PLACE)
-        closed = [each for each in (file, *file.parents) if not each.stat().st_mode & 0o001]
+        closed = [path for path in (file, *file.parents) if not path.stat().st_mode & 0o001]
         if closed:
             raise InputError(
                 f"{file}: users cannot run it, for {closed[-1]} is closed to them",

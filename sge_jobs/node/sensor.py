@@ -65,7 +65,9 @@ class Sensor:
             use_of(gpu, state, foreign.get(gpu.uuid, ()))
             for gpu, state in zip(known.gpus, states)  # noqa: B905 (Python 3.9 has no strict)
         ]
-        by_uuid = {use.uuid: [one.pid for one in use.intruders if one.foreign] for use in uses}
+        by_uuid = {
+            use.uuid: [process.pid for process in use.intruders if process.foreign] for use in uses
+        }
         blocked = {uuid: pids for uuid, pids in by_uuid.items() if pids}
         self._write(known, blocked)
         lines = [f"{self.host}:gpu_state:{gpu_state.encode(uses)}"]
@@ -128,18 +130,18 @@ class Sensor:
             return {}
         by_uuid = {state.uuid: state for state in states}
         found: dict[str, tuple[Intruder, ...]] = {}
-        for one in detect.parse_smi_processes(text):
-            state = by_uuid.get(one.uuid)
-            if state is not None and is_foreign(one, state):
-                intruder = Intruder(pid=one.pid, command=one.name, foreign=True)
-                found[one.uuid] = (*found.get(one.uuid, ()), intruder)
+        for gpu_process in detect.parse_smi_processes(text):
+            state = by_uuid.get(gpu_process.uuid)
+            if state is not None and is_foreign(gpu_process, state):
+                intruder = Intruder(pid=gpu_process.pid, command=gpu_process.name, foreign=True)
+                found[gpu_process.uuid] = (*found.get(gpu_process.uuid, ()), intruder)
         return found
 
 
-def is_foreign(one: detect.GpuProcess, state: LockState, proc: str = "/proc") -> bool:
-    """Whether process ``one`` is neither of the job that has the GPU nor of its last one."""
-    process = read_process(one.pid, proc)
-    if one.name.startswith(_TOLERATED) or process is None:
+def is_foreign(gpu_process: detect.GpuProcess, state: LockState, proc: str = "/proc") -> bool:
+    """Whether ``gpu_process`` belongs neither to the job that has the GPU nor to its last one."""
+    process = read_process(gpu_process.pid, proc)
+    if gpu_process.name.startswith(_TOLERATED) or process is None:
         return False
     if state.record is None:
         return True
@@ -150,7 +152,7 @@ def is_foreign(one: detect.GpuProcess, state: LockState, proc: str = "/proc") ->
 
 
 def use_of(gpu: inventory.Gpu, state: LockState, foreign: Sequence[Intruder]) -> GpuUse:
-    """Return what the sensor says of one GPU."""
+    """Return the report on one GPU: who uses it."""
     record = state.record
     if state.outlived:
         status = GpuStatus.OUTLIVED

@@ -1,4 +1,4 @@
-"""Grid Engine's commands as processes: found, given their environment, ended when they hang."""
+"""Run Grid Engine's commands: find them, set their environment, kill them on a timeout."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """All that it said."""
+        """Standard error and output together."""
         return "\n".join(text for text in (self.err.strip(), self.out.strip()) if text)
 
 
 class Commands:
-    """Runs qsub and its kin; raises QueueUnreachable where the master does not answer.
+    """Runs qsub and the like; raises QueueUnreachable if the master does not answer.
 
     Args:
         programs: Directory of the commands; None for the site's own.
@@ -84,7 +84,7 @@ class Commands:
             QueueUnreachable: There is no such command, no answer in time, or no master.
         """
         command = [self._program(name), *arguments]
-        patience_s = self._timeout_s if timeout_s is None else timeout_s
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
         # A file, not a pipe: were we killed half-way, qsub would queue half a script. A session of
         # its own: Ctrl-C must not end it between queueing a job and printing its number.
         source = os.memfd_create("stdin")
@@ -104,17 +104,19 @@ class Commands:
         finally:
             os.close(source)
         try:
-            out, err = process.communicate(timeout=patience_s)
+            out, err = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
             raise QueueUnreachable(
-                f"{name} gave no answer in {patience_s:g} s",
+                f"{name} gave no answer in {limit_s:g} s",
                 "See whether the master is up and not overloaded: qping -info HOST 6444 qmaster 1",
             ) from None
         answer = Answer(status=process.returncode, out=_text(out), err=_text(err))
         if answer.status and _UNREACHABLE.search(answer.words):
-            raise QueueUnreachable(f"Grid Engine's master does not answer: {answer.words}", _cure())
+            raise QueueUnreachable(
+                f"Grid Engine's master does not answer: {answer.words}", _unreachable_fix()
+            )
         return answer
 
     def _program(self, name: str) -> str:
@@ -146,7 +148,7 @@ def with_cell(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def access_fix(words: str) -> str:
-    """Return the cure where Grid Engine does not know this host; empty where it does."""
+    """Return the fix if ``words`` say that Grid Engine does not know this host; else empty."""
     denied = _UNKNOWN_HOST.search(words)
     return f"On the cell's master, as a manager: qconf -as {denied[1]}" if denied else ""
 
@@ -163,7 +165,7 @@ def _text(output: bytes) -> str:
     return output.decode("utf-8", "replace")
 
 
-def _cure() -> str:
+def _unreachable_fix() -> str:
     return (
         "It may be starting again: nothing is lost, try once more. Else, on the master:"
         " systemctl restart gridengine-master"

@@ -1,4 +1,4 @@
-"""What ``qacct -j`` says, as records; pure text."""
+"""Parse the output of ``qacct -j``; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``qhost`` says, as rows; pure text."""
+"""Parse the output of ``qhost``; pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WITH_A_GPU = {JobStatus.RUNNING, JobStatus.SUSPENDED, JobStatus.ENDING}
 def parse_hosts(xml: str, jobs: Iterable[QueuedJob]) -> list[Host]:
     """Return the rows of ``qhost -xml -q -F gpu,gpu_state``.
 
-    ``jobs``, of all users, tell how many GPUs are in use: qhost says only how many are left.
+    ``jobs`` of all users show how many GPUs are in use: qhost shows only how many are left.
 
     Raises:
         ValueError: This is no answer of qhost.
@@ -33,13 +33,15 @@ def short_name(host: str) -> str:
 
 
 def _host(row: Element, used: dict[str, int]) -> Host:
-    values = {each.get("name", ""): (each.text or "").strip() for each in row.iter("hostvalue")}
-    resources = {each.get("name"): (each.text or "").strip() for each in row.iter("resourcevalue")}
+    values = {value.get("name", ""): (value.text or "").strip() for value in row.iter("hostvalue")}
+    resources = {
+        value.get("name"): (value.text or "").strip() for value in row.iter("resourcevalue")
+    }
     name = row.get("name", "")
     gpus_used = used.get(short_name(name), 0)
     left = _number(resources.get("gpu", ""))
     load = _number(values.get("load_avg", ""))
-    queues = tuple(_queue(each) for each in row.iter("queue"))
+    queues = tuple(_queue(queue) for queue in row.iter("queue"))
     return Host(
         name=name,
         reachable=load is not None,
@@ -55,7 +57,7 @@ def _host(row: Element, used: dict[str, int]) -> Host:
 
 
 def _queue(row: Element) -> QueueInstance:
-    values = {each.get("name", ""): (each.text or "").strip() for each in row.iter("queuevalue")}
+    values = {value.get("name", ""): (value.text or "").strip() for value in row.iter("queuevalue")}
     return QueueInstance(
         name=row.get("name", ""),
         slots=int(_number(values.get("slots", "")) or 0),

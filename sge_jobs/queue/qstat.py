@@ -1,4 +1,4 @@
-"""What ``qstat`` says, as rows; pure text."""
+"""Parse the output of ``qstat``; pure."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_xml(xml: str, root_name: str) -> ElementTree.Element:
 
 
 def _job(row: ElementTree.Element, place: str) -> QueuedJob:
-    texts = {each.tag: (each.text or "").strip() for each in row}
+    texts = {field.tag: (field.text or "").strip() for field in row}
     state = texts.get("state", "")
     queue, _, host = (texts.get("queue_name") or place).partition("@")
     return QueuedJob(
@@ -75,12 +75,12 @@ def _job(row: ElementTree.Element, place: str) -> QueuedJob:
         host=host,
         slots=int(texts.get("slots") or 1),
         since=_seconds(texts.get("JAT_start_time") or texts.get("JB_submission_time", "")),
-        gpus=_gpus(each for each in row if each.tag == "hard_request"),
+        gpus=_gpus(field for field in row if field.tag == "hard_request"),
     )
 
 
 def _gpus(requests: Iterable[ElementTree.Element]) -> int:
-    wanted = [float(each.text or 0) for each in requests if each.get("name") == "gpu"]
+    wanted = [float(field.text or 0) for field in requests if field.get("name") == "gpu"]
     return int(max(wanted, default=0))
 
 

@@ -1,4 +1,4 @@
-"""The queue, behind one door: the only place that runs qsub, qstat, qdel, qmod, qacct, qhost."""
+"""The queue: the only class that runs qsub, qstat, qdel, qmod, qacct and qhost."""
 
 from __future__ import annotations
 

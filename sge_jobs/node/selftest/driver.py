@@ -162,7 +162,9 @@ class Device:
 
     def launch(self, name: str, blocks: int, threads: int, arguments: Sequence[Any]) -> None:
         """Launch kernel ``name`` of ``kernels.ptx``; ``arguments`` are ctypes values."""
-        pointers = (c_void_p * len(arguments))(*(ctypes.addressof(one) for one in arguments))
+        pointers = (c_void_p * len(arguments))(
+            *(ctypes.addressof(argument) for argument in arguments)
+        )
         one = c_uint(1)
         self._call(
             "cuLaunchKernel", self._function(name), c_uint(blocks), one, one, c_uint(threads),
