@@ -20,6 +20,7 @@ from spearmint.model import Experiment, Kind, Language, Variable
 from spearmint.store.opening import open_studies
 from spearmint.store.records import Records
 from spearmint.store.sqlite import sqlite_url
+from tests import commands
 from tests.spearmint.fakes import Notes, Search
 
 ONE_FLOAT = 'language: PYTHON\nname: "trial"\nvariable { name: "x" type: FLOAT min: 0 max: 1 }\n'
@@ -39,11 +40,9 @@ class ExperimentDir:
         command = [sys.executable, "-m", "spearmint", "--method=RandomChooser"]
         return [*command, *options, str(self.config)]
 
-    def run(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(self, *options: str) -> subprocess.CompletedProcess[str]:
         """Run the search to its end."""
-        return subprocess.run(
-            self.argv(*options), capture_output=True, text=True, timeout=timeout, check=False
-        )
+        return commands.spearmint(*self.argv(*options)[3:])
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         """Start the search in a group of its own."""
@@ -57,13 +56,7 @@ class ExperimentDir:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command of spearmint; the directory comes last."""
-        return subprocess.run(
-            [sys.executable, "-m", "spearmint", *arguments, str(self.root)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return commands.spearmint(*arguments, self.root)
 
 
 _STUDY_LIMITS = {"finished", "broken", "patience", "target"}

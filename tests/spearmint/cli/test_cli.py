@@ -18,6 +18,7 @@ from spearmint.cli.main import COMMANDS
 from spearmint.store.opening import study_names
 from spearmint.store.owner import _without_secrets
 from spearmint.store.sqlite import sqlite_url
+from tests import commands
 from tests.spearmint.conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
 
 
@@ -136,18 +137,7 @@ def test_wrong_input_exits_with_2_and_says_why(
 ) -> None:
     experiment = make_experiment()
     has_config = not arguments[0].startswith("-")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "spearmint",
-            *arguments,
-            *([] if has_config else [str(experiment.config)]),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = commands.spearmint(*arguments, *([] if has_config else [experiment.config]))
     assert done.returncode == 2, done.stdout + done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -171,8 +161,7 @@ def test_a_changed_config_goes_on_elsewhere_as_the_message_says(
     fix = searched.run().stderr
     assert f"spearmint import NEW {shlex.quote(str(searched.root))}" in fix
     new = make_experiment(config=wider, root=tmp_path / "new")
-    argv = [sys.executable, "-m", "spearmint", "import", str(new.root), str(searched.root)]
-    assert subprocess.run(argv, check=False).returncode == 0
+    assert commands.spearmint("import", new.root, searched.root).returncode == 0
     assert new.command("export").stdout.count("complete") == n_before > 0
 
 
@@ -203,9 +192,7 @@ def test_the_next_command_can_be_pasted(make_experiment: MakeExperiment) -> None
     line = done.stdout.partition("Why trials broke: ")[2].strip()
     program, *words = shlex.split(line)
     assert program == "spearmint"
-    shown = subprocess.run(
-        [sys.executable, "-m", "spearmint", *words], capture_output=True, text=True, check=False
-    )
+    shown = commands.spearmint(*words)
     assert "trial 1 broke: ZeroDivisionError" in shown.stdout
 
 
@@ -328,8 +315,7 @@ def test_the_parts_of_a_url_that_are_secret_are_not_written() -> None:
 
 @pytest.mark.parametrize("name", [None, *sorted(COMMANDS)])
 def test_each_help_shows_lines_to_type(name: str | None) -> None:
-    argv = [sys.executable, "-m", "spearmint", *([name] if name else []), "--help"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = commands.spearmint(*([name] if name else []), "--help")
     assert done.returncode == 0
     examples = done.stdout.partition("Examples:")[2].strip().splitlines()
     assert len([line for line in examples if line.strip().startswith("spearmint")]) >= 2

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from spearmint import Search
 from spearmint.choosers.history import common_space, history, trials_of
+from tests import commands
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 from tests.spearmint.importing.conftest import (
     CODE,
@@ -59,10 +58,9 @@ def test_the_search_goes_on_from_imported_trials(
 
 
 def test_the_command_itself(experiment: ExperimentDir, rows: Path) -> None:
-    argv = [sys.executable, "-m", "spearmint", "import", str(experiment.config), str(rows)]
     for bad, code in (("", 0), ("2,2,2,relu,2,,\n", 2)):
         rows.write_text(ROWS + bad)
-        assert subprocess.run(argv, capture_output=True, check=False).returncode == code
+        assert commands.spearmint("import", experiment.config, rows).returncode == code
 
 
 def test_a_source_is_imported_once(imported: Import, experiment: ExperimentDir, rows: Path) -> None:

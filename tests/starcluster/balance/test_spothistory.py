@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +11,7 @@ from xml.etree import ElementTree
 from starcluster.aws.model import SpotPrice
 from starcluster.balance.plots import write_plot
 from starcluster.commands.spothistory import summary
+from tests import commands
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -47,16 +47,8 @@ def test_the_drawing_names_every_zone(tmp_path: Path) -> None:
 
 def test_the_command(aws: str, tmp_path: Path) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        code = "from starcluster.cli import main; main()"
-        return subprocess.run(
-            [sys.executable, "-c", code, "-r", "us-east-1", "spothistory", *words],
-            env=os.environ | {"HOME": str(tmp_path), "AWS_ENDPOINT_URL": aws},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        env = os.environ | {"HOME": str(tmp_path), "AWS_ENDPOINT_URL": aws}
+        return commands.starcluster("-r", "us-east-1", "spothistory", *words, env=env, cwd=tmp_path)
 
     done = run("t3.micro", "--zone", "us-east-1a", "--plot")
     assert done.returncode == 0, done.stderr

@@ -20,6 +20,7 @@ from starcluster.aws.model import LaunchRequest, Place
 from starcluster.cli.main import ALIASES, COMMANDS, cli
 from starcluster.launch.plan import Origin, origin_tags
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
+from tests import commands
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -37,22 +38,12 @@ def home(tmp_path: Path, aws: str) -> Path:
 
 @pytest.fixture
 def run(home: Path) -> Run:
-    """A function that runs the real command in a process of its own."""
+    """A function that runs the command with that config."""
 
     def start(*words: str, answer: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"HOME": str(home)} | more
         environment.pop("STARCLUSTER_CONFIG", None)
-        code = "from starcluster.cli import main; main()"
-        return subprocess.run(
-            [sys.executable, "-c", code, *words],
-            capture_output=True,
-            text=True,
-            input=answer,
-            env=environment,
-            cwd=home,
-            timeout=120,
-            check=False,
-        )
+        return commands.starcluster(*words, stdin=answer, env=environment, cwd=home)
 
     return start
 
@@ -304,10 +295,14 @@ def test_completion(run: Run) -> None:
     assert "plain,listinstances" in done.stdout.splitlines()
 
 
-def test_without_boto3_the_extra_is_named(run: Run, home: Path) -> None:
-    (home / "boto3.py").write_text("raise ImportError('none here')")
-    path = f"{home}:{os.environ.get('PYTHONPATH', '')}"
-    done = run("listinstances", PYTHONPATH=path)
+def test_without_boto3_the_extra_is_named(home: Path) -> None:
+    code = (
+        "import sys; sys.modules['boto3'] = None; sys.argv[1:] = ['listinstances']\n"
+        "from starcluster.cli import main; main()"
+    )
+    env = os.environ | {"HOME": str(home)}
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 1
     assert "pip install 'starmint[aws]'" in done.stderr
 
