@@ -1,4 +1,4 @@
-"""Pruners: what ends a trial early by the values it reports; Optuna's, found by name."""
+"""Pruners: what ends a trial early by the values it reports; Optuna's or your own, by name."""
 
 from __future__ import annotations
 
@@ -6,58 +6,95 @@ import inspect
 import warnings
 from collections.abc import Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
-import optuna
-from optuna.exceptions import ExperimentalWarning
-from optuna.pruners import BasePruner
-
-from spearmint.choosers.registry import convert_args
+from spearmint.choosers.arguments import convert_args
 from spearmint.errors import InputError, did_you_mean
+from spearmint.plugins import entry_point_classes, is_class_path, load_class
+
+if TYPE_CHECKING:
+    from optuna.pruners import BasePruner
+
+ENTRY_POINTS = "spearmint.pruners"
+"""Group of the entry points by which packages add pruners."""
 
 _SHORT = {"halving": "SuccessiveHalvingPruner", "none": "NopPruner"}
 
 
 def pruner_names() -> list[str]:
-    """Return the short names that :func:`make_pruner` takes."""
-    return sorted([*_SHORT, *(name.removesuffix("Pruner").lower() for name in _pruners())])
+    """Return the short names that :func:`make_pruner` takes: Optuna's, then entry points'."""
+    optuna_names = sorted([*_SHORT, *map(_short_name, _optuna_pruners())])
+    return list(dict.fromkeys([*optuna_names, *entry_point_classes(ENTRY_POINTS)]))
 
 
 def make_pruner(name: str, args: Mapping[str, str]) -> BasePruner:
     """Return the pruner ``name``, its arguments converted from text.
 
     Args:
-        name: ``median``, ``halving``, ``hyperband`` ..., in any case, with or without "Pruner".
+        name: ``median``, ``halving``, ``hyperband`` ..., in any case, with or without "Pruner"; or
+            ``package.module:Class``, a subclass of ``optuna.pruners.BasePruner``.
         args: Arguments of its constructor.
 
     Raises:
-        InputError: No such name or argument, or a value of the wrong kind.
+        InputError: No such name, class or argument, or a value of the wrong type.
     """
-    short = {known.removesuffix("Pruner").lower(): known for known in _pruners()}
-    wanted = name.lower().removesuffix("pruner")
-    found = _SHORT.get(wanted) or short.get(wanted)
-    if found is None:
-        raise InputError(
-            f"no pruner {name!r}; there are: {', '.join(pruner_names())}",
-            did_you_mean(name, pruner_names()),
-        )
-    given = convert_args(found, _pruners()[found], args)
+    from optuna.exceptions import ExperimentalWarning
+
+    found, pruner = _find(name)
+    given = convert_args(found, pruner, args)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
-            return _pruners()[found](**given)
+            return pruner(**given)
     except (TypeError, ValueError) as error:
         raise InputError(f"{found}: {error}", "Give what it needs by --pruner-args.") from error
 
 
+def _find(name: str) -> tuple[str, type[BasePruner]]:
+    """Return the full name and the class of ``name``."""
+    if is_class_path(name):
+        return name, _pruner_class(name)
+    wanted = _short_name(name)
+    short = {_short_name(known): known for known in _optuna_pruners()}
+    if found := _SHORT.get(wanted) or short.get(wanted):
+        return found, _optuna_pruners()[found]
+    points = entry_point_classes(ENTRY_POINTS)
+    plugins = {_short_name(known): path for known, path in points.items()}
+    if wanted in plugins:
+        return name, _pruner_class(plugins[wanted])
+    raise InputError(
+        f"no pruner {name!r}; there are: {', '.join(pruner_names())}; or package.module:Class",
+        did_you_mean(name, pruner_names()),
+    )
+
+
+def _short_name(name: str) -> str:
+    return name.lower().removesuffix("pruner")
+
+
+def _pruner_class(path: str) -> type[BasePruner]:
+    """Return the class at ``package.module:Class``, checked to be a pruner."""
+    from optuna.pruners import BasePruner
+
+    found = load_class(path)
+    if not isinstance(found, type) or not issubclass(found, BasePruner):
+        raise InputError(
+            f"{path} is not a pruner", "Expected a subclass of optuna.pruners.BasePruner."
+        )
+    return found
+
+
 @cache
-def _pruners() -> dict[str, type[BasePruner]]:
+def _optuna_pruners() -> dict[str, type[BasePruner]]:
     """Return Optuna's pruners that text can describe, by name."""
+    import optuna
+
     exported = {name: getattr(optuna.pruners, name) for name in optuna.pruners.__all__}
     return {
         name: value
         for name, value in sorted(exported.items())
         if isinstance(value, type)
-        and issubclass(value, BasePruner)
+        and issubclass(value, optuna.pruners.BasePruner)
         and not inspect.isabstract(value)
         and name != "PatientPruner"  # wraps another one
     }

@@ -1,79 +1,73 @@
-"""Choosers by name, and their arguments from ``k=v`` strings."""
+"""Choosers by name: ours, Optuna's samplers, entry points, and ``package.module:Class``.
+
+Only the chooser that is asked for is imported.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
-import optuna
-from optuna.exceptions import ExperimentalWarning
-from optuna.samplers import BaseSampler
-
-from spearmint.choosers.cma import CMAChooser
-from spearmint.choosers.gp_constrained_ei import GPConstrainedEIChooser
-from spearmint.choosers.gp_ei import GPEIChooser, GPEIOptChooser
-from spearmint.choosers.gp_ei_per_sec import GPEIperSecChooser
-from spearmint.choosers.random_forest import RandomForestEIChooser
-from spearmint.choosers.space_filling import RandomChooser, SequentialChooser
+from spearmint.choosers.arguments import convert_args
 from spearmint.errors import InputError, did_you_mean
+from spearmint.plugins import entry_point_classes, is_class_path, load_class
 
-CHOOSERS: dict[str, type[BaseSampler]] = {
-    "GPEIOptChooser": GPEIOptChooser,
-    "GPEIChooser": GPEIChooser,
-    "GPEIperSecChooser": GPEIperSecChooser,
-    "GPConstrainedEIChooser": GPConstrainedEIChooser,
-    "RandomForestEIChooser": RandomForestEIChooser,
-    "CMAChooser": CMAChooser,
-    "RandomChooser": RandomChooser,
-    "SequentialChooser": SequentialChooser,
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+ENTRY_POINTS = "spearmint.choosers"
+"""Group of the entry points by which packages add choosers."""
+
+CHOOSERS: dict[str, str] = {
+    "GPEIOptChooser": "spearmint.choosers.gp_ei:GPEIOptChooser",
+    "GPEIChooser": "spearmint.choosers.gp_ei:GPEIChooser",
+    "GPEIperSecChooser": "spearmint.choosers.gp_ei_per_sec:GPEIperSecChooser",
+    "GPConstrainedEIChooser": "spearmint.choosers.gp_constrained_ei:GPConstrainedEIChooser",
+    "RandomForestEIChooser": "spearmint.choosers.random_forest:RandomForestEIChooser",
+    "CMAChooser": "spearmint.choosers.cma:CMAChooser",
+    "RandomChooser": "spearmint.choosers.space_filling:RandomChooser",
+    "SequentialChooser": "spearmint.choosers.space_filling:SequentialChooser",
 }
-
-_TRUE = ("1", "true", "yes", "on")
-_FALSE = ("0", "false", "no", "off")
-
-
-def parse_method_args(text: str) -> dict[str, str]:
-    """Return the pairs of ``"mcmc_iters=10,noiseless=1"``.
-
-    Raises:
-        InputError: A part is not ``key=value``, or a key comes twice.
-    """
-    pairs: dict[str, str] = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
-        key, equals, value = (p.strip() for p in part.partition("="))
-        if not equals or not key or not value:
-            raise InputError(f"method argument {part!r} is not key=value", "Give k=v,k=v.")
-        if key in pairs:
-            raise InputError(f"method argument {key} is given twice")
-        pairs[key] = value
-    return pairs
+"""Ours, ``package.module:Class`` by name."""
 
 
 def chooser_names() -> list[str]:
-    """Return all names that :func:`make_chooser` takes: ours first, then Optuna's."""
-    return [*CHOOSERS, *_optuna_samplers()]
+    """Return all names that :func:`make_chooser` takes: ours, Optuna's, then entry points'."""
+    return list(dict.fromkeys([*CHOOSERS, *_optuna_samplers(), *entry_point_classes(ENTRY_POINTS)]))
+
+
+def chooser_class(name: str) -> type[BaseSampler]:
+    """Return the class of the chooser ``name``, see :func:`make_chooser`."""
+    return _find(name)[1]
 
 
 def make_chooser(name: str, args: Mapping[str, str], *, seed: int) -> BaseSampler:
-    """Return the chooser ``name``, ours or Optuna's, its arguments converted from text.
+    """Return the chooser ``name`` with its arguments converted from text.
 
     Args:
-        name: In any case, with or without "Chooser" or "Sampler" at its end.
+        name: In any case, with or without "Chooser" or "Sampler" at its end; or
+            ``package.module:Class``, a subclass of :class:`spearmint.choosers.Chooser` or of
+            ``optuna.samplers.BaseSampler``.
         args: Arguments of its constructor that are numbers, switches or text.
-        seed: Passed on where the chooser takes one.
+        seed: Passed on where the constructor takes one.
 
     Raises:
-        InputError: No such name or argument, a value of the wrong kind, or a library is missing.
+        InputError: No such name, class or argument, a value of the wrong type, or a library is
+            missing.
     """
+    from optuna.exceptions import ExperimentalWarning
+
+    from spearmint.choosers.base import Chooser
+
     known, chooser = _find(name)
     given = convert_args(known, chooser, args)
     if "seed" in inspect.signature(chooser).parameters:
         # Optuna's seeds are numpy's old ones, 32 bits.
-        given["seed"] = seed if known in CHOOSERS else seed % (1 << 32)
+        given["seed"] = seed if issubclass(chooser, Chooser) else seed % (1 << 32)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
@@ -84,33 +78,28 @@ def make_chooser(name: str, args: Mapping[str, str], *, seed: int) -> BaseSample
         raise InputError(f"{known}: {error}") from error
 
 
-def convert_args(
-    name: str, maker: Callable[..., object], args: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return ``args`` as the types that ``maker``, called ``name``, is declared to take.
-
-    Raises:
-        InputError: An argument that it has not, or a value of the wrong kind.
-    """
-    parameters = inspect.signature(maker).parameters
-    kinds = {k: kind for k, p in parameters.items() if k != "seed" and (kind := _kind(p))}
-    if unknown := [key for key in args if key not in kinds]:
-        allowed = f"It takes: {', '.join(kinds)}." if kinds else "It takes none."
-        raise InputError(f"{name} has no argument {', '.join(unknown)}", allowed)
-    return {key: _convert(f"{name}: {key}", kinds[key], text) for key, text in args.items()}
-
-
-def _find(name: str) -> tuple[str, Callable[..., BaseSampler]]:
+def _find(name: str) -> tuple[str, type[BaseSampler]]:
     """Return the full name and the class of ``name``."""
-    known = {**_optuna_samplers(), **CHOOSERS}
-    short = {re.sub("(chooser|sampler)$", "", k.lower()): k for k in known}
-    whole = {k.lower(): k for k in known}
-    found = whole.get(name.lower()) or short.get(name.lower())
-    if found:
-        return found, known[found]
-    hint = _longer(name) or did_you_mean(name, known)
-    names = f"There are: {', '.join(chooser_names())}."
-    raise InputError(f"no chooser {name!r}", f"{hint}\n{names}" if hint else names)
+    if is_class_path(name):
+        return name, _sampler_class(name)
+    if found := _match(name, CHOOSERS):
+        return found, load_class(CHOOSERS[found])
+    if found := _match(name, _optuna_samplers()):
+        return found, _optuna_samplers()[found]
+    plugins = entry_point_classes(ENTRY_POINTS)
+    if found := _match(name, plugins):
+        return found, _sampler_class(plugins[found])
+    names = chooser_names()
+    hint = _longer(name) or did_you_mean(name, names)
+    choice = f"There are: {', '.join(names)}; or a class: package.module:Class."
+    raise InputError(f"no chooser {name!r}", f"{hint}\n{choice}" if hint else choice)
+
+
+def _match(name: str, names: Iterable[str]) -> str | None:
+    """Return which of ``names`` is ``name``: in any case, whole or without its ending."""
+    short = {re.sub("(chooser|sampler)$", "", k.lower()): k for k in names}
+    whole = {k.lower(): k for k in names}
+    return whole.get(name.lower()) or short.get(name.lower())
 
 
 def _longer(name: str) -> str:
@@ -119,15 +108,33 @@ def _longer(name: str) -> str:
     return f"Did you mean {' or '.join(begun)}?" if begun else ""
 
 
+def _sampler_class(path: str) -> type[BaseSampler]:
+    """Return the class at ``package.module:Class``, checked to be one that can be made."""
+    from optuna.samplers import BaseSampler
+
+    found = load_class(path)
+    if not isinstance(found, type) or not issubclass(found, BaseSampler):
+        raise InputError(
+            f"{path} is not a chooser",
+            "Expected a subclass of spearmint.choosers.Chooser or optuna.samplers.BaseSampler.",
+        )
+    if inspect.isabstract(found):
+        lacking = ", ".join(sorted(found.__abstractmethods__))
+        raise InputError(f"{path} is abstract", f"Define {lacking}.")
+    return found
+
+
 @cache
 def _optuna_samplers() -> dict[str, type[BaseSampler]]:
     """Return Optuna's samplers that need no more than a seed."""
+    import optuna
+
     exported = {name: getattr(optuna.samplers, name) for name in optuna.samplers.__all__}
     return {
         name: value
         for name, value in sorted(exported.items())
         if isinstance(value, type)
-        and issubclass(value, BaseSampler)
+        and issubclass(value, optuna.samplers.BaseSampler)
         and not inspect.isabstract(value)
         and _needs_nothing(value)
     }
@@ -136,29 +143,3 @@ def _optuna_samplers() -> dict[str, type[BaseSampler]]:
 def _needs_nothing(chooser: type[BaseSampler]) -> bool:
     parameters = inspect.signature(chooser).parameters.values()
     return all(p.default is not p.empty for p in parameters)
-
-
-def _kind(parameter: inspect.Parameter) -> type | None:
-    """Return the simple type of ``parameter``, or None if text cannot say it."""
-    said = parameter.annotation
-    text = said.__name__ if isinstance(said, type) else str(said).strip("'")
-    named = {word.strip() for word in text.split("|")} - {"None"}
-    kinds: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
-    if named == {"int", "str"}:
-        return object  # "auto" or a number
-    return kinds.get(named.pop()) if len(named) == 1 else None
-
-
-def _convert(what: str, kind: type, text: str) -> Any:
-    """Return ``text`` as ``kind``."""
-    if kind is bool:
-        if text.lower() in _TRUE + _FALSE:
-            return text.lower() in _TRUE
-        raise InputError(f"{what} is {text!r}, must be 0 or 1")
-    if kind is object:
-        return int(text) if text.lstrip("-").isdigit() else text
-    try:
-        return kind(text)
-    except ValueError as error:
-        noun = "a whole number" if kind is int else "a number"
-        raise InputError(f"{what} is {text!r}, must be {noun}") from error

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from spearmint.formatting import parse_duration
+from spearmint.plugins import entry_point_classes
 
 config_argument = click.argument(
     "config", metavar="DIR", type=click.Path(path_type=Path), default=Path()
@@ -22,6 +23,23 @@ storage_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 region_option = click.option("--region", metavar="NAME", help="Only this region; default: all.")
+
+
+class PluginOption(click.Option):
+    """Names a class; its help lists those that installed packages add.
+
+    Args:
+        group: Group of their entry points.
+    """
+
+    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.group = group
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the names of the option and its help."""
+        record, names = super().get_help_record(ctx), ", ".join(entry_point_classes(self.group))
+        return (record[0], f"{record[1]} Installed: {names}.") if record and names else record
 
 
 class Finite(click.FloatRange):

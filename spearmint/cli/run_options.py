@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spearmint.cli.options import Duration, Finite, storage_option
+from spearmint.cli.options import Duration, Finite, PluginOption, storage_option
 
 if TYPE_CHECKING:
     from spearmint.controller.limits import SearchLimits, StudyLimits
@@ -123,9 +123,12 @@ _OPTIONS = [
     ),
     click.option(
         "--method",
+        cls=PluginOption,
+        group="spearmint.choosers",
         default="GPEIOptChooser",
         show_default=True,
-        help="A chooser of ours, or a sampler of Optuna by name, in any case.",
+        help="A chooser of ours or a sampler of Optuna by name, in any case; or your own as "
+        "package.module:Class.",
     ),
     click.option("--method-args", default="", metavar="K=V,...", help="Arguments of the chooser."),
     click.option(
@@ -177,9 +180,11 @@ _OPTIONS = [
     ),
     click.option(
         "--pruner",
+        cls=PluginOption,
+        group="spearmint.pruners",
         metavar="NAME",
-        help="End trials early by the values they report: median, halving, hyperband, ...; "
-        "default: config.pb's pruner, or none.",
+        help="End trials early by the values they report: median, halving, hyperband, ..., or "
+        "package.module:Class; default: config.pb's pruner, or none.",
     ),
     click.option("--pruner-args", metavar="K=V,...", help="Arguments of the pruner."),
     click.option(

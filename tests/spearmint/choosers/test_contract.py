@@ -21,8 +21,7 @@ from optuna.distributions import (
 )
 from optuna.trial import TrialState
 
-from spearmint.choosers import CHOOSERS, CMAChooser, GPEIOptChooser, make_chooser
-from spearmint.choosers.model_chooser import ModelChooser
+from spearmint.choosers import CHOOSERS, GPEIOptChooser, ModelChooser, chooser_class, make_chooser
 from spearmint.choosers.testing import (
     FLOATS,
     MIXED,
@@ -38,8 +37,8 @@ from spearmint.gp.fit import fit
 # CMA-ES moves numbers only.
 MODELS_OF_ALL = [
     name
-    for name, kind in CHOOSERS.items()
-    if issubclass(kind, ModelChooser) and kind is not CMAChooser
+    for name in CHOOSERS
+    if issubclass(chooser_class(name), ModelChooser) and name != "CMAChooser"
 ]
 
 
@@ -100,7 +99,7 @@ def test_another_seed_another_proposal(name: str, finished: int) -> None:
 
 
 def test_without_a_seed_two_choosers_differ(name: str) -> None:
-    kinds = [CHOOSERS[name](), CHOOSERS[name]()]
+    kinds = [chooser_class(name)(), chooser_class(name)()]
     points = [optuna.create_study(sampler=kind).ask(FLOATS).params for kind in kinds]
     assert points[0] != points[1]
 
@@ -227,7 +226,7 @@ def test_a_second_model_sees_a_share_of_many_trials(
 
 
 def test_a_chooser_alone(name: str) -> None:
-    study = optuna.create_study(sampler=CHOOSERS[name](seed=0))
+    study = optuna.create_study(sampler=make_chooser(name, {}, seed=0))
     study.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0) ** 2, n_trials=6)
     assert len({trial.params["x"] for trial in study.trials}) == 6
 

@@ -6,6 +6,7 @@ import sys
 import optuna
 import pytest
 
+import spearmint.choosers
 from spearmint.choosers import (
     CHOOSERS,
     CMAChooser,
@@ -131,6 +132,35 @@ def test_parse_method_args() -> None:
             parse_method_args(wrong)
 
 
-def test_import_brings_neither_torch_nor_scipy() -> None:
-    code = "import sys, spearmint.choosers; sys.exit(bool({'torch', 'scipy'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def loaded_by(code: str) -> set[str]:
+    """Return the heavy libraries that ``code`` imports in a new process."""
+    heavy = {"torch", "scipy", "numpy", "optuna", "sqlalchemy", "sklearn", "cmaes"}
+    program = f"import sys\n{code}\nprint(*({heavy} & set(sys.modules)))"
+    argv = [sys.executable, "-c", program]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_names_arguments_and_nouns_import_no_heavy_library() -> None:
+    nouns = "import spearmint.model, spearmint.formatting, spearmint.errors, spearmint.plugins"
+    limits = "from spearmint.controller import SearchLimits, StudyLimits"
+    names = (
+        "from spearmint.choosers import CHOOSERS, parse_method_args\n"
+        "import spearmint.choosers.pruners\nparse_method_args('a=1')\nlist(CHOOSERS)"
+    )
+    assert loaded_by(f"{nouns}\n{limits}\n{names}") == set()
+
+
+def test_a_chooser_is_imported_when_it_is_used_and_without_scipy() -> None:
+    assert loaded_by("from spearmint.choosers import GPEIOptChooser") <= {
+        "numpy",
+        "optuna",
+        "sqlalchemy",
+    }
+    with pytest.raises(AttributeError, match="has no attribute 'GPEIOtpChooser'"):
+        _ = spearmint.choosers.GPEIOtpChooser
+
+
+def test_all_names_of_the_door_can_be_imported() -> None:
+    for name in spearmint.choosers.__all__:
+        assert getattr(spearmint.choosers, name) is not None

@@ -1,0 +1,62 @@
+"""Classes from outside: named ``package.module:Class``, or by an entry point of a package."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from spearmint.errors import InputError, did_you_mean
+
+
+def entry_point_classes(group: str) -> dict[str, str]:
+    """Return ``package.module:Class`` by the name of each entry point of ``group``."""
+    from importlib.metadata import entry_points  # takes longer to import than all of --help
+
+    found = sorted(entry_points(group=group), key=lambda point: point.name)
+    return {point.name: f"{point.module}:{point.attr}" for point in found}
+
+
+def is_class_path(name: str) -> bool:
+    """Tell whether ``name`` is meant as ``package.module:Class``."""
+    return ":" in name
+
+
+def load_class(path: str) -> Any:
+    """Import ``package.module:Class``.
+
+    Raises:
+        InputError: It is not of that form, its module is missing or fails, or has no such name.
+    """
+    module_name, _, attribute = path.partition(":")
+    if not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
+        raise InputError(f"{path!r} does not name a class", "Expected package.module:Class.")
+    module = _load_module(module_name, path)
+    if not hasattr(module, attribute):
+        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+        raise InputError(
+            f"module {module_name} has no {attribute!r}", did_you_mean(attribute, classes)
+        )
+    return getattr(module, attribute)
+
+
+def _load_module(name: str, path: str) -> object:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise _failed_import(name, error) from error
+        raise InputError(
+            f"no module {error.name!r}, needed for {path}",
+            "Install its package, or add the directory that holds it to PYTHONPATH.",
+        ) from None
+    except InputError:
+        raise
+    except Exception as error:
+        raise _failed_import(name, error) from error
+
+
+def _failed_import(name: str, error: Exception) -> InputError:
+    return InputError(
+        f"module {name} cannot be imported: {type(error).__name__}: {error}",
+        f"See where: python -c 'import {name}'",
+    )
