@@ -11,6 +11,8 @@ from sge_jobs.cli.main import build_parser
 from spearmint import __version__
 from spearmint.cli.main import cli as spearmint_cli
 from starcluster.cli.main import cli as starcluster_cli
+from starcluster.config.reference import reference
+from starcluster.config.schema import SECTIONS
 
 project = "starmint"
 author = "the starmint contributors"
@@ -73,3 +75,5 @@ for name, group in (
 ):
     (generated / f"{name}.rst").write_text(help_pages(name, group))
 (generated / "sge-jobs.rst").write_text(argparse_pages(build_parser()))
+for kind in SECTIONS:
+    (generated / f"starcluster_config_{kind.replace(' ', '_')}.rst").write_text(reference(kind))

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from starcluster.aws.error_table import DRY_RUN_PASSED, translate, wrong_parameters
-from starcluster.config.config import AwsSettings
-from starcluster.config.schema import DEFAULT_REGION
+from starcluster.config.sections import DEFAULT_REGION, AwsSettings
 from starcluster.errors import (
     AwsError,
     CredentialsError,

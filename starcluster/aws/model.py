@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Permission
+from starcluster.config.sections import Permission
+from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from starcluster.aws import responses as ec2_types
 from starcluster.aws.client import AwsClient
 from starcluster.aws.instances import as_filters, settled
 from starcluster.aws.model import KeyPair, SecurityGroup, Subnet
+from starcluster.config.sections import Permission
 from starcluster.errors import AlreadyThere, NotFound
-from starcluster.model import Permission
 
 
 class Network(AwsClient):

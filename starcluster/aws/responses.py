@@ -17,7 +17,8 @@ from starcluster.aws.model import (
     SpotRequest,
     Subnet,
 )
-from starcluster.model import TAG_ALIAS, TAG_ALIASES, Permission
+from starcluster.config.sections import Permission
+from starcluster.model import TAG_ALIAS, TAG_ALIASES
 
 Answer = Mapping[str, Any]
 

@@ -8,10 +8,11 @@ from functools import cached_property
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import Instance
 from starcluster.config.config import Config
+from starcluster.config.template import Template
 from starcluster.errors import ClusterError, InputError, NodeError, did_you_mean
 from starcluster.launch import plan
 from starcluster.launch.userdata import TAG_HOST_KEY
-from starcluster.model import MASTER, TAG_CLUSTER, Template, group_name, is_master
+from starcluster.model import MASTER, TAG_CLUSTER, group_name, is_master
 from starcluster.node.node import Node
 from starcluster.node.shell import Shell
 from starcluster.setup.hooks import LoadedPlugin, load_plugins

@@ -9,6 +9,7 @@ from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster, aliases, find
 from starcluster.cluster.operation import Outcome
 from starcluster.cluster.resize import ClusterResize, Relaunch
+from starcluster.config.template import Template
 from starcluster.errors import ClusterError, StarClusterError
 from starcluster.launch import plan
 from starcluster.launch.groups import remove_groups, remove_groups_soon
@@ -26,7 +27,7 @@ from starcluster.launch.wait import (
     wait_for_reboot,
 )
 from starcluster.logger import log
-from starcluster.model import Template, group_name
+from starcluster.model import group_name
 from starcluster.node.node import Node
 from starcluster.setup.hooks import load_plugins
 from starcluster.setup.run import run_hook, set_up

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.cluster.operation import ClusterOperation, Outcome, price_now
+from starcluster.config.template import Template
 from starcluster.errors import StarClusterError
 from starcluster.launch import plan
 from starcluster.launch.launcher import Launcher
@@ -15,7 +16,7 @@ from starcluster.launch.plan import Planned
 from starcluster.launch.preflight import AwsInventory
 from starcluster.launch.survey import gather
 from starcluster.logger import log
-from starcluster.model import Template, is_master
+from starcluster.model import is_master
 from starcluster.setup.run import SetupResult, add_nodes, remove_nodes
 
 Relaunch = Callable[[str], Instance]

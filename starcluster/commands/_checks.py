@@ -12,7 +12,7 @@ from starcluster.node.shell import public_half
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App
-    from starcluster.model import Template
+    from starcluster.config.template import Template
 
 
 def checked(app: App, template: Template, overrides: Mapping[str, str]) -> AwsInventory:

@@ -7,7 +7,8 @@ from click.shell_completion import get_completion_class
 
 from starcluster.cli.app import App
 from starcluster.config.config import default_path
-from starcluster.config.edit import example, write_new
+from starcluster.config.edit import write_new
+from starcluster.config.example import example
 from starcluster.config.syntax import short
 
 

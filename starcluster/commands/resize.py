@@ -14,9 +14,10 @@ from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.cluster.operation import BAD_NODE
 from starcluster.commands._checks import checked
 from starcluster.commands._report import finish, progress
+from starcluster.config.template import Template
 from starcluster.errors import InputError
 from starcluster.launch import plan
-from starcluster.model import MASTER, Template, is_master
+from starcluster.model import MASTER, is_master
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App

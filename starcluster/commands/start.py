@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,6 +13,7 @@ from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.cluster.operation import BAD_NODE
 from starcluster.commands._checks import checked
 from starcluster.commands._report import finish, progress
+from starcluster.config.schema import start_options
 from starcluster.launch import plan
 from starcluster.launch.plan import Origin
 
@@ -20,26 +21,17 @@ if TYPE_CHECKING:
     from starcluster.cli.app import App
     from starcluster.launch.launcher import Launcher
 
-# Option: key of the config that it overrides.
-_OVERRIDES = {
-    "bid": "spot_bid",
-    "cluster_size": "cluster_size",
-    "cluster_user": "cluster_user",
-    "cluster_shell": "cluster_shell",
-    "master_image_id": "master_image_id",
-    "node_image_id": "node_image_id",
-    "master_instance_type": "master_instance_type",
-    "node_instance_type": "node_instance_type",
-    "availability_zone": "availability_zone",
-    "keyname": "keyname",
-    "key_location": "key_location",
-    "userdata_script": "userdata_scripts",
-    "dns_prefix": "dns_prefix",
-    "subnet_id": "subnet_id",
-    "disable_queue": "disable_queue",
-    "force_spot_master": "force_spot_master",
-    "public_ips": "public_ips",
-}
+Decorated = TypeVar("Decorated", bound=Callable[..., object])
+
+
+def config_options(function: Decorated) -> Decorated:
+    """Add the options that override keys of the config, as the keys declare them."""
+    for key in reversed(start_options()):
+        option = click.option(
+            *key.flags, key.name, default=None, metavar=key.metavar, help=key.summary
+        )
+        function = option(function)
+    return function
 
 
 @click.command()
@@ -51,24 +43,8 @@ _OVERRIDES = {
 @click.option("--dry-run", is_flag=True, help="Print plan, price and quota; launch nothing.")
 @click.option("-l", "--login-master", is_flag=True, help="Log in once it is ready.")
 @click.option("-c", "--cluster-template", metavar="NAME", help="Default: default_template.")
-@click.option("-s", "--cluster-size", metavar="N", help="Nodes, the master among them.")
 @click.option("-d", "--description", default="", metavar="TEXT", help="Kept with the instances.")
-@click.option("-b", "--bid", metavar="DOLLARS", help="Spot instances, at most at this price.")
-@click.option("--force-spot-master/--no-spot-master", default=None, help="Master as spot too.")
-@click.option("-I", "--master-instance-type", metavar="TYPE")
-@click.option("-i", "--node-instance-type", metavar="TYPE")
-@click.option("-m", "--master-image-id", metavar="AMI")
-@click.option("-n", "--node-image-id", metavar="AMI")
-@click.option("-a", "--availability-zone", metavar="ZONE")
-@click.option("-N", "--subnet-id", metavar="ID")
-@click.option("--public-ips/--no-public-ips", default=None, help="Default: as the subnet says.")
-@click.option("-k", "--keyname", metavar="NAME", help="Key pair.")
-@click.option("-K", "--key-location", metavar="FILE", help="Its private half.")
-@click.option("-u", "--cluster-user", metavar="NAME", help="Who runs jobs.")
-@click.option("-S", "--cluster-shell", metavar="SHELL")
-@click.option("-U", "--userdata-script", metavar="FILE", help="Run by each node's first boot.")
-@click.option("-P/-p", "--dns-prefix/--no-dns-prefix", default=None, help="Host names TAG-node001.")
-@click.option("-Q/-q", "--disable-queue/--enable-queue", default=None, help="No Grid Engine.")
+@config_options
 @click.option(
     "--on-bad-node",
     type=click.Choice(BAD_NODE),
@@ -114,10 +90,11 @@ def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
 
 def overrides_of(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the text of each option that was given, by the key of the config."""
-    given = {key: options[name] for name, key in _OVERRIDES.items() if options[name] is not None}
+    given = {key.name: options[key.name] for key in start_options()}
     return {
-        key: str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in given.items()
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in given.items()
+        if value is not None
     }
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from starcluster.config import schema as config_keys
-from starcluster.config import values as config_values
+from starcluster.config import schema
+from starcluster.config import values as reader
+from starcluster.config.sections import AwsSettings, GlobalSettings, Key, Plugin
 from starcluster.config.syntax import (
     Document,
     Entry,
@@ -20,42 +20,12 @@ from starcluster.config.syntax import (
     read,
     short,
 )
+from starcluster.config.template import Template
 from starcluster.config.validate import key_file_problem, template_problems
 from starcluster.errors import ConfigError, InputError, did_you_mean
-from starcluster.model import Key, Plugin, Template
 
 DEFAULT_PATH = "~/.starcluster/config"
 _CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_profile")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalSettings:
-    """``[global]``; ``refresh_interval`` in seconds."""
-
-    default_template: str = ""
-    enable_experimental: bool = False
-    refresh_interval: int = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AwsSettings:
-    """``[aws info]``, where the environment has the last word. Secrets are not in its repr."""
-
-    aws_access_key_id: str = ""
-    aws_secret_access_key: str = field(default="", repr=False)
-    aws_session_token: str = field(default="", repr=False)
-    aws_profile: str = ""
-    aws_user_id: str = ""
-    aws_region_name: str = ""
-    aws_region_host: str = ""
-    aws_port: int | None = None
-    aws_is_secure: bool = True
-    aws_endpoint_url: str = ""
-    aws_proxy: str = ""
-    aws_proxy_port: int | None = None
-    aws_proxy_user: str = ""
-    aws_proxy_pass: str = field(default="", repr=False)
-    aws_validate_certs: bool = True
 
 
 def default_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -101,15 +71,15 @@ class Config:
         self._document = document
         self.problems: list[Problem] = [
             *document.problems,
-            *config_values.kind_problems(document),
+            *reader.kind_problems(document),
         ]
         self.globals = self._read_globals()
         self._aws, self._aws_problems = self._read_aws(environment)
-        self.keys = config_values.keys(document, self.problems)
-        self.volumes = config_values.volumes(document, self.problems)
-        self.permissions = config_values.permissions(document, self.problems)
-        self.plugins = config_values.plugins(document, self.problems)
-        self.problems += config_values.cluster_problems(document)
+        self.keys = reader.keys(document, self.problems)
+        self.volumes = reader.volumes(document, self.problems)
+        self.permissions = reader.permissions(document, self.problems)
+        self.plugins = reader.plugins(document, self.problems)
+        self.problems += reader.cluster_problems(document)
 
     @property
     def template_names(self) -> list[str]:
@@ -158,8 +128,8 @@ class Config:
     ) -> ConfigError:
         """Return the error that has each problem, a config key and text, at the key's line."""
         section = self._document.of("cluster")[name]
-        entries = config_values.inherited(self._document, name, [])
-        entries |= config_values.given(overrides or {})
+        entries = reader.inherited(self._document, name, [])
+        entries |= reader.given(overrides or {})
         found = [
             Problem(
                 where=entries[key].where if key in entries else section.where,
@@ -214,12 +184,12 @@ class Config:
         self, name: str, overrides: Mapping[str, str], problems: list[Problem]
     ) -> Template | None:
         section = self._document.of("cluster")[name]
-        entries = config_values.inherited(self._document, name, problems)
-        entries |= config_values.given(overrides)
+        entries = reader.inherited(self._document, name, problems)
+        entries |= reader.given(overrides)
         own = {key: entry for key, entry in entries.items() if key != "key_location"}
-        values = config_values.typed(own, config_keys.CLUSTER, problems, f"cluster {name}")
-        problems += config_values.missing(section, own, config_keys.CLUSTER)
-        problems += config_values.reference_problems(self._document, values, entries)
+        values = reader.typed(own, schema.CLUSTER, problems, f"cluster {name}")
+        problems += reader.missing(section, own, schema.CLUSTER)
+        problems += reader.reference_problems(self._document, values, entries)
         if problems:
             return None
         template = self._assembled(name, values, overrides.get("key_location"))
@@ -235,23 +205,27 @@ class Config:
         self, name: str, values: Mapping[str, Any], key_location: str | None
     ) -> Template:
         """Return the template of values that are sound and name only what is there."""
-        whole = {key: setting.default for key, setting in config_keys.CLUSTER.items()}
-        whole |= values
-        del whole["extends"]
-        keyname = whole["keyname"]
+        keyname = values["keyname"]
         if key_location is None:
             key = self.keys[keyname]
         else:
             key = Key(name=keyname, location=expand(key_location))
-        whole["volumes"] = tuple(self.volumes[each] for each in whole["volumes"])
-        whole["plugins"] = tuple(self.plugins[each] for each in whole["plugins"])
-        whole["permissions"] = tuple(self.permissions[each] for each in whole["permissions"])
-        return Template(name=name, key=key, **whole)
+        sections: Mapping[str, Mapping[str, Any]] = {
+            "volume": self.volumes,
+            "plugin": self.plugins,
+            "permission": self.permissions,
+        }
+        lists = {
+            key.name: tuple(sections[key.refers_to][name] for name in values[key.name])
+            for key in schema.CLUSTER.values()
+            if key.refers_to in sections and key.name in values
+        }
+        return Template(name=name, key=key, **{**values, **lists})
 
     def _read_globals(self) -> GlobalSettings:
         section = self._document.of("global").get("")
         entries = section.entries if section else {}
-        values = config_values.typed(entries, config_keys.GLOBAL, self.problems, "global")
+        values = reader.typed(entries, schema.GLOBAL, self.problems, "global")
         named = values.get("default_template")
         if named and named not in self.template_names:
             text = f"default_template = {named}: no such [cluster]."
@@ -266,14 +240,12 @@ class Config:
         if environment.get("AWS_ACCESS_KEY_ID") or environment.get("AWS_PROFILE"):
             # Credentials come as one set: never half from the file, half from the environment.
             entries = {key: entry for key, entry in entries.items() if key not in _CREDENTIALS}
-        for key in config_keys.AWS:
+        for key in schema.AWS:
             if value := environment.get(key.upper()):
                 where = Where(other=f"environment {key.upper()}")
                 entries[key] = Entry(key=key, value=value, where=where)
         problems: list[Problem] = []
-        settings = AwsSettings(
-            **config_values.typed(entries, config_keys.AWS, problems, "aws info")
-        )
+        settings = AwsSettings(**reader.typed(entries, schema.AWS, problems, "aws info"))
         half = bool(settings.aws_access_key_id) != bool(settings.aws_secret_access_key)
         if half and not problems:
             text = "aws_access_key_id and aws_secret_access_key belong together: one is missing"

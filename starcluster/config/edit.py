@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import os
 import tempfile
 from collections.abc import Mapping
@@ -10,12 +9,6 @@ from pathlib import Path
 
 from starcluster.config.syntax import short
 from starcluster.errors import InputError
-
-
-def example() -> str:
-    """Return the text of ``cluster.config.example``."""
-    file = importlib.resources.files("starcluster") / "cluster.config.example"
-    return file.read_text(encoding="utf-8")
 
 
 def append_section(file: Path, title: str, values: Mapping[str, str]) -> None:

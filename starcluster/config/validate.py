@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from starcluster.config.sections import Permission
 from starcluster.config.syntax import others_can_read, short
-from starcluster.model import Permission, Template
+from starcluster.config.template import Template
 
 # Where a volume would hide what the nodes need.
 _KEPT = frozenset(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from starcluster.config import schema as config_keys
-from starcluster.config.schema import ConfigKey
+from starcluster.config import schema
+from starcluster.config.keys import ConfigKey
+from starcluster.config.sections import Key, Permission, Plugin, Volume
 from starcluster.config.syntax import Document, Entry, Problem, Section, Where
 from starcluster.config.validate import permission_problems
 from starcluster.errors import did_you_mean
-from starcluster.model import Key, Permission, Plugin, Volume
-
-_LISTS = ("volumes", "plugins", "permissions")
 
 
 def typed(
@@ -28,7 +27,7 @@ def typed(
     values: dict[str, Any] = {}
     for entry in entries.values():
         key = keys.get(entry.key)
-        if key is None and entry.key in config_keys.OBSOLETE:
+        if key is None and entry.key in schema.OBSOLETE:
             continue
         if key is None:
             text = f"[{title}] has no key '{entry.key}'. {did_you_mean(entry.key, keys)}".strip()
@@ -59,18 +58,18 @@ def kind_problems(document: Document) -> Iterator[Problem]:
     """Yield a problem for each section of a kind there is not, or without its name."""
     for section in document.sections.values():
         title = f"{section.kind} {section.name}".strip()
-        if section.kind not in config_keys.SECTIONS:
-            hint = did_you_mean(section.kind, config_keys.SECTIONS)
+        if section.kind not in schema.SECTIONS:
+            hint = did_you_mean(section.kind, schema.SECTIONS)
             text = f"[{title}]: there is no such section. {hint}".strip()
             yield Problem(where=section.where, text=text)
-        elif not section.name and section.kind not in config_keys.WITHOUT_NAME:
+        elif not section.name and section.kind not in schema.WITHOUT_NAME:
             text = f"[{title}] needs a name: [{section.kind} NAME]"
             yield Problem(where=section.where, text=text)
 
 
 def _sound(document: Document, kind: str, problems: list[Problem]) -> dict[str, dict[str, Any]]:
     """Return the values of each section of ``kind`` that has no problem."""
-    keys = config_keys.SECTIONS[kind]
+    keys = schema.SECTIONS[kind]
     found: dict[str, dict[str, Any]] = {}
     for name, section in document.of(kind).items():
         wrong: list[Problem] = []
@@ -112,16 +111,20 @@ def plugins(document: Document, problems: list[Problem]) -> dict[str, Plugin]:
     sound: dict[str, Plugin] = {}
     for name, section in document.of("plugin").items():
         # As with every other key, its case does not matter.
-        own = {k: e for k, e in section.entries.items() if k.lower() in config_keys.PLUGIN}
-        own = {key.lower(): Entry(key=key.lower(), value=e.value, where=e.where)
-               for key, e in own.items()}  # fmt: skip
+        own = {
+            entry.key.lower(): replace(entry, key=entry.key.lower())
+            for entry in section.entries.values()
+            if entry.key.lower() in schema.PLUGIN
+        }
         wrong: list[Problem] = []
-        values = typed(own, config_keys.PLUGIN, wrong, f"plugin {name}")
-        wrong += missing(section, own, config_keys.PLUGIN)
+        values = typed(own, schema.PLUGIN, wrong, f"plugin {name}")
+        wrong += missing(section, own, schema.PLUGIN)
         problems += wrong
         if not wrong:
             arguments = {
-                e.key: e.value for e in section.entries.values() if e.key.lower() not in own
+                entry.key: entry.value
+                for entry in section.entries.values()
+                if entry.key.lower() not in own
             }
             sound[name] = Plugin(name=name, arguments=arguments, **values)
     return sound
@@ -160,12 +163,12 @@ def cluster_problems(document: Document) -> Iterator[Problem]:
     seen: set[str] = set()
     for name, section in document.of("cluster").items():
         found: list[Problem] = []
-        values = typed(section.entries, config_keys.CLUSTER, found, f"cluster {name}")
+        values = typed(section.entries, schema.CLUSTER, found, f"cluster {name}")
         found += reference_problems(document, values, section.entries)
         entries = inherited(document, name, found)
         if name not in extended:
             # One that others build on need not be whole.
-            found += missing(section, entries, config_keys.CLUSTER)
+            found += missing(section, entries, schema.CLUSTER)
         for problem in found:
             # A circle is the same one from wherever it is entered: its line tells.
             same = str(problem.where) if "in a circle" in problem.text else str(problem)
@@ -178,17 +181,18 @@ def reference_problems(
     document: Document, values: Mapping[str, Any], entries: Mapping[str, Entry]
 ) -> Iterator[Problem]:
     """Yield a problem for each key, volume, plugin and permission that is named but not there."""
-    named: list[tuple[str, str, Iterable[str]]] = [
-        (key, key.removesuffix("s"), values.get(key, ())) for key in _LISTS
-    ]
-    if "keyname" in values and "key_location" not in entries:
-        named.append(("keyname", "key", [values["keyname"]]))
-    for key, kind, wanted in named:
-        known = document.of(kind)
-        for name in wanted:
+    for key in schema.CLUSTER.values():
+        if not key.refers_to or key.name not in values:
+            continue
+        if key.refers_to == "key" and "key_location" in entries:
+            continue
+        known = document.of(key.refers_to)
+        value = values[key.name]
+        for name in (value,) if isinstance(value, str) else value:
             if name not in known:
-                text = f"{key}: no [{kind} {name}]. {did_you_mean(name, known)}".strip()
-                yield Problem(where=entries[key].where, text=text)
+                hint = did_you_mean(name, known)
+                text = f"{key.name}: no [{key.refers_to} {name}]. {hint}".strip()
+                yield Problem(where=entries[key.name].where, text=text)
 
 
 def given(overrides: Mapping[str, str]) -> dict[str, Entry]:

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.config.template import Template
 from starcluster.errors import AlreadyThere, NotFound
 from starcluster.launch import plan
-from starcluster.model import TAG_CLUSTER, Template, group_name
+from starcluster.model import TAG_CLUSTER, group_name
 
 
 def security_group(ec2: Ec2, name: str, template: Template, *, vpc: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from starcluster.aws.aliases import packed
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import Instance, LaunchRequest, Place, Subnet
+from starcluster.config.template import Template
 from starcluster.errors import (
     AwsError,
     CapacityError,
@@ -20,7 +21,7 @@ from starcluster.launch import groups, plan
 from starcluster.launch.plan import Origin, Planned
 from starcluster.launch.survey import LaunchContext
 from starcluster.launch.userdata import TAG_HOST_KEY, new_host_key, user_data
-from starcluster.model import TAG_ALIAS, TAG_ALIASES, TAG_CLUSTER, TAG_NAME, TAG_VERSION, Template
+from starcluster.model import TAG_ALIAS, TAG_ALIASES, TAG_CLUSTER, TAG_NAME, TAG_VERSION
 from starcluster.threadpool import ThreadPool
 
 VERSION = "1"

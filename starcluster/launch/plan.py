@@ -8,8 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starcluster.aws.model import Instance, LaunchRequest, Place, Subnet
+from starcluster.config.parsers import NodeType
+from starcluster.config.sections import Permission
+from starcluster.config.template import Template
 from starcluster.errors import InputError
-from starcluster.model import MASTER, TAG_TEMPLATE, NodeType, Permission, Template
+from starcluster.model import MASTER, TAG_TEMPLATE
 
 SSH = Permission(name="ssh", from_port=22, to_port=22)
 _TAG_LENGTH = 255

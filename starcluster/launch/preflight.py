@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import EbsVolume, Image, InstanceType, Subnet
+from starcluster.config.template import Template
 from starcluster.errors import NotFound, did_you_mean
-from starcluster.model import Template
 
 T = TypeVar("T")
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from starcluster.aws import prices
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import EbsVolume, Image, Subnet
+from starcluster.config.template import Template
 from starcluster.errors import AwsError, ClusterError, ConfigError, NotFound
 from starcluster.launch import plan
 from starcluster.launch.plan import Planned
 from starcluster.launch.preflight import AwsInventory
-from starcluster.model import Template
 from starcluster.threadpool import ThreadPool, soon
 
 PRICES_S = 5.0

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import Instance
+from starcluster.config.sections import Volume
 from starcluster.errors import ClusterError
-from starcluster.model import Volume
 
 ATTACH_S = 120.0
 

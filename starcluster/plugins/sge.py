@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from starcluster.clustersetup import DefaultClusterSetup, for_each
+from starcluster.config.sections import Volume
 from starcluster.errors import ConfigError
-from starcluster.model import Volume
 from starcluster.node.node import Node
 from starcluster.setup import steps
 from starcluster.threadpool import ThreadPool, failures

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from starcluster.clustersetup import ClusterSetup
+from starcluster.config.sections import Plugin, Volume
 from starcluster.errors import ConfigError, PluginError, SetupError, StarClusterError
 from starcluster.logger import log
-from starcluster.model import Plugin, Volume
 
 FOLDER = Path("~/.starcluster/plugins")
 

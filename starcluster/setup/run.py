@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from starcluster.config.template import Template
 from starcluster.errors import SetupError, StarClusterError
 from starcluster.logger import log
-from starcluster.model import Template
 from starcluster.node.node import Node
 from starcluster.setup import steps
 from starcluster.setup.hooks import LoadedPlugin, call, volumes_for_plugins

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sge_jobs import LOAD_REPORTS, LOST_HOSTS
-from starcluster.model import Template, Volume
+from starcluster.config.sections import Volume
+from starcluster.config.template import Template
 from starcluster.node.hosts_file import known_hosts
 from starcluster.node.node import EXPORT_OPTIONS, Node
 from starcluster.setup.scripts import facts, script

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from starcluster.clustersetup import ClusterSetup
-from starcluster.model import Plugin
+from starcluster.config.sections import Plugin
 from starcluster.setup.hooks import load
 from tests.starcluster.fake_shell import FakeShell, fake_node
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from starcluster.model import Plugin
+from starcluster.config.sections import Plugin
 from starcluster.setup.hooks import load_plugins
 from starcluster.setup.run import add_nodes, remove_nodes, set_up
 from tests.on_hosts.test_starcluster_setup_on_hosts import (

@@ -18,7 +18,7 @@ import pytest
 from starcluster.aws import client as ec2_door
 from starcluster.aws.ec2 import Ec2
 from starcluster.config import config
-from starcluster.config.config import AwsSettings
+from starcluster.config.sections import AwsSettings
 
 START_LIMIT_S = 60
 IMAGE = "ami-12c6146b"

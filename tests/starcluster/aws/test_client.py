@@ -23,8 +23,9 @@ from starcluster.aws import (
 )
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import LaunchRequest, Place
+from starcluster.config.sections import Permission
 from starcluster.errors import AlreadyThere, InputError, NotFound, Unreachable
-from starcluster.model import TAG_ALIAS, TAG_CLUSTER, Permission
+from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 
 IMAGE = "ami-12c6146b"
 

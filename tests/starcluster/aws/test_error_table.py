@@ -26,7 +26,7 @@ from starcluster.aws import (
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import LaunchRequest, Place
 from starcluster.config import config
-from starcluster.config.config import AwsSettings
+from starcluster.config.sections import AwsSettings
 from starcluster.errors import (
     AwsError,
     CapacityError,

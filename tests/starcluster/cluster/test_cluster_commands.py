@@ -13,9 +13,8 @@ from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster
 from starcluster.commands._checks import checked
 from starcluster.commands.resize import leaving, names_of_new, only_nodes, template_of_new
-from starcluster.commands.start import _OVERRIDES, overrides_of, start
-from starcluster.config import config
-from starcluster.config import schema as config_keys
+from starcluster.commands.start import overrides_of
+from starcluster.config import config, schema
 from starcluster.errors import ConfigError, InputError
 from starcluster.launch import plan
 from starcluster.launch.volumes import device_names
@@ -39,15 +38,8 @@ def cluster(*aliases: str) -> Cluster:
     return Cluster("gpu", instances, nothing, config.load(environment={"HOME": str(Path())}))
 
 
-def test_every_option_of_start_that_stands_for_a_key_names_one() -> None:
-    allowed = {*config_keys.CLUSTER, "key_location"}
-    assert set(_OVERRIDES.values()) <= allowed
-    options = {parameter.name for parameter in start.params}
-    assert set(_OVERRIDES) <= options
-
-
 def test_only_what_was_given_overrides_the_template() -> None:
-    options: dict[str, Any] = dict.fromkeys(_OVERRIDES)
+    options: dict[str, Any] = dict.fromkeys(key.name for key in schema.start_options())
     assert overrides_of(options) == {}
     options |= {"cluster_size": "3", "dns_prefix": False, "public_ips": True}
     assert overrides_of(options) == {

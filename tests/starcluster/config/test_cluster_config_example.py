@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from starcluster.config import config
-from starcluster.config import edit as config_edit
-from starcluster.config import schema as config_keys
-from starcluster.config.config import Config, GlobalSettings
-from starcluster.model import Template
+from starcluster.config import config, edit, schema
+from starcluster.config.config import Config
+from starcluster.config.example import example
+from starcluster.config.sections import GlobalSettings
+from starcluster.config.template import Template
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,22 +26,23 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def load(home: Path, text: str) -> Config:
-    config_edit.write_new(home / "config", text)
+    edit.write_new(home / "config", text)
     return config.load(home / "config", {})
 
 
 def uncommented() -> str:
-    text = re.sub(r"^#(?=\[|\w+ = )", "", config_edit.example(), flags=re.MULTILINE)
+    text = re.sub(r"^#(?=\[|\w+ = )", "", example(), flags=re.MULTILINE)
     # Those that leave one another no room, or lead to files that are not there.
     return re.sub(r"^(include|subnet_id) = .*\n", "", text, flags=re.MULTILINE)
 
 
-def test_the_file_at_the_root_is_the_one_that_is_installed() -> None:
-    assert (ROOT / "cluster.config.example").read_text() == config_edit.example()
+def test_the_file_at_the_root_is_what_the_declarations_give() -> None:
+    make = "Run: python -m starcluster.config.example > cluster.config.example"
+    assert (ROOT / "cluster.config.example").read_text() == example(), make
 
 
 def test_it_is_right_as_it_is(home: Path) -> None:
-    made = load(home, config_edit.example())
+    made = load(home, example())
     for name in ("gpu", "large"):
         assert made.template(name).key.location == home / ".ssh/mykey.pem"
     assert made.template().name == "gpu"
@@ -54,15 +55,15 @@ def test_it_is_right_with_every_line_in_force(home: Path) -> None:
 
 
 def test_every_key_of_every_section_is_in_it() -> None:
-    text = config_edit.example()
-    for kind, keys in config_keys.SECTIONS.items():
+    text = example()
+    for kind, keys in schema.SECTIONS.items():
         assert re.search(rf"^#?\[{kind}\b", text, re.MULTILINE), kind
         for key in keys:
             assert re.search(rf"^#?{key} = ", text, re.MULTILINE), key
 
 
 def test_what_is_set_in_it_is_what_would_be_without(home: Path) -> None:
-    template = load(home, config_edit.example()).template("gpu")
+    template = load(home, example()).template("gpu")
     bare = "[key mykey]\nkey_location = ~/.ssh/mykey.pem\n[cluster gpu]\nkeyname = mykey\n"
     bare += "cluster_size = 3\nnode_instance_type = g5.xlarge\n"
     (home / "config").unlink()

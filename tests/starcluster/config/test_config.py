@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from starcluster.config import schema as config_keys
+from starcluster.config import schema
+from starcluster.config.parsers import NodeType
+from starcluster.config.template import DEFAULT_IMAGE
 from starcluster.errors import ConfigError, InputError
-from starcluster.model import NodeType
 from tests.starcluster.config.config_texts import BASE, load, private, problems
 
 
@@ -28,7 +29,7 @@ def test_a_template_has_typed_values_and_defaults(tmp_path: Path) -> None:
     assert template.cluster_user == "sgeadmin"
     assert template.root_volume_encrypted is True
     assert template.public_ips is None
-    assert template.node_image_id == config_keys.DEFAULT_IMAGE
+    assert template.node_image_id == DEFAULT_IMAGE
 
 
 EVERY_KEY = """\
@@ -73,12 +74,35 @@ Clocks = 1,2
 """
 
 
-def test_every_key_of_a_cluster_is_in_its_template(tmp_path: Path) -> None:
-    small, template = (load(tmp_path, text).template() for text in (BASE, BASE + EVERY_KEY))
+SECTIONS_OF_EXAMPLES = """\
+[volume data]
+volume_id = vol-0123abcd
+mount_path = /data
+[permission web]
+from_port = 80
+to_port = 80
+[plugin nvidia_tune]
+setup_class = starcluster_plugins.nvidia_tune.NvidiaTune
+[plugin gpu_sge]
+setup_class = starcluster_plugins.gpu_sge.GpuSge
+"""
+
+
+def test_every_key_of_a_cluster_reaches_its_template(tmp_path: Path) -> None:
+    (tmp_path / ".starcluster").mkdir()
+    (tmp_path / ".starcluster/first-boot.sh").touch()
     given = {"extends", "subnet_id"}  # tested below: the first is gone, the second bars a zone
     given |= {"keyname", "cluster_size", "node_instance_type"}  # that BASE has too
-    fields = {key for key in config_keys.CLUSTER if key not in given}
-    assert [key for key in sorted(fields) if getattr(template, key) == getattr(small, key)] == []
+    keys = [key for key in schema.CLUSTER.values() if key.name not in given]
+    lines = "".join(f"{key.name} = {key.example}\n" for key in keys)
+    texts = (BASE, BASE + lines + SECTIONS_OF_EXAMPLES)
+    small, template = (load(tmp_path, text).template() for text in texts)
+    same = [key.name for key in keys if getattr(template, key.name) == getattr(small, key.name)]
+    assert same == []
+
+
+def test_the_values_of_a_template_are_typed(tmp_path: Path) -> None:
+    template = load(tmp_path, BASE + EVERY_KEY).template()
     assert template.availability_zone == ("us-east-1a", "us-east-1b")
     assert template.spot_bid == 0.35
     assert template.public_ips is False

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from starcluster.aws.model import Subnet
+from starcluster.config.parsers import NodeType
+from starcluster.config.sections import Key, Permission
+from starcluster.config.template import Template
 from starcluster.errors import InputError
 from starcluster.launch import plan
-from starcluster.model import Key, NodeType, Permission, Template
 
 TEMPLATE = Template(
     name="gpu",

@@ -16,11 +16,14 @@ from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import EbsVolume, Image, InstanceType, LaunchRequest, Place, Subnet
 from starcluster.commands._checks import checked
 from starcluster.config import config
+from starcluster.config.parsers import NodeType
+from starcluster.config.sections import Key, Volume
+from starcluster.config.template import Template
 from starcluster.errors import ConfigError
 from starcluster.launch import plan
 from starcluster.launch.preflight import AwsInventory, aws_problems, fetch
 from starcluster.launch.survey import gather
-from starcluster.model import TAG_CLUSTER, Key, NodeType, Template, Volume
+from starcluster.model import TAG_CLUSTER
 
 FACTS = AwsInventory(
     region="us-east-1",

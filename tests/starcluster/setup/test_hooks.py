@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from starcluster.clustersetup import ClusterSetup
+from starcluster.config.sections import Plugin
 from starcluster.errors import ConfigError, NodeError, PluginError, SetupError
-from starcluster.model import Plugin
 from starcluster.setup.hooks import LoadedPlugin, call, load, load_plugins
 
 BUILT_IN = {

@@ -1,0 +1,159 @@
+"""``cluster.config.example``, written from the declarations of the keys.
+
+``python -m starcluster.config.example`` prints it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from starcluster.config.keys import ConfigKey
+from starcluster.config.schema import SECTIONS
+
+_WIDTH = 99
+
+_HEAD = """\
+# The config of starcluster: copy it to ~/.starcluster/config, or let 'starcluster help' write it.
+# Nobody else may read it: chmod 600 ~/.starcluster/config
+#
+# A comment begins with # at the start of a line or after a space. Lines like '#key = value' show
+# what a key looks like; remove the # to set it. Other lines show the defaults, but for the required
+# keys and for default_template, aws_region_name and plugins.
+"""
+_LARGE = """
+# As gpu, except for the keys here.
+[cluster large]
+extends = gpu
+cluster_size = 9
+#spot_bid = 0.80
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """A section of the example.
+
+    Attributes:
+        values: Of keys that are set to another value than their default.
+        active: Whether it is more than a comment.
+        short: Whether only the keys of ``values`` are shown, without their help.
+    """
+
+    kind: str
+    name: str = ""
+    intro: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    active: bool = True
+    short: bool = False
+
+
+_BLOCKS = (
+    _Block(
+        kind="global",
+        intro="Settings of the starcluster command.",
+        values={"default_template": "gpu"},
+    ),
+    _Block(
+        kind="aws info",
+        intro="All of this is optional: without it, AWS's own settings apply, with profiles, "
+        "single sign-on, roles and the role of an instance. The environment overrides each key "
+        "under its name in capitals, such as AWS_PROFILE or AWS_REGION_NAME.",
+        values={"aws_region_name": "us-east-1"},
+    ),
+    _Block(
+        kind="key",
+        name="mykey",
+        intro="Key pairs. Make one: starcluster createkey mykey -o ~/.ssh/mykey.pem",
+    ),
+    _Block(
+        kind="cluster",
+        name="gpu",
+        intro="Cluster templates. Required: keyname, cluster_size and node_instance_type.",
+        values={"plugins": "nvidia_tune, gpu_sge"},
+    ),
+    _Block(
+        kind="volume",
+        name="data",
+        intro="EBS volumes, shared with all nodes. Make one: starcluster createvolume 200 "
+        "us-east-1a -n data",
+        active=False,
+    ),
+    _Block(
+        kind="permission",
+        name="web",
+        intro="Ports open to addresses outside the cluster; SSH is open without one.",
+        values={"cidr_ip": "203.0.113.0/24"},
+        active=False,
+    ),
+    _Block(
+        kind="plugin",
+        name="nvidia_tune",
+        intro="Plugins by dotted name; files in ~/.starcluster/plugins are found too. Other keys "
+        "are arguments.",
+        values={"setup_class": "starcluster_plugins.nvidia_tune.NvidiaTune"},
+        short=True,
+    ),
+    _Block(
+        kind="plugin",
+        name="gpu_sge",
+        intro="",
+        values={"setup_class": "starcluster_plugins.gpu_sge.GpuSge"},
+        short=True,
+    ),
+    _Block(
+        kind="plugin",
+        name="tools",
+        intro="",
+        values={
+            "setup_class": "starcluster.plugins.pkginstaller.PackageInstaller",
+            "packages": "htop, tmux",
+        },
+        active=False,
+        short=True,
+    ),
+)
+
+
+def example() -> str:
+    """Return the text of ``cluster.config.example``: every key with its help and a value."""
+    texts = [_HEAD]
+    for block in _BLOCKS:
+        texts.append("\n".join(_lines(block)) + "\n")
+        if (block.kind, block.name) == ("cluster", "gpu"):
+            texts.append(_LARGE.lstrip("\n"))
+    return "\n".join(texts)
+
+
+def _lines(block: _Block) -> Iterator[str]:
+    yield from _comment(block.intro)
+    mark = "" if block.active else "#"
+    yield f"{mark}[{f'{block.kind} {block.name}'.strip()}]"
+    if block.short:
+        yield from (f"{mark}{name} = {value}" for name, value in block.values.items())
+        return
+    for key in SECTIONS[block.kind].values():
+        if key.name != "extends":  # the next section shows it
+            yield from _comment(_help(key))
+            line = _setting(key, block.values.get(key.name, ""))
+            yield line if line.startswith("#") else mark + line
+
+
+def _setting(key: ConfigKey, value: str) -> str:
+    if value := value or (key.example if key.required else key.default_text):
+        return f"{key.name} = {value}"
+    return f"#{key.name} = {key.example}"
+
+
+def _help(key: ConfigKey) -> str:
+    unit = f" Unit: {key.unit}." if key.unit else ""
+    return key.help.replace("``", "") + unit
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")
+
+
+if __name__ == "__main__":
+    print(example(), end="")  # noqa: T201 - its output is the file

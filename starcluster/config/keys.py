@@ -1,0 +1,108 @@
+"""How a key of the config file is declared: once, in the metadata of a dataclass's field.
+
+Reading and checking the file, the options of ``starcluster start``, the reference page and
+``cluster.config.example`` all come from that declaration::
+
+    spot_bid: float | None = field(
+        default=None,
+        metadata=setting(dollars, "Use spot instances, at most at this price.", example="0.60",
+                     unit="dollars per hour", option="-b, --bid DOLLARS"),
+    )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields, replace
+from typing import Any
+
+from starcluster.config.parsers import Parser
+
+_METADATA = "starcluster key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigKey:
+    """One key of the config file.
+
+    Attributes:
+        name: As in the file, in small letters.
+        parse: From text to value; raises ValueError with what to write instead.
+        help: What the key does, in full sentences; reStructuredText.
+        example: A value as a user would write it.
+        unit: Of a number.
+        default: The value without the key.
+        required: Whether a section must have the key.
+        hidden: Whether messages must not show the value: for a field without ``repr``.
+        refers_to: Kind of the sections that the value names, such as ``volume``.
+        option: Of ``starcluster start``, which overrides the key: ``-s, --cluster-size N``.
+    """
+
+    name: str
+    parse: Parser
+    help: str
+    example: str
+    unit: str = ""
+    default: Any = None
+    required: bool = False
+    hidden: bool = False
+    refers_to: str = ""
+    option: str = ""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The names of ``option``: ``("-s", "--cluster-size")``."""
+        words = self.option.replace(",", " ").split()
+        return tuple(word for word in words if word.startswith("-"))
+
+    @property
+    def metavar(self) -> str | None:
+        """What ``--help`` calls the value of ``option``; None for an option without one."""
+        last = self.option.rpartition(" ")[2]
+        return None if last.startswith("-") else last
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of ``help``, as plain text."""
+        return f"{self.help.partition('. ')[0].rstrip('.')}.".replace("``", "")
+
+    @property
+    def default_text(self) -> str:
+        """The default as in the file; empty where the key has none."""
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        if self.required or self.default in (None, "", ()):
+            return ""
+        return str(self.default)
+
+
+def setting(parse: Parser, help: str, *, name: str = "", **more: Any) -> Mapping[str, ConfigKey]:
+    """Return the metadata that makes a dataclass's field a key of the config file.
+
+    Args:
+        parse, help: As in :class:`ConfigKey`.
+        name: Where it is not the field's.
+        more: Other attributes of :class:`ConfigKey`.
+    """
+    return {_METADATA: ConfigKey(name=name, parse=parse, help=help, **more)}
+
+
+def keys_of(section: type) -> dict[str, ConfigKey]:
+    """Return the keys that the fields of a dataclass declare, by name."""
+    declared = [
+        _completed(field, field.metadata[_METADATA])
+        for field in fields(section)
+        if _METADATA in field.metadata
+    ]
+    return {key.name: key for key in declared}
+
+
+def _completed(field: Field[Any], key: ConfigKey) -> ConfigKey:
+    required = field.default is MISSING
+    return replace(
+        key,
+        name=key.name or field.name,
+        default=None if required else field.default,
+        required=required,
+        hidden=not field.repr,
+    )

@@ -1,0 +1,147 @@
+"""From the text of a config key to its value.
+
+A parser raises ValueError with what to write instead, such as "give a whole number".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starcluster.config.syntax import expand
+
+Parser = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeType:
+    """An item of ``node_instance_type``, ``type[:image][:n]``.
+
+    Attributes:
+        image_id: Id, name or SSM parameter; empty for the template's ``node_image_id``.
+        count: Nodes of this type; None in the last item, which is for all other nodes.
+    """
+
+    instance_type: str
+    image_id: str = ""
+    count: int | None = None
+
+
+def text(value: str) -> str:
+    """Return ``value``, which is not empty."""
+    if not value:
+        raise ValueError("it is empty")
+    return value
+
+
+def boolean(value: str) -> bool:
+    """Return true, yes, on, 1 as True and false, no, off, 0 as False."""
+    words = {"true": True, "yes": True, "on": True, "1": True}
+    words |= {"false": False, "no": False, "off": False, "0": False}
+    try:
+        return words[value.lower()]
+    except KeyError:
+        raise ValueError("give true or false") from None
+
+
+def whole(least: int, most: int | None = None) -> Parser:
+    """Return a parser of whole numbers in this range, ends included."""
+
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"[+-]?\d+", value):
+            raise ValueError("give a whole number")
+        number = int(value)
+        if number < least:
+            raise ValueError(f"must be at least {least}")
+        if most is not None and number > most:
+            raise ValueError(f"must be at most {most}")
+        return number
+
+    return parse
+
+
+def dollars(value: str) -> float:
+    """Return an amount above 0."""
+    try:
+        amount = float(value.removeprefix("$"))
+    except ValueError:
+        raise ValueError("give dollars per hour, such as 0.35") from None
+    if not 0 < amount < float("inf"):
+        raise ValueError("must be above 0 dollars per hour")
+    return amount
+
+
+def names(value: str) -> tuple[str, ...]:
+    """Return the items between commas."""
+    return tuple(item for item in (part.strip() for part in value.split(",")) if item)
+
+
+def path(value: str) -> Path:
+    """Return a path, ``~`` and ``$NAME`` filled in."""
+    return expand(text(value))
+
+
+def paths(value: str) -> tuple[Path, ...]:
+    """Return the paths between commas."""
+    return tuple(expand(part) for part in names(value))
+
+
+def matching(pattern: str, wanted: str) -> Parser:
+    """Return a parser of text that matches ``pattern`` whole."""
+
+    def parse(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(wanted)
+        return value
+
+    return parse
+
+
+def one_of(*choices: str) -> Parser:
+    """Return a parser of one of ``choices``."""
+
+    def parse(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"give one of {', '.join(choices)}")
+        return value
+
+    return parse
+
+
+_INSTANCE_TYPE = r"[a-z][a-z0-9-]*\.[a-z0-9-]+"
+instance_type = matching(_INSTANCE_TYPE, "give an instance type, such as g5.xlarge")
+
+
+def instance_types(value: str) -> tuple[str, ...]:
+    """Return the instance types between commas."""
+    return tuple(instance_type(part) for part in names(value))
+
+
+def node_types(value: str) -> tuple[NodeType, ...]:
+    """Return the items of ``type[:image][:n], ..., default``."""
+    items = names(value)
+    if not items:
+        raise ValueError("it is empty")
+    found = [_node_type(item) for item in items]
+    for item, node_type in zip(items[:-1], found[:-1], strict=True):
+        if node_type.count is None:
+            raise ValueError(f"'{item}' needs a number of nodes, {item}:2; only the last has none")
+    if found[-1].count is not None:
+        raise ValueError(f"the last item, '{items[-1]}', is for all other nodes: it has no number")
+    return tuple(found)
+
+
+def _node_type(item: str) -> NodeType:
+    name, *rest = item.split(":")
+    count: int | None = None
+    if rest and re.fullmatch(r"-?\d+", rest[-1]):
+        count = int(rest.pop())
+        if count < 1:
+            raise ValueError(f"'{item}': the number of nodes must be at least 1")
+    if len(rest) > 1:
+        raise ValueError(f"'{item}' is not type, type:image, type:n or type:image:n")
+    image = rest[0] if rest else ""
+    return NodeType(instance_type=instance_type(name), image_id=image, count=count)
