@@ -7,6 +7,7 @@
 # make bench-search  our choosers beside Optuna and BoTorch on all functions: hours; can be stopped
 #                    and continued
 # make docs    HTML in docs/_build/html
+# make rooms   draw the folders of the packages and their imports, before and after the moves
 # Each sets up .venv itself; a second run is quick.
 
 PYTHON ?= python3
@@ -18,7 +19,9 @@ PYTEST_FLAGS ?=
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
 
-.PHONY: demo test cell cluster-demo check lint types docs bench bench-search proto clean
+ROOMS_BEFORE := 9e4c379
+
+.PHONY: demo test cell cluster-demo check lint types docs rooms bench bench-search proto clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
@@ -46,6 +49,11 @@ types: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+rooms: $(VENV)/dev.stamp
+	$(BIN)/python docs/_tools/draw_rooms.py --commit $(ROOMS_BEFORE) --output docs/_static/rooms_before.png
+	$(BIN)/python docs/_tools/draw_rooms.py --output docs/_static/rooms_after.png
+	$(BIN)/python docs/_tools/rooms_table.py --before $(ROOMS_BEFORE) --output docs/_tables/rooms.rst
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/trainer_numpy.py

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -14,11 +15,14 @@ from starcluster.cli.main import cli as starcluster_cli
 from starcluster.config.reference import reference
 from starcluster.config.schema import SECTIONS
 
+sys.path.insert(0, str(Path(__file__).parent / "_tools"))
+import room_sentences
+
 project = "starmint"
 author = "the starmint contributors"
 release = version = __version__
 extensions: list[str] = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "_generated", "_tables"]
+exclude_patterns = ["_build", "_generated", "_tables", "_tools"]
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Networks on GPUs, hyperparameters across a Grid Engine cluster",
@@ -77,3 +81,4 @@ for name, group in (
 (generated / "sge-jobs.rst").write_text(argparse_pages(build_parser()))
 for kind in SECTIONS:
     (generated / f"starcluster_config_{kind.replace(' ', '_')}.rst").write_text(reference(kind))
+(generated / "rooms.rst").write_text(room_sentences.page())

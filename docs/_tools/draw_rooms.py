@@ -1,0 +1,215 @@
+"""Draw the rooms of the five packages on their floors, with the imports between them.
+
+    python docs/_tools/draw_rooms.py --commit 9e4c379 --output docs/_static/rooms_before.png
+
+A filled box is a folder, an empty one a file; an arrow is an import, and all of them go down. Rooms
+that import each other in a circle are red.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("agg")
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from PIL import Image
+from rooms import House, Room, read_houses
+
+WIDTH = 11.6
+"""Inches; with :data:`DPI` twice the width of a page of the documentation."""
+DPI = 115
+_ROW = 0.62
+_TITLE = 0.55
+_GAP = 0.12
+_LETTER = 0.084
+_FOLDER, _FILE, _RED, _LINE, _BAND = "#cfe3f5", "#ffffff", "#d62728", "#828282", "#f3f4f6"
+
+Place = tuple[float, float, float]
+"""Left end, right end and height of a box, in inches."""
+
+
+def label(room: Room) -> str:
+    """Return what a box says: the name, and how much is in it."""
+    if not room.is_folder:
+        return f"{room.name}\n{room.lines:,}"
+    name = "all files" if room.name == "." else room.name
+    return f"{name}\n{room.files} files, {room.lines:,} lines"
+
+
+def width(room: Room) -> float:
+    """Return the width of a room's box in inches."""
+    return 0.2 + _LETTER * max(map(len, label(room).split("\n")))
+
+
+def rows_of(house: House) -> list[list[Room]]:
+    """Return the rooms in rows from the bottom to the top; a full floor takes several rows."""
+    rows: list[list[Room]] = []
+    for floor in range(house.floors):
+        rooms = sorted(
+            (room for room in house.rooms.values() if room.floor == floor),
+            key=lambda room: (not room.is_folder, room.name),
+        )
+        rows += _wrapped(rooms)
+    return rows
+
+
+def _wrapped(rooms: list[Room]) -> list[list[Room]]:
+    rows: list[list[Room]] = [[]]
+    left = WIDTH - 0.8
+    for room in rooms:
+        if rows[-1] and left < width(room):
+            rows.append([])
+            left = WIDTH - 0.8
+        rows[-1].append(room)
+        left -= width(room) + _GAP
+    return rows
+
+
+def places_of(house: House, rows: list[list[Room]]) -> dict[str, Place]:
+    """Return where each box is: below those that import it, as far as the row allows."""
+    places: dict[str, Place] = {}
+    for height in reversed(range(len(rows))):
+        row = _in_order(house, rows[height], places)
+        free = WIDTH - 0.6 - sum(map(width, row)) - _GAP * (len(row) - 1)
+        gap = _GAP + min(free / (len(row) + 1), 1.6)
+        left = 0.6 + (free - (gap - _GAP) * (len(row) - 1)) / 2
+        for room in row:
+            places[room.name] = (left, left + width(room), (height + 0.5) * _ROW)
+            left += width(room) + gap
+    return places
+
+
+def _in_order(house: House, row: list[Room], places: dict[str, Place]) -> list[Room]:
+    """Return ``row`` from left to right: near those that import them, circles side by side."""
+    pulls = {room.name: _pull(house, room, places) for room in row}
+    circle = [pulls[room.name] for room in row if room.circle]
+    for room in row:
+        if room.circle:
+            pulls[room.name] = sum(circle) / len(circle)
+    return sorted(row, key=lambda room: (pulls[room.name], room.circle, room.name))
+
+
+def _pull(house: House, room: Room, places: dict[str, Place]) -> float:
+    above = [
+        (sum(places[importer][:2]) / 2, count)
+        for (importer, imported), count in house.imports.items()
+        if imported == room.name and importer in places
+    ]
+    weight = sum(count for _, count in above)
+    return sum(middle * count for middle, count in above) / weight if weight else WIDTH / 2
+
+
+def draw(axes: Axes, house: House, rows: list[list[Room]]) -> None:
+    """Draw one package."""
+    places = places_of(house, rows)
+    top = len(rows) * _ROW
+    axes.set_xlim(0, WIDTH)
+    axes.set_ylim(0, top + _TITLE)
+    axes.axis("off")
+    circles = sum(room.circle for room in house.rooms.values())
+    note = f", {circles} of them in a circle" if circles else ""
+    counts = [(len(house.rooms), "room"), (house.floors, "floor"), (len(house.imports), "arrow")]
+    rooms, floors, arrows = (f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
+    title = f"{rooms} on {floors}, {arrows}{note}"
+    axes.text(0.1, top + 0.18, house.package, size=17, weight="bold")
+    axes.text(0.3 + 0.155 * len(house.package), top + 0.18, title, size=13, color="#444444")
+    _draw_floors(axes, house, rows)
+    for (importer, imported), count in house.imports.items():
+        red = house.rooms[importer].circle and house.rooms[imported].circle
+        _draw_arrow(axes, places[importer], places[imported], count, red=red)
+    for row in rows:
+        for room in row:
+            _draw_box(axes, room, places[room.name])
+
+
+def _draw_floors(axes: Axes, house: House, rows: list[list[Room]]) -> None:
+    for floor in range(house.floors):
+        heights = [height for height, row in enumerate(rows) if row[0].floor == floor]
+        bottom, top = heights[0] * _ROW, (heights[-1] + 1) * _ROW
+        axes.axhspan(bottom, top, color=_BAND if floor % 2 else "#ffffff", zorder=0)
+        axes.text(0.1, (bottom + top) / 2, str(floor), size=12, color="#999999", va="center")
+
+
+def _draw_box(axes: Axes, room: Room, place: Place) -> None:
+    left, right, height = place
+    axes.add_patch(
+        FancyBboxPatch(
+            (left, height - 0.21), right - left, 0.42,
+            boxstyle="round,pad=0,rounding_size=0.06", zorder=3,
+            facecolor=_FOLDER if room.is_folder else _FILE,
+            edgecolor=_RED if room.circle else "#333333", linewidth=2 if room.circle else 0.8,
+        )
+    )  # fmt: skip
+    name, _, amount = label(room).partition("\n")
+    middle = (left + right) / 2
+    weight = "bold" if room.is_folder else "normal"
+    axes.text(middle, height + 0.09, name, size=10.5, ha="center", va="center", weight=weight,
+              zorder=4)  # fmt: skip
+    axes.text(middle, height - 0.11, amount, size=8.5, ha="center", va="center", zorder=4)
+
+
+def _draw_arrow(axes: Axes, start: Place, end: Place, count: int, *, red: bool) -> None:
+    tail, head = _ends(start, end)
+    axes.add_patch(
+        FancyArrowPatch(
+            tail, head, arrowstyle="-|>", mutation_scale=12 if red else 8, shrinkA=0, shrinkB=0,
+            zorder=5 if red else 2, connectionstyle=f"arc3,rad={0.4 if red else 0.04}",
+            color=_RED if red else _LINE, alpha=1 if red else 0.55,
+            linewidth=1.5 if red else min(0.5 + 0.12 * count, 2.5),
+        )
+    )  # fmt: skip
+
+
+def _ends(start: Place, end: Place) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return where an arrow leaves one box and reaches the other."""
+    if start[2] == end[2]:
+        here, there = (1, 0) if start[0] < end[0] else (0, 1)
+        return (start[here], start[2]), (end[there], end[2])
+    down = -0.21 if start[2] > end[2] else 0.21
+    return (sum(start[:2]) / 2, start[2] + down), (sum(end[:2]) / 2, end[2] - down)
+
+
+def draw_all(houses: list[House], output: Path) -> None:
+    """Draw the packages one below the other into ``output``, a PNG."""
+    rows = [rows_of(house) for house in houses]
+    heights = [len(house_rows) * _ROW + _TITLE for house_rows in rows]
+    figure, axes = plt.subplots(
+        len(houses), 1, squeeze=False, figsize=(WIDTH, sum(heights)),
+        gridspec_kw={"height_ratios": heights, "hspace": 0, "left": 0, "right": 1, "top": 1,
+                     "bottom": 0},
+    )  # fmt: skip
+    for house, house_rows, (place,) in zip(houses, rows, axes, strict=True):
+        draw(place, house, house_rows)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=DPI)
+    plt.close(figure)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([value for color in _palette() for value in color])
+    image = Image.open(picture).convert("RGB")
+    image.quantize(palette=palette, dither=Image.Dither.NONE).save(output, optimize=True)
+
+
+def _palette() -> list[tuple[int, ...]]:
+    """Return few colours, so that a picture is small: all that are drawn, and shades of grey."""
+    drawn = [tuple(round(255 * part) for part in to_rgb(color)) for color in (_FOLDER, _RED, _BAND)]
+    return [*drawn, (228, 110, 111), *((grey, grey, grey) for grey in range(0, 256, 17))]
+
+
+def main() -> None:
+    """Draw one picture."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--commit", default="", help="default: the working tree")
+    parser.add_argument("--output", type=Path, required=True, help="PNG to write")
+    arguments = parser.parse_args()
+    draw_all(read_houses(arguments.commit), arguments.output)
+
+
+if __name__ == "__main__":
+    main()

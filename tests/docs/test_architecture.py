@@ -1,0 +1,61 @@
+"""The page on the rooms names every folder by its own sentence, and its tools run."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ROOT / "docs" / "_tools"
+LONGEST = 110
+
+
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+sentences = tool("room_sentences")
+FOLDERS = [folder for package in sentences.PACKAGES for folder in sentences.folders(package)]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_room_says_in_one_sentence_what_it_is_for(folder: Path) -> None:
+    sentence = sentences.sentence(folder)
+    assert sentence.endswith("."), f"{folder}/__init__.py needs a docstring of one sentence"
+    assert len(sentence) <= LONGEST, sentence
+    assert sentence in sentences.page()
+
+
+def test_the_page_shows_the_sentences_the_pictures_and_the_figures() -> None:
+    page = (ROOT / "docs" / "why" / "architecture.rst").read_text(encoding="utf-8")
+    for name in (
+        "_generated/rooms.rst",
+        "_tables/rooms.rst",
+        "rooms_before.png",
+        "rooms_after.png",
+    ):
+        assert name in page, name
+
+
+def test_rooms_are_folders_and_files_beside_folders_on_floors() -> None:
+    rooms = tool("rooms")
+    package = ROOT / "sge_jobs"
+    assert rooms.room_name(package, Path("queue/qsub.py")) == "queue"
+    assert rooms.room_name(package, Path("node/claim/locks.py")) == "node/claim"
+    assert rooms.room_name(package, Path("node/sensor.py")) == "node/sensor"
+    assert rooms.room_name(package, Path("errors.py")) == "errors"
+    house = rooms.House("made_up", {name: rooms.Room(name, is_folder=True) for name in "abcd"})
+    house.imports = {("a", "b"): 1, ("b", "c"): 1, ("c", "b"): 2, ("c", "d"): 1}
+    rooms._set_floors(house)
+    assert [room.floor for room in house.rooms.values()] == [2, 1, 1, 0]
+    assert [name for name, room in house.rooms.items() if room.circle] == ["b", "c"]
