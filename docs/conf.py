@@ -1,4 +1,4 @@
-"""Sphinx settings; the pages of the command line are generated from ``--help``."""
+"""Sphinx settings; the pages of options and keys are generated from what the code declares."""
 
 import argparse
 import os
@@ -11,6 +11,9 @@ from pycuda_nn.cli.main import cli as pycuda_nn_cli
 from sge_jobs.cli.main import build_parser
 from spearmint import __version__
 from spearmint.cli.main import cli as spearmint_cli
+from spearmint.config.reference import key_rows, option_rows, option_sections
+from spearmint.resources import Resources
+from spearmint.run_options import STOP, RunOptions
 from starcluster.cli.main import cli as starcluster_cli
 from starcluster.config.reference import reference
 from starcluster.config.schema import SECTIONS
@@ -78,6 +81,18 @@ for name, group in (
     ("pycuda-nn", pycuda_nn_cli),
 ):
     (generated / f"{name}.rst").write_text(help_pages(name, group))
+for page, text in {
+    "config_keys": key_rows(RunOptions),
+    "resource_keys": key_rows(Resources),
+    "run_options": "\n".join(
+        (
+            option_sections(RunOptions),
+            option_sections(Resources, "What each trial needs of a queue"),
+        )
+    ),
+    "stop_options": option_rows(RunOptions, STOP),
+}.items():
+    (generated / f"{page}.rst").write_text(text)
 (generated / "sge-jobs.rst").write_text(argparse_pages(build_parser()))
 for kind in SECTIONS:
     (generated / f"starcluster_config_{kind.replace(' ', '_')}.rst").write_text(reference(kind))

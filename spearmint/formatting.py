@@ -6,20 +6,6 @@ import re
 
 from spearmint.model import Params, Value
 
-_UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def parse_duration(text: str) -> float:
-    """Return the seconds of ``90``, ``90s``, ``15m``, ``2h`` or ``1d``.
-
-    Raises:
-        ValueError: It is none of these, or 0.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
-    if match is None or float(match.group(1)) <= 0:
-        raise ValueError(f"{text!r} is no duration; expected 90, 90s, 15m, 2h or 1d")
-    return float(match.group(1)) * _UNITS_S[match.group(2)]
-
 
 def format_duration(seconds: float) -> str:
     """Return ``4.2 s``, ``3 min 5 s``, ``2 h 15 min`` or ``3 d 4 h``."""

@@ -1,52 +1,140 @@
-"""What each trial needs of a queue."""
+"""What each trial needs of a queue.
+
+Each field of :class:`Resources` is declared here and nowhere else: its metadata makes the option
+of ``spearmint run``, the key in config.pb's block ``resources``, the messages about both, the row
+of the reference page and, by ``submit``, the arguments of a queue's submit command.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from spearmint.errors import InputError
+from spearmint.fields import DURATION, INTEGER, PATH, TEXT, VARIABLE, Key, setting, settings_of
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What a driver with a queue asks for, for each trial.
+    """What a driver with a queue asks for, for each trial."""
 
-    Attributes:
-        gpus: GPUs of one host.
-        slots: Slots, CPU cores mostly; also the threads of numerical libraries.
-        parallel_environment: Where several slots come from; empty for ``smp``.
-        walltime_s: Seconds until the queue ends the job; its trial is broken then. None for any.
-        memory: Memory a host must have free, such as ``8G``.
-        queue, project: Empty for the queue's default.
-        requests: Further resources, ``name=value`` each.
-        options: Further arguments of the submit command, as they are.
-        environment: Variables of the job, ``(name, value)`` each.
-        modules: Environment modules to load.
-        venv: Python environment whose interpreter runs the trial; None for the controller's.
-        setup: Lines of shell to run first.
-    """
+    gpus: int = setting(1, INTEGER, "--gpus", key=Key(number=1), minimum=0, help="GPUs of one host")
+    slots: int = setting(
+        1,
+        INTEGER,
+        "--slots",
+        key=Key(number=2),
+        minimum=1,
+        help="Slots, mostly CPU cores; also the threads of numerical libraries",
+    )
+    parallel_environment: str = setting(
+        "",
+        TEXT,
+        "--pe",
+        key=Key(number=3),
+        metavar="NAME",
+        help="Parallel environment that several slots come from",
+        absent="smp",
+    )
+    walltime_s: float | None = setting(
+        None,
+        DURATION,
+        "--walltime",
+        key=Key(number=4, name="walltime"),
+        help="The queue ends a trial after this long, such as 90, 15m, 2h or 1d",
+        note="The trial is broken then.",
+    )
+    memory: str = setting(
+        "",
+        TEXT,
+        "--memory",
+        key=Key(number=5),
+        metavar="SIZE",
+        help="Memory a host must have free, e.g. 8G",
+    )
+    queue: str = setting(
+        "", TEXT, "-q", "--queue", key=Key(number=6), metavar="NAME", help="Queue, as for qsub"
+    )
+    project: str = setting(
+        "", TEXT, "-P", "--project", key=Key(number=7), metavar="NAME", help="Project, as for qsub"
+    )
+    requests: tuple[str, ...] = setting(
+        (),
+        TEXT,
+        "-l",
+        "--request",
+        key=Key(number=8, name="request"),
+        repeated=True,
+        metavar="NAME=VALUE",
+        help="Any other resource, as for qsub",
+    )
+    options: tuple[str, ...] = setting(
+        (),
+        TEXT,
+        "--submit-option",
+        key=Key(number=9, name="option"),
+        repeated=True,
+        metavar="ARG",
+        help="Any other argument of qsub",
+    )
+    environment: tuple[tuple[str, str], ...] = setting(
+        (),
+        VARIABLE,
+        "--env",
+        key=Key(number=10, name="env"),
+        repeated=True,
+        metavar="NAME=VALUE",
+        help="A variable of each trial",
+    )
+    modules: tuple[str, ...] = setting(
+        (),
+        TEXT,
+        "--module",
+        key=Key(number=11, name="module"),
+        repeated=True,
+        metavar="NAME",
+        help="Environment module to load",
+    )
+    venv: Path | None = setting(
+        None,
+        PATH,
+        "--venv",
+        key=Key(number=12),
+        help="Python environment that trials run in",
+        absent="the one spearmint runs in",
+    )
+    setup: tuple[str, ...] = setting(
+        (),
+        TEXT,
+        "--setup",
+        key=Key(number=13),
+        repeated=True,
+        metavar="LINE",
+        help="Line of shell to run first",
+    )
 
-    gpus: int = 1
-    slots: int = 1
-    parallel_environment: str = ""
-    walltime_s: float | None = None
-    memory: str = ""
-    queue: str = ""
-    project: str = ""
-    requests: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    environment: tuple[tuple[str, str], ...] = ()
-    modules: tuple[str, ...] = ()
-    venv: Path | None = None
-    setup: tuple[str, ...] = ()
 
+def submit_arguments(resources: Resources, driver: str) -> tuple[str, ...]:
+    """Return the arguments of a submit command for the fields that declare some.
 
-def split_variable(text: str) -> tuple[str, str]:
-    """Return name and value of ``NAME=VALUE``.
+    Args:
+        resources: Of one trial.
+        driver: Name of the driver, ``SGE``.
 
     Raises:
-        ValueError: It is not of this form.
+        InputError: A field is set that declares arguments, but none for this driver.
     """
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier() or not name.isascii():
-        raise ValueError(f"{text!r} is no variable; expected NAME=VALUE")
-    return name, value
+    arguments: list[str] = []
+    for declared in settings_of(type(resources)):
+        value = getattr(resources, declared.name)
+        if not declared.submit or value == declared.default:
+            continue
+        if driver not in declared.submit:
+            known = ", ".join(declared.submit)
+            raise InputError(
+                f"{declared.flag}: driver {driver} has no request for {declared.name}",
+                f"Leave it out; the drivers that have one: {known}.",
+            )
+        for one in value if declared.repeated else (value,):
+            arguments += [part.format(value=one) for part in declared.submit[driver]]
+    return tuple(arguments)

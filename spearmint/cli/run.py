@@ -10,22 +10,23 @@ from typing import Any
 
 import click
 
-from spearmint.cli.resource_options import resource_options
-from spearmint.cli.run_options import run_options
+from spearmint.cli.setting_options import GroupedCommand, options_of
 from spearmint.errors import InputError
 from spearmint.layout import TrialFolder
+from spearmint.resources import Resources
+from spearmint.run_options import RunOptions
 
 
-@click.command(short_help="Run the search of a config.pb (the default command).")
+@click.command(
+    cls=GroupedCommand, short_help="Run the search of a config.pb (the default command)."
+)
 @click.argument("config", type=click.Path(path_type=Path), required=False)
-@run_options
-@resource_options
-@click.option("--dry-run", is_flag=True, help="Print what would be submitted; run nothing.")
-@click.option("--cancel", is_flag=True, help="End the trials that run; the next run starts them.")
+@options_of(RunOptions)
+@options_of(
+    Resources, group="What each trial needs of a queue, over config.pb's resources", defaults=False
+)
 @click.option("--run-job", type=click.Path(path_type=Path), help="Run one trial folder, here.")
-def run(
-    config: Path | None, dry_run: bool, cancel: bool, run_job: Path | None, **options: Any
-) -> None:
+def run(config: Path | None, run_job: Path | None, **options: Any) -> None:
     """Search the hyperparameters that CONFIG, a config.pb or its directory, declares.
 
     The same command goes on where the last one stopped, however it ended. Ctrl-C once stops
@@ -44,7 +45,7 @@ def run(
         raise click.UsageError("Missing argument 'CONFIG': a config.pb or its directory.")
     from spearmint.cli.run_search import run_search
 
-    run_search(config, options, dry_run=dry_run, cancel=cancel)
+    run_search(config, options)
 
 
 def _run_job(folder: Path) -> None:

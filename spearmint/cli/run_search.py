@@ -16,8 +16,15 @@ from rich.console import Console
 
 from spearmint.choosers import make_chooser, parse_method_args
 from spearmint.choosers.pruners import make_pruner
-from spearmint.cli.resource_options import asks_for_resources, take_resources
-from spearmint.cli.run_options import RunOptions
+from spearmint.cli.overrides import (
+    override,
+    override_resources,
+    require_needs,
+    require_queue,
+    search_limits,
+    study_limits,
+)
+from spearmint.cli.setting_options import given_options
 from spearmint.cli.summary import greet, summarise
 from spearmint.config.reader import load_experiment, require_wrapper
 from spearmint.controller.controller import Controller
@@ -29,6 +36,8 @@ from spearmint.drivers import Driver, DriverSettings, JobRequest, make_driver
 from spearmint.errors import DriverUnreachable, NoSearch, NotWritable, SearchStopped, StorageError
 from spearmint.layout import Layout
 from spearmint.model import Experiment
+from spearmint.resources import Resources
+from spearmint.run_options import RunOptions
 from spearmint.store.owner import read_ownership
 from spearmint.store.records import Records
 from spearmint.store.session import Session, run_sessions
@@ -42,32 +51,31 @@ _OF_THE_DISK = {
 }  # fmt: skip
 
 
-def run_search(config: Path, options: dict[str, Any], *, dry_run: bool, cancel: bool) -> None:
+def run_search(config: Path, options: dict[str, Any]) -> None:
     """Run the search of ``config``, print what it would submit, or end its trials.
+
+    Args:
+        config: A config.pb or its directory.
+        options: All that RunOptions and Resources declare, by name.
 
     Raises:
         SpearmintError: The config, the options or the storage are wrong, or the search failed.
     """
     declared = load_experiment(config)
-    asks_queue = asks_for_resources(options)
-    resources = take_resources(options, declared.resources)
+    needed = given_options(Resources, options)
     chosen = RunOptions(**options)
-    experiment = dataclasses.replace(chosen.override(declared), resources=resources)
+    resources = override_resources(declared.resources, needed)
+    experiment = dataclasses.replace(override(declared, chosen), resources=resources)
     require_wrapper(experiment)
-    chosen.check(experiment)
-    chosen.limits(experiment)  # what is wrong shows before anything is created
+    require_needs(chosen, experiment)
     _tools(experiment, chosen)
     driver = _driver(experiment, chosen)
-    if asks_queue and not driver.detaches:
-        raise click.UsageError(
-            "Resources such as --gpus are for a queue: add --driver=SGE, or leave them out."
-        )
-    if chosen.queue_ahead and not driver.detaches:
-        raise click.UsageError("--queue-ahead is for a queue: add --driver=SGE, or leave it out.")
+    if not driver.detaches:
+        require_queue(chosen, needed)
     preview = driver.preview(_example(experiment))  # what no queue would take shows here
-    if dry_run:
+    if chosen.dry_run:
         click.echo(preview)
-    elif cancel:
+    elif chosen.cancel:
         _cancel(experiment, driver, chosen)
     else:
         follows_capacity = chosen.max_concurrent is None
@@ -169,7 +177,7 @@ def _search_once(
         stop_on_signals() as stop,
     ):
         studies = [_study_run(session, driver, options, observer) for session in sessions]
-        limits = options.limits(sessions[0].experiment)
+        limits = search_limits(options, sessions[0].experiment)
         limits = dataclasses.replace(limits, follows_capacity=follows_capacity)
         controller = Controller(
             studies=studies, driver=driver, limits=limits, observer=observer, stop=stop
@@ -191,7 +199,7 @@ def _study_run(
         layout=session.layout,
         study=session.study,
         driver=driver,
-        limits=options.study_limits(),
+        limits=study_limits(options),
         records=Records(session.layout, session.experiment, grid_size=options.grid_size),
         observer=observer,
     )

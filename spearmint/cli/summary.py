@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from spearmint.cli.run_options import RunOptions
 from spearmint.controller.events import StudyCounts
 from spearmint.errors import next_command
 from spearmint.formatting import format_duration
 from spearmint.model import Experiment, Trial, ranking
+from spearmint.run_options import RunOptions
 from spearmint.store.session import Session
 from spearmint.view.tables import broken_lines, trial_table
 

@@ -40,7 +40,7 @@ class Parameter(_message.Message):
     def __init__(self, name: _Optional[str] = ..., int_val: _Optional[_Iterable[int]] = ..., str_val: _Optional[_Iterable[str]] = ..., dbl_val: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Experiment(_message.Message):
-    __slots__ = ("language", "name", "variable", "direction", "seed_point", "max_retries", "trial_timeout", "region", "pruner", "pruner_args", "warm_start", "resources")
+    __slots__ = ("language", "name", "variable", "direction", "seed_point", "resources")
     class ParameterSpec(_message.Message):
         __slots__ = ("name", "size", "type", "options", "min", "max", "log")
         class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -72,56 +72,18 @@ class Experiment(_message.Message):
         param: _containers.RepeatedCompositeFieldContainer[Parameter]
         def __init__(self, param: _Optional[_Iterable[_Union[Parameter, _Mapping]]] = ...) -> None: ...
     class Resources(_message.Message):
-        __slots__ = ("gpus", "slots", "parallel_environment", "walltime", "memory", "queue", "project", "request", "option", "env", "module", "venv", "setup")
-        GPUS_FIELD_NUMBER: _ClassVar[int]
-        SLOTS_FIELD_NUMBER: _ClassVar[int]
-        PARALLEL_ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
-        WALLTIME_FIELD_NUMBER: _ClassVar[int]
-        MEMORY_FIELD_NUMBER: _ClassVar[int]
-        QUEUE_FIELD_NUMBER: _ClassVar[int]
-        PROJECT_FIELD_NUMBER: _ClassVar[int]
-        REQUEST_FIELD_NUMBER: _ClassVar[int]
-        OPTION_FIELD_NUMBER: _ClassVar[int]
-        ENV_FIELD_NUMBER: _ClassVar[int]
-        MODULE_FIELD_NUMBER: _ClassVar[int]
-        VENV_FIELD_NUMBER: _ClassVar[int]
-        SETUP_FIELD_NUMBER: _ClassVar[int]
-        gpus: int
-        slots: int
-        parallel_environment: str
-        walltime: str
-        memory: str
-        queue: str
-        project: str
-        request: _containers.RepeatedScalarFieldContainer[str]
-        option: _containers.RepeatedScalarFieldContainer[str]
-        env: _containers.RepeatedScalarFieldContainer[str]
-        module: _containers.RepeatedScalarFieldContainer[str]
-        venv: str
-        setup: _containers.RepeatedScalarFieldContainer[str]
-        def __init__(self, gpus: _Optional[int] = ..., slots: _Optional[int] = ..., parallel_environment: _Optional[str] = ..., walltime: _Optional[str] = ..., memory: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., request: _Optional[_Iterable[str]] = ..., option: _Optional[_Iterable[str]] = ..., env: _Optional[_Iterable[str]] = ..., module: _Optional[_Iterable[str]] = ..., venv: _Optional[str] = ..., setup: _Optional[_Iterable[str]] = ...) -> None: ...
+        __slots__ = ()
+        def __init__(self) -> None: ...
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     VARIABLE_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     SEED_POINT_FIELD_NUMBER: _ClassVar[int]
-    MAX_RETRIES_FIELD_NUMBER: _ClassVar[int]
-    TRIAL_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
-    REGION_FIELD_NUMBER: _ClassVar[int]
-    PRUNER_FIELD_NUMBER: _ClassVar[int]
-    PRUNER_ARGS_FIELD_NUMBER: _ClassVar[int]
-    WARM_START_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     language: Language
     name: str
     variable: _containers.RepeatedCompositeFieldContainer[Experiment.ParameterSpec]
     direction: Direction
     seed_point: _containers.RepeatedCompositeFieldContainer[Experiment.SeedPoint]
-    max_retries: int
-    trial_timeout: float
-    region: _containers.RepeatedScalarFieldContainer[str]
-    pruner: str
-    pruner_args: str
-    warm_start: int
     resources: Experiment.Resources
-    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., max_retries: _Optional[int] = ..., trial_timeout: _Optional[float] = ..., region: _Optional[_Iterable[str]] = ..., pruner: _Optional[str] = ..., pruner_args: _Optional[str] = ..., warm_start: _Optional[int] = ..., resources: _Optional[_Union[Experiment.Resources, _Mapping]] = ...) -> None: ...
+    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., resources: _Optional[_Union[Experiment.Resources, _Mapping]] = ...) -> None: ...

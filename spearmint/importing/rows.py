@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from spearmint.config.reader import fits
+from spearmint.config.variables import fits
 from spearmint.model import Kind, Params, Value, Variable
 
 _REGION = "region"  # as `spearmint export` names the column

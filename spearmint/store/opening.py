@@ -11,7 +11,7 @@ from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from spearmint.config.reader import describe
+from spearmint.config.variables import describe
 from spearmint.errors import StudyMismatch, next_command
 from spearmint.model import Experiment
 from spearmint.store.errors import has_tables, open_storage, translated

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from spearmint.choosers import CHOOSERS
 from spearmint.cli.main import COMMANDS
-from spearmint.config import experiment_pb2 as pb
+from spearmint.cli.run import run
+from spearmint.config.schema import experiment_class
 from spearmint.drivers import DRIVERS
 
 ROOT = Path(__file__).parents[2]
@@ -21,10 +24,39 @@ def documented(page: str) -> str:
     return (ROOT / "docs" / page).read_text()
 
 
-def test_every_key_of_config_is_documented() -> None:
-    blocks = (pb.Experiment, pb.Experiment.ParameterSpec, pb.Experiment.Resources)
-    for field in (field for block in blocks for field in block.DESCRIPTOR.fields):
-        assert f"``{field.name}``" in documented("reference/config.rst"), field.name
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the pages that the documentation's settings write, made anew."""
+    docs = tmp_path_factory.mktemp("project") / "docs"
+    docs.mkdir()
+    shutil.copy(ROOT / "README.rst", docs.parent)
+    runpy.run_path(shutil.copy(ROOT / "docs" / "conf.py", docs))
+    return docs / "_generated"
+
+
+def test_every_key_of_config_is_documented(generated: Path) -> None:
+    page = documented("reference/config.rst")
+    for name in ("config_keys", "resource_keys"):
+        assert f".. include:: /_generated/{name}.rst" in page
+        page += (generated / f"{name}.rst").read_text()
+    whole = experiment_class().DESCRIPTOR
+    assert whole.fields_by_name["resources"].message_type.fields_by_name["gpus"].number == 1
+    blocks = (whole, *whole.nested_types)
+    for field in (field for block in blocks for field in block.fields if field.name != "param"):
+        assert f"``{field.name}``" in page, field.name
+
+
+def test_every_option_of_run_is_documented(generated: Path) -> None:
+    assert ".. include:: /_generated/run_options.rst" in documented("reference/run_options.rst")
+    page = (generated / "run_options.rst").read_text()
+    for option in (option for option in run.params if isinstance(option, click.Option)):
+        if option.name != "run_job":
+            assert f"``{option.opts[-1]}``" in page, option.name
+
+
+def test_the_page_on_running_has_the_options_that_stop_a_search(generated: Path) -> None:
+    assert ".. include:: /_generated/stop_options.rst" in documented("how_to/running.rst")
+    assert "``--max-finished-jobs``" in (generated / "stop_options.rst").read_text()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 from sge_jobs import model as sge
@@ -12,7 +13,7 @@ from sge_jobs.model import JobSpec
 from sge_jobs.queue.qsub import job_name
 from spearmint.drivers.base import JobRequest
 from spearmint.layout import TrialFolder
-from spearmint.resources import Resources
+from spearmint.resources import Resources, submit_arguments
 from spearmint.trial.reporting import AHEAD, ENDED_FILE, PATIENCE, REPORTS_FILE, THREADS, TRIAL_DIR
 
 _NAME_LENGTH = 80
@@ -43,17 +44,7 @@ def trial_spec(
         argv=(python, "-P", "-m", *module, str(folder.path)),
         directory=request.directory,
         log=request.output,
-        resources=sge.Resources(
-            gpus=need.gpus,
-            slots=need.slots,
-            parallel_environment=need.parallel_environment,
-            walltime_s=need.walltime_s,
-            memory=need.memory,
-            queue=need.queue,
-            project=need.project,
-            requests=need.requests,
-            options=need.options,
-        ),
+        resources=_sge_resources(need),
         environment={
             **inherited,
             **dict.fromkeys(THREADS, str(need.slots)),
@@ -70,6 +61,12 @@ def trial_spec(
         venv=need.venv,
         setup=need.setup,
     )
+
+
+def _sge_resources(need: Resources) -> sge.Resources:
+    """Return what sge_jobs knows of ``need`` by name, and the rest as options of qsub."""
+    shared = {field.name: getattr(need, field.name) for field in fields(sge.Resources)}
+    return sge.Resources(**{**shared, "options": (*submit_arguments(need, "SGE"), *need.options)})
 
 
 def slots_of(host: sge.Host, queue: str) -> int:

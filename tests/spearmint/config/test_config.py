@@ -95,7 +95,7 @@ def test_a_directory_stands_for_its_config(tmp_path: Path) -> None:
         (
             HEAD + 'variable { name: "a" type: ENUM options: "b" options: "b" }',
             "3:46",
-            ["stands twice"],
+            ["duplicate option 'b' in variable 'a'"],
         ),
         (HEAD + 'variable { name: "a" type: INT min: 0 max: 9 log: true }', "3:32", ["log"]),
         (HEAD + 'variable { name: "a" type: FLOAT min: nan max: 9 }', "3:34", ["finite"]),

@@ -1,0 +1,123 @@
+"""What the command line gives, laid over config.pb, and what of it does not fit together."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spearmint.cli.setting_options import flags_of
+from spearmint.config.regions import read_regions
+from spearmint.controller.limits import SearchLimits, StudyLimits
+from spearmint.fields import QUEUE, VARIABLE, Setting, keys_of, settings_of
+from spearmint.model import Experiment
+from spearmint.resources import Resources
+from spearmint.run_options import RunOptions
+
+
+def override_resources(declared: Resources, given: dict[str, Any]) -> Resources:
+    """Return ``declared``, config.pb's, with what the command line gives; variables are merged."""
+    changed: dict[str, Any] = {}
+    for setting in settings_of(type(declared)):
+        if setting.name in given:
+            held = getattr(declared, setting.name)
+            changed[setting.name] = _override(setting, held, given[setting.name])
+    return dataclasses.replace(declared, **changed)
+
+
+def _override(setting: Setting, held: Any, given: Any) -> Any:
+    if setting.kind is VARIABLE:
+        return tuple({**dict(held), **dict(given)}.items())
+    if isinstance(given, Path):
+        with contextlib.suppress(RuntimeError):  # no such user
+            given = given.expanduser()
+        return given.absolute()
+    return given
+
+
+def override(experiment: Experiment, options: RunOptions) -> Experiment:
+    """Return ``experiment`` with what the command line gives instead."""
+    given = {key.sets: getattr(options, key.setting.name) for key in keys_of(RunOptions)}
+    given["regions"] = read_regions(options.regions) if options.regions else None
+    if options.pruner is not None and options.pruner_args is None:
+        given["pruner_args"] = ""  # those of config.pb are another pruner's
+    changed = {name: value for name, value in given.items() if value is not None}
+    return dataclasses.replace(experiment, **changed)
+
+
+def require_needs(options: RunOptions, experiment: Experiment) -> None:
+    """Check that no option is given that does nothing without another one.
+
+    Args:
+        options: What the command line gives.
+        experiment: config.pb with these options.
+
+    Raises:
+        click.UsageError: There is one.
+    """
+    in_config = {key.setting.name: key for key in keys_of(RunOptions)}
+    for setting in settings_of(RunOptions):
+        if not setting.needs or setting.needs == QUEUE or not _is_given(setting, options):
+            continue
+        key = in_config.get(setting.needs)
+        if not getattr(experiment if key else options, key.sets if key else setting.needs):
+            (needed,) = flags_of(RunOptions, [setting.needs])
+            other = f", or {key.name} in config.pb" if key else ""
+            raise click.UsageError(f"{setting.flag} needs {needed}{other}.")
+
+
+def require_queue(options: RunOptions, resources: dict[str, Any]) -> None:
+    """Check that nothing is given that only a driver with a queue can do.
+
+    Raises:
+        click.UsageError: There is such an option.
+    """
+    needing = [
+        setting.flag
+        for setting in settings_of(RunOptions)
+        if setting.needs == QUEUE and _is_given(setting, options)
+    ]
+    flags = [*flags_of(Resources, resources), *needing]
+    if flags:
+        verb, what = ("is", "it") if len(flags) == 1 else ("are", "them")
+        raise click.UsageError(
+            f"{', '.join(flags)} {verb} for a queue: add --driver=SGE, or leave {what} out."
+        )
+
+
+def _is_given(setting: Setting, options: RunOptions) -> bool:
+    value = getattr(options, setting.name)
+    return bool(value) and value != setting.default
+
+
+def search_limits(options: RunOptions, experiment: Experiment) -> SearchLimits:
+    """Return the limits of the whole search."""
+    return SearchLimits(
+        concurrent=options.max_concurrent or 1,
+        queue_ahead=options.queue_ahead,
+        polling_s=options.polling_time,
+        time_s=options.max_time,
+        trial_time_s=_trial_time_s(options),
+        warm_start=experiment.warm_start,
+    )
+
+
+def _trial_time_s(options: RunOptions) -> float | None:
+    """Return the trial seconds that time and money allow; None for any."""
+    allowed = [] if options.max_trial_time is None else [options.max_trial_time]
+    if options.max_cost is not None and options.cost_per_hour is not None:
+        allowed.append(options.max_cost / options.cost_per_hour * 3600.0)
+    return min(allowed, default=None)
+
+
+def study_limits(options: RunOptions) -> StudyLimits:
+    """Return the limits of each region."""
+    return StudyLimits(
+        finished=options.max_finished_jobs,
+        broken=options.max_broken,
+        patience=options.patience,
+        target=options.target,
+    )

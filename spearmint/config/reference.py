@@ -1,0 +1,59 @@
+"""Reference pages of settings, as reStructuredText."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from spearmint.fields import SWITCH, Setting, keys_of, settings_of
+
+_LITERAL = re.compile(
+    r"(?<![\w-])(--?[a-z][a-z-]*(?:=\w+)?|\$[A-Z_]+|\w+=\w+(?:,\w+=\w+)*|config\.pb)"
+)
+
+
+def key_rows(cls: type) -> str:
+    """Return the keys of config.pb that ``cls`` declares, one entry each."""
+    rows = []
+    for key in keys_of(cls):
+        declared = dataclasses.replace(key.setting, help=key.help, repeated=key.repeated)
+        text = f"{_text(declared)} ``{declared.flag}`` overrides it."
+        rows.append(f"``{key.name}`` : {key.kind.name}\n   {text}")
+    return "\n".join(rows) + "\n"
+
+
+def option_rows(cls: type, group: str) -> str:
+    """Return the options that ``cls`` declares under the heading ``group``, one entry each."""
+    rows = [
+        f"{', '.join(f'``{flag}``' for flag in declared.flags)}{_value(declared)}\n"
+        f"   {_text(declared)}"
+        for declared in settings_of(cls)
+        if declared.group == group
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def option_sections(cls: type, heading: str = "") -> str:
+    """Return the options that ``cls`` declares, each group as a section.
+
+    Args:
+        cls: A dataclass with settings.
+        heading: Of the settings without a group.
+    """
+    groups = dict.fromkeys(declared.group for declared in settings_of(cls))
+    titles = {group: group or heading for group in groups}
+    return "\n".join(
+        f"{title}\n{'-' * len(title)}\n\n{option_rows(cls, group)}"
+        for group, title in titles.items()
+    )
+
+
+def _value(declared: Setting) -> str:
+    if declared.kind is SWITCH:
+        return ""
+    return f" : {declared.metavar or declared.kind.name}"
+
+
+def _text(declared: Setting) -> str:
+    """Return the help of a setting; what people type is set as a literal."""
+    return _LITERAL.sub(r"``\1``", declared.sentences(declared.fallback))

@@ -1,0 +1,126 @@
+"""Variables and seed points of a config.pb."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from spearmint.config import experiment_pb2 as pb
+from spearmint.config.document import Document
+from spearmint.model import Kind, Params, Value, Variable
+
+_LARGEST_INT = 2**53  # a double in config.pb holds every integer up to here
+
+
+def read_variable(document: Document, i: int) -> Variable:
+    """Return variable ``i``.
+
+    Raises:
+        ConfigError: It lacks a field, or a value of it makes no sense.
+    """
+    spec = document.message.variable[i]
+    at = ("variable", i)
+    if not spec.HasField("name") or not spec.name:
+        raise document.error("a variable without a name", 'Add: name: "lr"', *at)
+    if not spec.HasField("type"):
+        fix = "Add one of: type: FLOAT, type: INT, type: ENUM"
+        raise document.error(f"variable {spec.name!r} has no type", fix, *at)
+    if spec.size < 1:
+        fix = "Expected a size of at least 1."
+        raise document.error(f"variable {spec.name!r} has size {spec.size}", fix, *at, "size", 0)
+    kind = Kind(pb.Experiment.ParameterSpec.Type.Name(spec.type))
+    if kind is Kind.ENUM:
+        options = _options(document, i)
+        return Variable(name=spec.name, kind=kind, size=spec.size, options=options)
+    low, high = _bounds(document, i, kind)
+    return Variable(name=spec.name, kind=kind, size=spec.size, low=low, high=high, log=spec.log)
+
+
+def _options(document: Document, i: int) -> tuple[str, ...]:
+    spec, at = document.message.variable[i], ("variable", i)
+    if not spec.options:
+        fix = 'Add a line for each choice: options: "relu"'
+        raise document.error(f"ENUM variable {spec.name!r} has no options", fix, *at)
+    for k, option in enumerate(spec.options):
+        if option in spec.options[:k]:
+            fix = "List each choice once."
+            what = f"duplicate option {option!r} in variable {spec.name!r}"
+            raise document.error(what, fix, *at, "options", k)
+    if spec.log:
+        fix = "Drop it, or make the variable FLOAT or INT."
+        raise document.error(f"ENUM variable {spec.name!r} has a log scale", fix, *at, "log", 0)
+    return tuple(spec.options)
+
+
+def _bounds(document: Document, i: int, kind: Kind) -> tuple[float, float]:
+    spec, at = document.message.variable[i], ("variable", i)
+    for field in ("min", "max"):
+        if not spec.HasField(field):
+            fix = f"Add a line such as {field}: 1"
+            raise document.error(f"variable {spec.name!r} has no {field}", fix, *at)
+        bound = getattr(spec, field)
+        if not math.isfinite(bound):
+            what = f"{field} of {spec.name!r} is {bound}"
+            raise document.error(what, "Expected a finite number.", *at, field, 0)
+        if kind is Kind.INT and (bound != int(bound) or abs(bound) > _LARGEST_INT):
+            what = f"{field} of INT variable {spec.name!r} is {bound:g}"
+            raise document.error(what, "Expected a whole number.", *at, field, 0)
+    if spec.min > spec.max:
+        what = f"min {spec.min:g} of {spec.name!r} is above max {spec.max:g}"
+        raise document.error(what, "Swap them.", *at, "min", 0)
+    if spec.log and spec.min <= 0:
+        what = f"log scale of {spec.name!r} with min {spec.min:g}"
+        raise document.error(what, "A log scale needs a min above 0.", *at, "min", 0)
+    return spec.min, spec.max
+
+
+def read_seed_point(document: Document, i: int, variables: Sequence[Variable]) -> Params:
+    """Return seed point ``i``; it may leave variables out.
+
+    Raises:
+        ConfigError: It names no variable of ``variables``, or a value lies outside of one.
+    """
+    point: dict[str, tuple[Value, ...]] = {}
+    by_name = {variable.name: variable for variable in variables}
+    for k, param in enumerate(document.message.seed_point[i].param):
+        at = ("seed_point", i, "param", k)
+        variable = by_name.get(param.name)
+        if variable is None:
+            fix = f"Expected one of: {', '.join(by_name)}."
+            raise document.error(f"seed point names no variable {param.name!r}", fix, *at)
+        values: tuple[Value, ...] = (*param.dbl_val, *param.int_val, *param.str_val)
+        if len(values) != variable.size or not all(fits(variable, v) for v in values):
+            what = f"seed point: {param.name} = {list(values)} is outside of the variable"
+            raise document.error(what, f"Expected {describe(variable)}.", *at)
+        point[param.name] = tuple(as_typed(variable, value) for value in values)
+    return point
+
+
+def fits(variable: Variable, value: Value) -> bool:
+    """Tell whether ``value`` lies in one element of ``variable``."""
+    if variable.kind is Kind.ENUM:
+        return value in variable.options
+    if isinstance(value, str) or not variable.low <= value <= variable.high:
+        return False
+    return variable.kind is not Kind.INT or value == int(value)
+
+
+def as_typed(variable: Variable, value: Value) -> Value:
+    """Return ``value`` as the type of ``variable``: 1 of a FLOAT is 1.0."""
+    if variable.kind is Kind.ENUM:
+        return value
+    return float(value) if variable.kind is Kind.FLOAT else int(value)
+
+
+def describe(variable: Variable) -> str:
+    """Return ``2 FLOAT from 0 to 1 (log)`` for messages."""
+    if variable.kind is Kind.ENUM:
+        return f"{variable.size} of {', '.join(variable.options)}"
+    scale = " (log)" if variable.log else ""
+    bounds = f"from {_exact(variable.low)} to {_exact(variable.high)}"
+    return f"{variable.size} {variable.kind} {bounds}{scale}"
+
+
+def _exact(bound: float) -> str:
+    short = f"{bound:g}"
+    return short if float(short) == bound else repr(bound)

@@ -1,0 +1,183 @@
+"""One declaration of a setting is all it takes: a resource added in a test reaches every place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from sge_jobs import JobSpec, qsub_argv
+from sge_jobs import Resources as SgeResources
+from spearmint.cli.overrides import override_resources
+from spearmint.cli.setting_options import given_options, options_of
+from spearmint.config.document import Document
+from spearmint.config.reference import key_rows, option_sections
+from spearmint.config.values import read_values
+from spearmint.drivers.base import JobRequest
+from spearmint.drivers.sge.spec import trial_spec
+from spearmint.errors import ConfigError, InputError
+from spearmint.fields import INTEGER, TEXT, Key, key_of, keys_of, setting, settings_of
+from spearmint.layout import TrialFolder
+from spearmint.resources import Resources, submit_arguments
+from spearmint.run_options import RunOptions
+
+HEAD = 'language: PYTHON\nname: "x"\nvariable { name: "lr" type: FLOAT min: 0 max: 1 }\n'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoreResources(Resources):
+    """What a trial needs, and two fields that the program has not."""
+
+    tmp_disk: str = setting(
+        "",
+        TEXT,
+        "--tmp-disk",
+        key=Key(number=14),
+        metavar="SIZE",
+        help="Space a host must have free for temporary files, e.g. 20G",
+        submit={"SGE": ("-l", "tmp_free={value}"), "Slurm": ("--tmp={value}",)},
+    )
+    licences: int = setting(
+        0,
+        INTEGER,
+        "--licences",
+        key=Key(number=15),
+        minimum=1,
+        help="Licences of each trial",
+        submit={"Slurm": ("--licenses=matlab:{value}",)},
+    )
+
+
+def command_line(*argv: str) -> MoreResources:
+    """Return what a command with these options takes, over a config.pb without any."""
+    taken: list[MoreResources] = []
+
+    @click.command()
+    @options_of(MoreResources, defaults=False)
+    def command(**options: object) -> None:
+        given = given_options(MoreResources, options)
+        taken.append(override_resources(MoreResources(), given))
+
+    done = CliRunner().invoke(command, argv)
+    assert done.exit_code == 0, done.output
+    return taken[0]
+
+
+def config_block(block: str) -> MoreResources:
+    """Return what the block ``resources`` of a config.pb declares."""
+    path = Path("/search/config.pb")
+    document = Document(path, f"{HEAD}resources {{\n{block}\n}}\n", MoreResources)
+    message = document.message.resources
+    values = read_values(message, MoreResources, path.parent, document.error, "resources", 0)
+    return MoreResources(**values)
+
+
+def test_a_new_resource_has_an_option() -> None:
+    assert command_line("--tmp-disk=20G", "--gpus=2") == MoreResources(tmp_disk="20G", gpus=2)
+    assert command_line() == MoreResources()
+
+
+def test_a_new_resource_has_a_key_in_config_pb() -> None:
+    block = config_block('tmp_disk: "20G" licences: 3 walltime: "2h" venv: "env" env: "A=b"')
+    assert block == MoreResources(
+        tmp_disk="20G",
+        licences=3,
+        walltime_s=7200.0,
+        venv=Path("/search/env"),
+        environment=(("A", "b"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("block", "place", "words"),
+    [
+        ("tmp_disc: '1'", "5:1", ["'tmp_disc'", "Did you mean 'tmp_disk'?"]),
+        ("licences: 0", "5:1", ["licences is 0", "Expected at least 1."]),
+        ("gpus: 1\n slots: 0", "6:2", ["slots is 0", "Expected at least 1."]),
+        (
+            "walltime: 'soon'",
+            "5:1",
+            ["walltime: 'soon' is no duration", 'Expected: walltime: "2h"'],
+        ),
+        ("env: 'A=1' env: 'B'", "5:12", ["env: 'B' is no variable; expected NAME=VALUE"]),
+        ("gpus: -1", "5:7", ["-1"]),
+    ],
+)
+def test_a_wrong_resource_is_named_with_its_place(block: str, place: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config_block(block)
+    assert str(caught.value).startswith(f"/search/config.pb:{place}: ")
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_new_resource_is_in_the_reference() -> None:
+    assert (
+        "``tmp_disk`` : text\n"
+        "   Space a host must have free for temporary files, e.g. 20G. "
+        "``--tmp-disk`` overrides it.\n"
+    ) in key_rows(MoreResources)
+    assert "``--tmp-disk`` : SIZE\n" in option_sections(MoreResources, "Resources")
+
+
+def spec_of(need: Resources) -> JobSpec:
+    request = JobRequest(
+        name="x", directory=Path("/search"), folder=TrialFolder(Path("/search/jobs/1")),
+        output=Path("/search/output/1"),
+    )  # fmt: skip
+    return trial_spec(request, need, bell=Path("/bell"), tickets=None)
+
+
+def test_a_new_resource_is_asked_of_the_queue() -> None:
+    argv = qsub_argv(spec_of(MoreResources(tmp_disk="20G", gpus=2, options=("-m", "e"))))
+    assert argv[-4:] == ["-l", "tmp_free=20G", "-m", "e"]
+    assert "gpu=2" in argv
+
+
+def test_a_resource_that_a_queue_cannot_ask_for_is_refused() -> None:
+    with pytest.raises(InputError, match="--licences: driver SGE has no request for licences"):
+        spec_of(MoreResources(licences=1))
+    assert submit_arguments(MoreResources(licences=2, tmp_disk="1G"), "Slurm") == (
+        "--tmp=1G",
+        "--licenses=matlab:2",
+    )
+
+
+def test_each_resource_reaches_the_queue() -> None:
+    known = {field.name for field in (*fields(SgeResources), *fields(JobSpec))}
+    for declared in settings_of(Resources):
+        assert declared.name in known or "SGE" in declared.submit, declared.name
+
+
+@pytest.mark.parametrize("cls", [RunOptions, Resources])
+def test_each_field_is_declared(cls: type) -> None:
+    assert [declared.name for declared in settings_of(cls)] == [field.name for field in fields(cls)]
+    numbers = [key.number for key in keys_of(cls)]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_names_numbers_and_types_of_keys_stay() -> None:
+    keys = {key.name: (key.number, key.kind.key_type) for key in keys_of(RunOptions)}
+    assert keys == {
+        "max_retries": (102, "uint32"),
+        "trial_timeout": (103, "double"),
+        "region": (104, "string"),
+        "pruner": (105, "string"),
+        "pruner_args": (106, "string"),
+        "warm_start": (107, "uint32"),
+    }
+    assert [key.name for key in keys_of(Resources)] == [
+        "gpus", "slots", "parallel_environment", "walltime", "memory", "queue", "project",
+        "request", "option", "env", "module", "venv", "setup",
+    ]  # fmt: skip
+    assert [key.number for key in keys_of(Resources)] == list(range(1, 14))
+
+
+def test_what_an_option_needs_is_an_option() -> None:
+    names = {declared.name for declared in settings_of(RunOptions)}
+    for declared in settings_of(RunOptions):
+        assert not declared.needs or declared.needs in {*names, "queue"}
+    assert key_of(settings_of(RunOptions)[0]) is None
