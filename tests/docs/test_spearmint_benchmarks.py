@@ -12,7 +12,15 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.parametrize(
-    "name", ["chooser_variants", "early_stopping", "search", "search_overhead", "warm_start"]
+    "name",
+    [
+        "chooser_claims",
+        "chooser_variants",
+        "early_stopping",
+        "search",
+        "search_overhead",
+        "warm_start",
+    ],
 )
 def test_a_benchmark_starts(name: str) -> None:
     argv = [sys.executable, str(BENCHMARKS / f"{name}.py"), "--help"]

@@ -33,6 +33,7 @@ from spearmint.choosers.testing import (
 )
 from spearmint.errors import InputError
 from spearmint.gp.fit import fit
+from tests.spearmint.choosers.claims import lowest_branin
 
 # CMA-ES moves numbers only.
 MODELS_OF_ALL = [
@@ -172,7 +173,7 @@ choices = st.builds(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(space=st.dictionaries(st.sampled_from("pqrst"), st.one_of(numbers, choices), min_size=1))
 def test_proposals_are_legal_in_any_space(name: str, space: Distributions) -> None:
@@ -246,11 +247,11 @@ def test_optimize_with_parameters_named_as_it_runs(name: str, n_jobs: int) -> No
         return abs(x)
 
     study = optuna.create_study(sampler=make_chooser(name, {}, seed=3))
-    study.optimize(objective, n_trials=14, n_jobs=n_jobs)
-    assert len(study.trials) == 14
+    study.optimize(objective, n_trials=10, n_jobs=n_jobs)
+    assert len(study.trials) == 10
     if n_jobs == 1:
         # Threads may both propose before either has stored its parameters.
-        assert len({repr(t.params) for t in study.trials}) == 14
+        assert len({repr(t.params) for t in study.trials}) == 10
 
 
 def test_two_objectives_are_refused(name: str) -> None:
@@ -271,17 +272,6 @@ def test_a_model_beats_chance() -> None:
     assert best_of("GPEIOptChooser") < 0.01 * best_of("RandomChooser")
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_branin_in_forty_trials(seed: int) -> None:
+def test_branin_in_forty_trials() -> None:
     """Best value below 0.41; the minimum is 0.3979."""
-    space: Distributions = {
-        "x[0]": FloatDistribution(0.0, 1.0),
-        "x[1]": FloatDistribution(0.0, 1.0),
-    }
-    study = optuna.create_study(sampler=GPEIOptChooser(seed=seed))
-    for _ in range(40):
-        trial = study.ask(space)
-        a, b = 15.0 * trial.params["x[0]"] - 5.0, 15.0 * trial.params["x[1]"]
-        bowl = (b - 5.1 / (4.0 * math.pi**2) * a * a + 5.0 / math.pi * a - 6.0) ** 2
-        study.tell(trial, bowl + 10.0 * (1.0 - 1.0 / (8.0 * math.pi)) * math.cos(a) + 10.0)
-    assert study.best_value < 0.41
+    assert lowest_branin(GPEIOptChooser(seed=0), 40) < 0.41

@@ -25,6 +25,7 @@ from spearmint.choosers.testing import (
 )
 from spearmint.model import Kind, Variable
 from spearmint.store.distributions import distributions
+from tests.pairs import pairs
 
 
 @pytest.fixture(params=list(CHOOSERS))
@@ -36,23 +37,21 @@ def infinite_at_times(params: dict[str, Any]) -> float:
     return (math.inf, -math.inf, 1.0, 2.0)[int(params["x0"] > 0) + 2 * int(params["x1"] > 0)]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        lambda p: 3.0,
-        lambda p: 0.0,
-        lambda p: p["x0"] * 1e300,
-        lambda p: math.copysign(1.7e308, p["x0"]),
-        lambda p: math.exp(300.0 * p["x0"]),
-        lambda p: p["x0"] * 1e-310,
-        lambda p: math.inf,
-        infinite_at_times,
-    ],
-    ids=["equal", "zero", "1e300", "huge", "exponential", "tiny", "infinite", "some infinite"],
-)
-@pytest.mark.parametrize("maximize", [False, True])
-def test_values_of_any_size(name: str, value, maximize: bool) -> None:
-    study = study_with(name, FLOATS, finished=20, pending=1, value=value, maximize=maximize)
+VALUES = {
+    "equal": lambda p: 3.0,
+    "zero": lambda p: 0.0,
+    "1e300": lambda p: p["x0"] * 1e300,
+    "huge": lambda p: math.copysign(1.7e308, p["x0"]),
+    "exponential": lambda p: math.exp(300.0 * p["x0"]),
+    "tiny": lambda p: p["x0"] * 1e-310,
+    "infinite": lambda p: math.inf,
+    "some infinite": infinite_at_times,
+}
+
+
+@pytest.mark.parametrize(("name", "value", "maximize"), pairs(CHOOSERS, VALUES, [False, True]))
+def test_values_of_any_size(name: str, value: str, maximize: bool) -> None:
+    study = study_with(name, FLOATS, finished=20, pending=1, value=VALUES[value], maximize=maximize)
     for params in proposals(study, FLOATS, 2):
         assert_legal(params, FLOATS)
 
@@ -77,7 +76,17 @@ def test_not_a_number(name: str) -> None:
     assert_legal(proposals(study, FLOATS)[0], FLOATS)
 
 
-@pytest.mark.parametrize("seconds", [0.0, -1.0, math.inf, math.nan, 1e-300, 1e300, None, "long"])
+OTHERS = [name for name in CHOOSERS if name != "GPEIperSecChooser"]
+SECONDS = [0.0, -1.0, math.inf, math.nan, 1e-300, 1e300, None, "long"]
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [
+        *(("GPEIperSecChooser", seconds) for seconds in SECONDS),
+        *zip(OTHERS, SECONDS, strict=False),  # whose proposals do not depend on it
+    ],
+)
 def test_durations_of_any_size(name: str, seconds: float | str | None) -> None:
     study = study_with(name, FLOATS, finished=6)
     for _ in range(3):

@@ -3,9 +3,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import optuna
 import pytest
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -13,6 +11,7 @@ from spearmint.choosers import RandomChooser, RandomForestEIChooser, make_choose
 from spearmint.choosers.random_forest import Forest
 from spearmint.errors import InputError
 from spearmint.gp.space import Dimension, Space
+from tests.spearmint.choosers.claims import best_on_jumps
 
 SPACE = Space((Dimension(), Dimension(n_choices=3), Dimension(n_choices=2)))
 SETTINGS = {"n_estimators": 20, "min_samples_leaf": 3, "random_state": 0}
@@ -51,18 +50,7 @@ def test_a_category_is_a_column_for_each_choice(forest) -> None:
 
 
 def test_it_beats_chance_on_jumps() -> None:
-    space: dict[str, BaseDistribution] = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(3)}
-    space["c"] = CategoricalDistribution(list("abcd"))
-
-    def best_of(chooser: type) -> float:
-        study = optuna.create_study(sampler=chooser(seed=1))
-        for _ in range(40):
-            trial = study.ask(space)
-            steps = [np.floor(8 * trial.params[f"x{i}"]) - 3 * i for i in range(3)]
-            study.tell(trial, float(np.abs(steps).sum()) + 3 * (trial.params["c"] != "b"))
-        return study.best_value
-
-    assert best_of(RandomForestEIChooser) < best_of(RandomChooser)
+    assert best_on_jumps(RandomForestEIChooser(seed=1)) < best_on_jumps(RandomChooser(seed=1))
 
 
 def test_a_missing_library_names_the_extra(monkeypatch) -> None:

@@ -1,0 +1,29 @@
+"""Pairs instead of products: most mistakes need two particular values at most, not five."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations, product
+from typing import Any
+
+Place = tuple[int, int]
+"""A column and the place of a value in it."""
+
+
+def pairs(*columns: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Return few rows of one value a column, in which any two values of two columns meet.
+
+    Greedy, as AETG (Cohen et al. 1997); the same rows for the same columns.
+    """
+    lists = [list(column) for column in columns]
+    places = [[(at, n) for n in range(len(values))] for at, values in enumerate(lists)]
+    left = {frozenset(two) for a, b in combinations(places, 2) for two in product(a, b)}
+    rows = []
+    while left:
+        row: list[Place] = sorted(min(left, key=sorted))
+        for column in places:
+            if column[0][0] not in {at for at, _ in row}:
+                row.append(max(column, key=lambda one: sum({one, p} in left for p in row)))
+        left -= {frozenset(two) for two in combinations(row, 2)}
+        rows.append(tuple(lists[at][n] for at, n in sorted(row)))
+    return rows
