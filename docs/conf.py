@@ -11,15 +11,13 @@ from pycuda_nn.cli.main import cli as pycuda_nn_cli
 from sge_jobs.cli.main import build_parser
 from spearmint import __version__
 from spearmint.cli.main import cli as spearmint_cli
-from spearmint.config.reference import key_rows, option_rows, option_sections
-from spearmint.resources import Resources
-from spearmint.run_options import STOP, RunOptions
 from starcluster.cli.main import cli as starcluster_cli
 from starcluster.config.reference import reference
 from starcluster.config.schema import SECTIONS
 
 sys.path.insert(0, str(Path(__file__).parent / "_tools"))
 import room_sentences
+import setting_pages
 
 project = "starmint"
 author = "the starmint contributors"
@@ -81,18 +79,8 @@ for name, group in (
     ("pycuda-nn", pycuda_nn_cli),
 ):
     (generated / f"{name}.rst").write_text(help_pages(name, group))
-for page, text in {
-    "config_keys": key_rows(RunOptions),
-    "resource_keys": key_rows(Resources),
-    "run_options": "\n".join(
-        (
-            option_sections(RunOptions),
-            option_sections(Resources, "What each trial needs of a queue"),
-        )
-    ),
-    "stop_options": option_rows(RunOptions, STOP),
-}.items():
-    (generated / f"{page}.rst").write_text(text)
+for page, text in setting_pages.pages().items():
+    (generated / page).write_text(text)
 (generated / "sge-jobs.rst").write_text(argparse_pages(build_parser()))
 for kind in SECTIONS:
     (generated / f"starcluster_config_{kind.replace(' ', '_')}.rst").write_text(reference(kind))

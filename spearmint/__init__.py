@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spearmint._version import __version__
+from spearmint.lazy import lazy_names
 from spearmint.trial.reporting import region, report
 
 if TYPE_CHECKING:
@@ -12,11 +13,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Search", "__version__", "region", "report"]
 
-
-def __getattr__(name: str) -> object:
-    """Import Search when it is first used: a trial's runner must start without Optuna."""
-    if name == "Search":
-        from spearmint.search import Search
-
-        return Search
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# A trial's runner must start without Optuna.
+__getattr__ = lazy_names(__name__, {"Search": "spearmint.search"})

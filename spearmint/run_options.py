@@ -1,12 +1,9 @@
-"""The options of ``spearmint run``.
-
-Each is declared here and nowhere else: its metadata makes the option and its help, its key in
-config.pb, the checks, and the row of the reference page.
-"""
+"""The options of ``spearmint run``; each is declared here only: :mod:`spearmint.fields`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from spearmint.fields import (
@@ -20,83 +17,73 @@ from spearmint.fields import (
     TEXT,
     Key,
     setting,
-)
+)  # fmt: skip
 
-TRIALS = "Trials"
 STOP = "When to stop"
-PRUNING = "Early stopping of trials"
-REGIONS = "Regions"
-STORAGE = "Storage and records"
-DISPLAY = "Display"
-INSTEAD = "Instead of a search"
+
+_trial = partial(setting, group="Trials")
+_stop = partial(setting, group=STOP)
+_pruning = partial(setting, group="Early stopping of trials")
+_storage = partial(setting, group="Storage and records")
+_display = partial(setting, group="Display")
+_instead = partial(setting, group="Instead of a search")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """What the command line gives; None where config.pb, or nothing, decides."""
 
-    driver: str | None = setting(
+    driver: str | None = _trial(
         None,
         TEXT,
         "--driver",
-        group=TRIALS,
         metavar="NAME",
         help="Where trials run: local, or SGE for Grid Engine",
         absent="that of the earlier runs, or local",
     )
-    method: str = setting(
+    method: str = _trial(
         "GPEIOptChooser",
         TEXT,
         "--method",
-        group=TRIALS,
         metavar="NAME",
         plugins="spearmint.choosers",
         help="A chooser of ours or a sampler of Optuna by name, in any case; or your own as "
         "package.module:Class",
     )
-    method_args: str = setting(
-        "",
-        TEXT,
-        "--method-args",
-        group=TRIALS,
-        metavar="K=V,...",
-        help="Arguments of the chooser",
+    method_args: str = _trial(
+        "", TEXT, "--method-args", metavar="K=V,...", help="Arguments of the chooser"
     )
-    max_concurrent: int | None = setting(
+    max_concurrent: int | None = _trial(
         None,
         INTEGER,
         "-n",
         "--max-concurrent",
-        group=TRIALS,
         minimum=1,
         help="Trials that run at once, over all regions",
         absent="1, and as many as the cell has GPUs for with --driver=SGE",
     )
-    queue_ahead: int = setting(
+    queue_ahead: int = _trial(
         0,
         INTEGER,
         "--queue-ahead",
-        group=TRIALS,
         minimum=0,
         needs=QUEUE,
         help="Trials to queue beside those, so that no GPU waits for a proposal; they are chosen "
         "that much earlier",
     )
-    max_retries: int | None = setting(
+    max_retries: int | None = _trial(
         None,
         INTEGER,
         "--max-retries",
-        group=TRIALS,
         minimum=0,
         key=Key(number=102),
         help="How often to run a trial again whose job vanished or crashed without a result",
         absent="1",
     )
-    trial_timeout: float | None = setting(
+    trial_timeout: float | None = _trial(
         None,
         DURATION,
         "--trial-timeout",
-        group=TRIALS,
         key=Key(
             number=103,
             kind=SECONDS,
@@ -105,81 +92,69 @@ class RunOptions:
         ),
         help="End a trial after this long, e.g. 90, 15m or 2h; it counts as broken",
     )
-    max_finished_jobs: int = setting(
+    max_finished_jobs: int = _stop(
         10000,
         INTEGER,
         "--max-finished-jobs",
-        group=STOP,
         minimum=1,
         help="Stop after so many complete or pruned trials, of each region, earlier runs included",
         note="Broken ones do not count.",
     )
-    target: float | None = setting(
-        None,
-        NUMBER,
-        "--target",
-        group=STOP,
-        help="Stop a region when its best value is this good",
+    target: float | None = _stop(
+        None, NUMBER, "--target", help="Stop a region when its best value is this good"
     )
-    patience: int | None = setting(
+    patience: int | None = _stop(
         None,
         INTEGER,
         "--patience",
-        group=STOP,
         minimum=1,
         metavar="K",
         help="Stop a region after K such trials in a row without a better value",
     )
-    max_time: float | None = setting(
+    max_time: float | None = _stop(
         None,
         DURATION,
         "--max-time",
-        group=STOP,
         help="Stop starting trials after this long, e.g. 90, 15m, 2h or 1d",
     )
-    max_trial_time: float | None = setting(
+    max_trial_time: float | None = _stop(
         None,
         DURATION,
         "--max-trial-time",
-        group=STOP,
         help="Stop starting trials after so much time in trials, summed over all, earlier runs "
         "included",
     )
-    max_cost: float | None = setting(
+    max_cost: float | None = _stop(
         None,
         NUMBER,
         "--max-cost",
-        group=STOP,
         minimum=0,
         is_open=True,
         metavar="MONEY",
         needs="cost_per_hour",
         help="The same, in money: trial time at --cost-per-hour",
     )
-    cost_per_hour: float | None = setting(
+    cost_per_hour: float | None = _stop(
         None,
         NUMBER,
         "--cost-per-hour",
-        group=STOP,
         minimum=0,
         is_open=True,
         metavar="MONEY",
         help="What an hour of a trial costs; the cost so far is shown at the end",
     )
-    max_broken: int = setting(
+    max_broken: int = _stop(
         5,
         INTEGER,
         "--max-broken",
-        group=STOP,
         minimum=1,
         metavar="N",
         help="Give up when the first N trials all break, or 10 N in a row later",
     )
-    pruner: str | None = setting(
+    pruner: str | None = _pruning(
         None,
         TEXT,
         "--pruner",
-        group=PRUNING,
         metavar="NAME",
         key=Key(number=105),
         plugins="spearmint.pruners",
@@ -187,11 +162,10 @@ class RunOptions:
         "pruner of Optuna, or package.module:Class",
         absent="none",
     )
-    pruner_args: str | None = setting(
+    pruner_args: str | None = _pruning(
         None,
         TEXT,
         "--pruner-args",
-        group=PRUNING,
         metavar="K=V,...",
         key=Key(number=106),
         needs="pruner",
@@ -201,7 +175,7 @@ class RunOptions:
         None,
         PATH,
         "--regions",
-        group=REGIONS,
+        group="Regions",
         metavar="FILE",
         key=Key(
             number=104,
@@ -217,7 +191,7 @@ class RunOptions:
         None,
         INTEGER,
         "--warm-start",
-        group=REGIONS,
+        group="Regions",
         minimum=0,
         metavar="N",
         key=Key(number=107),
@@ -226,76 +200,50 @@ class RunOptions:
         "then as many regions run at once as trials",
         absent="0",
     )
-    storage: str | None = setting(
+    storage: str | None = _storage(
         None,
         TEXT,
         "--storage",
-        group=STORAGE,
         metavar="URL",
         environment="SPEARMINT_STORAGE",
         help="Any Optuna storage, e.g. postgresql://HOST/DB",
         absent="SQLite beside config.pb",
         note="A URL with a password belongs into $SPEARMINT_STORAGE.",
     )
-    grid_size: int = setting(
+    grid_size: int = _storage(
         20000,
         INTEGER,
         "--grid-size",
-        group=STORAGE,
         minimum=1,
         help="Candidates counted in trace.csv; kept for the original's scripts",
     )
-    grid_seed: int = setting(
-        1, INTEGER, "--grid-seed", group=TRIALS, minimum=0, help="Seed of the chooser"
-    )
-    polling_time: float = setting(
+    grid_seed: int = _trial(1, INTEGER, "--grid-seed", minimum=0, help="Seed of the chooser")
+    polling_time: float = _trial(
         3.0,
         DURATION,
         "--polling-time",
-        group=TRIALS,
         help="Seconds between polls of a queue at least; results are noticed at once",
     )
-    web_status: bool = setting(
-        False,
-        SWITCH,
-        "-w",
-        "--web-status",
-        group=DISPLAY,
-        help="Serve optuna-dashboard while the search runs",
+    web_status: bool = _display(
+        False, SWITCH, "-w", "--web-status", help="Serve optuna-dashboard while the search runs"
     )
-    host: str = setting(
-        "127.0.0.1", TEXT, "--host", group=DISPLAY, needs="web_status", help="Address for -w"
-    )
-    port: int = setting(
+    host: str = _display("127.0.0.1", TEXT, "--host", needs="web_status", help="Address for -w")
+    port: int = _display(
         0,
         INTEGER,
         "--port",
-        group=DISPLAY,
         minimum=0,
         maximum=65535,
         needs="web_status",
         help="Port for -w",
         absent="0, a free one",
     )
-    verbose: bool = setting(
-        False,
-        SWITCH,
-        "-v",
-        "--verbose",
-        group=DISPLAY,
-        help="Show the output of broken trials at the end",
+    verbose: bool = _display(
+        False, SWITCH, "-v", "--verbose", help="Show the output of broken trials at the end"
     )
-    dry_run: bool = setting(
-        False,
-        SWITCH,
-        "--dry-run",
-        group=INSTEAD,
-        help="Print what would be submitted; run nothing",
+    dry_run: bool = _instead(
+        False, SWITCH, "--dry-run", help="Print what would be submitted; run nothing"
     )
-    cancel: bool = setting(
-        False,
-        SWITCH,
-        "--cancel",
-        group=INSTEAD,
-        help="End the trials that run; the next run starts them",
+    cancel: bool = _instead(
+        False, SWITCH, "--cancel", help="End the trials that run; the next run starts them"
     )

@@ -1,4 +1,4 @@
-"""The ``spearmint`` command."""
+"""The ``spearmint`` command: its options, and what each of its commands does."""
 
 from spearmint.cli.main import main
 

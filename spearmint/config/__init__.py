@@ -1,1 +1,34 @@
-"""Read and check ``config.pb`` and the regions of a config."""
+"""Read and check ``config.pb``, and the names of regions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spearmint.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from spearmint.config.reader import load_experiment, require_wrapper
+    from spearmint.config.regions import pick_region, read_regions
+    from spearmint.config.variables import describe, fits
+
+__all__ = [
+    "describe",
+    "fits",
+    "load_experiment",
+    "pick_region",
+    "read_regions",
+    "require_wrapper",
+]
+
+# Protobuf is imported when a file is read.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "describe": "spearmint.config.variables",
+        "fits": "spearmint.config.variables",
+        "load_experiment": "spearmint.config.reader",
+        "pick_region": "spearmint.config.regions",
+        "read_regions": "spearmint.config.regions",
+        "require_wrapper": "spearmint.config.reader",
+    },
+)

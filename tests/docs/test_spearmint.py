@@ -6,6 +6,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -25,20 +26,18 @@ def documented(page: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the pages that the documentation's settings write, made anew."""
-    docs = tmp_path_factory.mktemp("project") / "docs"
-    docs.mkdir()
-    shutil.copy(ROOT / "README.rst", docs.parent)
-    runpy.run_path(shutil.copy(ROOT / "docs" / "conf.py", docs))
-    return docs / "_generated"
+def generated() -> Mapping[str, str]:
+    """Return the pages that the build of the documentation writes."""
+    tool = runpy.run_path(str(ROOT / "docs" / "_tools" / "setting_pages.py"))
+    pages: Mapping[str, str] = tool["pages"]()
+    return pages
 
 
-def test_every_key_of_config_is_documented(generated: Path) -> None:
+def test_every_key_of_config_is_documented(generated: Mapping[str, str]) -> None:
     page = documented("reference/config.rst")
     for name in ("config_keys", "resource_keys"):
         assert f".. include:: /_generated/{name}.rst" in page
-        page += (generated / f"{name}.rst").read_text()
+        page += generated[f"{name}.rst"]
     whole = experiment_class().DESCRIPTOR
     assert whole.fields_by_name["resources"].message_type.fields_by_name["gpus"].number == 1
     blocks = (whole, *whole.nested_types)
@@ -46,17 +45,19 @@ def test_every_key_of_config_is_documented(generated: Path) -> None:
         assert f"``{field.name}``" in page, field.name
 
 
-def test_every_option_of_run_is_documented(generated: Path) -> None:
+def test_every_option_of_run_is_documented(generated: Mapping[str, str]) -> None:
     assert ".. include:: /_generated/run_options.rst" in documented("reference/run_options.rst")
-    page = (generated / "run_options.rst").read_text()
+    page = generated["run_options.rst"]
     for option in (option for option in run.params if isinstance(option, click.Option)):
         if option.name != "run_job":
             assert f"``{option.opts[-1]}``" in page, option.name
 
 
-def test_the_page_on_running_has_the_options_that_stop_a_search(generated: Path) -> None:
+def test_the_page_on_running_has_the_options_that_stop_a_search(
+    generated: Mapping[str, str],
+) -> None:
     assert ".. include:: /_generated/stop_options.rst" in documented("how_to/running.rst")
-    assert "``--max-finished-jobs``" in (generated / "stop_options.rst").read_text()
+    assert "``--max-finished-jobs``" in generated["stop_options.rst"]
 
 
 @pytest.mark.parametrize(
