@@ -19,11 +19,11 @@ def main():
     train, valid, test = images()
     result = nn.train(network(best.params, seed=1), nn.concat(train, valid))
     metrics = nn.evaluate(result.model, test)
+    wrong, seen = round(metrics.error * len(test.y)), len(train.y) + len(valid.y)
+    print(f"Trial {best.id} has the lowest validation loss, {best.value:.4f}.")
     print(
-        f"Trial {best.id} has the lowest validation loss, {best.value:.4f}. Its network, retrained "
-        f"on train + validation ({len(train.y) + len(valid.y)} images),\n"
-        f"errs on {metrics.error:.2%} of the {len(test.y)} test images "
-        f"({round(metrics.error * len(test.y))} of them)."
+        f"Test error of its network, retrained on train + validation ({seen} images): "
+        f"{100 * metrics.error:.2f} % ({wrong} of {len(test.y)} images)"
     )
 
 

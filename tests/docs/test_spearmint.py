@@ -116,4 +116,4 @@ def test_a_short_search_of_digits_reaches_its_test_set(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "of the 359 test images" in done.stdout
+    assert "of 359 images)" in done.stdout
