@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from sge_jobs.model import AccountingRecord
+from sge_jobs import AccountingRecord
 from starcluster.balance.decide import Decision, QueueSnapshot
 from starcluster.balance.plots import write_queue_plot
 
