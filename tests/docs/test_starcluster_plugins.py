@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from starcluster.clustersetup import ClusterSetup
 from starcluster.config.sections import Plugin
 from starcluster.setup.hooks import load
-from tests.starcluster.fake_shell import FakeShell, fake_node
+from starcluster.testing import FakeNode, FakeShell
+from starcluster.testing.programs import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how_to" / "starcluster_plugins.rst").read_text(encoding="utf-8")
@@ -57,7 +60,7 @@ def test_the_whole_api_of_the_original_exists_and_is_described() -> None:
     from starcluster.node.node import Node
     from starcluster.node.shell import Shell
 
-    node = fake_node(FakeShell())
+    node = FakeNode()
     for name in NODE.split():
         assert hasattr(type(node), name) or name in vars(node), name
         assert re.search(rf"``{name}\b", PAGE), name
@@ -69,15 +72,39 @@ def test_the_whole_api_of_the_original_exists_and_is_described() -> None:
         assert re.search(rf"``{option}\b", PAGE), option
 
 
+BLOCKS = [textwrap.dedent(text) for text in re.findall(r":: python\n\n((?:   .*\n|\n)+)", PAGE)]
+
+
+def test_the_tests_of_the_example_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin, its_tests = BLOCKS
+    (tmp_path / "hello.py").write_text(plugin)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "hello", raising=False)
+    names: dict[str, Any] = {}
+    exec(its_tests, names)  # noqa: S102 - of our own page
+    found = [value for name, value in names.items() if name.startswith("test_")]
+    assert len(found) == 2
+    for test in found:
+        test()
+    monkeypatch.delitem(sys.modules, "hello")
+
+
+def test_the_fake_node_is_described() -> None:
+    section = PAGE.split("\nTest your plugin\n---")[1]
+    for name in ("answer", "programs", "add_file", "reachable", "ran"):
+        assert hasattr(FakeShell(), name)
+        assert re.search(rf"``{name}\b", section)
+    for name in BUILT_IN:
+        assert name in section or name in ("hostname", "true")
+
+
 def test_the_example_runs(tmp_path: Path) -> None:
-    block = re.search(r"code-block:: python\n\n((?:   .*\n|\n)+)", PAGE)
-    assert block is not None
-    (tmp_path / "hello.py").write_text(textwrap.dedent(block[1]))
+    (tmp_path / "hello.py").write_text(BLOCKS[0])
     section = Plugin(name="hello", setup_class="hello.Hello", arguments={"word": "Welcome"})
     shells = [FakeShell(name=name) for name in ("master", "node001")]
     for shell in shells:
         shell.makedirs("/etc")
-    nodes = [fake_node(shell) for shell in shells]
+    nodes = [FakeNode(shell=shell) for shell in shells]
     load(section, tmp_path).run(nodes, nodes[0], "sgeadmin", "bash", {})
     assert [shell.read_file("/etc/motd") for shell in shells] == [
         "Welcome from master\n",

@@ -5,27 +5,24 @@ from __future__ import annotations
 import pytest
 
 from starcluster.errors import ConfigError, SetupError
-from starcluster.node.node import Node
+from starcluster.testing import FakeNode, FakeShell
 from starcluster_plugins.gpu_sge import GpuSge
-from tests.starcluster.fake_shell import FakeShell, fake_node
 
 
-def node(alias: str, gpus: int, *, sound: bool = True, source: str = "nvml") -> Node:
+def node(alias: str, gpus: int, *, sound: bool = True, source: str = "nvml") -> FakeNode:
     def python(shell: FakeShell, argv: list[str], _: str) -> tuple[int, str]:
         if "-c" in argv:
             return 0, f"{source} {gpus}\n"
         return (0, "sound") if sound else (1, "GPU 0: memory: 3 words of 4096 are wrong")
 
-    programs = {
-        "env": python,
-        "sh": lambda *_: (0, ""),
-        "bash": lambda *_: (0, ""),
-    }
-    return fake_node(FakeShell(name=alias, programs=programs))
+    made = FakeNode(alias, FakeShell(programs={"env": python}))
+    made.ssh.answer("sh")
+    made.ssh.answer("sge-jobs")
+    return made
 
 
-def ran(node: Node, part: str) -> list[str]:
-    return [line for line in node.ssh.ran if part in line]  # type: ignore[attr-defined]
+def ran(node: FakeNode, part: str) -> list[str]:
+    return [line for line in node.ssh.ran if part in line]
 
 
 def test_sound_nodes_are_registered_and_the_bad_one_is_named() -> None:

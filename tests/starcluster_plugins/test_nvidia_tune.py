@@ -10,10 +10,10 @@ import pytest
 
 from starcluster.errors import ConfigError, SetupError
 from starcluster.node.node import Node
+from starcluster.testing import FakeNode, FakeShell
 from starcluster_plugins import nvidia_tune
 from starcluster_plugins.nvidia_facts import MODPROBE_FILE
 from starcluster_plugins.nvidia_tune import NvidiaTune
-from tests.starcluster.fake_shell import FakeShell, fake_node
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Driver:
 
     def load(self, shell: FakeShell) -> None:
         line = f"CheckPCIConfigSpace: {self.loaded}\n" if self.has_check else ""
-        shell.has("/proc/driver/nvidia/params", f"EnableMSI: 1\n{line}")
+        shell.add_file("/proc/driver/nvidia/params", f"EnableMSI: 1\n{line}")
 
     def modinfo(self, shell: FakeShell, argv: list[str], _: str) -> tuple[int, str]:
         if argv[-1] != "nvidia":
@@ -116,7 +116,7 @@ def test_a_driver_of_today_is_tuned_and_the_parameter_told_as_not_applicable(
     caplog.set_level(logging.INFO, "starcluster")
     driver = Driver()
     shell = driver.shell()
-    tune(NvidiaTune(), fake_node(shell))
+    tune(NvidiaTune(), FakeNode(shell=shell))
     assert (driver.persistent, driver.clocks, driver.auto_boost) == (True, "5001,1590", True)
     assert (driver.reloads, driver.early) == (0, 0)
     assert not shell.path_exists(MODPROBE_FILE)
@@ -126,7 +126,7 @@ def test_a_driver_of_today_is_tuned_and_the_parameter_told_as_not_applicable(
 def test_an_old_driver_loses_its_check_and_a_second_run_changes_nothing() -> None:
     driver = Driver(version="352.99", has_check=True)
     shell = driver.shell()
-    node = fake_node(shell, instance_type="g2.2xlarge")
+    node = FakeNode(shell=shell, instance_type="g2.2xlarge")
     tune(NvidiaTune(), node)
     assert (driver.loaded, driver.reloads, driver.early) == (0, 1, 1)
     assert "options nvidia-current NVreg_CheckPCIConfigSpace=0" in shell.read_file(MODPROBE_FILE)
@@ -145,19 +145,19 @@ def test_a_reload_that_does_not_take_the_parameter_is_no_success() -> None:
 
     driver.load = stubborn  # type: ignore[method-assign]
     with pytest.raises(SetupError, match="is 1 in /proc/driver/nvidia/params after"):
-        tune(NvidiaTune(), fake_node(shell))
+        tune(NvidiaTune(), FakeNode(shell=shell))
 
 
 def test_a_driver_in_use_is_named_with_who_uses_it() -> None:
     driver = Driver(version="352.99", has_check=True, busy=True)
     with pytest.raises(SetupError, match=r"Module nvidia is in use.*4711 python"):
-        tune(NvidiaTune(), fake_node(driver.shell()))
+        tune(NvidiaTune(), FakeNode(shell=driver.shell()))
 
 
 def test_one_error_names_every_node_without_a_driver_and_the_others_are_tuned() -> None:
     good = Driver()
-    nodes = [fake_node(good.shell("node001"))]
-    nodes += [fake_node(Driver(there=False).shell(f"node00{n}")) for n in (2, 3)]
+    nodes = [FakeNode(shell=good.shell("node001"))]
+    nodes += [FakeNode(shell=Driver(there=False).shell(f"node00{n}")) for n in (2, 3)]
     with pytest.raises(SetupError) as caught:
         tune(NvidiaTune(), *nodes)
     assert sorted(caught.value.failed) == ["node002", "node003"]
@@ -167,26 +167,26 @@ def test_one_error_names_every_node_without_a_driver_and_the_others_are_tuned() 
 
 def test_a_missing_driver_is_installed_when_one_is_named() -> None:
     driver = Driver(there=False)
-    tune(NvidiaTune(driver="580-server"), fake_node(driver.shell()))
+    tune(NvidiaTune(driver="580-server"), FakeNode(shell=driver.shell()))
     assert driver.installed == ["580-server"]
     assert driver.persistent
 
 
 def test_cards_without_clocks_and_old_families_with_auto_boost() -> None:
     driver = Driver(supported="")
-    tune(NvidiaTune(clocks="5001,1590"), fake_node(driver.shell(), instance_type="p2.xlarge"))
+    tune(NvidiaTune(clocks="5001,1590"), FakeNode(shell=driver.shell(), instance_type="p2.xlarge"))
     assert driver.auto_boost is False
     assert driver.clocks == "5001,585"
 
 
 def test_clocks_that_the_card_has_not_are_an_error() -> None:
     with pytest.raises(SetupError, match="Specified clock combination 9,9"):
-        tune(NvidiaTune(clocks="9,9"), fake_node(Driver().shell()))
+        tune(NvidiaTune(clocks="9,9"), FakeNode(shell=Driver().shell()))
 
 
 def test_persistence_that_does_not_stay_on_is_an_error() -> None:
     with pytest.raises(SetupError, match="does not keep its state"):
-        tune(NvidiaTune(), fake_node(Driver(persists=False).shell()))
+        tune(NvidiaTune(), FakeNode(shell=Driver(persists=False).shell()))
 
 
 def test_wrong_arguments_are_refused_before_any_node_is_asked() -> None:
@@ -203,9 +203,9 @@ def test_a_master_without_a_gpu_has_nothing_to_tune_and_a_node_must_have_one(
     monkeypatch.setattr(nvidia_tune.log, "propagate", True)
     caplog.set_level(logging.INFO)
     bare = FakeShell(name="master", programs={"sh": lambda *_: (1, "")})
-    master = fake_node(bare, instance_type="m5.large")
-    tune(NvidiaTune(driver=driver), master, fake_node(Driver().shell()))
+    master = FakeNode(shell=bare, instance_type="m5.large")
+    tune(NvidiaTune(driver=driver), master, FakeNode(shell=Driver().shell()))
     assert "master: no NVIDIA GPU on m5.large: nothing to tune" in caplog.text
-    node = fake_node(FakeShell(name="node001", programs={"sh": lambda *_: (1, "")}))
+    node = FakeNode(shell=FakeShell(name="node001", programs={"sh": lambda *_: (1, "")}))
     with pytest.raises(SetupError, match="node001"):
         tune(NvidiaTune(), master, node)

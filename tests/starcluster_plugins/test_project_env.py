@@ -9,9 +9,9 @@ import pytest
 
 from starcluster.errors import ConfigError, NodeError
 from starcluster.node.node import Node
+from starcluster.testing import FakeNode, FakeShell
 from starcluster_plugins import project_env
 from starcluster_plugins.project_env import ProjectEnv
-from tests.starcluster.fake_shell import FakeShell, fake_node
 
 PROFILE = "/etc/profile.d/starmint-env.sh"
 
@@ -32,7 +32,7 @@ class Machine:
         }
         self.shell = FakeShell(name=alias, programs=programs)
         self.shell.makedirs("/etc/profile.d")
-        self.node: Node = fake_node(self.shell)
+        self.node: Node = FakeNode(shell=self.shell)
 
     def _smi(self, *_: object) -> tuple[int, str]:
         row = f"0, GPU-1, Tesla T4, {self._driver}, Enabled, 5001, 1590\n"

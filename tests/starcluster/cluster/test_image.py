@@ -17,8 +17,8 @@ from starcluster.commands.images import ebsimage
 from starcluster.errors import AwsError, ClusterError, InputError, NotFound
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 from starcluster.node.node import Node
+from starcluster.testing import FakeNode, FakeShell
 from tests.starcluster.conftest import IMAGE
-from tests.starcluster.fake_shell import FakeShell, fake_node
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def cleaned(instance: Instance) -> tuple[Node, list[str]]:
         done.append(stdin.partition("\n")[0])
         return 0, ""
 
-    node = fake_node(FakeShell(name="node001", programs={"sh": image}))
+    node = FakeNode(shell=FakeShell(name="node001", programs={"sh": image}))
     node.instance = instance
     return node, done
 

@@ -12,16 +12,14 @@ from starcluster.plugins.pkginstaller import PackageInstaller
 from starcluster.plugins.pypkginstaller import PyPkgInstaller
 from starcluster.plugins.sge import SGEPlugin
 from starcluster.plugins.users import CreateUsers
-from tests.starcluster.fake_shell import FakeShell, fake_node
-
-
-def shell(*programs: str) -> FakeShell:
-    return FakeShell(programs={name: lambda *_: (0, "") for name in ("bash", *programs)})
+from starcluster.testing import ANY, FakeNode, FakeShell
 
 
 def test_packages_by_what_the_node_has() -> None:
-    debian, amazon = shell("apt-get"), shell("dnf")
-    nodes = [fake_node(debian, alias="master"), fake_node(amazon, alias="node001")]
+    nodes = [FakeNode("master"), FakeNode("node001")]
+    debian, amazon = (node.ssh for node in nodes)
+    debian.answer("apt-get")
+    amazon.answer(ANY)
     PackageInstaller(packages="htop, git-lfs=3.*").run(nodes, nodes[0], "u", "bash", {})
     assert "apt-get" in debian.ran[-1]
     assert "git-lfs=3.*" in debian.ran[-1]
@@ -30,9 +28,12 @@ def test_packages_by_what_the_node_has() -> None:
 
 
 def test_python_packages_and_pip_where_it_is_missing() -> None:
-    bare, ready = shell("apt-get"), shell("apt-get", "python3")
-    for one in (bare, ready):
-        node = fake_node(one)
+    bare, ready = FakeShell(), FakeShell()
+    bare.answer("python3", (1, "No module named pip"), "")
+    ready.answer("python3")
+    for shell in (bare, ready):
+        shell.answer("apt-get")
+        node = FakeNode(shell=shell)
         PyPkgInstaller(packages="numpy scipy>=1").on_add_node(node, [node], node, "u", "bash", {})
     assert any("install python3-pip" in line for line in bare.ran)
     assert not any("python3-pip" in line for line in ready.ran)

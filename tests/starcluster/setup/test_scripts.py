@@ -16,7 +16,7 @@ from starcluster.logger import redact
 from starcluster.setup import steps
 from starcluster.setup.scripts import facts, script
 from starcluster.setup.tools import archive
-from tests.starcluster.fake_shell import FakeShell, fake_node
+from starcluster.testing import FakeNode
 
 SCRIPTS = Path(steps.__file__).parent / "sh"
 
@@ -99,9 +99,10 @@ esac
     for name, text in (("apt-get", apt), ("sleep", "#!/bin/sh\n")):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    shell = FakeShell(programs={"bash": lambda *_: (0, "")})
-    fake_node(shell).apt_install("htop")
-    argv = shlex.split(shell.ran[-1])
+    node = FakeNode()
+    node.ssh.answer("apt-get")
+    node.apt_install("htop")
+    argv = ["bash", "-c", node.ssh.ran[-1]]
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = subprocess.run(argv, check=True, capture_output=True, text=True, env=environment)
     assert done.stdout == "installed\n"
@@ -135,11 +136,11 @@ def test_the_archive_is_always_the_same_and_only_root_can_change_what_comes_of_i
 
 
 def test_exports_name_the_nodes_and_no_one_else() -> None:
-    nodes = [fake_node(FakeShell(name=name)) for name in ("node001", "node002")]
-    assert {node.private_ip_address for node in nodes} == {"10.0.0.5"}
+    nodes = [FakeNode(name) for name in ("node001", "node002")]
+    assert [node.private_ip_address for node in nodes] == ["10.0.0.2", "10.0.0.3"]
     lines = steps.exports(nodes, ["/home", "/data"]).splitlines()
     options = "(rw,async,no_root_squash,no_subtree_check)"
-    assert lines == [f"{path} 10.0.0.5{options} 10.0.0.5{options}" for path in ("/home", "/data")]
+    assert lines == [f"{path} 10.0.0.2{options} 10.0.0.3{options}" for path in ("/home", "/data")]
     assert steps.exports([], ["/home"]) == ""
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from starcluster.clustersetup import DefaultClusterSetup, for_each
 from starcluster.errors import NodeError, SetupError
+from starcluster.testing import FakeNode
 from starcluster.threadpool import ThreadPool
-from tests.starcluster.fake_shell import FakeShell, fake_node
 
 
 def test_results_come_in_the_order_of_the_jobs_and_all_run_at_once() -> None:
@@ -50,7 +50,7 @@ def test_jobs_as_plugins_of_the_original_give_them() -> None:
 
 
 def test_every_failed_node_is_in_one_error_and_a_bug_is_raised_as_it_is() -> None:
-    nodes = [fake_node(FakeShell(name=name)) for name in ("node001", "node002", "node003")]
+    nodes = [FakeNode(name) for name in ("node001", "node002", "node003")]
 
     def work(node: object) -> None:
         if node is not nodes[1]:

@@ -1,0 +1,137 @@
+"""``node.ssh`` without a connection."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from starcluster.errors import SshError
+from starcluster.node.commands import Answer, RemoteCommands, without_profile
+from starcluster.node.files import RemoteFiles
+from starcluster.testing.files import Entry, FakeSftp
+from starcluster.testing.programs import BUILT_IN, Program, Reply
+
+ANY = "*"
+"""In :meth:`FakeShell.answer`: every program that is not named."""
+
+
+@dataclass
+class FakeShell(RemoteCommands, RemoteFiles):
+    """``node.ssh`` of a :class:`FakeNode`; users and groups are those of its /etc/passwd.
+
+    Attributes:
+        name: The node's alias, for messages.
+        programs: By name; :meth:`answer` is the short way to add one.
+        reachable: False for a node that does not answer: every use raises SshError.
+        ran: The command lines, in order.
+    """
+
+    name: str = "node001"
+    programs: dict[str, Program] = field(default_factory=dict)
+    reachable: bool = True
+    host_key: str = "ssh-ed25519 AAAAhost"
+    public_key: str = "ssh-ed25519 AAAAconnection"
+    user: str = "root"
+    ran: list[str] = field(default_factory=list)
+    files: FakeSftp = field(default_factory=FakeSftp)
+    _last_status: int = 0
+    _takes_s: dict[str, float] = field(default_factory=dict)
+
+    def answer(self, program: str, *replies: Reply, takes_s: float = 0.0) -> None:
+        """Let ``program`` give ``replies``, one a call and the last one from then on.
+
+        Args:
+            program: Its name, without a folder; ``ANY`` for every other program.
+            replies: Such as ``"done"``, ``(100, "E: locked")`` or ``SshError("broken")``; an exit
+                status of 0 without output where left out.
+            takes_s: Seconds that a call takes. More than the caller's ``timeout_s`` raises SshError
+                at once.
+        """
+        left = deque(replies or ("",))
+
+        def run(shell: FakeShell, words: list[str], stdin: str) -> Reply:
+            return left.popleft() if len(left) > 1 else left[0]
+
+        self.programs[program] = run
+        self._takes_s[program] = takes_s
+
+    @property
+    def sftp(self) -> FakeSftp:
+        """The files."""
+        self.connect()
+        return self.files
+
+    def add_file(self, path: str, text: str = "", mode: int = 0o644) -> None:
+        """Add a file, and the directories above it."""
+        self.makedirs(posixpath.dirname(path))
+        self.files.entries[posixpath.normpath(path)] = Entry(text.encode(), mode)
+
+    def connect(self, *, wait_s: float = 0.0) -> None:
+        """Do nothing, or raise SshError where the node is not reachable."""
+        if not self.reachable:
+            raise SshError(f"{self.name}: no SSH connection")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def switch_user(self, user: str) -> None:
+        """Note the user."""
+        self.user = user
+
+    def _run(
+        self,
+        script: str,
+        *,
+        stdin: bytes = b"",
+        combined: bool = False,
+        timeout_s: float,
+        show: Callable[[str], object] | None = None,
+    ) -> Answer:
+        self.connect()
+        command = without_profile(script)
+        self.ran.append(command)
+        words = _words(command)
+        program = posixpath.basename(words[0]) if words else ""
+        found = self.programs.get(program) or BUILT_IN.get(program) or self.programs.get(ANY)
+        takes_s = self._takes_s.get(program, 0.0)
+        if takes_s > timeout_s:
+            raise SshError(f"{self.name}: {command}: no end within {timeout_s:g} s")
+        time.sleep(takes_s)
+        reply = found(self, words, stdin.decode(errors="replace")) if found else _missing(program)
+        answer = _answer_of(reply, combined=combined)
+        self._last_status = answer.status
+        if show:
+            show(answer.stdout)
+        return answer
+
+
+def _words(command: str) -> list[str]:
+    """Return the words of a command line without NAME=value before them."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a script with quotes over several lines
+        words = command.split()
+    while words and re.match(r"\w+=", words[0]):
+        words = words[1:]
+    return words
+
+
+def _answer_of(reply: Reply, *, combined: bool) -> Answer:
+    if isinstance(reply, Exception):
+        raise reply
+    if isinstance(reply, str):
+        return Answer(status=0, stdout=reply, stderr="")
+    if isinstance(reply, tuple):
+        status, text = reply
+        out, err = (text, "") if not status or combined else ("", text)
+        return Answer(status=status, stdout=out, stderr=err)
+    return reply
+
+
+def _missing(program: str) -> Reply:
+    return 127, f"{program}: not found"
