@@ -1,8 +1,9 @@
 # make demo    search a network for handwritten digits with the real command (about two minutes)
-# make test    all tests
+# make test    the tests that need no root (five minutes on two cores)
+# make test-hosts  those on real hosts: Grid Engine, sshd, clouds, full disks; needs root
 # make cell    a shell on a real Grid Engine cell of three hosts, on this machine; needs root
 # make cluster-demo  a live starcluster cluster of three nodes, on this machine; needs root
-# make check   what CI runs: lint, types, tests, docs
+# make check   lint, types, tests, docs
 # make bench   time the trainer and the search's overhead, and search two functions, on this machine
 # make bench-search  our choosers beside Optuna and BoTorch on all functions: hours; can be stopped
 #                    and continued
@@ -16,12 +17,17 @@ BIN := $(VENV)/bin
 # One more than there are cores: many tests wait for daemons.
 WORKERS ?= $(shell expr 1 + $$(nproc))
 PYTEST_FLAGS ?=
+# What else is installed on this machine, and how Python is set up here, is no matter of the tests.
+PYTEST := env -u PYTHONPATH -u PYTHONHOME -u PYTEST_ADDOPTS -u PYTEST_PLUGINS PYTHONNOUSERSITE=1 \
+  PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -p xdist.plugin -p pytest_timeout \
+  -p _hypothesis_pytestplugin -n $(WORKERS)
+HOSTS := root or sge or mount
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
 
 ROOMS_BEFORE := 9e4c379
 
-.PHONY: demo test cell cluster-demo check lint types docs rooms bench bench-search proto clean
+.PHONY: demo test test-hosts cell cluster-demo check lint types docs rooms bench bench-search proto clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
@@ -29,7 +35,10 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint report $(DEMO)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
+	$(PYTEST) --dist worksteal -m "not ($(HOSTS))" $(PYTEST_FLAGS)
+
+test-hosts: $(VENV)/dev.stamp
+	$(PYTEST) --dist loadfile --no-loadscope-reorder -m "$(HOSTS)" $(PYTEST_FLAGS)
 
 cell: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.testbed.cell

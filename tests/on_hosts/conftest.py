@@ -9,7 +9,7 @@ import pytest
 
 from tests.on_hosts.searches import SgeSearch
 from tests.testbed.cell import Cell
-from tests.testbed.fabric import until
+from tests.waiting import until
 
 MakeSearch = Callable[..., SgeSearch]
 

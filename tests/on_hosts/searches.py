@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 
 from tests.testbed.cell import UID, Cell
-from tests.testbed.fabric import Node, until
+from tests.testbed.fabric import Node
+from tests.waiting import until
 
 # Goes on from its checkpoint; says that it lives ten times a second, so that the end of a killed
 # run is known too. Its records lie outside of the directory that a test makes read-only.

@@ -11,7 +11,7 @@ import pytest
 from tests.on_hosts.conftest import MakeSearch
 from tests.on_hosts.searches import assert_all_free
 from tests.testbed.cell import UID, Cell
-from tests.testbed.fabric import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.sge
 

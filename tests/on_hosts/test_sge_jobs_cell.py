@@ -16,7 +16,8 @@ import pytest
 from sge_jobs.gpu_state import GpuStatus, GpuUse, decode
 from sge_jobs.scripts import script_path
 from tests.testbed.cell import REPOSITORY, USER, Cell
-from tests.testbed.fabric import Node, until
+from tests.testbed.fabric import Node
+from tests.waiting import until
 
 pytestmark = pytest.mark.sge
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.testbed.cell import REPOSITORY, UID, Cell
-from tests.testbed.fabric import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.sge
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.on_hosts.cell_commands import COMMAND, command, door, listed, start
 from tests.testbed.cell import UID, USER, Cell
-from tests.testbed.fabric import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.sge
 

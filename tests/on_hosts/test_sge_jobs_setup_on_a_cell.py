@@ -9,7 +9,7 @@ import pytest
 
 from tests.on_hosts.cell_commands import command, door, listed, problems
 from tests.testbed.cell import UID, Cell
-from tests.testbed.fabric import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.sge
 VISIBLE = "CUDA_VISIBLE_DEVICES"

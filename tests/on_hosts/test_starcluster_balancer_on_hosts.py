@@ -15,7 +15,7 @@ from starcluster.balance.stats import Stats
 from starcluster.cluster.cluster import Cluster, find
 from tests.on_hosts.live_cluster import NAME, Bench
 from tests.testbed.cloud import Cloud
-from tests.testbed.fabric import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 

@@ -21,8 +21,8 @@ from starcluster_plugins import nvidia_driver
 from starcluster_plugins.project_env import _PACKAGES, ProjectEnv
 from tests.on_hosts.test_starcluster_setup_on_hosts import TEMPLATE
 from tests.testbed.cloud import REPOSITORY
-from tests.testbed.fabric import until
 from tests.testbed.ssh_hosts import SshHosts
+from tests.waiting import until
 
 pytestmark = pytest.mark.sge
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
@@ -52,7 +52,7 @@ echo 'deb [trusted=yes] file:/srv/repo ./' > /etc/apt/sources.list
 DEPENDENCIES = r"""
 mkdir -p /srv/deps
 for path in "$1"/*; do
-    case $path in *starmint* | *.pth) ;; *) ln -s "$path" /srv/deps ;; esac
+    case ${path##*/} in *starmint* | *.pth) ;; *) ln -s "$path" /srv/deps ;; esac
 done
 """
 

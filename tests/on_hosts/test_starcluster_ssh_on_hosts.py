@@ -14,8 +14,8 @@ import pytest
 from starcluster.errors import HostKeyMismatch, RemoteCommandFailed, SshError
 from starcluster.launch.userdata import new_host_key
 from starcluster.node.shell import Shell
-from tests.testbed.fabric import until
 from tests.testbed.ssh_hosts import SshHosts
+from tests.waiting import until
 
 pytestmark = pytest.mark.sge
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)

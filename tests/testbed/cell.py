@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.testbed.fabric import Fabric, Node, until
+from tests.testbed.fabric import Fabric, Node
+from tests.waiting import until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SGE_ROOT = "/var/lib/gridengine"

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.testbed.fabric import Fabric, Node, until
+from tests.testbed.fabric import Fabric, Node
+from tests.waiting import until
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[2]

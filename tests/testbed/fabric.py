@@ -12,15 +12,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tests.testbed.image import layer
+from tests.waiting import until
 
 _SCRIPTS = Path(__file__).parent
 _NET = "10.77.0"
-_BOOT_S = 20.0
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -246,25 +245,19 @@ class Node:
             raise RuntimeError(done.stderr)
 
 
-def until(happens: Callable[[], object], timeout_s: float = _BOOT_S, step_s: float = 0.02) -> None:
-    """Return when ``happens()`` is true."""
-    deadline = time.monotonic() + timeout_s
-    while not happens():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"it did not happen within {timeout_s:g} s")
-        time.sleep(step_s)
-
-
 def _init_of(pid: int, *, depth: int) -> int:
     """Return the process below ``pid`` that is number 1 of the namespace at ``depth``."""
-    deadline = time.monotonic() + _BOOT_S
-    while time.monotonic() < deadline:
+    found: list[int] = []
+
+    def has_started() -> bool:
         for below in _descendants(pid):
             numbers = _namespace_pids(below)
             if len(numbers) >= depth and numbers[-1] == 1:
-                return below
-        time.sleep(0.005)
-    raise RuntimeError("a node of the test bed did not start")
+                found.append(below)
+        return bool(found)
+
+    until(has_started, step_s=0.005)
+    return found[0]
 
 
 def _descendants(pid: int) -> list[int]:

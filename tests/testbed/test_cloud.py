@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from tests.testbed.cloud import REGION, Cloud
-from tests.testbed.fabric import until
 from tests.testbed.fake_ec2 import IMAGE
 from tests.testbed.test_cell import traces
+from tests.waiting import until
 
 pytestmark = pytest.mark.sge
 

@@ -16,6 +16,7 @@ import pytest
 
 from spearmint.trial.reporting import TRIAL_DIR
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
+from tests.waiting import until
 
 KILLS = int(os.environ.get("KILLS", "10"))
 CODE = """
@@ -191,10 +192,3 @@ def test_a_second_controller_says_so(make_experiment: MakeExperiment) -> None:
     until(lambda: "Stopping" in controller.stdout.readline())
     controller.send_signal(signal.SIGINT)
     controller.communicate(timeout=60)
-
-
-def until(happens: object, timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not happens():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)

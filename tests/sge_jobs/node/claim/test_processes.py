@@ -17,7 +17,7 @@ from sge_jobs.node.claim.processes import Process, carriers, read_process
 from sge_jobs.node.claim.record import Record
 
 GROUP = 10_000_000 + 2 * os.getpid()  # no other run's
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a process a group")
+needs_root = pytest.mark.root  # who alone gives a process a group
 
 
 @pytest.fixture
