@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pycuda_nn.errors import ConfigError, did_you_mean
-from pycuda_nn.network import ACTIVATIONS, LOSSES
+from pycuda_nn.layers import ACTIVATIONS, LOSSES
 
 Problem = str | None
 _Check = Callable[[Any], Problem]

@@ -48,9 +48,7 @@ class Model:
         """Return the probability of each class, shape (n, number of classes), float32."""
         if self.classes is None:
             raise DataError("a regression model has no probabilities", "Use predict.")
-        z = self._outputs(x)
-        if self.network.loss == "logistic":
-            z = np.concatenate([np.zeros_like(z), z], axis=1)
+        z = self.network.loss.logits(self._outputs(x))
         z -= z.max(axis=1, keepdims=True)
         np.exp(z, out=z)
         z /= z.sum(axis=1, keepdims=True)
@@ -58,14 +56,14 @@ class Model:
 
     def _outputs(self, x: Array) -> Array:
         features = check_features(x, name="rows to predict", columns=self.columns)
-        width = self.network.sizes[0]
+        width = self.network.inputs
         if features.shape[1] != width:
             raise DataError(
                 f"rows to predict: {features.shape[1]} columns, but the model takes {width}",
                 "Give the columns that the model was trained on.",
             )
-        out = np.empty((len(features), self.network.sizes[-1]), dtype=np.float32)
-        weights = self.network.views(self.params)
+        out = np.empty((len(features), self.network.outputs), dtype=np.float32)
+        weights = self.network.views_by_layer(self.params)
         for rows, z in Evaluator(self.network).outputs(weights, scaled(features, self.scaler)):
             out[rows] = z
         return out
@@ -77,9 +75,9 @@ def evaluate(model: Model, data: Dataset) -> Metrics:
     Raises:
         DataError: The columns or the labels are not those of the training data.
     """
-    if data.x.shape[1] != model.network.sizes[0]:
+    if data.x.shape[1] != model.network.inputs:
         raise DataError(
-            f"{data.name}: {data.x.shape[1]} columns, but the model takes {model.network.sizes[0]}",
+            f"{data.name}: {data.x.shape[1]} columns, but the model takes {model.network.inputs}",
             "Give the columns that the model was trained on.",
         )
     if not in_order(data.columns, model.columns):
@@ -90,7 +88,7 @@ def evaluate(model: Model, data: Dataset) -> Metrics:
     if not len(data):
         raise DataError(f"{data.name}: no rows to evaluate", "Give this part a fraction above 0.")
     y = _targets(model, data)
-    weights = model.network.views(model.params)
+    weights = model.network.views_by_layer(model.params)
     return Evaluator(model.network).metrics(weights, scaled(data.x, model.scaler), y)
 
 
@@ -104,7 +102,7 @@ def _targets(model: Model, data: Dataset) -> Array:
             "Load the data with the same task.",
         )
     if model.classes is None or data.classes is None:
-        if data.y.shape[1] != model.network.sizes[-1]:
+        if data.y.shape[1] != model.network.outputs:
             raise DataError(f"{data.name}: another number of targets than in training")
         return data.y
     if data.classes == model.classes:

@@ -51,7 +51,6 @@ class TrainingRecipe:
     optimizer: SgdHyper | AdamHyper
     batch_size: int
     l2: float
-    dropout: float
     seed: int
 
 

@@ -38,17 +38,16 @@ def sample_parts(loss: str) -> dict[str, Split]:
     return {"train": Split(x=x, y=y), "valid": Split(x=x[:30], y=y[:30])}
 
 
-def sample_network(loss: str, activation: str = "relu") -> Network:
+def sample_network(loss: str, activation: str = "relu", dropout: float = 0.0) -> Network:
     """Return a network with two hidden layers for :func:`sample_parts`."""
     outputs = {"softmax": _CLASSES, "logistic": 1, "squared": 2}[loss]
-    return Network(sizes=(_COLUMNS, 9, 7, outputs), activation=activation, loss=loss)
+    sizes = (_COLUMNS, 9, 7, outputs)
+    return Network.from_sizes(sizes, activation=activation, loss=loss, dropout=dropout)
 
 
-def sample_recipe(
-    optimizer: AdamHyper | SgdHyper = SGD, *, dropout: float = 0.0, l2: float = 0.0
-) -> TrainingRecipe:
+def sample_recipe(optimizer: AdamHyper | SgdHyper = SGD, *, l2: float = 0.0) -> TrainingRecipe:
     """Return a recipe with a batch size that does not divide the rows."""
-    return TrainingRecipe(optimizer=optimizer, batch_size=_BATCH, l2=l2, dropout=dropout, seed=3)
+    return TrainingRecipe(optimizer=optimizer, batch_size=_BATCH, l2=l2, seed=3)
 
 
 class BackendContract(ABC):
@@ -60,9 +59,9 @@ class BackendContract(ABC):
     def backend(self) -> Backend:
         """Return the backend under test."""
 
-    def open(self, loss: str, recipe: TrainingRecipe, activation: str = "relu") -> Session:
-        """Return a fresh session of the backend under test."""
-        return _open(self.backend(), loss, recipe, activation)
+    def open(self, loss: str, recipe: TrainingRecipe, **more: Any) -> Session:
+        """Return a fresh session of the backend under test; ``more`` is for the network."""
+        return _open(self.backend(), loss, recipe, **more)
 
     def test_losses_are_those_of_float64(self) -> None:
         """Rules 1 and 2, for each loss, activation and optimizer, with dropout and L2."""
@@ -72,9 +71,10 @@ class BackendContract(ABC):
             ("squared", "sigmoid", ADAM),
             ("softmax", "sigmoid", ADAM),
         ):
-            recipe = sample_recipe(optimizer, dropout=0.25, l2=1e-3)
-            exact = _open(NumpyBackend(np.float64), loss, recipe, activation)
-            got, want = self.open(loss, recipe, activation), exact
+            recipe = sample_recipe(optimizer, l2=1e-3)
+            how = {"activation": activation, "dropout": 0.25}
+            exact = _open(NumpyBackend(np.float64), loss, recipe, **how)
+            got, want = self.open(loss, recipe, **how), exact
             for epoch in range(3):
                 np.testing.assert_allclose(_run(got, epoch), _run(want, epoch), rtol=self.rtol)
             np.testing.assert_allclose(
@@ -84,21 +84,21 @@ class BackendContract(ABC):
 
     def test_same_seed_same_losses(self) -> None:
         """Two sessions agree bit for bit."""
-        recipe = sample_recipe(ADAM, dropout=0.5)
-        first, second = self.open("softmax", recipe), self.open("softmax", recipe)
+        recipe = sample_recipe(ADAM)
+        first, second = (self.open("softmax", recipe, dropout=0.5) for _ in range(2))
         np.testing.assert_array_equal(_run(first, 0), _run(second, 0))
         np.testing.assert_array_equal(first.params(), second.params())
 
     def test_state_goes_on_exactly(self) -> None:
         """Rule 3: stopped and loaded into another session, or not: the same bits."""
         for optimizer in (SGD, NESTEROV, ADAM):
-            recipe = sample_recipe(optimizer, dropout=0.5, l2=1e-3)
-            whole, stopped = self.open("softmax", recipe), self.open("softmax", recipe)
+            recipe = sample_recipe(optimizer, l2=1e-3)
+            whole, stopped = (self.open("softmax", recipe, dropout=0.5) for _ in range(2))
             _run(whole, 0)
             _run(stopped, 0)
             state = stopped.state()
             _run(stopped, 7)  # must not reach the copy
-            resumed = self.open("softmax", recipe)
+            resumed = self.open("softmax", recipe, dropout=0.5)
             resumed.load_state(state)
             np.testing.assert_array_equal(_run(whole, 1), _run(resumed, 1))
             np.testing.assert_array_equal(whole.params(), resumed.params())
@@ -122,7 +122,7 @@ class BackendContract(ABC):
 
     def test_evaluate_changes_nothing(self) -> None:
         """Rule 4: no state changes and no dropout is used."""
-        session = self.open("softmax", sample_recipe(ADAM, dropout=0.5))
+        session = self.open("softmax", sample_recipe(ADAM), dropout=0.5)
         _run(session, 0)
         before = session.state()
         first, second = session.evaluate("valid"), session.evaluate("valid")
@@ -147,8 +147,8 @@ class BackendContract(ABC):
         np.testing.assert_equal(bool(np.isfinite(np.concatenate(losses)).all()), False)
 
 
-def _open(backend: Backend, loss: str, recipe: TrainingRecipe, activation: str) -> Session:
-    network = sample_network(loss, activation)
+def _open(backend: Backend, loss: str, recipe: TrainingRecipe, **more: Any) -> Session:
+    network = sample_network(loss, **more)
     return backend.open(network, recipe, sample_parts(loss), network.initial_params(5))
 
 

@@ -34,7 +34,7 @@ def predict(checkpoint: Path, source: str, out: Path | None, probabilities: bool
     model = files.load(checkpoint).model()
     if probabilities and model.classes is None:
         raise ConfigError("--probabilities: this model predicts values, not classes", "Drop it.")
-    width = model.network.sizes[0]
+    width = model.network.inputs
     x, _ = load_features(source, width=width, columns=model.columns)
     write_predictions(model, x, out, sys.stdout, probabilities=probabilities)
     if out is not None:

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.runtime.driver import no_gpu
+from pycuda_nn.cuda.stack import NotCovered, recognise
+from pycuda_nn.errors import ConfigError
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import Backend, Session, Split, TrainingRecipe
 
@@ -45,13 +47,23 @@ class CudaBackend(Backend):
     def open(
         self, network: Network, recipe: TrainingRecipe, parts: Mapping[str, Split], params: Array
     ) -> Session:
-        """See :class:`Backend`."""
+        """See :class:`Backend`.
+
+        Raises:
+            ConfigError: Our kernels do not cover the network.
+        """
+        stack = recognise(network)
+        if isinstance(stack, NotCovered):
+            raise ConfigError(
+                f"the CUDA backend cannot train this network: {stack.reason}",
+                "Use --backend numpy (backend='numpy'), which trains any layers.",
+            )
         from pycuda_nn.cuda.runtime.precision import PRECISIONS
         from pycuda_nn.cuda.training.plan import TrainingPlan
         from pycuda_nn.cuda.training.session import CudaSession
 
         precision = PRECISIONS[self._options.precision]
-        plan = TrainingPlan(network=network, recipe=recipe, precision=precision)
+        plan = TrainingPlan(stack=stack, recipe=recipe, precision=precision)
         return CudaSession(plan, self._options, parts, params)
 
 

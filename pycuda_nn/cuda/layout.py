@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.errors import ConfigError
+from pycuda_nn.layers import Dense
 from pycuda_nn.network import Network
 
 Array = npt.NDArray[Any]
@@ -69,17 +70,19 @@ def check_reach(layout: ParameterLayout, *, rows: int, batch: int, pack: int) ->
 
 
 class ParameterLayout:
-    """The weights of all layers, then the biases of all layers, padded."""
+    """The weights of all dense layers, then the biases of all dense layers, padded."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.sizes = tuple(padded(width) for width in network.sizes)
+        self._dense = [layer for layer in network.layers if isinstance(layer, Dense)]
+        widths = [network.inputs, *(layer.fan_out for layer in self._dense)]
+        self.sizes = tuple(padded(width) for width in widths)
         pairs = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
         self.n_weights = sum(i * o for i, o in pairs)
         self.n_params = self.n_weights + sum(self.sizes[1:])
         self.layers: list[PaddedDense] = []
         weights, bias = 0, self.n_weights
-        for (inputs, outputs), width in zip(pairs, network.sizes[1:], strict=True):
+        for (inputs, outputs), width in zip(pairs, widths[1:], strict=True):
             self.layers.append(
                 PaddedDense(inputs=inputs, outputs=outputs, width=width, weights=weights, bias=bias)
             )
@@ -102,8 +105,9 @@ class ParameterLayout:
     def _views(self, wide: Array) -> list[tuple[Array, Array]]:
         """Return the weights and the bias of every layer without the padding."""
         views = []
-        for layer, (fan_in, fan_out) in zip(self.layers, self.network.layers, strict=True):
+        for layer, dense in zip(self.layers, self._dense, strict=True):
             size = layer.inputs * layer.outputs
             weight = wide[layer.weights : layer.weights + size].reshape(layer.inputs, layer.outputs)
-            views.append((weight[:fan_in, :fan_out], wide[layer.bias : layer.bias + fan_out]))
+            bias = wide[layer.bias : layer.bias + dense.fan_out]
+            views.append((weight[: dense.fan_in, : dense.fan_out], bias))
         return views

@@ -23,6 +23,7 @@ from pycuda_nn.data.dataset import Dataset, Label
 from pycuda_nn.data.npz import read_npz
 from pycuda_nn.data.scaling import Scaler
 from pycuda_nn.errors import CheckpointError, PycudaNNError
+from pycuda_nn.layers import LOSSES, from_description
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import State
@@ -154,6 +155,8 @@ def check_same_training(old: Checkpoint, begin: Checkpoint, path: Path) -> None:
         changes.append("the training data is not the same")
     if old.valid_fingerprint not in (None, begin.valid_fingerprint):
         changes.append("the validation data is not the same")
+    if not changes and old.network != begin.network:
+        changes.append(f"network: {old.network} in the checkpoint, {begin.network} now")
     if changes:
         lines = "\n".join(f"  - {change}" for change in changes)
         raise CheckpointError(
@@ -166,7 +169,7 @@ def _meta(checkpoint: Checkpoint) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "config": checkpoint.config.as_dict(),
-        "network": asdict(checkpoint.network),
+        "network": _describe(checkpoint.network, checkpoint.config),
         "classes": checkpoint.classes,
         "columns": checkpoint.columns,
         "reports": [asdict(report) for report in checkpoint.history.reports],
@@ -177,15 +180,32 @@ def _meta(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
+def _describe(network: Network, config: TrainConfig) -> dict[str, Any]:
+    """Return plain values: the sizes where the settings tell the rest, else every layer."""
+    sizes = [network.inputs, *config.hidden, network.outputs]
+    named = {"sizes": sizes, "activation": config.activation, "loss": network.loss.name}
+    if network.loss.name in LOSSES and network == _network(named, config):
+        return named
+    layers = [layer.description() for layer in network.layers]
+    return {"layers": layers, "loss": network.loss.description()}
+
+
+def _network(values: Mapping[str, Any], config: TrainConfig) -> Network:
+    if "sizes" in values:
+        return Network.from_sizes(**values, dropout=config.dropout)
+    layers = tuple(from_description(layer) for layer in values["layers"])
+    return Network(layers, loss=from_description(values["loss"]))
+
+
 def _unpack(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Checkpoint:
-    network = meta["network"]
+    config = TrainConfig.from_mapping(meta["config"])
     scaler = None
     if "scaler.shift" in arrays:
         scaler = Scaler(shift=arrays["scaler.shift"], factor=arrays["scaler.factor"])
     reports = tuple(EpochReport(**report) for report in meta["reports"])
     return Checkpoint(
-        config=TrainConfig.from_mapping(meta["config"]),
-        network=Network(**{**network, "sizes": tuple(network["sizes"])}),
+        config=config,
+        network=_network(meta["network"], config),
         classes=None if meta["classes"] is None else tuple(meta["classes"]),
         columns=None if meta["columns"] is None else tuple(meta["columns"]),
         scaler=scaler,

@@ -16,6 +16,7 @@ from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset, in_order
 from pycuda_nn.data.scaling import Scaler, scaled
 from pycuda_nn.errors import ConfigError, DataError, TrainingDiverged
+from pycuda_nn.layers import LOSSES, Loss
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import AdamHyper, Backend, Session, SgdHyper, Split, TrainingRecipe
@@ -25,6 +26,7 @@ from pycuda_nn.training.checkpoint import Checkpoint
 from pycuda_nn.training.history import EpochReport, History
 from pycuda_nn.training.learning_rate import learning_rates
 
+_LOSSES = dict(sorted(LOSSES.items(), reverse=True))  # as messages list them
 OnEpoch = Callable[[EpochReport], object]
 
 
@@ -55,6 +57,7 @@ def train(
     resume: bool = False,
     backend: str | Backend = "auto",
     note: Mapping[str, Any] | None = None,
+    network: Network | None = None,
 ) -> TrainResult:
     """Train a network on ``train``; ``valid`` is only looked at.
 
@@ -67,9 +70,11 @@ def train(
             the same machine, as without the break.
         backend: ``auto``, a name, or a backend.
         note: JSON values to keep in the checkpoint.
+        network: Layers to train instead of those that ``hidden``, ``activation``, ``dropout`` and
+            ``loss`` describe; those settings are not read then.
 
     Raises:
-        ConfigError: The settings do not fit the data.
+        ConfigError: The settings or the network do not fit the data.
         DataError: The parts do not fit each other.
         TrainingDiverged: A loss is not finite; the checkpoint has the last good epoch.
         CheckpointError: The checkpoint is damaged, of another training, or cannot be written.
@@ -77,7 +82,7 @@ def train(
     chosen = pick(backend) if isinstance(backend, str) else backend
     valid = valid if valid is not None and len(valid) else None
     path = None if checkpoint is None else Path(checkpoint)
-    begin = _begin(config, train, valid, note or {})
+    begin = _begin(config, train, valid, note or {}, network)
     if path is not None and resume and path.exists():
         old = files.load(path)
         files.check_same_training(old, begin, path)
@@ -103,14 +108,14 @@ def network_for(config: TrainConfig, data: Dataset) -> Network:
     if loss == "auto":
         loss = "squared" if data.classes is None else "softmax"
     n_classes = 0 if data.classes is None else len(data.classes)
-    fits = {"squared": n_classes == 0, "softmax": n_classes > 0, "logistic": n_classes == 2}
-    if not fits[loss]:
-        has = f"{n_classes} classes" if n_classes else "real targets"
-        good = ", ".join(name for name, fit in fits.items() if fit)
-        raise ConfigError(f"loss = '{loss}' does not fit: {data.name} has {has}", f"Use {good}.")
-    outputs = {"squared": data.y.shape[-1], "softmax": n_classes, "logistic": 1}[loss]
-    sizes = (data.x.shape[1], *config.hidden, outputs)
-    return Network(sizes=sizes, activation=config.activation, loss=loss)
+    _check_loss(LOSSES[loss], n_classes, data)
+    outputs = LOSSES[loss].outputs(n_classes, data.y.shape[-1])
+    return Network.from_sizes(
+        (data.x.shape[1], *config.hidden, outputs),
+        activation=config.activation,
+        loss=loss,
+        dropout=config.dropout,
+    )
 
 
 def recipe(config: TrainConfig) -> TrainingRecipe:
@@ -121,13 +126,38 @@ def recipe(config: TrainConfig) -> TrainingRecipe:
         optimizer=adam if config.optimizer == "adam" else sgd,
         batch_size=config.batch_size,
         l2=config.l2,
-        dropout=config.dropout,
         seed=config.seed,
     )
 
 
+def check_network(network: Network, data: Dataset) -> Network:
+    """Return ``network``; one that does not fit ``data`` raises ConfigError."""
+    n_classes = 0 if data.classes is None else len(data.classes)
+    _check_loss(network.loss, n_classes, data)
+    wanted = data.x.shape[1], network.loss.outputs(n_classes, data.y.shape[-1])
+    if (network.inputs, network.outputs) != wanted:
+        raise ConfigError(
+            f"the network has {network.inputs} inputs and {network.outputs} outputs, "
+            f"but {data.name} needs {wanted[0]} and {wanted[1]}"
+        )
+    return network
+
+
+def _check_loss(loss: Loss, n_classes: int, data: Dataset) -> None:
+    if not loss.fits(n_classes):
+        has = f"{n_classes} classes" if n_classes else "real targets"
+        good = ", ".join(name for name, one in _LOSSES.items() if one.fits(n_classes))
+        raise ConfigError(
+            f"loss = '{loss.name}' does not fit: {data.name} has {has}", f"Use {good}."
+        )
+
+
 def _begin(
-    config: TrainConfig, train: Dataset, valid: Dataset | None, note: Mapping[str, Any]
+    config: TrainConfig,
+    train: Dataset,
+    valid: Dataset | None,
+    note: Mapping[str, Any],
+    network: Network | None,
 ) -> Checkpoint:
     """Check all that can be checked and return the training before its first epoch."""
     if config.patience is not None and valid is None:
@@ -146,7 +176,7 @@ def _begin(
             f"{valid.name} and {train.name} differ in columns or classes",
             "Give parts of one split.",
         )
-    network = network_for(config, train)
+    network = network_for(config, train) if network is None else check_network(network, train)
     return Checkpoint(
         config=config,
         network=network,

@@ -3,12 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pycuda_nn.backends.numpy import ops
+from pycuda_nn.layers import Dropout, Memory
 from pycuda_nn.rng import (
     Purpose,
     Stream,
     drop_bits,
-    drop_threshold,
     epoch_order,
     keep_scale,
     uniform,
@@ -80,9 +79,10 @@ def test_uniform_fills_its_range() -> None:
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
 def test_dropout_keeps_the_expectation(dropout: float) -> None:
     n = 400_000
-    mask, factor = np.empty(n, bool), np.empty(n, np.float32)
-    bits = drop_bits(Stream(0, Purpose.DROPOUT), 1, 0, n)
-    ops.keep_mask(bits, drop_threshold(dropout), keep_scale(dropout), mask, factor)
+    stream = Stream(0, Purpose.DROPOUT)
+    ones, memory = np.ones((1, n), np.float32), Memory(np.float32)
+    factor = Dropout(dropout).forward(ones, (), memory, lambda n: drop_bits(stream, 1, 0, n))
+    mask = factor > 0
     assert 1 - mask.mean() == pytest.approx(dropout, abs=0.003)
     assert factor.mean() == pytest.approx(1.0, abs=5 * np.sqrt(dropout / (1 - dropout) / n))
     assert set(np.unique(factor)) == {np.float32(0), np.float32(keep_scale(dropout))}

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.backends.numpy import ops
+from pycuda_nn.layers.memory import Memory, aligned_zeros
 from pycuda_nn.network import Network
 
 Array = npt.NDArray[Any]
 
-_CACHE_LINE = 64  # bytes; also the width of the widest vector registers
 BLOCK = 32768  # floats; the five buffers of Adam then take 640 KiB and stay in a 1 MiB L2 cache
-
-
-def aligned_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """Return zeros that start on a cache line: vectorised code then never splits one."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + _CACHE_LINE, dtype=np.uint8)
-    start = -raw.ctypes.data % _CACHE_LINE
-    return raw[start : start + size].view(dtype).reshape(shape)
 
 
 def blocks(network: Network, *buffers: Array) -> Iterator[tuple[Any, ...]]:
@@ -40,34 +31,28 @@ def blocks(network: Network, *buffers: Array) -> Iterator[tuple[Any, ...]]:
             yield is_weight, tmp[: end - at], *(buffer[at:end] for buffer in buffers)
 
 
-class Buffers:
+class Memories:
+    """Of every layer and of the loss, for one number of rows."""
+
+    def __init__(self, network: Network, dtype: npt.DTypeLike) -> None:
+        fresh = [layer.fresh_output for layer in network.layers]
+        self.layers = [
+            Memory(dtype, in_place=in_place) for in_place in (False, *fresh[:-1])
+        ]  # the first layer reads rows that are not ours
+        self.loss = Memory(dtype, in_place=fresh[-1])
+
+    def outputs(self, z: Array) -> Array:
+        """Return the last output where the loss may overwrite it."""
+        own = self.loss.output_like(z)
+        if own is not z:
+            own[...] = z
+        return own
+
+
+class Buffers(Memories):
     """Everything a step on ``rows`` rows writes."""
 
-    def __init__(
-        self, network: Network, rows: int, y: Array, dtype: npt.DTypeLike, dropout: bool
-    ) -> None:
-        hidden, outputs = network.sizes[1:-1], network.sizes[-1]
-        self.x = aligned_zeros((rows, network.sizes[0]), dtype)
+    def __init__(self, network: Network, rows: int, y: Array, dtype: npt.DTypeLike) -> None:
+        super().__init__(network, dtype)
+        self.x = aligned_zeros((rows, network.inputs), dtype)
         self.y = np.zeros((rows, *y.shape[1:]), dtype=y.dtype)
-        self.ones = np.ones(rows, dtype=dtype)
-        self.outputs = [aligned_zeros((rows, width), dtype) for width in network.sizes[1:]]
-        self.deltas = [aligned_zeros((rows, width), dtype) for width in hidden]
-        self.tmp = [aligned_zeros((rows, width), dtype) for width in hidden]
-        self.masks = [np.zeros((rows, width), dtype=np.bool_) for width in hidden]
-        kept = hidden if dropout else ()
-        self.factors = [aligned_zeros((rows, width), dtype) for width in kept]
-        self.dropped = [aligned_zeros((rows, width), dtype) for width in kept]
-        self.loss = loss_of(network.loss, rows, outputs, dtype)
-
-
-def loss_of(
-    loss: str, rows: int, outputs: int, dtype: npt.DTypeLike
-) -> Callable[[Array, Array], float]:
-    """Return ``f(z, y)``: turn outputs into their gradient and return the mean loss."""
-    if loss == "softmax":
-        starts = np.arange(0, rows * outputs, outputs)
-        place, row = np.zeros(rows, dtype=np.intp), np.zeros((rows, 1), dtype=dtype)
-        return lambda z, y: ops.softmax_xent(z, y, starts, place, row)
-    tmp = np.zeros((rows, outputs), dtype=dtype)
-    kernel = ops.logistic_xent if loss == "logistic" else ops.squared_error
-    return lambda z, y: kernel(z, y, tmp)

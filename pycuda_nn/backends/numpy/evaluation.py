@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.backends.numpy import ops
-from pycuda_nn.backends.numpy.buffers import loss_of
+from pycuda_nn.backends.numpy.buffers import Memories
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import Metrics
 
 Array = npt.NDArray[Any]
-Weights = Sequence[tuple[Array, Array]]
+Weights = Sequence[Sequence[Array]]
 
 _CHUNK_ROWS = 1024  # activations of a piece stay in the cache; the sum of losses is in float64
 
@@ -28,33 +26,37 @@ class Evaluator:
         self._dtype = dtype
 
     def outputs(self, weights: Weights, x: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield (rows, linear outputs) of every piece of ``x``; the outputs are new arrays."""
-        activate = ops.BIAS_ACTIVATION[self._network.activation]
-        for start in range(0, len(x), _CHUNK_ROWS):
-            rows = slice(start, min(start + _CHUNK_ROWS, len(x)))
-            a = np.ascontiguousarray(x[rows], dtype=self._dtype)
-            for layer, (weight, bias) in enumerate(weights):
-                a = np.matmul(a, weight)
-                if layer < len(weights) - 1:
-                    activate(a, bias)
-            np.add(a, weights[-1][1], out=a)
-            yield rows, a
+        """Yield (rows, outputs) of every piece of ``x``; the outputs hold until the next piece.
+
+        Args:
+            weights: ``network.views_by_layer`` of the parameters.
+            x: Rows, (n, d).
+        """
+        for rows, z, _ in self._pieces(weights, x):
+            yield rows, z
 
     def metrics(self, weights: Weights, x: Array, y: Array) -> Metrics:
         """Return mean loss and error; infinities and NaN come through, without a warning."""
+        criterion = self._network.loss
         loss = wrong = 0.0
         with np.errstate(all="ignore"):
-            for rows, z in self.outputs(weights, x):
-                wrong += self._wrong(z, y[rows])
-                mean_loss = loss_of(self._network.loss, len(z), z.shape[1], z.dtype)
-                loss += mean_loss(z, y[rows]) * len(z)
-        if self._network.loss == "squared":
-            return Metrics(loss=loss / len(x), error=math.sqrt(wrong / y.size))
-        return Metrics(loss=loss / len(x), error=wrong / len(x))
+            for rows, z, memories in self._pieces(weights, x):
+                wrong += criterion.wrong(z, y[rows])
+                mean_loss = criterion.gradient(memories.outputs(z), y[rows], memories.loss)
+                loss += mean_loss * len(z)
+        error = criterion.error(wrong, len(x), self._network.outputs)
+        return Metrics(loss=loss / len(x), error=error)
 
-    def _wrong(self, z: Array, y: Array) -> float:
-        """Return the number of rows in a wrong class, or the sum of squared errors."""
-        if self._network.loss == "squared":
-            return float(np.square(z - y, dtype=np.float64).sum())
-        guess = z[:, 0] > 0 if self._network.loss == "logistic" else z.argmax(axis=1)
-        return float(np.count_nonzero(guess != y))
+    def _pieces(self, weights: Weights, x: Array) -> Iterator[tuple[slice, Array, Memories]]:
+        memories: dict[int, Memories] = {}
+        for start in range(0, len(x), _CHUNK_ROWS):
+            rows = slice(start, min(start + _CHUNK_ROWS, len(x)))
+            a = np.ascontiguousarray(x[rows], dtype=self._dtype)
+            if len(a) not in memories:
+                memories[len(a)] = Memories(self._network, self._dtype)
+            held = memories[len(a)]
+            for layer, params, memory in zip(
+                self._network.layers, weights, held.layers, strict=True
+            ):
+                a = layer.forward(a, params, memory, None)
+            yield rows, a, held

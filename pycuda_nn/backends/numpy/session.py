@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.backends.numpy import blas, ops
-from pycuda_nn.backends.numpy.buffers import Buffers, aligned_zeros, blocks
+from pycuda_nn.backends.numpy.buffers import Buffers, blocks
 from pycuda_nn.backends.numpy.evaluation import Evaluator
 from pycuda_nn.errors import CheckpointError
+from pycuda_nn.layers.base import Bits
+from pycuda_nn.layers.memory import aligned_zeros
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import AdamHyper, Backend, Metrics, Session, Split, State, TrainingRecipe
-from pycuda_nn.rng import EpochOrder, Purpose, Stream, drop_bits, drop_threshold, keep_scale
+from pycuda_nn.rng import EpochOrder, Purpose, Stream, drop_bits
 
 Array = npt.NDArray[Any]
 
@@ -62,14 +66,16 @@ class NumpySession(Session):
         self._grad = aligned_zeros(network.n_params, dtype)
         names = ("m", "v") if isinstance(recipe.optimizer, AdamHyper) else ("velocity",)
         self._moments = {name: aligned_zeros(network.n_params, dtype) for name in names}
-        self._weights = network.views(self._params)
-        self._grads = network.views(self._grad)
+        self._weights = network.views_by_layer(self._params)
+        self._grads = network.views_by_layer(self._grad)
+        self._first = next(n for n, params in enumerate(self._weights) if params)
+        self._bits = self._bits_of()
         self._step = 0
         self._drop = Stream(recipe.seed, Purpose.DROPOUT)
         self._buffers: dict[int, Buffers] = {}
         self._blocks = list(blocks(network, self._params, self._grad, *self._moments.values()))
         self._evaluator = Evaluator(network, dtype)
-        largest = recipe.batch_size * max(i * o for i, o in network.layers)
+        largest = recipe.batch_size * max(one.size for one in network.parameters)
         self._threads: Callable[[], contextlib.AbstractContextManager[object]]
         self._threads = blas.one_thread if largest < _SMALL_PRODUCT else contextlib.nullcontext
 
@@ -92,9 +98,9 @@ class NumpySession(Session):
         part = self._parts["train"]
         ops.gather(part.x, rows, buffers.x)
         ops.gather(part.y, rows, buffers.y)
-        self._forward(buffers)
-        loss = buffers.loss(buffers.outputs[-1], buffers.y)
-        self._backward(buffers)
+        delta = buffers.outputs(self._forward(buffers))
+        loss = self.network.loss.gradient(delta, buffers.y, buffers.loss)
+        self._backward(buffers, delta)
         return loss
 
     def grad(self) -> Array:
@@ -127,49 +133,38 @@ class NumpySession(Session):
     def _buffers_of(self, rows: int) -> Buffers:
         if rows not in self._buffers:
             y = self._parts["train"].y
-            dropout = self.recipe.dropout > 0
-            self._buffers[rows] = Buffers(self.network, rows, y, self._grad.dtype, dropout)
+            self._buffers[rows] = Buffers(self.network, rows, y, self._grad.dtype)
         return self._buffers[rows]
 
-    def _forward(self, buffers: Buffers) -> None:
-        activate = ops.BIAS_ACTIVATION[self.network.activation]
-        a, last = buffers.x, len(self._weights) - 1
-        for layer, ((weight, bias), z) in enumerate(
-            zip(self._weights, buffers.outputs, strict=True)
+    def _bits_of(self) -> list[Bits]:
+        """Return what draws the bits of each layer; the k-th that draws has the place k."""
+        places = itertools.count()
+        return [
+            functools.partial(self._draw, next(places)) if layer.draws else _no_bits
+            for layer in self.network.layers
+        ]
+
+    def _draw(self, place: int, n: int) -> npt.NDArray[np.uint16]:
+        return drop_bits(self._drop, self._step, place, n)
+
+    def _forward(self, buffers: Buffers) -> Array:
+        a = buffers.x
+        for layer, params, memory, bits in zip(
+            self.network.layers, self._weights, buffers.layers, self._bits, strict=True
         ):
-            np.matmul(a, weight, out=z)
-            if layer == last:
-                np.add(z, bias, out=z)
-                return
-            activate(z, bias)
-            a = self._dropped(buffers, layer, z) if self.recipe.dropout > 0 else z
+            a = layer.forward(a, params, memory, bits)
+        return a
 
-    def _dropped(self, buffers: Buffers, layer: int, a: Array) -> Array:
-        bits = drop_bits(self._drop, self._step, layer, a.size)
-        factor, out = buffers.factors[layer], buffers.dropped[layer]
-        threshold, scale = drop_threshold(self.recipe.dropout), keep_scale(self.recipe.dropout)
-        ops.keep_mask(bits, threshold, scale, buffers.masks[layer], factor)
-        np.multiply(a, factor, out=out)
-        return out
-
-    def _backward(self, buffers: Buffers) -> None:
-        activation_grad = ops.ACTIVATION_GRAD[self.network.activation]
-        dropout = self.recipe.dropout > 0
-        inputs = buffers.dropped if dropout else buffers.outputs
-        delta = buffers.outputs[-1]
-        for layer in range(len(self._weights) - 1, -1, -1):
-            grad_weight, grad_bias = self._grads[layer]
-            np.matmul((inputs[layer - 1] if layer else buffers.x).T, delta, out=grad_weight)
-            np.matmul(buffers.ones, delta, out=grad_bias)
-            if not layer:
-                return
-            below = buffers.deltas[layer - 1]
-            np.matmul(delta, self._weights[layer][0].T, out=below)
-            if dropout:
-                np.multiply(below, buffers.factors[layer - 1], out=below)
-            a, mask = buffers.outputs[layer - 1], buffers.masks[layer - 1]
-            activation_grad(below, a, buffers.tmp[layer - 1], mask)
-            delta = below
+    def _backward(self, buffers: Buffers, delta: Array) -> None:
+        layers = self.network.layers
+        for number in range(len(layers) - 1, self._first - 1, -1):
+            delta = layers[number].backward(
+                delta,
+                self._weights[number],
+                self._grads[number],
+                buffers.layers[number],
+                needed=number > self._first,
+            )
 
     def _update(self, lr: float) -> None:
         hyper, l2 = self.recipe.optimizer, self.recipe.l2
@@ -180,6 +175,11 @@ class NumpySession(Session):
                 ops.adam_step(param, grad, moments[0], moments[1], hyper, lr, self._step + 1, tmp)
             else:
                 ops.sgd_step(param, grad, moments[0], hyper, lr, tmp)
+
+
+def _no_bits(n: int) -> npt.NDArray[np.uint16]:
+    """Stand for the bits of a layer that draws none."""
+    raise TypeError("a layer that takes random bits must say so: draws = True")
 
 
 def _as(part: Split, dtype: type[np.floating[Any]]) -> Split:

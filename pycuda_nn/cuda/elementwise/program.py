@@ -59,7 +59,7 @@ class Program:
 
     def source(self) -> str:
         """Return CUDA C++ for the kernels of this expression; the numbers are no part of it."""
-        return self.function() + kernel_source("elementwise/elementwise.cuh")
+        return self.function() + kernel_source("cuda/elementwise/elementwise.cuh")
 
     def function(self) -> str:
         """Return the function ``value`` of one element, which the kernels call."""

@@ -73,7 +73,7 @@ class Sgemm:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._source = kernel_source("runtime/common.cuh", "gemm/sgemm.cuh")
+        self._source = kernel_source("cuda/runtime/common.cuh", "cuda/gemm/sgemm.cuh")
         self._modules: dict[tuple[str, ...], Module] = {}
 
     def version(self) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from pycuda_nn.cuda.persistent import plan as persistent_plan
 from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import build, kernel_source
 from pycuda_nn.cuda.runtime.precision import PRECISIONS
+from pycuda_nn.cuda.stack import DenseStack
 from pycuda_nn.errors import DeviceError
-from pycuda_nn.network import Network
 from pycuda_nn.protocols import SgdHyper, TrainingRecipe
 
 if TYPE_CHECKING:
@@ -20,17 +19,15 @@ if TYPE_CHECKING:
     from pycuda_nn.cuda.runtime.device import Device, Facts, Memory
 
 FILES = (
-    "runtime/common.cuh",
-    "persistent/tensor.cuh",
-    "persistent/layout.cuh",
-    "persistent/words.cuh",
-    "persistent/passes.cuh",
-    "persistent/worker.cuh",
-    "persistent/server.cuh",
-    "persistent/persistent.cuh",
+    "cuda/runtime/common.cuh",
+    "cuda/persistent/tensor.cuh",
+    "cuda/persistent/layout.cuh",
+    "cuda/persistent/words.cuh",
+    "cuda/persistent/passes.cuh",
+    "cuda/persistent/worker.cuh",
+    "cuda/persistent/server.cuh",
+    "cuda/persistent/persistent.cuh",
 )
-_PRECISIONS = ("bf16", "fp16")
-_CAPABILITY = (8, 0)  # asynchronous copies, bfloat16 in tensor cores
 _THREADS = 384
 _EMPTY = 0xFFFFFFFF  # a word of the exchange that is not there yet
 
@@ -38,56 +35,42 @@ _EMPTY = 0xFFFFFFFF  # a word of the exchange that is not there yet
 class PersistentKernel:
     """Trains many full minibatches of a small network in one launch."""
 
-    @staticmethod
-    def fits(network: Network, recipe: TrainingRecipe, precision: str, facts: Facts) -> bool:
-        """Return whether this class can do such a training on such a GPU.
-
-        It takes 1 to 4 hidden layers, softmax over up to 64 classes, momentum SGD without dropout,
-        batches of 16 to 512 rows in steps of 16, bf16 or fp16, where the weights fit in registers
-        and a step's operands in shared memory: on an H200 up to about a million weights.
-        """
-        return PersistentKernel._plan(network, recipe, precision, facts) is not None
-
-    @staticmethod
-    def _plan(
-        network: Network, recipe: TrainingRecipe, precision: str, facts: Facts
-    ) -> KernelPlan | None:
-        if precision not in _PRECISIONS or facts.compute_capability < _CAPABILITY:
-            return None
-        return persistent_plan.plan(network, recipe, facts.multiprocessors, facts.shared_bytes)
-
     def __init__(
         self,
         device: Device,
         memory: Memory,
-        network: Network,
+        plan: KernelPlan,
+        stack: DenseStack,
         recipe: TrainingRecipe,
         precision: str,
         *,
-        plan: KernelPlan | None = None,
         options: tuple[str, ...] = (),
     ) -> None:
         """Compile for this network and take work space; the context must be active.
 
         Args:
-            plan: Share the work like this; None for the quickest known.
+            device: Whose context it is.
+            memory: To take the work space from.
+            plan: How to share the work, from ``recognise``.
+            stack: The network.
+            recipe: With momentum SGD.
+            precision: ``bf16`` or ``fp16``.
             options: For the compiler besides.
 
         Raises:
-            DeviceError: The training does not fit (see :meth:`fits`), or not at this moment.
+            DeviceError: The blocks of the plan do not fit on this GPU.
             KernelBuildError: The kernel cannot be compiled.
             OutOfDeviceMemory: There is no room for the work space.
         """
-        chosen = plan or self._plan(network, recipe, precision, device.facts)
-        if chosen is None or not isinstance(recipe.optimizer, SgdHyper):
-            raise DeviceError("persistent kernel: this training does not fit on this GPU")
-        self.plan = chosen
-        source = chosen.source(network.activation, nesterov=recipe.optimizer.nesterov)
+        if not isinstance(recipe.optimizer, SgdHyper):
+            raise DeviceError("persistent kernel: it trains by momentum SGD only")
+        self.plan = plan
+        source = plan.source(stack.activation, nesterov=recipe.optimizer.nesterov)
         macro = f"-D{PRECISIONS[precision].macro}"
         code = build(source + kernel_source(*FILES), _arch(device.facts), (macro, *options))
         self._momentum, self._l2 = recipe.optimizer.momentum, recipe.l2
-        self._module, self._kernel = _load(code, chosen)
-        self._exchange = memory.allocate(4 * chosen.exchange_words, "the small network's exchange")
+        self._module, self._kernel = _load(code, plan)
+        self._exchange = memory.allocate(4 * plan.exchange_words, "the small network's exchange")
         self._counter = memory.allocate(4, "the small network's counter")
         self.profile = 0  # address of 32 clocks (int64) a block, where compiled with -DPROFILE
 

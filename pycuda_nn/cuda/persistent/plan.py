@@ -11,11 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pycuda_nn.cuda.layout import ParameterLayout
-from pycuda_nn.network import Network
-from pycuda_nn.protocols import SgdHyper, TrainingRecipe
+from pycuda_nn.cuda.stack import DenseStack
 
 _WARPS = 8
-_MAX_HIDDEN, _MAX_BATCH, _MAX_OUTPUTS = 4, 512, 64
 _MAX_CHUNK = 128  # rows of a weight gradient's operands that are in shared memory at once
 _MAX_FRAGMENTS = 14  # of 16 x 8 weights in a thread's registers, master and velocity: 8 each
 _ROWS = (16, 32, 64, 128)  # of a row group: a warp multiplies 16 or 32, up to 4 warps beside it
@@ -138,22 +136,11 @@ class KernelPlan:
         return "".join(f"#define PLAN_{name} {value}\n" for name, value in values.items())
 
 
-def plan(
-    network: Network, recipe: TrainingRecipe, multiprocessors: int, shared_bytes: int
+def quickest(
+    stack: DenseStack, batch: int, multiprocessors: int, shared_bytes: int
 ) -> KernelPlan | None:
     """Return the quickest partition on such a GPU by the model of :func:`cycles`, if any fits."""
-    sizes, batch = ParameterLayout(network).sizes, recipe.batch_size
-    possible = (
-        network.loss == "softmax"
-        and isinstance(recipe.optimizer, SgdHyper)
-        and recipe.dropout == 0
-        and 1 <= len(sizes) - 2 <= _MAX_HIDDEN
-        and sizes[-1] <= _MAX_OUTPUTS
-        and 0 < batch <= _MAX_BATCH
-        and batch % 16 == 0
-    )
-    if not possible:
-        return None
+    sizes = ParameterLayout(stack.network).sizes
     widest = max(sizes[1:-1]) // 16
     for most in (widest, multiprocessors):  # rather no blocks that have no strip in the passes
         plans = [
@@ -161,7 +148,7 @@ def plan(
             for rows in _ROWS
             if batch % rows == 0
             for groups in _column_groups(widest, min(most, multiprocessors // (batch // rows)))
-            if (one := partition(network, batch, batch // rows, groups))
+            if (one := partition(stack, batch, batch // rows, groups))
             and one.shared_bytes <= shared_bytes
         ]
         if plans:
@@ -194,10 +181,10 @@ def cycles(plan: KernelPlan) -> float:
 
 
 def partition(
-    network: Network, batch: int, row_groups: int, column_groups: int
+    stack: DenseStack, batch: int, row_groups: int, column_groups: int
 ) -> KernelPlan | None:
     """Return the plan with these groups, or None where a matrix has too many tiles."""
-    sizes = ParameterLayout(network).sizes
+    sizes = ParameterLayout(stack.network).sizes
     blocks = row_groups * column_groups
     tiles: dict[int, Tiles] = {}
     layers = list(enumerate(itertools.pairwise(sizes)))
@@ -217,7 +204,7 @@ def partition(
     chunk = max(size for size in range(16, min(batch, _MAX_CHUNK) + 1, 16) if batch % size == 0)
     return KernelPlan(
         sizes=sizes,
-        widths=network.sizes,
+        widths=stack.sizes,
         batch=batch,
         row_groups=row_groups,
         column_groups=column_groups,

@@ -137,8 +137,8 @@ def find_nvcc() -> Nvcc | None:
 
 
 def kernel_source(*names: str) -> str:
-    """Return the text of these files of ``pycuda_nn/cuda``, one after the other."""
-    folder = resources.files("pycuda_nn.cuda")
+    """Return the text of these files of ``pycuda_nn``, one after the other."""
+    folder = resources.files("pycuda_nn")
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 

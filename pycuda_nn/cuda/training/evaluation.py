@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pycuda.driver as cuda
 
@@ -13,7 +11,7 @@ from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Activation
 from pycuda_nn.cuda.training.buffers import Buffers
-from pycuda_nn.cuda.training.plan import METRICS_KERNEL, TrainingPlan
+from pycuda_nn.cuda.training.plan import TrainingPlan
 from pycuda_nn.cuda.training.rows import Rows
 from pycuda_nn.cuda.training.weights import Weights
 from pycuda_nn.protocols import Metrics
@@ -65,10 +63,9 @@ class Evaluator:
         last = -(-(rows.n - starts[-1]) // _ROWS_A_BLOCK)
         sums[-1, last:] = 0.0
         loss, wrong = sums.reshape(-1, 2).sum(axis=0)
-        error = wrong / rows.n
-        if self._plan.network.loss == "squared":
-            error = math.sqrt(wrong / (rows.n * self._plan.network.sizes[-1]))
-        return Metrics(loss=float(loss) / rows.n, error=float(error))
+        stack = self._plan.stack
+        error = stack.loss.error(float(wrong), rows.n, stack.sizes[-1])
+        return Metrics(loss=float(loss) / rows.n, error=error)
 
     def close(self) -> None:
         """Give the products back."""
@@ -82,12 +79,12 @@ class Evaluator:
             last = number == len(self._layers) - 1
             z = self._logits if last else self._a[number]
             self._product(number, a, z, count)(self._stream, b=a)
-            if not last and self._plan.network.activation != "relu":
+            if not last and self._plan.stack.activation != "relu":
                 self._activate(number, z, count)
             a = z
         layer = self._layers[-1]
         self._module.launch(
-            METRICS_KERNEL[self._plan.network.loss], (-(-count // _ROWS_A_BLOCK), 1), 32 * 8,
+            self._plan.stack.kernels.metrics, (-(-count // _ROWS_A_BLOCK), 1), 32 * 8,
             self._stream, self._logits, self._weights.value(layer.bias), rows.target(start), count,
             layer.outputs, layer.width, self._sums + 16 * self._blocks * piece,
         )  # fmt: skip
@@ -96,7 +93,7 @@ class Evaluator:
         """Return the product of a layer; ``x`` is for tuning, the call gives its own."""
         if (number, count) not in self._products:
             layer, last = self._layers[number], number == len(self._layers) - 1
-            relu = self._plan.network.activation == "relu" and not last
+            relu = self._plan.stack.activation == "relu" and not last
             product = forward(
                 layer,
                 count,

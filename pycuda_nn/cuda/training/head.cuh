@@ -1,6 +1,6 @@
 // The last layer of a classifier with few classes in one kernel: logits, softmax, loss, its gradient
 // and the gradient of the layer below, a warp a row; the weights stay in registers.
-// -DHEAD_WIDTH: padded inputs; -DHEAD_CLASSES: at most 16. Needs step.cuh; no dropout.
+// -DHEAD_WIDTH: padded inputs; -DHEAD_CLASSES: at most 16. Needs activation.cuh and loss.cuh; no dropout.
 
 struct Head {
   const T* h; const T* weight; const T* bias; const int* y;  // (rows, width), (width, 16), (16)

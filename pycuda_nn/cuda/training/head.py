@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pycuda_nn.cuda.layout import ParameterLayout
-from pycuda_nn.network import Network
-from pycuda_nn.protocols import TrainingRecipe
+from pycuda_nn.cuda.stack import DenseStack
+from pycuda_nn.layers import Softmax
 
 _CLASSES = 16
 _REGISTERS = 210  # of the 255 of a thread
@@ -12,10 +12,11 @@ _SHARED_BYTES = 48 << 10  # of a block, where the size is known to the compiler
 _WARPS, _SMALL_BYTES = 8, 640  # of a block; its shared arrays besides the union
 
 
-def fits(network: Network, recipe: TrainingRecipe, item_bytes: int) -> bool:
+def fits(stack: DenseStack, item_bytes: int) -> bool:
     """Return whether the kernel can do such a training with activations of so many bytes."""
-    sizes, classes = ParameterLayout(network).sizes, network.sizes[-1]
-    if network.loss != "softmax" or len(sizes) < 3 or recipe.dropout or classes > _CLASSES:
+    sizes, classes = ParameterLayout(stack.network).sizes, stack.sizes[-1]
+    softmax = isinstance(stack.loss, Softmax)
+    if not softmax or len(sizes) < 3 or stack.drops or classes > _CLASSES:
         return False
     width, pack = sizes[-2], 16 // item_bytes
     chunks = -(-width // (32 * pack))

@@ -1,5 +1,5 @@
 // The order of an epoch, made on the device: rows sorted by their random words, ties by index, as
-// pycuda_nn/rng.py does. Needs philox of step.cuh. Bitonic sort (Batcher 1968, AFIPS, section 5) of
+// pycuda_nn/rng.py does. Needs philox.cuh. Bitonic sort (Batcher 1968, AFIPS, section 5) of
 // `slots` = a power of two of pairs (word, row); rows from n on sort to the end.
 
 constexpr int TILE = 2048;  // pairs that a block sorts in shared memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.cuda.runtime.compiler import kernel_source
@@ -10,19 +11,14 @@ from pycuda_nn.cuda.runtime.device import Device
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.precision import Precision
 from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
+from pycuda_nn.cuda.stack import DenseStack
 from pycuda_nn.cuda.training import head
+from pycuda_nn.cuda.training.sources import HEAD_FILES, ORDER_FILES, STEP_FILES
 from pycuda_nn.cuda.training.weights import optimizer_number
-from pycuda_nn.network import Network
 from pycuda_nn.protocols import TrainingRecipe
 
-_ACTIVATION = {"relu": 0, "tanh": 1, "sigmoid": 2}
-LOSS_KERNEL = {"softmax": "softmax_xent", "logistic": "logistic_xent", "squared": "squared_error"}
-METRICS_KERNEL = {
-    "softmax": "softmax_metrics",
-    "logistic": "logistic_metrics",
-    "squared": "squared_metrics",
-}
-_SIGNATURES = {
+_LOSS, _METRICS = "PPPiiifPP", "PPPiiiP"  # arguments of the two kernels of a loss
+_SIGNATURES: dict[str, Any] = {
     "gather": "PPPPiiiiiPP",
     "convert": "PqiiP",
     "tick": "Pi",
@@ -30,8 +26,6 @@ _SIGNATURES = {
     "round_weights": "PiP",
     "bias_activation": Activation,
     "activation_grad": Activation,
-    **dict.fromkeys(LOSS_KERNEL.values(), "PPPiiifPP"),
-    **dict.fromkeys(METRICS_KERNEL.values(), "PPPiiiP"),
     "update": Update,
     "draw": "PPiiQQQ",
     "merge_pass": "PPiii",
@@ -43,14 +37,14 @@ _SIGNATURES = {
 class TrainingPlan:
     """A network, how it is trained, and in which precision."""
 
-    network: Network
+    stack: DenseStack
     recipe: TrainingRecipe
     precision: Precision
 
     @property
     def layout(self) -> ParameterLayout:
         """Where its parameters lie."""
-        return ParameterLayout(self.network)
+        return ParameterLayout(self.stack.network)
 
     @property
     def pack(self) -> int:
@@ -60,38 +54,34 @@ class TrainingPlan:
     @property
     def relu_in_product(self) -> bool:
         """Whether the product itself adds the bias and applies the activation."""
-        return self.network.activation == "relu" and self.recipe.dropout == 0
+        return self.stack.activation == "relu" and not self.stack.drops
 
     @property
     def fused_head(self) -> bool:
         """Whether the last layer and its loss are one kernel."""
-        return head.fits(self.network, self.recipe, self.precision.item_bytes)
+        return head.fits(self.stack, self.precision.item_bytes)
 
     def target_words(self) -> int:
         """Return how many 32-bit words the target of a row takes."""
-        return self.network.sizes[-1] if self.network.loss == "squared" else 1
+        return 1 if self.stack.loss.of_classes else self.stack.sizes[-1]
 
     def module(self, device: Device, master_kind: int) -> Module:
         """Return the kernels of a step, of evaluation and of the order, on the active device."""
-        names = [
-            "runtime/common.cuh",
-            "training/step.cuh",
-            "training/metrics.cuh",
-            "training/order.cuh",
-        ]
-        signatures = dict(_SIGNATURES)
+        stack, loss = self.stack, self.stack.kernels
+        names = [*STEP_FILES, loss.source, *ORDER_FILES]
+        signatures = {**_SIGNATURES, loss.step: _LOSS, loss.metrics: _METRICS}
         options = [
             f"-D{self.precision.macro}",
-            f"-DACTIVATION={_ACTIVATION[self.network.activation]}",
-            f"-DDROPOUT={int(self.recipe.dropout > 0)}",
+            f"-DACTIVATION={stack.activation_number}",
+            f"-DDROPOUT={int(stack.drops)}",
             f"-DOPTIMIZER={optimizer_number(self.recipe)}",
             f"-DMASTER={master_kind}",
         ]
         if self.fused_head:
-            names.append("training/head.cuh")
+            names += HEAD_FILES
             signatures["head"] = Head
             options += [
                 f"-DHEAD_WIDTH={self.layout.sizes[-2]}",
-                f"-DHEAD_CLASSES={self.network.sizes[-1]}",
+                f"-DHEAD_CLASSES={stack.sizes[-1]}",
             ]
         return Module(device, kernel_source(*names), signatures, options)

@@ -50,7 +50,7 @@ class Rows:
         self._module, self._stream, self._plan = module, stream, plan
         self._host: Any = None
         self.x = self._room(memory, name)
-        kind = np.float32 if plan.network.loss == "squared" else np.int32
+        kind = np.int32 if plan.stack.loss.of_classes else np.float32
         targets = np.ascontiguousarray(part.y, dtype=kind)
         self.y = memory.allocate(targets.nbytes, f"the targets of the {name} rows")
         cuda.memcpy_htod(self.y, targets)

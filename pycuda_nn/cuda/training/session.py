@@ -16,9 +16,12 @@ from pycuda_nn.cuda.gemm.matmul import Gemms
 from pycuda_nn.cuda.layout import check_reach
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.persistent.kernel import PersistentKernel
+from pycuda_nn.cuda.persistent.plan import KernelPlan
+from pycuda_nn.cuda.persistent.recognise import recognise
 from pycuda_nn.cuda.runtime.device import Device, Memory
+from pycuda_nn.cuda.stack import NotCovered
 from pycuda_nn.cuda.training.buffers import Buffers
-from pycuda_nn.cuda.training.epoch import STEPS_A_GRAPH, GraphEpoch, PersistentEpoch
+from pycuda_nn.cuda.training.epoch import STEPS_A_GRAPH, Epoch, GraphEpoch, PersistentEpoch
 from pycuda_nn.cuda.training.evaluation import Evaluator
 from pycuda_nn.cuda.training.order import DeviceOrder
 from pycuda_nn.cuda.training.plan import TrainingPlan
@@ -111,11 +114,12 @@ class CudaSession(Session):
         plan, memory, facts = self._plan, self._memory, self._device.facts
         recipe, n = plan.recipe, len(parts["train"].x)
         self._n, self._batch = n, min(recipe.batch_size, n)
-        network, precision = plan.network, plan.precision
+        precision = plan.precision
         most_rows = max(len(part.x) for part in parts.values())
         check_reach(plan.layout, rows=most_rows, batch=self._batch, pack=plan.pack)
-        small = PersistentKernel.fits(network, self._batched(), precision.name, facts)
-        self._weights = Weights(memory, plan.layout, recipe, precision, split=not small)
+        found = recognise(plan.stack, self._batched(), precision.name, facts)
+        split = isinstance(found, NotCovered)
+        self._weights = Weights(memory, plan.layout, recipe, precision, split=split)
         self._weights.load_params(params)
         self._module = plan.module(self._device, self._weights.master_kind)
         self._gemms = self._kept(
@@ -144,7 +148,7 @@ class CudaSession(Session):
             x=train.x, y=train.y, order=self._order.rows, rates=rates, losses=losses, clock=clock
         )
         self._noise()
-        self._epoch = self._small_epoch() if small and train.resident else self._graph_epoch()
+        self._epoch = self._epoch_on(found, resident=train.resident)
         self._restart(params)
 
     def _put(self, parts: Mapping[str, Split]) -> dict[str, Rows]:
@@ -182,6 +186,18 @@ class CudaSession(Session):
             grid = (-(-n // _THREADS), 1)
             self._module.launch("noise", grid, _THREADS, self._streams.main, address, n)
 
+    def _epoch_on(self, found: KernelPlan | NotCovered, *, resident: bool) -> Epoch:
+        """Return the steps of an epoch by the quickest path, and say in the log which it is."""
+        what = f"{self._plan.stack}, {self._plan.precision.name}, minibatch {self._batch:,}"
+        if isinstance(found, KernelPlan) and resident:
+            _LOG.info("training path: persistent kernel (%s)", what)
+            return self._small_epoch(found)
+        reason = "rows in host memory are not covered by the persistent kernel"
+        if isinstance(found, NotCovered):
+            reason = found.reason
+        _LOG.info("training path: captured step (%s): %s", what, reason)
+        return self._graph_epoch()
+
     def _graph_epoch(self) -> GraphEpoch:
         full, main = self._step_of(self._batch), self._streams.main
         n_steps = self._n // self._batch
@@ -195,17 +211,22 @@ class CudaSession(Session):
             return time.perf_counter() - began
 
         if self._gemms.tune:
-            recipe = self._plan.recipe
-            what = (self._plan.network, self._batch, optimizer_number(recipe), recipe.dropout > 0)
             steps = min(STEPS_A_GRAPH, n_steps)
-            refine(full, self._gemms, try_steps, repr(what), most_steps=steps)
+            refine(full, self._gemms, try_steps, self._name(), most_steps=steps)
         return GraphEpoch(full, n_steps, self._rest())
 
-    def _small_epoch(self) -> PersistentEpoch:
+    def _name(self) -> str:
+        """Return what tells this step from another; on disk, so it must not change."""
+        stack, optimizer = self._plan.stack, optimizer_number(self._plan.recipe)
+        network = f"Network(sizes={stack.sizes}, activation={stack.activation!r}, "
+        network += f"loss={stack.loss.name!r})"
+        return f"({network}, {self._batch}, {optimizer}, {stack.drops})"
+
+    def _small_epoch(self, found: KernelPlan) -> PersistentEpoch:
         plan = self._plan
         kernel = self._kept(
             PersistentKernel(
-                self._device, self._memory, plan.network, self._batched(), plan.precision.name
+                self._device, self._memory, found, plan.stack, self._batched(), plan.precision.name
             )
         )
         n_steps, main = self._n // self._batch, self._streams.main

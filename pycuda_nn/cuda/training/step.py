@@ -18,10 +18,10 @@ from pycuda_nn.cuda.runtime.graph import Graph
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
 from pycuda_nn.cuda.training.buffers import LOSS_PARTS, PARTS, Buffers
-from pycuda_nn.cuda.training.plan import LOSS_KERNEL, TrainingPlan
+from pycuda_nn.cuda.training.plan import TrainingPlan
 from pycuda_nn.cuda.training.streams import BatchSource, Streams
 from pycuda_nn.cuda.training.weights import MOMENTUM, Weights, hyper_scalars
-from pycuda_nn.rng import Purpose, drop_threshold, keep_scale
+from pycuda_nn.rng import Purpose
 
 _THREADS = 256
 _UPDATE_ELEMENTS, _BIAS_COLUMNS = 2048, 32  # of a block of the kernel ``update``
@@ -217,18 +217,18 @@ class TrainingStep:
         )  # fmt: skip
 
     def _activation(self, number: int, j: int) -> Activation:
-        layer, recipe = self._layers[number], self._plan.recipe
+        layer, dropout = self._layers[number], self._plan.stack.dropout
         return Activation(
             clock=self._feed.clock,
-            seed=recipe.seed,
+            seed=self._plan.recipe.seed,
             purpose=int(Purpose.DROPOUT),
             rows=self._rows,
             packs=layer.outputs // self._plan.pack,
             width=layer.width,
             j=j,
             layer=number,
-            threshold=drop_threshold(recipe.dropout),
-            scale=keep_scale(recipe.dropout),
+            threshold=dropout.threshold,
+            scale=dropout.scale,
         )
 
     def _activate(self, number: int, j: int) -> None:
@@ -291,7 +291,7 @@ class TrainingStep:
     def _loss(self, j: int) -> None:
         b, layer = self._buffers, self._layers[-1]
         self._module.launch(
-            LOSS_KERNEL[self._plan.network.loss], (self._loss_blocks(), 1), 32 * _LOSS_ROWS,
+            self._plan.stack.kernels.step, (self._loss_blocks(), 1), 32 * _LOSS_ROWS,
             self._streams.main, b.logits, self._weights.value(layer.bias), b.y[j % 2], self._rows,
             layer.outputs, layer.width, self._scale, b.deltas[-1], b.loss,
         )  # fmt: skip

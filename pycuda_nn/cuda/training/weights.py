@@ -16,12 +16,12 @@ from pycuda_nn.errors import CheckpointError
 from pycuda_nn.protocols import AdamHyper, SgdHyper, State, TrainingRecipe
 
 Array = npt.NDArray[Any]
-MOMENTUM, NESTEROV, ADAM = 0, 1, 2  # OPTIMIZER of step.cuh
-WHOLE, SPLIT, BESIDE = 0, 1, 2  # MASTER of step.cuh
+MOMENTUM, NESTEROV, ADAM = 0, 1, 2  # OPTIMIZER of update.cuh
+WHOLE, SPLIT, BESIDE = 0, 1, 2  # MASTER of update.cuh
 
 
 def optimizer_number(recipe: TrainingRecipe) -> int:
-    """Return OPTIMIZER of step.cuh."""
+    """Return OPTIMIZER of update.cuh."""
     if isinstance(recipe.optimizer, AdamHyper):
         return ADAM
     return NESTEROV if recipe.optimizer.nesterov else MOMENTUM

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pycuda_nn.backends.numpy.session import NumpySession
-from pycuda_nn.network import ACTIVATIONS, LOSSES, Network
+from pycuda_nn.layers import ACTIVATIONS, LOSSES
+from pycuda_nn.network import Network
 from pycuda_nn.protocols import SgdHyper, Split, TrainingRecipe
 
 
@@ -22,9 +23,9 @@ def session_for(
         y = rng.normal(size=(rows, sizes[-1]))
     else:
         y = rng.integers(0, 2 if loss == "logistic" else sizes[-1], rows).astype(np.int32)
-    network = Network(sizes=sizes, activation=activation, loss=loss)
+    network = Network.from_sizes(sizes, activation=activation, loss=loss, dropout=dropout)
     hyper = SgdHyper(momentum=0.0, nesterov=False)
-    recipe = TrainingRecipe(optimizer=hyper, batch_size=rows, l2=0.0, dropout=dropout, seed=seed)
+    recipe = TrainingRecipe(optimizer=hyper, batch_size=rows, l2=0.0, seed=seed)
     params = rng.normal(size=network.n_params) * 0.7
     return NumpySession(network, recipe, {"train": Split(x=x, y=y)}, params, np.float64)
 
@@ -46,8 +47,8 @@ def finite_difference(session: NumpySession, rows: np.ndarray, h: float = 1e-6) 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     sizes=st.lists(st.integers(1, 5), min_size=2, max_size=5).map(tuple),
-    activation=st.sampled_from(ACTIVATIONS),
-    loss=st.sampled_from(LOSSES),
+    activation=st.sampled_from(list(ACTIVATIONS)),
+    loss=st.sampled_from(list(LOSSES)),
     rows=st.integers(1, 7),
     dropout=st.sampled_from([0.0, 0.3]),
     seed=st.integers(0, 1000),
@@ -88,9 +89,7 @@ def test_l2_moves_weights_and_not_biases() -> None:
     session = session_for((4, 3, 2), "tanh", "squared", 5, 0.0, 0)
     heavy = NumpySession(
         session.network,
-        TrainingRecipe(
-            optimizer=session.recipe.optimizer, batch_size=5, l2=0.5, dropout=0.0, seed=0
-        ),
+        TrainingRecipe(optimizer=session.recipe.optimizer, batch_size=5, l2=0.5, seed=0),
         session._parts,
         session._params,
         np.float64,

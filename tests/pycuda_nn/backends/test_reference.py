@@ -19,7 +19,7 @@ def plain_epochs(
     x: np.ndarray, y: np.ndarray, hyper: AdamHyper | SgdHyper, params: np.ndarray, epochs: int
 ) -> list[float]:
     """Relu, softmax, dropout, L2; each step in the words of the papers."""
-    network = Network(sizes=SIZES, activation="relu", loss="softmax")
+    network = Network.from_sizes(sizes=SIZES, activation="relu", loss="softmax")
     flat = params.astype(np.float64)
     weights = network.views(flat)
     v1, v2 = np.zeros(flat.size), np.zeros(flat.size)
@@ -62,10 +62,10 @@ def plain_epochs(
 def test_losses_of_two_epochs(hyper: AdamHyper | SgdHyper) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(27, 4)).astype(np.float32), rng.integers(0, 3, 27).astype(np.int32)
-    network = Network(sizes=SIZES, activation="relu", loss="softmax")
+    network = Network.from_sizes(SIZES, activation="relu", loss="softmax", dropout=DROPOUT)
     params = network.initial_params(1)
     params[network.n_weights :] = 0.1
-    recipe = TrainingRecipe(optimizer=hyper, batch_size=BATCH, l2=L2, dropout=DROPOUT, seed=SEED)
+    recipe = TrainingRecipe(optimizer=hyper, batch_size=BATCH, l2=L2, seed=SEED)
     want = plain_epochs(x, y, hyper, params, 2)
     for dtype, rtol in ((np.float64, 1e-5), (np.float32, 1e-4)):
         session = NumpyBackend(dtype).open(network, recipe, {"train": Split(x=x, y=y)}, params)

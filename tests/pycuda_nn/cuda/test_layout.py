@@ -16,7 +16,7 @@ WIDTHS = st.lists(st.integers(1, 40), min_size=2, max_size=5)
 
 @given(WIDTHS)
 def test_parameters_come_back_as_they_went(sizes: list[int]) -> None:
-    network = Network(sizes=tuple(sizes), activation="relu", loss="squared")
+    network = Network.from_sizes(sizes=tuple(sizes), activation="relu", loss="squared")
     layout = ParameterLayout(network)
     params = np.arange(1, network.n_params + 1, dtype=np.float32)
     wide = layout.spread(params)
@@ -26,7 +26,9 @@ def test_parameters_come_back_as_they_went(sizes: list[int]) -> None:
 
 
 def test_every_row_of_weights_starts_on_a_tile() -> None:
-    layout = ParameterLayout(Network(sizes=(6, 9, 33, 3), activation="relu", loss="softmax"))
+    layout = ParameterLayout(
+        Network.from_sizes(sizes=(6, 9, 33, 3), activation="relu", loss="softmax")
+    )
     assert layout.sizes == (16, 16, 48, 16)
     for layer in layout.layers:
         assert layer.weights % ALIGN == layer.bias % ALIGN == 0
@@ -40,13 +42,17 @@ def test_every_row_of_weights_starts_on_a_tile() -> None:
 def test_what_kernels_cannot_count_is_refused() -> None:
     """A count of 2**32 weights is 0 in the 32 bits of an argument: the layer would not learn."""
     assert Update(n=1 << 32).n == 0
-    layout = ParameterLayout(Network(sizes=(784, 512, 10), activation="relu", loss="softmax"))
+    layout = ParameterLayout(
+        Network.from_sizes(sizes=(784, 512, 10), activation="relu", loss="softmax")
+    )
     check_reach(layout, rows=1 << 30, batch=1 << 20, pack=4)
     with pytest.raises(ConfigError, match=r"16,777,216 rows is too large"):
         check_reach(layout, rows=1 << 30, batch=1 << 24, pack=4)
     with pytest.raises(ConfigError, match=r"rows are more than 2\*\*30"):
         check_reach(layout, rows=(1 << 30) + 1, batch=64, pack=4)
-    wide = ParameterLayout(Network(sizes=(16, 65536, 65536, 10), activation="relu", loss="softmax"))
+    wide = ParameterLayout(
+        Network.from_sizes(sizes=(16, 65536, 65536, 10), activation="relu", loss="softmax")
+    )
     with pytest.raises(ConfigError, match=r"65,536 x 65,536 has 2\*\*31 weights or more"):
         check_reach(wide, rows=100, batch=64, pack=8)
 

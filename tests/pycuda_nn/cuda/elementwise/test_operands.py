@@ -113,7 +113,7 @@ def test_addresses_that_share_no_pack_are_swept_one_by_one() -> None:
 
 
 def test_the_kernels_and_this_file_agree() -> None:
-    text = kernel_source("elementwise/elementwise.cuh")
+    text = kernel_source("cuda/elementwise/elementwise.cuh")
     for name in ("BLOCK", "WIDE_PACKS", "SINGLES"):
         assert f"#define {name} {getattr(operands, name)}\n" in text
 

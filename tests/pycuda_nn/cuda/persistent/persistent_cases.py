@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ import numpy.typing as npt
 
 from pycuda_nn.backends.numpy.session import NumpySession
 from pycuda_nn.cuda.layout import ParameterLayout
-from pycuda_nn.cuda.persistent.plan import KernelPlan, plan
+from pycuda_nn.cuda.persistent.plan import KernelPlan
+from pycuda_nn.cuda.persistent.recognise import recognise
+from pycuda_nn.cuda.stack import DenseStack
+from pycuda_nn.cuda.stack import recognise as recognise_stack
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import SgdHyper, Split, TrainingRecipe
 
@@ -38,17 +42,22 @@ class Case:
 
     def __post_init__(self) -> None:
         hyper = SgdHyper(momentum=0.9, nesterov=self.nesterov)
-        network = Network(sizes=self.sizes, activation=self.activation, loss="softmax")
-        recipe = TrainingRecipe(
-            optimizer=hyper, batch_size=self.batch, l2=self.l2, dropout=0.0, seed=0
-        )
+        network = Network.from_sizes(sizes=self.sizes, activation=self.activation, loss="softmax")
+        recipe = TrainingRecipe(optimizer=hyper, batch_size=self.batch, l2=self.l2, seed=0)
         object.__setattr__(self, "network", network)
         object.__setattr__(self, "recipe", recipe)
 
     def plan(self, **gpu: int) -> KernelPlan:
-        chosen = plan(self.network, self.recipe, **(H200 | gpu))
-        assert chosen is not None
+        facts: Any = SimpleNamespace(compute_capability=(9, 0), **(H200 | gpu))
+        chosen = recognise(self.stack, self.recipe, self.precision, facts)
+        assert isinstance(chosen, KernelPlan), chosen
         return chosen
+
+    @property
+    def stack(self) -> DenseStack:
+        found = recognise_stack(self.network)
+        assert isinstance(found, DenseStack), found
+        return found
 
     def arrays(self) -> dict[str, Array]:
         """Return rows that the precision holds exactly, their classes, an order, rates, params."""

@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pycuda_nn.cuda.persistent.kernel import FILES, PersistentKernel
-from pycuda_nn.cuda.persistent.plan import KernelPlan, cycles, partition, plan
+from pycuda_nn.cuda.persistent.kernel import FILES
+from pycuda_nn.cuda.persistent.plan import KernelPlan, cycles, partition, quickest
+from pycuda_nn.cuda.persistent.recognise import recognise
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
+from pycuda_nn.cuda.stack import DenseStack, NotCovered
+from pycuda_nn.cuda.stack import recognise as recognise_stack
+from pycuda_nn.network import Network
 from pycuda_nn.protocols import AdamHyper
 from tests.pycuda_nn.cuda.persistent.emulation import Emulation, emulated_source
 from tests.pycuda_nn.cuda.persistent.persistent_cases import H200, Case, check
@@ -43,7 +47,7 @@ SHAPES = (
 @pytest.mark.parametrize("case", SHAPES, ids=str)
 @pytest.mark.parametrize("multiprocessors", [132, 108, 40, 7])
 def test_every_weight_has_one_place_and_every_block_is_resident(case, multiprocessors) -> None:
-    chosen = plan(case.network, case.recipe, multiprocessors, H200["shared_bytes"])
+    chosen = quickest(case.stack, case.batch, multiprocessors, H200["shared_bytes"])
     if chosen is None:
         assert multiprocessors < 108
         return
@@ -76,7 +80,7 @@ def test_the_partitions_that_were_measured_are_in_their_order() -> None:
 
 
 def shared(case: Case, row_groups: int, column_groups: int) -> KernelPlan:
-    made = partition(case.network, case.batch, row_groups, column_groups)
+    made = partition(case.stack, case.batch, row_groups, column_groups)
     assert made is not None
     return made
 
@@ -85,34 +89,38 @@ def facts(**changes: Any) -> Any:
     return SimpleNamespace(compute_capability=(9, 0), **(H200 | changes))
 
 
-def test_fits_says_what_it_takes() -> None:
+def test_what_is_covered_and_why_not() -> None:
     network, recipe = MNIST.network, MNIST.recipe
 
-    def fits(*, network=network, precision="bf16", gpu=facts(), **changes: Any) -> bool:  # noqa: B008
-        return PersistentKernel.fits(
-            network, dataclasses.replace(recipe, **changes), precision, gpu
-        )
+    def found(*, network=network, precision="bf16", gpu=facts(), **changes: Any) -> str:  # noqa: B008
+        stack = recognise_stack(network)
+        assert isinstance(stack, DenseStack)
+        plan = recognise(stack, dataclasses.replace(recipe, **changes), precision, gpu)
+        return plan.reason if isinstance(plan, NotCovered) else "covered"
 
-    def sized(*sizes: int, **changes: str) -> Any:
-        return dataclasses.replace(network, sizes=sizes, **changes)
+    def sized(*sizes: int, **more: Any) -> Network:
+        return Network.from_sizes(sizes, **more)
 
-    assert fits()
-    assert fits(precision="fp16")
-    assert fits(batch_size=16)
-    assert fits(batch_size=512)
-    assert fits(network=sized(784, 512, 64))
-    assert not fits(precision="tf32")
-    assert not fits(dropout=0.5)
-    assert not fits(batch_size=100)
-    assert not fits(batch_size=1024)
-    assert not fits(optimizer=AdamHyper(beta1=0.9, beta2=0.999, eps=1e-8))
-    assert not fits(network=sized(784, 10))
-    assert not fits(network=sized(784, 64, 64, 64, 64, 64, 10))
-    assert not fits(network=sized(784, 512, 65))
-    assert not fits(network=sized(784, 512, 1, loss="logistic"))
-    assert not fits(network=sized(2048, 4096, 4096, 10))
-    assert not fits(gpu=SimpleNamespace(compute_capability=(7, 5), **H200))
-    assert not fits(gpu=facts(shared_bytes=48 << 10))
+    adam = AdamHyper(beta1=0.9, beta2=0.999, eps=1e-8)
+    large = "the network is too large for the persistent kernel on this GPU"
+    assert found() == "covered"
+    assert found(precision="fp16") == "covered"
+    assert found(batch_size=16) == "covered"
+    assert found(batch_size=512) == "covered"
+    assert found(network=sized(784, 512, 64)) == "covered"
+    assert found(precision="tf32") == "tf32 is not covered by the persistent kernel"
+    assert found(network=sized(784, 512, 10, dropout=0.5)).startswith("dropout is not covered")
+    assert found(batch_size=100).startswith("a minibatch of 100 is not")
+    assert found(batch_size=1024).startswith("a minibatch of 1,024 is not")
+    assert found(optimizer=adam).startswith("Adam is not")
+    assert found(network=sized(784, 10)).startswith("0 hidden layers are not")
+    assert found(network=sized(784, 64, 64, 64, 64, 64, 10)).startswith("5 hidden layers are not")
+    assert found(network=sized(784, 512, 65)).startswith("65 classes are not")
+    assert found(network=sized(784, 512, 1, loss="logistic")).startswith("the loss 'logistic' is")
+    assert found(network=sized(2048, 4096, 4096, 10)) == large
+    old = SimpleNamespace(compute_capability=(7, 5), **H200)
+    assert found(gpu=old).startswith("compute capability 7.5 is not")
+    assert found(gpu=facts(shared_bytes=48 << 10)) == large
 
 
 # ---- the kernel compiles

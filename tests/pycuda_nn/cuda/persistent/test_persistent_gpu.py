@@ -11,6 +11,7 @@ import pytest
 from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.cuda.persistent.kernel import PersistentKernel
 from pycuda_nn.cuda.persistent.plan import KernelPlan, partition
+from pycuda_nn.cuda.persistent.recognise import recognise
 from tests.pycuda_nn.cuda.persistent.persistent_cases import Case, check
 
 pytestmark = pytest.mark.gpu
@@ -43,8 +44,10 @@ def trained(case: Case, *launches: int, plan: KernelPlan | None = None) -> list[
     device, layout, arrays = Device(), ParameterLayout(case.network), case.arrays()
     with device.active():
         memory, stream = Memory(device), cuda.Stream()
+        chosen = plan or recognise(case.stack, case.recipe, case.precision, device.facts)
+        assert isinstance(chosen, KernelPlan), chosen
         persistent = PersistentKernel(
-            device, memory, case.network, case.recipe, case.precision, plan=plan
+            device, memory, chosen, case.stack, case.recipe, case.precision
         )
         given = {name: arrays[name] for name in ("y", "order", "rates")}
         given["x"] = case.padded_x(arrays["x"])
@@ -84,6 +87,6 @@ def test_trains_as_the_twin_and_the_same_each_time(case: Case) -> None:
 @pytest.mark.parametrize("groups", [(1, 16), (2, 32), (4, 16), (8, 8)])
 def test_gives_the_same_however_it_is_shared(groups: tuple[int, int]) -> None:
     case = Case(sizes=(200, 256, 128, 10), batch=128, activation="tanh", precision="fp16")
-    plan = partition(case.network, case.batch, *groups)
+    plan = partition(case.stack, case.batch, *groups)
     assert plan is not None
     check(case, case.arrays(), *trained(case, 1, case.steps, plan=plan))

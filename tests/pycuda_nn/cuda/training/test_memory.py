@@ -23,12 +23,11 @@ def _open(precision: str = "bf16", dropout: float = 0.0, **options: object):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(64 * 500, 64)).astype(np.float32)
     y = rng.integers(0, 10, len(x)).astype(np.int32)
-    network = Network(sizes=(64, 128, 10), activation="relu", loss="softmax")
+    network = Network.from_sizes((64, 128, 10), dropout=dropout)
     recipe = TrainingRecipe(
         optimizer=SgdHyper(momentum=0.9, nesterov=False),
         batch_size=64,
         l2=0.0,
-        dropout=dropout,
         seed=0,
     )
     backend = CudaBackend(CudaOptions(precision=precision, **options))

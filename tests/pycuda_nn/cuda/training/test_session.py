@@ -50,8 +50,9 @@ class TestStreamedContract(BackendContract):
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
 @pytest.mark.parametrize("loss", ["softmax", "logistic", "squared"])
 def test_fewer_bits_stay_near_float64(precision, rtol, optimizer, activation, loss) -> None:
-    recipe = sample_recipe(optimizer, dropout=0.25 if activation == "tanh" else 0.0, l2=1e-3)
-    network, parts = sample_network(loss, activation), sample_parts(loss)
+    recipe = sample_recipe(optimizer, l2=1e-3)
+    dropout = 0.25 if activation == "tanh" else 0.0
+    network, parts = sample_network(loss, activation, dropout), sample_parts(loss)
     params = network.initial_params(5)
     got = CudaBackend(CudaOptions(precision=precision)).open(network, recipe, parts, params)
     want = NumpyBackend(np.float64).open(network, recipe, parts, params)
@@ -84,7 +85,7 @@ def test_gradient_of_every_layer(
 ) -> None:
     rng = np.random.default_rng(1)
     n = 2 * batch + 5
-    network = Network(sizes=sizes, activation=activation, loss="softmax")
+    network = Network.from_sizes(sizes=sizes, activation=activation, loss="softmax")
     x = rng.normal(size=(n, sizes[0])).astype(np.float32)
     y = rng.integers(0, sizes[-1], n).astype(np.int32)
     parts = {"train": _part(x, y)}
@@ -92,7 +93,6 @@ def test_gradient_of_every_layer(
         optimizer=SgdHyper(momentum=0.9, nesterov=False),
         batch_size=batch,
         l2=0.0,
-        dropout=0,
         seed=0,
     )
     params = network.initial_params(1)
@@ -111,11 +111,9 @@ def test_gradient_of_every_layer(
 
 def test_the_order_drawn_on_the_device_is_that_of_the_host() -> None:
     for n in (1, 2, 3, 5, 70, 2047, 2048, 2049, 5000, 100_003):
-        network = Network(sizes=(1, 1), activation="relu", loss="squared")
+        network = Network.from_sizes(sizes=(1, 1), activation="relu", loss="squared")
         x = np.arange(n, dtype=np.float32)[:, None]
-        recipe = TrainingRecipe(
-            optimizer=SGD, batch_size=max(1, n // 50), l2=0.0, dropout=0.0, seed=7
-        )
+        recipe = TrainingRecipe(optimizer=SGD, batch_size=max(1, n // 50), l2=0.0, seed=7)
         parts = {"train": _part(x, x)}
         session = CudaBackend().open(network, recipe, parts, network.initial_params(1))
         steps = -(-n // recipe.batch_size)

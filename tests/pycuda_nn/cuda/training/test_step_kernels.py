@@ -7,22 +7,19 @@ import re
 
 import pytest
 
+from pycuda_nn import layers
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
+from pycuda_nn.cuda.stack import DenseStack, recognise
 from pycuda_nn.cuda.training import head
+from pycuda_nn.cuda.training.sources import HEAD_FILES, ORDER_FILES, STEP_FILES
 from pycuda_nn.network import Network
-from pycuda_nn.protocols import SgdHyper, TrainingRecipe
 
 NVCC = find_nvcc()
 KNOWN = NVCC.architectures() if NVCC else []
 WANTED = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
-FILES = (
-    "runtime/common.cuh",
-    "training/step.cuh",
-    "training/metrics.cuh",
-    "training/order.cuh",
-    "training/head.cuh",
-)
+LOSSES = [loss.kernels.source for loss in layers.LOSSES.values() if loss.kernels]
+FILES = (*STEP_FILES, *LOSSES, *ORDER_FILES, *HEAD_FILES)
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="this machine has no nvcc")
 
 
@@ -86,10 +83,9 @@ def test_no_kernel_needs_a_header() -> None:
 
 
 def fits(width: int, classes: int, item_bytes: int) -> bool:
-    network = Network(sizes=(8, width, classes), activation="relu", loss="softmax")
-    hyper = SgdHyper(momentum=0.9, nesterov=False)
-    recipe = TrainingRecipe(optimizer=hyper, batch_size=64, l2=0.0, dropout=0.0, seed=0)
-    return head.fits(network, recipe, item_bytes)
+    stack = recognise(Network.from_sizes((8, width, classes)))
+    assert isinstance(stack, DenseStack)
+    return head.fits(stack, item_bytes)
 
 
 @needs_nvcc

@@ -1,0 +1,101 @@
+"""Recognise in a network what our kernels train: dense layers alike, and a loss with kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TypeVar
+
+from pycuda_nn.layers import ACTIVATIONS, Activation, Dense, Dropout, Layer, Loss, LossKernels
+from pycuda_nn.network import Network
+
+
+@dataclass(frozen=True)
+class NotCovered:
+    """A pattern does not cover a training; ``reason`` says why, e.g. "dropout is not covered"."""
+
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseStack:
+    """Dense layers with the same activation, and the same dropout, after each but the last.
+
+    Attributes:
+        network: In which it was recognised.
+        sizes: Width of every layer from the input to the output.
+        activation: A name of :data:`~pycuda_nn.layers.ACTIVATIONS`.
+        dropout: After each activation; of probability 0 where there is none.
+        kernels: Of the loss.
+    """
+
+    network: Network
+    sizes: tuple[int, ...]
+    activation: str
+    dropout: Dropout
+    kernels: LossKernels
+
+    @property
+    def loss(self) -> Loss:
+        """That of the network."""
+        return self.network.loss
+
+    @property
+    def drops(self) -> bool:
+        """Whether anything is dropped."""
+        return self.dropout.probability > 0
+
+    @property
+    def activation_number(self) -> int:
+        """``ACTIVATION`` of ``layers/activation.cuh``."""
+        return ACTIVATIONS[self.activation].kernel_number
+
+    def __str__(self) -> str:
+        count, outputs = len(self.sizes) - 1, self.sizes[-1]
+        layers = "1 dense layer" if count == 1 else f"{count} dense layers"
+        kinds = {"softmax": f"{outputs} classes", "logistic": "2 classes"}
+        return f"{layers}, {self.loss.name} of {kinds.get(self.loss.name, f'{outputs} outputs')}"
+
+
+def recognise(network: Network) -> DenseStack | NotCovered:
+    """Return ``network`` as a stack that the captured step trains, or why it is none."""
+    dense = [layer for layer in network.layers if isinstance(layer, Dense)]
+    activation = _first(Activation, network.layers) or Activation("relu")
+    dropout = _first(Dropout, network.layers)
+    expected: list[Layer] = []
+    for layer in dense:
+        between = [activation, *([dropout] if dropout else [])]
+        expected += [*(between if expected else []), layer]
+    reason = _difference(network.layers, expected)
+    if reason is None and network.loss.kernels is None:
+        reason = f"the loss '{network.loss.name}' has no kernels"
+    if reason is not None or network.loss.kernels is None:
+        return NotCovered(reason or "")
+    return DenseStack(
+        network=network,
+        sizes=(network.inputs, *(layer.fan_out for layer in dense)),
+        activation=activation.name,
+        dropout=dropout or Dropout(0.0),
+        kernels=network.loss.kernels,
+    )
+
+
+Kind = TypeVar("Kind", bound=Layer)
+
+
+def _first(kind: type[Kind], layers: Sequence[Layer]) -> Kind | None:
+    return next((layer for layer in layers if isinstance(layer, kind)), None)
+
+
+def _difference(layers: Sequence[Layer], expected: Sequence[Layer]) -> str | None:
+    """Return the first layer that is not as expected, and why, or None."""
+    for number, layer in enumerate(layers, start=1):
+        if type(layer) not in (Dense, Activation, Dropout):
+            return f"layer {number}, {layer}, has no kernels"
+    for number, (layer, other) in enumerate(zip_longest(layers, expected), start=1):
+        if layer != other:
+            here = f"layer {number} is {layer}" if layer else f"there is no layer {number}"
+            wanted = f"where {other} would fit" if other else "after the last dense layer"
+            return f"{here}, {wanted}: all hidden layers must be alike"
+    return None

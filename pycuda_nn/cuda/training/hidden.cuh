@@ -1,0 +1,73 @@
+// What stands between two dense layers in one kernel: bias, activation, dropout. -DDROPOUT=0|1.
+// Needs activation.cuh and dropout.cuh of pycuda_nn/layers.
+
+// a = activation(z + bias), dropped; in place, one pack a thread; columns from `width` on are zero.
+// With clock = 0 nothing is dropped.
+extern "C" __global__ void bias_activation(const __grid_constant__ Activation u) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, r = i / u.packs, c = (i - r * u.packs) * Pack<T>::N;
+  if (r >= u.rows) return;
+  Pack<T> p = ((Pack<T>*)u.a)[i];
+#if DROPOUT
+  Keeper keeper(u);
+#endif
+#pragma unroll
+  for (int e = 0; e < Pack<T>::N; e++) {
+    float v = activate(to_float(p.at[e]) + to_float(u.bias[c + e]));
+#if DROPOUT
+    if (u.clock) v *= keeper.factor((long long)r * u.width + c + e);
+#endif
+    p.at[e] = from_float<T>(c + e < u.width ? v : 0.f);
+  }
+  ((Pack<T>*)u.a)[i] = p;
+}
+
+// a (a gradient) *= activation'(z), and the dropout of the forward pass, in place; the sums of the
+// columns of `share` rows go to partial[blockIdx.y]. 32 packs wide, 8 rows at a time.
+// With h = 0 the sums only.
+extern "C" __global__ void __launch_bounds__(256) activation_grad(const __grid_constant__ Activation u) {
+  constexpr int N = Pack<T>::N;
+  __shared__ float sums[8][32 * N];
+  int lane = threadIdx.x & 31, group = threadIdx.x >> 5, pack = blockIdx.x * 32 + lane;
+  int end = min(u.rows, (int)(blockIdx.y + 1) * u.share);
+  float sum[N];
+#pragma unroll
+  for (int e = 0; e < N; e++) sum[e] = 0.f;
+#pragma unroll 4
+  for (int r = blockIdx.y * u.share + group; r < end && pack < u.packs; r += 8) {
+    Pack<T>* at = (Pack<T>*)u.a + (size_t)r * u.packs + pack;
+    Pack<T> g = *at;
+    if (u.h) {
+      Pack<T> h = ((const Pack<T>*)u.h)[(size_t)r * u.packs + pack];
+#if DROPOUT
+      Keeper keeper(u);
+#endif
+#pragma unroll
+      for (int e = 0; e < N; e++) {
+        float v = to_float(g.at[e]), a = to_float(h.at[e]);
+#if DROPOUT
+        float keep = keeper.factor((long long)r * u.width + pack * N + e);
+        v = keep > 0.f ? v * keep * slope(a / keep) : 0.f;
+#elif ACTIVATION == 0
+        v = a > 0.f ? v : 0.f;
+#else
+        v *= slope(a);
+#endif
+        g.at[e] = from_float<T>(v);
+      }
+      *at = g;
+    }
+#pragma unroll
+    for (int e = 0; e < N; e++) sum[e] += to_float(g.at[e]);
+  }
+#pragma unroll
+  for (int e = 0; e < N; e++) sums[group][lane * N + e] = sum[e];
+  __syncthreads();
+  for (int c = threadIdx.x; c < 32 * N; c += 256) {
+    int column = blockIdx.x * 32 * N + c;
+    if (column >= u.packs * N) return;
+    float total = 0.f;
+#pragma unroll
+    for (int k = 0; k < 8; k++) total += sums[k][c];
+    u.partial[(size_t)blockIdx.y * u.packs * N + column] = total;
+  }
+}

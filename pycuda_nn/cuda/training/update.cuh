@@ -1,0 +1,163 @@
+// Update. -DOPTIMIZER=0|1|2 momentum, Nesterov, Adam; -DMASTER=0|1|2 a weight is kept in T itself
+// (float), as T and 16 low bits, as float beside T. Weights of one layer by the first blocks, 8 a
+// thread; its bias, from the partial sums of its gradient, by the next, 32 outputs a block; the
+// step's loss by one block more. The twins are in pycuda_nn/backends/numpy/ops.py.
+
+struct Update {
+  T* weight; void* master; float* first; float* second; const float* grad;  // n of each
+  T* bias; void* bias_master; float* bias_first; float* bias_second;        // outputs of each
+  const float* partial; const float* loss; float* losses;
+  const float* rates; const Clock* clock;
+  int n, outputs, parts, loss_parts, rows, j;
+  float momentum, beta2, eps, l2, bias_scale;
+};
+
+// new value of a parameter whose gradient is g; its moments are changed in place
+__device__ __forceinline__ float stepped(const Update& u, float w, float g, float& first,
+                                         float& second, float rate) {
+#if OPTIMIZER == 2  // Kingma and Ba 2015, end of section 2; rate has the bias corrections
+  first = u.momentum * first + (1.f - u.momentum) * g;
+  second = u.beta2 * second + (1.f - u.beta2) * g * g;
+  return w - rate * first / (sqrtf(second) + u.eps);
+#elif OPTIMIZER == 1  // Sutskever et al. 2013, eqs. 3-4
+  first = u.momentum * first + g;
+  return w - rate * (g + u.momentum * first);
+#else  // Goyal et al. 2017, eq. 9
+  first = u.momentum * first + g;
+  return w - rate * first;
+#endif
+}
+
+template <int COUNT> __device__ __forceinline__ void read_master(const T* w, const void* low, int i, float* out) {
+#pragma unroll
+  for (int e = 0; e < COUNT; e++) {
+#if MASTER == 1
+    out[e] = __uint_as_float(((unsigned)w[i + e].bits << 16) + (int)((const short*)low)[i + e]);
+#elif MASTER == 2
+    out[e] = ((const float*)low)[i + e];
+#else
+    out[e] = to_float(w[i + e]);
+#endif
+  }
+}
+
+template <int COUNT> __device__ __forceinline__ void write_master(T* w, void* low, int i, const float* in) {
+#pragma unroll
+  for (int e = 0; e < COUNT; e++) {
+#if MASTER == 1
+    unsigned bits = __float_as_uint(in[e]), high = (bits + 0x8000u) >> 16;
+    w[i + e].bits = (unsigned short)high;
+    ((short*)low)[i + e] = (short)(bits - (high << 16));
+#elif MASTER == 2
+    ((float*)low)[i + e] = in[e];
+    w[i + e] = from_float<T>(in[e]);
+#else
+    w[i + e] = from_float<T>(in[e]);
+#endif
+  }
+}
+
+struct alignas(16) Eight { float at[8]; };
+struct alignas(16) EightHalves { unsigned short at[8]; };
+
+__device__ __forceinline__ void update_weights(const Update& u, float rate) {
+  int i = (blockIdx.x * 256 + threadIdx.x) * 8;
+  if (i >= u.n) return;
+  Eight w, first = *(const Eight*)(u.first + i);
+#if MASTER == 1
+  EightHalves high = *(const EightHalves*)(u.weight + i), low = *(const EightHalves*)((const short*)u.master + i);
+#pragma unroll
+  for (int e = 0; e < 8; e++) w.at[e] = __uint_as_float(((unsigned)high.at[e] << 16) + (int)(short)low.at[e]);
+#elif MASTER == 2
+  w = *(const Eight*)((const float*)u.master + i);
+#else
+  w = *(const Eight*)(u.weight + i);
+#endif
+#if OPTIMIZER == 0  // the product wrote momentum * velocity + gradient
+#pragma unroll
+  for (int e = 0; e < 8; e++) {
+    first.at[e] += u.l2 * w.at[e];
+    w.at[e] -= rate * first.at[e];
+  }
+  if (u.l2 != 0.f) *(Eight*)(u.first + i) = first;
+#else
+  Eight g = *(const Eight*)(u.grad + i), second = {};
+#if OPTIMIZER == 2
+  second = *(const Eight*)(u.second + i);
+#endif
+#pragma unroll
+  for (int e = 0; e < 8; e++)
+    w.at[e] = stepped(u, w.at[e], g.at[e] + u.l2 * w.at[e], first.at[e], second.at[e], rate);
+  *(Eight*)(u.first + i) = first;
+#if OPTIMIZER == 2
+  *(Eight*)(u.second + i) = second;
+#endif
+#endif
+#if MASTER == 1
+#pragma unroll
+  for (int e = 0; e < 8; e++) {
+    unsigned bits = __float_as_uint(w.at[e]), h = (bits + 0x8000u) >> 16;
+    high.at[e] = (unsigned short)h;
+    low.at[e] = (unsigned short)(bits - (h << 16));
+  }
+  *(EightHalves*)(u.weight + i) = high;
+  *(EightHalves*)((short*)u.master + i) = low;
+#elif MASTER == 2
+  *(Eight*)((float*)u.master + i) = w;
+  EightHalves t;
+#pragma unroll
+  for (int e = 0; e < 8; e++) t.at[e] = from_float<T>(w.at[e]).bits;
+  *(EightHalves*)(u.weight + i) = t;
+#else
+  *(Eight*)(u.weight + i) = w;
+#endif
+}
+
+// sums[k] of threads that share tid % columns, in the order of tid / columns
+__device__ __forceinline__ float column_sum(const float* partial, int parts, int width, int c) {
+  __shared__ float sums[8][33];
+  int lane = threadIdx.x & 31, group = threadIdx.x >> 5;
+  float mine = 0.f;
+  if (c < width)
+#pragma unroll 8
+    for (int p = group; p < parts; p += 8) mine += partial[(size_t)p * width + c];
+  sums[group][lane] = mine;
+  __syncthreads();
+  float total = 0.f;
+#pragma unroll
+  for (int k = 0; k < 8; k++) total += sums[k][lane];
+  return total;
+}
+
+__device__ __forceinline__ void update_bias(const Update& u, int block, float rate) {
+  int c = block * 32 + (threadIdx.x & 31);
+  float g = column_sum(u.partial, u.parts, u.outputs, c) * u.bias_scale;
+  if (threadIdx.x >= 32 || c >= u.outputs) return;
+  float b, first = u.bias_first[c], second = 0.f;
+  read_master<1>(u.bias, u.bias_master, c, &b);
+#if OPTIMIZER == 2
+  second = u.bias_second[c];
+#endif
+  b = stepped(u, b, g, first, second, rate);
+  u.bias_first[c] = first;
+#if OPTIMIZER == 2
+  u.bias_second[c] = second;
+#endif
+  write_master<1>(u.bias, u.bias_master, c, &b);
+}
+
+extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__ Update u) {
+  int blocks = (u.n + 2047) / 2048, bias_blocks = (u.outputs + 31) / 32;
+  int step = u.clock->step + u.j;
+  float rate = u.rates[step];
+  if ((int)blockIdx.x < blocks) {
+    update_weights(u, rate);
+  } else if ((int)blockIdx.x < blocks + bias_blocks) {
+    update_bias(u, blockIdx.x - blocks, rate);
+  } else {
+    float total = 0.f;  // of the block's losses, by one warp
+    for (int p = threadIdx.x; threadIdx.x < 32 && p < u.loss_parts; p += 32) total += u.loss[p];
+    total = warp_sum(total);
+    if (threadIdx.x == 0) u.losses[step] = total / u.rows;
+  }
+}

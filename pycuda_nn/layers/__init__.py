@@ -1,0 +1,30 @@
+"""The layers and losses that a network is made of; each file has one, its kernels beside it."""
+
+from pycuda_nn.layers.activation import ACTIVATIONS, Activation
+from pycuda_nn.layers.base import Layer, Parameter, from_description
+from pycuda_nn.layers.dense import Dense
+from pycuda_nn.layers.dropout import Dropout
+from pycuda_nn.layers.logistic import Logistic
+from pycuda_nn.layers.loss import Loss, LossKernels
+from pycuda_nn.layers.memory import Memory
+from pycuda_nn.layers.softmax import Softmax
+from pycuda_nn.layers.squared import Squared
+
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Softmax(), Logistic(), Squared())}
+
+__all__ = [
+    "ACTIVATIONS",
+    "LOSSES",
+    "Activation",
+    "Dense",
+    "Dropout",
+    "Layer",
+    "Logistic",
+    "Loss",
+    "LossKernels",
+    "Memory",
+    "Parameter",
+    "Softmax",
+    "Squared",
+    "from_description",
+]

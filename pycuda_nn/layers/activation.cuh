@@ -1,0 +1,32 @@
+// Activations and their slopes; the twin is activation.py. -DACTIVATION=0|1|2 relu, tanh, sigmoid.
+// Needs common.cuh and rows.cuh.
+
+// What the two kernels of an activation take; `h` is the activation behind a gradient.
+struct Activation {
+  T* a; const T* h; const T* bias; float* partial; const Clock* clock;
+  unsigned long long seed, purpose;
+  int rows, packs, width, share, j, layer;
+  unsigned threshold;
+  float scale;
+};
+
+__device__ __forceinline__ float activate(float z) {
+#if ACTIVATION == 0
+  return z != z ? z : fmaxf(z, 0.f);  // NaN stays NaN
+#elif ACTIVATION == 1
+  return tanhf(z);
+#else
+  return 0.5f * tanhf(0.5f * z) + 0.5f;
+#endif
+}
+
+// activation'(z), given a = activation(z)
+__device__ __forceinline__ float slope(float a) {
+#if ACTIVATION == 0
+  return a > 0.f ? 1.f : 0.f;
+#elif ACTIVATION == 1
+  return 1.f - a * a;
+#else
+  return a * (1.f - a);
+#endif
+}

@@ -1,0 +1,19 @@
+// Dropout: 16 bits an element, as pycuda_nn/rng.py draws them; the twin is dropout.py.
+// Needs philox.cuh and activation.cuh.
+
+// Factors of elements (row-major, without padding) that are asked for in rising order.
+struct Keeper {
+  const Activation& u;
+  long long block = -1;
+  Words words;
+  __device__ __forceinline__ Keeper(const Activation& u) : u(u) {}
+  __device__ __forceinline__ float factor(long long e) {
+    if ((e >> 4) != block) {
+      block = e >> 4;
+      words = philox(1 + block, u.clock->total + u.j, u.layer, u.seed, u.purpose);
+    }
+    unsigned long long low = e & 4 ? words.w[1] : words.w[0], high = e & 4 ? words.w[3] : words.w[2];
+    unsigned bits = (unsigned)((e & 8 ? high : low) >> (16 * (e & 3))) & 0xffffu;
+    return bits >= u.threshold ? u.scale : 0.f;
+  }
+};

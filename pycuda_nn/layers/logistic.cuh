@@ -1,0 +1,29 @@
+// Logistic loss; the twin is logistic.py. Needs loss.cuh.
+
+extern "C" __global__ void logistic_xent(const float* __restrict__ z, const T* __restrict__ bias,
+                                         const int* __restrict__ y, int rows, int wide, int classes,
+                                         float scale, T* delta, float* loss) {
+  int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
+  float mine = 0.f;
+  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
+    float v = z[(size_t)r * wide] + to_float(bias[0]), label = (float)y[r];
+    float p = 0.5f * tanhf(0.5f * v) + 0.5f;
+    for (int k = lane; k < wide; k += 32)
+      delta[(size_t)r * wide + k] = from_float<T>(k == 0 ? (p - label) * scale : 0.f);
+    mine += fmaxf(v, 0.f) - v * label + log1pf(expf(-fabsf(v)));
+  }
+  block_loss(mine, loss);
+}
+
+extern "C" __global__ void logistic_metrics(const float* __restrict__ z, const T* __restrict__ bias,
+                                            const int* __restrict__ y, int rows, int wide,
+                                            int classes, double2* out) {
+  int warps = gridDim.x * (blockDim.x >> 5);
+  double loss = 0., wrong = 0.;
+  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
+    float v = z[(size_t)r * wide] + to_float(bias[0]), label = (float)y[r];
+    loss += (double)(fmaxf(v, 0.f) - v * label + log1pf(expf(-fabsf(v))));
+    wrong += (v > 0.f) != (y[r] != 0);
+  }
+  block_metrics(loss, wrong, out);
+}

@@ -1,0 +1,26 @@
+// Sums over a block for the kernels of a loss: a warp a row.
+// Step: z (rows, wide) float without bias -> delta in T, times `scale`; loss[block] = sum of the
+// losses of the block's rows. Metrics, of rows that were only run forward: out[block] = sum of
+// losses, and of wrong classes or squared errors, in double. Needs common.cuh.
+
+__device__ __forceinline__ void block_loss(float mine, float* loss) {
+  __shared__ float of_warp[32];
+  if ((threadIdx.x & 31) == 0) of_warp[threadIdx.x >> 5] = mine;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    float total = 0.f;
+    for (int k = 0; k < (int)(blockDim.x >> 5); k++) total += of_warp[k];
+    loss[blockIdx.x] = total;
+  }
+}
+
+__device__ __forceinline__ void block_metrics(double loss, double wrong, double2* out) {
+  __shared__ double2 of_warp[32];
+  int warps = blockDim.x >> 5;
+  if ((threadIdx.x & 31) == 0) of_warp[threadIdx.x >> 5] = make_double2(loss, wrong);
+  __syncthreads();
+  if (threadIdx.x) return;
+  double2 total = make_double2(0., 0.);
+  for (int k = 0; k < warps; k++) { total.x += of_warp[k].x; total.y += of_warp[k].y; }
+  out[blockIdx.x] = total;
+}

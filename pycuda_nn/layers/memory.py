@@ -1,0 +1,60 @@
+"""Arrays of one layer: made at its first call, reused by every later one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+_CACHE_LINE = 64  # bytes; also the width of the widest vector registers
+
+
+def aligned_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Return zeros that start on a cache line: vectorised code then never splits one."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + _CACHE_LINE, dtype=np.uint8)
+    start = -raw.ctypes.data % _CACHE_LINE
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+class Memory:
+    """What one layer writes on minibatches of one number of rows.
+
+    Attributes:
+        dtype: Of the arithmetic.
+        kept: What ``forward`` leaves for ``backward``, by name.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike, *, in_place: bool = False) -> None:
+        """Start empty.
+
+        Args:
+            dtype: Of the arithmetic.
+            in_place: Whether the layer may overwrite its input.
+        """
+        self.dtype = np.dtype(dtype)
+        self.kept: dict[str, Array] = {}
+        self._in_place = in_place
+        self._arrays: dict[str, Array] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike | None = None) -> Array:
+        """Return the array ``name``: zeros at first, then what was last written to it."""
+        held = self._arrays.get(name)
+        if held is None:
+            held = self._arrays[name] = aligned_zeros(shape, dtype or self.dtype)
+        return held
+
+    def once(self, name: str, make: Callable[[], Array]) -> Array:
+        """Return what ``make`` returned when ``name`` was first asked for."""
+        held = self._arrays.get(name)
+        if held is None:
+            held = self._arrays[name] = make()
+        return held
+
+    def output_like(self, x: Array) -> Array:
+        """Return where to write a result in the shape of the input ``x``; it may be ``x``."""
+        return x if self._in_place else self.array("output", x.shape)

@@ -1,0 +1,34 @@
+// Half the squared error; the twin is squared.py. Needs loss.cuh.
+
+extern "C" __global__ void squared_error(const float* __restrict__ z, const T* __restrict__ bias,
+                                         const float* __restrict__ y, int rows, int wide,
+                                         int outputs, float scale, T* delta, float* loss) {
+  int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
+  float mine = 0.f;
+  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
+    float sum = 0.f;
+    for (int k = lane; k < wide; k += 32) {
+      float d = k < outputs ? z[(size_t)r * wide + k] + to_float(bias[k]) - y[(size_t)r * outputs + k] : 0.f;
+      sum += d * d;
+      delta[(size_t)r * wide + k] = from_float<T>(d * scale);
+    }
+    mine += 0.5f * warp_sum(sum);
+  }
+  block_loss(mine, loss);
+}
+
+extern "C" __global__ void squared_metrics(const float* __restrict__ z, const T* __restrict__ bias,
+                                           const float* __restrict__ y, int rows, int wide,
+                                           int outputs, double2* out) {
+  int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
+  double squares = 0.;
+  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
+    float sum = 0.f;
+    for (int k = lane; k < outputs; k += 32) {
+      float d = z[(size_t)r * wide + k] + to_float(bias[k]) - y[(size_t)r * outputs + k];
+      sum += d * d;
+    }
+    squares += (double)warp_sum(sum);
+  }
+  block_metrics(0.5 * squares, squares, out);
+}

@@ -1,0 +1,85 @@
+"""Which networks our kernels train, and what is said of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from pycuda_nn.backends.testing import sample_parts, sample_recipe
+from pycuda_nn.cuda.backend import CudaBackend
+from pycuda_nn.cuda.stack import DenseStack, NotCovered, recognise
+from pycuda_nn.errors import ConfigError
+from pycuda_nn.layers import Activation, Dense, Dropout, Layer, Softmax
+from pycuda_nn.layers.loss import Loss
+from pycuda_nn.network import Network
+
+RELU, HALF = Activation("relu"), Dropout(0.5)
+
+
+@dataclass(frozen=True)
+class Twice(Layer):
+    def forward(self, x, params, memory, bits):
+        return 2 * x
+
+    def backward(self, delta, params, grads, memory, *, needed):
+        return 2 * delta
+
+
+@dataclass(frozen=True)
+class Hinge(Softmax):
+    name = "hinge"
+    kernels = None
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic", "squared"])
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
+@pytest.mark.parametrize("dropout", [0.0, 0.25])
+def test_every_network_of_the_settings_is_covered(loss, activation, dropout) -> None:
+    for sizes in ((5, 1), (5, 4, 1), (5, 4, 3, 2, 1)):
+        network = Network.from_sizes(sizes, activation=activation, loss=loss, dropout=dropout)
+        stack = recognise(network)
+        assert isinstance(stack, DenseStack)
+        assert stack.sizes == sizes
+        assert stack.loss is network.loss
+        if len(sizes) > 2:
+            assert (stack.activation, stack.dropout.probability) == (activation, dropout)
+
+
+def test_a_stack_says_what_it_is() -> None:
+    assert str(recognise(Network.from_sizes((5, 4, 3)))) == "2 dense layers, softmax of 3 classes"
+    one = Network.from_sizes((5, 2), loss="squared")
+    assert str(recognise(one)) == "1 dense layer, squared of 2 outputs"
+
+
+@pytest.mark.parametrize(
+    ("layers", "loss", "reason"),
+    [
+        ((Dense(5, 4), Twice(), Dense(4, 3)), Softmax(), "layer 2, Twice(), has no kernels"),
+        (
+            (Dense(5, 4), RELU, Dense(4, 4), Activation("tanh"), Dense(4, 3)),
+            Softmax(),
+            "layer 4 is Activation(name='tanh'), where Activation(name='relu') would fit: "
+            "all hidden layers must be alike",
+        ),
+        ((Dense(5, 4), RELU, Dense(4, 4), Dense(4, 3)), Softmax(), "layer 4 is Dense"),
+        ((Dense(5, 4), RELU, HALF, Dense(4, 4), RELU, Dense(4, 3)), Softmax(), "layer 6 is Dense"),
+        ((Dense(5, 3), RELU), Softmax(), "layer 2 is Activation(name='relu'), after the last"),
+        ((HALF, Dense(5, 3)), Softmax(), "layer 1 is Dropout"),
+        ((Dense(5, 3),), Hinge(), "the loss 'hinge' has no kernels"),
+    ],
+    ids=str,
+)
+def test_another_network_is_named(layers: tuple[Layer, ...], loss: Loss, reason: str) -> None:
+    found = recognise(Network(layers, loss=loss))
+    assert isinstance(found, NotCovered)
+    assert found.reason.startswith(reason)
+
+
+def test_the_backend_refuses_it_before_it_looks_for_a_gpu() -> None:
+    network = Network((Dense(6, 4), Twice(), Dense(4, 3)))
+    with pytest.raises(
+        ConfigError, match=r"layer 2, Twice\(\), has no kernels\nUse --backend numpy"
+    ):
+        CudaBackend().open(network, sample_recipe(), sample_parts("softmax"), np.zeros(0))
