@@ -45,7 +45,10 @@ def _seconds(value: float) -> float:
 
 
 def _finite(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"{text!r} is no finite number")
     return number

