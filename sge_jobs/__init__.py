@@ -18,10 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sge_jobs.cell.desired import LOAD_REPORTS, LOST_HOSTS
     from sge_jobs.errors import InputError, QueueUnreachable, SgeJobsError, SubmitError
-    from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, QueuedJob, Resources
+    from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, QueuedJob
     from sge_jobs.queue.qacct import parse_accounting
     from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
     from sge_jobs.queue.queue import Queue
+    from sge_jobs.resources import Resources
 
 __all__ = [
     "LOAD_REPORTS",
@@ -52,11 +53,11 @@ _HOMES = {
         "JobSpec",
         "JobStatus",
         "QueuedJob",
-        "Resources",
     ),
     "sge_jobs.queue.qacct": ("parse_accounting",),
     "sge_jobs.queue.qsub": ("job_name", "job_script", "qsub_argv"),
     "sge_jobs.queue.queue": ("Queue",),
+    "sge_jobs.resources": ("Resources",),
 }
 
 

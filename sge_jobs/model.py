@@ -7,31 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
-    """What a job needs of the cell.
-
-    Attributes:
-        gpus: GPUs on one host, ``-l gpu=N``.
-        slots: Slots; more than one needs a parallel environment.
-        parallel_environment: Its name; ``smp`` when there are several slots and none is named.
-        walltime_s: Seconds until Grid Engine ends the job, ``-l h_rt``; None for the queue's own.
-        memory: Memory a host must have free, such as ``8G``, ``-l mem_free``; empty for any.
-        queue, project: ``-q`` and ``-P``; empty for the cell's default.
-        requests: Further ``-l`` requests, ``name=value`` each.
-        options: Further arguments of qsub, as they are.
-    """
-
-    gpus: int = 0
-    slots: int = 1
-    parallel_environment: str = ""
-    walltime_s: float | None = None
-    memory: str = ""
-    queue: str = ""
-    project: str = ""
-    requests: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+from sge_jobs.resources import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from sge_jobs.errors import InputError
 from sge_jobs.exit_codes import JOB_ERROR, RESCHEDULE
-from sge_jobs.model import JobSpec, Resources
+from sge_jobs.model import JobSpec
+from sge_jobs.resources import resource_argv
 
 _NAME_LIMIT = 120  # Grid Engine's is 512; a file name made of it must hold too
 _FORBIDDEN_NAMES = {"none", "all", "template"}
@@ -74,31 +75,12 @@ def qsub_argv(spec: JobSpec) -> list[str]:
         # The script changes directory and opens the log: where that fails it can go to another
         # host, whereas Grid Engine would put the job in state E until a person clears it.
         argv += ["-o", "/dev/null", "-wd", "/"]
-    argv += _resource_argv(spec.resources)
+    argv += resource_argv(spec.resources)
     if spec.tasks:
         argv += ["-t", spec.tasks]
         if spec.concurrent_tasks is not None:
             argv += ["-tc", str(spec.concurrent_tasks)]
     return [*argv, *spec.resources.options]
-
-
-def _resource_argv(resources: Resources) -> list[str]:
-    argv: list[str] = []
-    if resources.gpus:
-        argv += ["-l", f"gpu={resources.gpus}"]
-    if resources.walltime_s is not None:
-        argv += ["-l", f"h_rt={math.ceil(resources.walltime_s)}"]
-    if resources.memory:
-        argv += ["-l", f"mem_free={resources.memory}"]
-    for request in resources.requests:
-        argv += ["-l", request]
-    if resources.slots > 1 or resources.parallel_environment:
-        argv += ["-pe", resources.parallel_environment or "smp", str(resources.slots)]
-    if resources.queue:
-        argv += ["-q", resources.queue]
-    if resources.project:
-        argv += ["-P", resources.project]
-    return argv
 
 
 def job_script(spec: JobSpec) -> str:

@@ -8,9 +8,8 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from sge_jobs import model as sge
-from sge_jobs.model import JobSpec
-from sge_jobs.queue.qsub import job_name
+import sge_jobs as sge
+from sge_jobs import JobSpec, job_name
 from spearmint.drivers.base import JobRequest
 from spearmint.layout import TrialFolder
 from spearmint.resources import Resources, submit_arguments

@@ -12,7 +12,6 @@ import pytest
 
 from sge_jobs.cli import run
 from sge_jobs.cli.gpus import GpuRow, gpu_rows
-from sge_jobs.cli.job_options import read_duration
 from sge_jobs.cli.main import COMMANDS, main
 from sge_jobs.cli.output import ago, table
 from sge_jobs.cli.setup import others_than_root, read_counts
@@ -20,6 +19,7 @@ from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
 from sge_jobs.model import Host, JobStatus, QueuedJob
 from sge_jobs.queue.queue import Queue
+from sge_jobs.resources import read_duration
 from tests.sge_jobs.fake_gridengine import FakeGridEngine
 
 

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sge_jobs.errors import InputError
-from sge_jobs.model import JobSpec, Resources
+from sge_jobs.model import JobSpec
 from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
+from sge_jobs.resources import Resources, needs, parse_resources, resource_argv
 
 # What the job sees: its arguments, its directory, one variable.
 SHOW = (
@@ -241,3 +242,24 @@ def test_what_cannot_run_is_refused_before_qsub(
     for make in (job_script, qsub_argv):
         with pytest.raises(InputError, match=said):
             make(spec(tmp_path, **changed))
+
+
+def test_each_resource_has_an_option_and_arguments_of_qsub() -> None:
+    texts = {
+        "gpus": "2",
+        "walltime_s": "1:30:00",
+        "memory": "8G",
+        "requests": ["a=1", "b=2"],
+        "slots": "4",
+        "parallel_environment": "mpi",
+        "queue": "gpu.q",
+        "project": "net",
+        "options": "-m 'e a'",
+    }
+    assert [need.name for need in needs()] == list(texts)
+    resources = parse_resources(texts)
+    assert resources.options == ("-m", "e a")
+    assert " ".join(resource_argv(resources)) == (
+        "-l gpu=2 -l h_rt=5400 -l mem_free=8G -l a=1 -l b=2 -pe mpi 4 -q gpu.q -P net"
+    )
+    assert resource_argv(Resources(parallel_environment="mpi")) == ["-pe", "mpi", "1"]

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from sge_jobs.errors import InputError, QueueUnreachable, SgeJobsError, SubmitError
-from sge_jobs.model import JobSpec, JobStatus, Resources
+from sge_jobs.model import JobSpec, JobStatus
 from sge_jobs.queue.commands import with_cell
 from sge_jobs.queue.queue import Queue
+from sge_jobs.resources import Resources
 from tests.sge_jobs.fake_gridengine import REFUSED, FakeGridEngine
 
 
