@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sge_jobs.cell.desired import LOAD_REPORTS, LOST_HOSTS
     from sge_jobs.errors import InputError, QueueUnreachable, SgeJobsError, SubmitError
+    from sge_jobs.exit_codes import RESCHEDULE
     from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, QueuedJob
     from sge_jobs.queue.qacct import parse_accounting
     from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOAD_REPORTS",
     "LOST_HOSTS",
+    "RESCHEDULE",
     "AccountingRecord",
     "Host",
     "InputError",
@@ -47,6 +49,7 @@ __all__ = [
 _HOMES = {
     "sge_jobs.cell.desired": ("LOAD_REPORTS", "LOST_HOSTS"),
     "sge_jobs.errors": ("InputError", "QueueUnreachable", "SgeJobsError", "SubmitError"),
+    "sge_jobs.exit_codes": ("RESCHEDULE",),
     "sge_jobs.model": (
         "AccountingRecord",
         "Host",

@@ -47,17 +47,17 @@ class Layout:
         return self.root / ".spearmint" / "experiment.json"
 
     @property
-    def bells(self) -> Path:
-        """Where trials on other hosts tell that they have ended."""
+    def done_markers(self) -> Path:
+        """Where trials on other hosts signal that their result is written."""
         return self.root / ".spearmint" / "ended"
 
     @property
-    def tickets(self) -> Path:
-        """Where trials wait for a job that goes on with them."""
+    def pending(self) -> Path:
+        """Trials that wait for a pilot job to run them."""
         return self.root / ".spearmint" / "tickets"
 
     @property
-    def submitting(self) -> Path:
+    def submit_lock(self) -> Path:
         """Held while a job is being submitted."""
         return self.root / ".spearmint" / "submit.lock"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from spearmint.errors import InputError, did_you_mean
@@ -22,7 +24,7 @@ def is_class_path(name: str) -> bool:
 
 
 def load_class(path: str) -> Any:
-    """Import ``package.module:Class``.
+    """Import ``package.module:Class``, from the current directory too.
 
     Raises:
         InputError: It is not of that form, its module is missing or fails, or has no such name.
@@ -40,6 +42,8 @@ def load_class(path: str) -> Any:
 
 
 def _load_module(name: str, path: str) -> object:
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -47,7 +51,8 @@ def _load_module(name: str, path: str) -> object:
             raise _failed_import(name, error) from error
         raise InputError(
             f"no module {error.name!r}, needed for {path}",
-            "Install its package, or add the directory that holds it to PYTHONPATH.",
+            "Install its package, or add the directory that holds it to PYTHONPATH; the current "
+            "directory is searched too.",
         ) from None
     except InputError:
         raise

@@ -38,7 +38,8 @@ class RunOptions:
         TEXT,
         "--driver",
         metavar="NAME",
-        help="Where trials run: local, or SGE for Grid Engine",
+        plugins="spearmint.drivers",
+        help="Where trials run: local, SGE for Grid Engine, or your own as package.module:Class",
         absent="that of the earlier runs, or local",
     )
     method: str = _trial(

@@ -1,4 +1,4 @@
-"""What a driver is: the contract between the loop and whatever runs trials."""
+"""What a driver is: the contract between the controller and whatever runs trials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spearmint.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One submission of a trial: the driver's own id, unique while it lives."""
+    """One submission of a trial; the driver's own id is unique while the job is not over."""
 
     driver: str
     id: str
@@ -28,7 +28,7 @@ class JobState(Enum):
     Attributes:
         WAITING: It is queued, held or suspended; its time does not count.
         ALIVE: It runs.
-        FINISHED: Its result stands; the job itself is about to end.
+        FINISHED: Its result is written; the job itself is about to end.
         GONE: It is over, and its result file final.
     """
 
@@ -40,11 +40,11 @@ class JobState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """How a job ended that left no result.
+    """How a job ended that wrote no result.
 
     Attributes:
         text: For people, in one line.
-        again: Whether to run its trial again; not when that would end the same way.
+        again: Whether to run its trial again: not when that would end the same way.
     """
 
     text: str
@@ -53,14 +53,14 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverSettings:
-    """What drivers are made with.
+    """What every driver is made with.
 
     Attributes:
-        directory: The experiment's.
-        max_concurrent: Trials that will run at once; what they share can be shared out by it.
+        directory: The experiment's directory.
+        max_concurrent: Trials that will run at once, to divide by what they share.
         queues_ahead: Whether more trials are submitted than run at once.
-        polling_s: Seconds between two polls of a queue at least.
-        resources: Of each trial.
+        polling_s: Seconds between two listings of a queue, at least.
+        resources: What each trial needs.
     """
 
     directory: Path
@@ -72,7 +72,7 @@ class DriverSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """What the loop asks a driver to run.
+    """What the controller asks a driver to run.
 
     Attributes:
         name: For people and queues, ``branin-7``.
@@ -90,7 +90,8 @@ class JobRequest:
 class Driver(ABC):
     """Runs ``python -m spearmint.trial.runner FOLDER`` somewhere.
 
-    Rules, checked for every driver by the contract suite in tests/spearmint/drivers:
+    For a queue, subclass :class:`~spearmint.drivers.queue_driver.QueueDriver` instead. Rules,
+    checked for every driver by :class:`spearmint.drivers.testing.DriverContract`:
 
     - ``submit`` returns at once; the runner starts soon after, and at most once.
     - ``poll`` says GONE only of a job that is certainly over; a poll that fails raises
@@ -100,11 +101,17 @@ class Driver(ABC):
     - ``cancel`` returns when the jobs and every process they started are over; of a job that is
       GONE it ends what was left behind.
     - Killing the controller leaves jobs running.
+
+    Attributes:
+        name: What ``--driver`` takes to make it; ``make_driver`` sets it.
     """
 
-    name: ClassVar[str]
+    name: str = ""
     detaches: ClassVar[bool] = False
     """Whether Ctrl-C leaves the jobs running, for the next run to find."""
+
+    def __init__(self, settings: DriverSettings) -> None:  # noqa: B027 - may be enough
+        """Make the driver; nothing is submitted."""
 
     @abstractmethod
     def submit(self, request: JobRequest) -> Job:
@@ -112,7 +119,7 @@ class Driver(ABC):
 
     @abstractmethod
     def adopt(self, folder: TrialFolder) -> Job | None:
-        """Return the living job of ``folder``, or None after clearing what is left of it."""
+        """Return the job of ``folder`` that is not over; None after clearing what is left of it."""
 
     @abstractmethod
     def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
@@ -120,7 +127,7 @@ class Driver(ABC):
 
     @abstractmethod
     def cancel(self, jobs: Collection[Job]) -> None:
-        """End ``jobs``, and all they started."""
+        """End ``jobs`` and all processes that they started."""
 
     def end(self, jobs: Collection[Job]) -> None:
         """Ask ``jobs`` to end; they may be GONE only some polls later."""
@@ -139,7 +146,7 @@ class Driver(ABC):
         return 1
 
     def notices(self) -> list[str]:
-        """Return what people should know of jobs, since the last call: held, in error."""
+        """Return what users should know of jobs since the last call: held, in error."""
         return []
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:

@@ -1,7 +1,7 @@
-"""How a trial on another host tells that its result stands: an empty file in one directory.
+"""How a trial on another host signals that its result is written: an empty file in one directory.
 
-One directory is read for all trials: reading it makes a network file system look again, and costs
-the same for one trial and for a thousand.
+One directory serves all trials: listing it makes a network file system refresh, and costs the
+same for one trial as for a thousand.
 """
 
 from __future__ import annotations
@@ -12,42 +12,42 @@ import time
 from pathlib import Path
 
 
-class Bells:
-    """The directory of bells; each has the name of its trial's job."""
+class DoneMarkers:
+    """The directory of done markers, each named by the token of its trial."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._rung: set[str] = set()
+        self._done: set[str] = set()
 
-    def file(self, token: str) -> Path:
-        """Return what the runner of ``token`` creates when its result stands."""
+    def path(self, token: str) -> Path:
+        """Return the file that the runner of ``token`` creates when its result is written."""
         return self._directory / token
 
-    def set_up(self, token: str) -> None:
-        """Forget an earlier ring of ``token``, before its job is submitted."""
+    def reset(self, token: str) -> None:
+        """Forget an earlier marker of ``token``, before its job is submitted."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._rung.discard(token)
-        self.file(token).unlink(missing_ok=True)
+        self._done.discard(token)
+        self.path(token).unlink(missing_ok=True)
 
-    def has_rung(self, token: str) -> bool:
-        """Tell whether it was seen by an earlier :meth:`listen`."""
-        return token in self._rung
+    def is_done(self, token: str) -> bool:
+        """Tell whether an earlier :meth:`refresh` found the marker."""
+        return token in self._done
 
-    def listen(self) -> bool:
-        """Look once; return whether any has rung since."""
+    def refresh(self) -> bool:
+        """List the directory once; return whether there is a new marker."""
         new = set()
         with contextlib.suppress(FileNotFoundError):
-            new = set(os.listdir(self._directory)) - self._rung  # noqa: PTH208 - ten times a second
+            new = set(os.listdir(self._directory)) - self._done  # noqa: PTH208 - ten times a second
         for token in new:
             with contextlib.suppress(OSError):
-                self.file(token).unlink()
-        self._rung |= new
+                self.path(token).unlink()
+        self._done |= new
         return bool(new)
 
     def wait(self, timeout_s: float, *, step_s: float) -> None:
-        """Return when one rings, after ``timeout_s`` at most."""
+        """Return when there is a new marker, after ``timeout_s`` seconds at most."""
         deadline = time.monotonic() + timeout_s
-        while not self.listen():
+        while not self.refresh():
             left = deadline - time.monotonic()
             if left <= 0:
                 return

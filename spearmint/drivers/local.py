@@ -10,16 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping
-from typing import ClassVar
 
 from spearmint.drivers import processes
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.processes import Family
 from spearmint.errors import DriverError
 from spearmint.layout import TrialFolder
+from spearmint.trial.environment import LOCK_FD, REPORTS_FILE, THREADS, TRIAL_DIR
 from spearmint.trial.languages import signal_name
-from spearmint.trial.reporting import REPORTS_FILE, THREADS, TRIAL_DIR
-from spearmint.trial.runner import LOCK_FD
 
 _START_GRACE_S = 10.0
 _REAP_S = 5.0
@@ -32,7 +30,7 @@ class LocalDriver(Driver):
     exists at which a started trial cannot be seen.
     """
 
-    name: ClassVar[str] = "local"
+    name = "local"
 
     def __init__(self, settings: DriverSettings) -> None:
         self._threads = max(1, _usable_cores() // settings.max_concurrent)

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from spearmint.layout import TrialFolder, read_json
-from spearmint.trial.reporting import TRIAL_DIR
+from spearmint.trial.environment import TRIAL_DIR
 
 _TERM_GRACE_S = 5.0
 _KILL_GRACE_S = 5.0

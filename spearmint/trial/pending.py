@@ -1,7 +1,7 @@
-"""Trials that wait in the queue, for a job that has just finished one to go on with.
+"""Trials that wait in a queue, and which job has claimed each of them.
 
-A ticket is a file that is renamed by the job that takes it: of any number of jobs one gets it.
-Standard library only; jobs use it too.
+A pending trial is a file. A job claims it by renaming it: of several jobs, exactly one succeeds.
+Standard library only: jobs use it too.
 """
 
 from __future__ import annotations
@@ -10,79 +10,89 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from spearmint.layout import TrialFolder, read_json, write_json
 
 
-class Tickets:
-    """The tickets in one directory.
+class PendingTrials:
+    """The pending trials in one directory.
 
-    A token stands for one trial, a job for whoever runs trials; neither has a dot or a dash.
+    A token names a trial and has neither dot nor dash; a job is the queue's id, any text.
     """
 
     def __init__(self, directory: Path) -> None:
         self._waiting, self._taken = directory / "waiting", directory / "taken"
 
     def offer(self, token: str, order: int, content: Mapping[str, str]) -> None:
-        """Let any job take the trial; of several, the one with the lowest ``order`` first.
+        """Let any job claim the trial; of several trials, the lowest ``order`` goes first.
 
         Args:
-            content: For the job: at least the trial's ``folder``.
+            content: What the job needs: at least the trial's ``folder``.
         """
         for directory in (self._waiting, self._taken):
             directory.mkdir(parents=True, exist_ok=True)
-        self.clear(token)
+        self.forget(token)
         write_json(self._waiting / f"{order:08d}-{token}", content)
 
-    def clear(self, token: str) -> None:
-        """Forget the trial, taken or not."""
+    def forget(self, token: str) -> None:
+        """Remove the trial, claimed or not."""
         for path in (*self._waiting.glob(f"*-{token}"), *self._taken.glob(f"{token}.*")):
             path.unlink(missing_ok=True)
 
     def withdraw(self, token: str) -> bool:
-        """Let nobody take the trial any more; False when a job has taken it."""
+        """Let no job claim the trial from now on; False when one has claimed it."""
         for path in self._waiting.glob(f"*-{token}"):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
                 return True
-        return token not in self.takers()
+        return token not in self.claims()
 
-    def takers(self) -> dict[str, str]:
-        """Return the job of every trial that was taken."""
-        names = [path.name for path in _listed(self._taken)]
-        return dict(name.split(".", 1) for name in names if "." in name)
+    def claims(self) -> dict[str, str]:
+        """Return the job that claimed each trial, by token."""
+        return dict(claim for path in _listed(self._taken) if (claim := _parse(path.name)))
 
     def claim(self, token: str, job: str) -> bool:
-        """Take the trial that ``job`` was submitted for; False when another job has it.
+        """Claim the trial that ``job`` was submitted for; False when another job has it.
 
-        A trial that was never offered is its job's own.
+        A trial that was never offered belongs to its job.
         """
         for path in self._waiting.glob(f"*-{token}"):
             if self._take(path, token, job):
                 return True
-        return self.takers().get(token, job) == job
+        return self.claims().get(token, job) == job
 
     def take_next(self, job: str) -> dict[str, Any] | None:
-        """Return the ticket of a trial that is now ``job``'s; None when none waits.
+        """Claim the next pending trial for ``job`` and return its content; None when none waits.
 
-        One that it took before it was started again, and did not finish, comes first.
+        A trial that the job claimed before it was restarted, and did not finish, comes first.
         """
         for path in _listed(self._taken):
-            ticket = read_json(path) if path.name.endswith(f".{job}") else None
-            if ticket is not None and not TrialFolder(Path(ticket["folder"])).result.exists():
-                return ticket
+            claim = _parse(path.name)
+            content = read_json(path) if claim and claim[1] == job else None
+            if content is not None and not TrialFolder(Path(content["folder"])).result.exists():
+                return content
         for path in _listed(self._waiting):
             token = path.name.rpartition("-")[2]
             if not path.name.startswith(".") and self._take(path, token, job):
-                return read_json(self._taken / f"{token}.{job}")
+                return read_json(self._claimed(token, job))
         return None
 
     def _take(self, path: Path, token: str, job: str) -> bool:
         try:
-            path.rename(self._taken / f"{token}.{job}")
+            path.rename(self._claimed(token, job))
         except FileNotFoundError:
             return False
         return True
+
+    def _claimed(self, token: str, job: str) -> Path:
+        return self._taken / f"{token}.{quote(job, safe='')}"
+
+
+def _parse(name: str) -> tuple[str, str] | None:
+    """Return token and job in the name of a claimed trial's file."""
+    token, dot, job = name.partition(".")
+    return (token, unquote(job)) if token and dot else None
 
 
 def _listed(directory: Path) -> list[Path]:

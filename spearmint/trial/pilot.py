@@ -1,7 +1,7 @@
-"""Run a trial and, while trials wait in the queue, the next ones: ``-m spearmint.trial.pilot``.
+"""A pilot job: runs a trial, then pending ones: ``-m spearmint.trial.pilot TOKEN FOLDER``.
 
-Grid Engine takes about a second to start a job where another has ended; a job that goes on with
-the next trial itself leaves its GPU idle for a third of that. Standard library only.
+A queue takes about a second to start a job where another has ended (Grid Engine, measured); a job
+that runs the next trial itself leaves its GPU idle for a third of that. Standard library only.
 """
 
 from __future__ import annotations
@@ -19,75 +19,80 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from spearmint.trial.pending import Tickets
-from spearmint.trial.reporting import AHEAD, ENDED_FILE, PATIENCE
-from spearmint.trial.retry import patiently
+from spearmint.trial.environment import DONE_FILE, JOB_ID_VARIABLE, PENDING_DIR, RETRY_S
+from spearmint.trial.pending import PendingTrials
+from spearmint.trial.retry import retry_os_error
 
-_HAND_OVER_S = 600.0  # a job this old gives its GPU back: others in the queue wait too
-_WAIT_S = 1.0  # how long a GPU waits for a trial here; about what Grid Engine takes
+_MAX_AGE_S = 600.0  # a job this old gives its GPU back: others in the queue wait too
+_WAIT_S = 1.0  # how long a GPU waits here for a trial; about what a queue takes to start a job
 _STEP_S = 0.03
 _TERM_GRACE_S = 5.0
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the trial of the token and the folder in ``argv``, then those that wait."""
+    """Run the trial of the token and the folder in ``argv``, then pending ones."""
     token, folder = sys.argv[1:] if argv is None else argv
     began, environment = time.monotonic(), dict(os.environ)
-    tickets, job = Tickets(Path(environment[AHEAD])), environment["JOB_ID"]
+    pending, job = PendingTrials(Path(environment[PENDING_DIR])), _job_id(environment)
     _adopt_orphans()
-    patience_s = float(environment.get(PATIENCE, "0"))
-    if not patiently(lambda: tickets.claim(token, job), patience_s):
-        sys.stderr.write("another job runs this trial already\n")
+    retry_s = float(environment.get(RETRY_S, "0"))
+    if not retry_os_error(lambda: pending.claim(token, job), retry_s):
+        sys.stderr.write("another job is running this trial\n")
         return 0
     signals = _Signals()
     status = _run(folder, environment, signals)
-    while status == 0 and time.monotonic() - began < _HAND_OVER_S:
+    while status == 0 and time.monotonic() - began < _MAX_AGE_S:
         _end_children()
-        ticket = _wait_for_ticket(tickets, job, signals)
-        if ticket is None:
-            return _end_as(-signals.asked)
-        patiently(partial(_log_to, ticket["output"]), patience_s)
-        status = _run(ticket["folder"], {**environment, ENDED_FILE: ticket["ended"]}, signals)
+        trial = _wait_for_trial(pending, job, signals)
+        if trial is None:
+            return _end_as(-signals.received)
+        retry_os_error(partial(_log_to, trial["output"]), retry_s)
+        status = _run(trial["folder"], {**environment, DONE_FILE: trial["ended"]}, signals)
     return _end_as(status)
 
 
+def _job_id(environment: Mapping[str, str]) -> str:
+    """Return the id that the queue gave this job."""
+    return environment[environment[JOB_ID_VARIABLE]]
+
+
 class _Signals:
-    """Passes signals that only this process gets on to the runner, also to one that begins later.
+    """Forwards signals that only this process gets to the runner, also to one that starts later.
 
     Attributes:
-        asked: Number of the last signal that asked to end; 0 for none.
+        received: Number of the last signal that asked to end; 0 for none.
     """
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.received = 0
         self._child: subprocess.Popen[bytes] | None = None
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._take)
+            signal.signal(number, self._forward)
         for number in (signal.SIGUSR1, signal.SIGUSR2):  # the queue's warnings go to all
             signal.signal(number, lambda number, frame: None)
 
-    def _take(self, number: int, frame: FrameType | None) -> None:
-        self.asked = number
+    def _forward(self, number: int, frame: FrameType | None) -> None:
+        self.received = number
         if self._child is not None:
             self._child.send_signal(number)
 
     def wait(self, child: subprocess.Popen[bytes]) -> int:
-        """Return the status of a runner, which gets what came before it, too."""
+        """Return the exit status of a runner; signals from before its start are sent to it too."""
         self._child = child
-        if self.asked:
-            child.send_signal(self.asked)
+        if self.received:
+            child.send_signal(self.received)
         status = child.wait()
         self._child = None
         return status
 
 
-def _wait_for_ticket(tickets: Tickets, job: str, signals: _Signals) -> dict[str, Any] | None:
+def _wait_for_trial(pending: PendingTrials, job: str, signals: _Signals) -> dict[str, Any] | None:
     deadline = time.monotonic() + _WAIT_S
-    while not signals.asked:
+    while not signals.received:
         with contextlib.suppress(OSError):
-            if (ticket := tickets.take_next(job)) is not None:
-                return ticket
+            if (trial := pending.take_next(job)) is not None:
+                return trial
         if time.monotonic() >= deadline:
             break
         time.sleep(_STEP_S)
@@ -95,21 +100,21 @@ def _wait_for_ticket(tickets: Tickets, job: str, signals: _Signals) -> dict[str,
 
 
 def _run(folder: str, environment: Mapping[str, str], signals: _Signals) -> int:
-    """Return the status of a runner."""
+    """Return the exit status of a runner."""
     argv = [sys.executable, "-P", "-m", "spearmint.trial.runner", folder]
-    # It inherits the lock of the GPU: should we be killed, the GPU stays its own.
+    # It inherits the lock of the GPU: if this process is killed, the GPU stays reserved.
     with subprocess.Popen(argv, env=environment, close_fds=False) as child:
         return signals.wait(child)
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of what trials leave behind, so that it can be ended."""
+    """Become the parent of processes that trials leave behind, to end them."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
 def _end_children() -> None:
-    """End what the trial left: TERM, and KILL 5 s later."""
+    """End processes that the trial left behind: TERM, and KILL 5 s later."""
     deadline = time.monotonic() + _TERM_GRACE_S
     asked: set[int] = set()
     while children := _children():

@@ -1,30 +1,11 @@
-"""Report values on the way from inside a trial; standard library only."""
+"""Report intermediate values from inside a trial; standard library only."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-TRIAL_DIR = "SPEARMINT_TRIAL_DIR"
-"""Environment variable: the folder for a trial's own files; also the mark of its processes."""
-
-REPORTS_FILE = "SPEARMINT_REPORTS"
-"""Environment variable: the file of lines ``step,value``."""
-
-REGION = "SPEARMINT_REGION"
-"""Environment variable: the region of the trial; empty where there are none."""
-
-ENDED_FILE = "SPEARMINT_ENDED"
-"""Environment variable: file that the runner creates when its result stands; may be unset."""
-
-PATIENCE = "SPEARMINT_PATIENCE"
-"""Environment variable: seconds that the runner tries again while it cannot write; 0 if unset."""
-
-AHEAD = "SPEARMINT_AHEAD"
-"""Environment variable: directory of the tickets of trials that wait; only with a relay."""
-
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables: threads of numerical libraries."""
+from spearmint.trial.environment import REGION, REPORTS_FILE
 
 _LAST_STEP = 2**31 - 1
 
@@ -52,7 +33,7 @@ def region() -> str:
 
 
 def read_reports(path: Path) -> dict[int, float]:
-    """Return the values in ``path`` by step; torn lines and what is no number are left out."""
+    """Return the values in ``path`` by step; skip truncated lines and what is not a number."""
     reports: dict[int, float] = {}
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

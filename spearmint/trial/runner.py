@@ -1,7 +1,8 @@
 """Run one trial: ``python -m spearmint.trial.runner FOLDER``; starts without Optuna and scipy.
 
-The folder holds ``trial.json``; the runner leaves ``result.json``, by rename. What the user's
-code prints goes to standard output, which the driver sends to ``output/%08d.out``.
+The folder holds ``trial.json``; the runner writes ``result.json``, by rename. What the user's
+code prints goes to standard output, which the driver redirects to ``output/%08d.out``. The runner
+knows no queue: what it needs of one, the driver sets in the environment.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from pathlib import Path
 from types import TracebackType
 
 from spearmint.layout import TrialFolder, read_json, write_json
+from spearmint.trial.environment import (
+    DONE_FILE,
+    LOCK_FD,
+    REGION,
+    REPORTS_FILE,
+    RERUN_EXIT_CODE,
+    RETRY_S,
+    TRIAL_DIR,
+)
 from spearmint.trial.languages import LANGUAGES, BadResult, Spec
-from spearmint.trial.reporting import ENDED_FILE, PATIENCE, REGION, REPORTS_FILE, TRIAL_DIR
-from spearmint.trial.retry import patiently
-
-LOCK_FD = "SPEARMINT_LOCK_FD"
-"""Environment variable: number of the inherited descriptor that holds the trial's lock."""
-
-RESCHEDULE = 99
-"""Exit status that asks a queue to run the job again later; Grid Engine's."""
+from spearmint.trial.retry import retry_os_error
 
 _KEYS = {"key", "job_id", "directory", "name", "language", "params"}
 _RESERVED_BYTES = 16384
@@ -35,9 +38,9 @@ _LOCK_S = 30.0  # how long to wait for the end of another runner
 
 
 class ResultFile:
-    """The place of result.json, taken on disk before the trial starts.
+    """The file result.json, its disk space reserved before the trial starts.
 
-    A trial that fills the disk must not lose its own result: the blocks are there already.
+    So a trial that fills the disk does not lose its own result.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,7 +62,7 @@ class ResultFile:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the trial of the folder named by ``argv``; return 0 when its result stands."""
+    """Run the trial of the folder named by ``argv``; return 0 when its result is written."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m spearmint.trial.runner FOLDER\n")
@@ -69,16 +72,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if spec is None or not spec.keys() >= _KEYS:
         sys.stderr.write(f"there is no trial in {folder.spec}\n")
         return 2
-    patience_s, bell = float(os.environ.pop(PATIENCE, "0")), os.environ.pop(ENDED_FILE, "")
-    if _lock(folder, patience_s) is None:
-        sys.stderr.write("this trial is being run already\n")
-        return RESCHEDULE if patience_s else 0
+    retry_s, done_file = float(os.environ.pop(RETRY_S, "0")), os.environ.pop(DONE_FILE, "")
+    rerun_exit_code = int(os.environ.pop(RERUN_EXIT_CODE, "0"))
+    if _lock(folder, retry_s) is None:
+        sys.stderr.write("another process is running this trial\n")
+        return rerun_exit_code
     pid = os.getpid()
     try:
         if folder.result.exists():
-            _ring(bell)
+            _mark_done(done_file)
             return 0
-        result_file = patiently(lambda: _begin(folder), patience_s)
+        result_file = retry_os_error(lambda: _begin(folder), retry_s)
     except OSError as error:
         sys.stderr.write(f"the trial cannot start: {error}\n")
         return 1
@@ -93,37 +97,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     outcome = {**result, "key": spec["key"], "seconds": time.time() - started}
-    patiently(lambda: result_file.write(outcome), patience_s)
-    _ring(bell)
+    retry_os_error(lambda: result_file.write(outcome), retry_s)
+    _mark_done(done_file)
     return 0
 
 
 def _begin(folder: TrialFolder) -> ResultFile:
-    """Say who runs the trial, and take the place of its result."""
+    """Record which process runs the trial, and reserve the space of its result."""
     mine = {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
     write_json(folder.runner, mine)
     folder.files.mkdir(exist_ok=True)
     return ResultFile(folder.result)
 
 
-def _ring(bell: str) -> None:
-    """Tell the driver that the result stands."""
-    if bell:
+def _mark_done(done_file: str) -> None:
+    """Signal the driver that the result is written."""
+    if done_file:
         with contextlib.suppress(OSError):
-            Path(bell).touch()
+            Path(done_file).touch()
 
 
-def _lock(folder: TrialFolder, patience_s: float) -> int | None:
-    """Take the trial's lock, or the one the driver took for us; None when it stays held.
+def _lock(folder: TrialFolder, retry_s: float) -> int | None:
+    """Take the trial's lock, or the one that the driver passed on; None when it stays held.
 
-    The kernel frees it when this process and those it forked are gone, however they die.
+    The kernel releases it when this process and those it forked are gone, however they die.
     """
     inherited = os.environ.pop(LOCK_FD, None)
     if inherited is not None:
         os.set_inheritable(int(inherited), False)
         return int(inherited)
     try:
-        return patiently(lambda: _locked(folder), min(patience_s, _LOCK_S))
+        return retry_os_error(lambda: _locked(folder), min(retry_s, _LOCK_S))
     except BlockingIOError:
         return None
 

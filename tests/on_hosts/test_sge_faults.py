@@ -63,7 +63,7 @@ def test_a_held_job_waits_and_the_others_go_on(cell: Cell, make_search: MakeSear
     until(lambda: search.jobs_in("qw"))
     held = search.jobs_in("qw")[-1]
     cell.checked("qhold", held, uid=UID)
-    cure = controller.wait_for(rf"job {held} \(\S+\) is held \(hqw\); it waits for: (.*)")[1]
+    cure = controller.wait_for(rf"job {held} \(\S+\) is held \(hqw\)\. Release it: (.*)")[1]
     until(lambda: search.jobs_in("hqw") and len(search.runs()) == search.n_trials - 1, 60, 0.2)
     cell.checked(*cure.split(), uid=UID)
     controller.end()
@@ -78,7 +78,7 @@ def test_a_suspended_trial_keeps_its_gpu_and_goes_on(cell: Cell, make_search: Ma
     job = victim.job
     until(lambda: job in search.jobs_in("r"), 10, 0.1)
     cell.checked("qmod", "-sj", job, uid=UID)
-    cure = controller.wait_for(rf"job {job} \(\S+\) is suspended \(s\); it goes on after: (.*)")[1]
+    cure = controller.wait_for(rf"job {job} \(\S+\) is suspended \(s\)\. Resume it: (.*)")[1]
     until(lambda: len(search.runs()) == search.n_trials, 60, 0.2)
     cell.checked(*cure.split(), uid=UID)
     controller.end()
@@ -94,7 +94,8 @@ def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
     search = make_search(trials=3)
     controller = search.start("--submit-option=-wd", "--submit-option=/not-there")
     told = re.compile(
-        r"job \d+ \(\S+\) is in error state Eqw: .*/not-there.*\nMend that, then: (qmod -cj \d+)"
+        r"job \d+ \(\S+\) is in error state \(Eqw\): .*/not-there.*\n"
+        r"Fix this, then run: (qmod -cj \d+)"
     )
     until(lambda: len(told.findall(controller.output)) == 3, 30, 0.2)
     for node in cell.hosts:

@@ -1,4 +1,4 @@
-"""The drivers' contract for SGE, run on the master of a real cell by an ordinary user."""
+"""The rules of a driver for SGE, run on the master of a real cell by an ordinary user."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def one_host() -> Iterator[Cell]:
 
 
 def test_contract(one_host: Cell) -> None:
-    suite = Path(__file__).with_name("test_contract.py").relative_to(REPOSITORY)
-    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "SGE"]
+    suite = Path(__file__).with_name("contract_on_a_cell.py").relative_to(REPOSITORY)
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     argv = [*pytest_, f"--basetemp={one_host.home}/tmp", str(suite)]
     done = one_host.run("env", "-C", str(REPOSITORY), *argv, uid=UID, timeout_s=280)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,5 @@
-"""Run trials as Grid Engine jobs."""
+"""Run trials as Grid Engine jobs: :class:`SgeDriver`, and its queue :class:`GridEngine`."""
 
-from spearmint.drivers.sge.driver import SgeDriver
+from spearmint.drivers.sge.driver import GridEngine, SgeDriver
 
-__all__ = ["SgeDriver"]
+__all__ = ["GridEngine", "SgeDriver"]

@@ -14,7 +14,7 @@ from collections import Counter
 import psutil
 import pytest
 
-from spearmint.trial.reporting import TRIAL_DIR
+from spearmint.trial.environment import TRIAL_DIR
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 from tests.waiting import until
 

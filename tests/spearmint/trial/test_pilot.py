@@ -1,4 +1,4 @@
-"""Tickets are taken once; a job goes on with the next trial, and leaves nothing of the last."""
+"""A pending trial is claimed once; a pilot runs the next and leaves nothing of the last."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from spearmint.layout import TrialFolder, write_json
-from spearmint.trial.pending import Tickets
-from spearmint.trial.reporting import AHEAD, ENDED_FILE
+from spearmint.trial.environment import DONE_FILE, JOB_ID_VARIABLE, PENDING_DIR
+from spearmint.trial.pending import PendingTrials
 
 CODE = {
     "quick": "def main(job_id, params):\n    print('ran', job_id)\n    return float(job_id)\n",
@@ -43,18 +43,24 @@ def trial(root: Path, trial_id: int, name: str = "quick") -> TrialFolder:
     return folder
 
 
-def offer(tickets: Tickets, root: Path, folder: TrialFolder, token: str) -> None:
+def offer(pending: PendingTrials, root: Path, folder: TrialFolder, token: str) -> None:
     content = {
         "folder": str(folder.path),
         "output": str(root / f"out-{token}"),
-        "ended": str(root / f"bell-{token}"),
+        "ended": str(root / f"done-{token}"),
     }
-    tickets.offer(token, int(folder.path.name), content)
+    pending.offer(token, int(folder.path.name), content)
 
 
 def start(root: Path, token: str, folder: TrialFolder, job: str = "11") -> subprocess.Popen[bytes]:
-    bell = str(root / f"bell-{token}")
-    environment = {**os.environ, AHEAD: str(root / "t"), "JOB_ID": job, ENDED_FILE: bell}
+    done = str(root / f"done-{token}")
+    environment = {
+        **os.environ,
+        PENDING_DIR: str(root / "t"),
+        JOB_ID_VARIABLE: "QUEUE_S_OWN",
+        "QUEUE_S_OWN": job,
+        DONE_FILE: done,
+    }
     argv = [sys.executable, "-P", "-m", "spearmint.trial.pilot", token, str(folder.path)]
     return subprocess.Popen(argv, env=environment)
 
@@ -64,21 +70,21 @@ def value(folder: TrialFolder) -> float:
 
 
 @pytest.fixture
-def tickets(tmp_path: Path) -> Tickets:
-    return Tickets(tmp_path / "t")
+def pending(tmp_path: Path) -> PendingTrials:
+    return PendingTrials(tmp_path / "t")
 
 
-def test_of_many_jobs_one_gets_a_ticket(tickets: Tickets, tmp_path: Path) -> None:
+def test_of_many_jobs_one_gets_a_trial(pending: PendingTrials, tmp_path: Path) -> None:
     for i in range(20):
-        offer(tickets, tmp_path, trial(tmp_path, i), f"token{i}")
+        offer(pending, tmp_path, trial(tmp_path, i), f"token{i}")
     got: list[str] = []
     barrier = threading.Barrier(8)
 
     def take(job: str) -> None:
         barrier.wait()
-        while (ticket := tickets.take_next(job)) is not None:
-            write_json(Path(ticket["folder"]) / "result.json", {})
-            got.append(ticket["folder"])
+        while (trial := pending.take_next(job)) is not None:
+            write_json(Path(trial["folder"]) / "result.json", {})
+            got.append(trial["folder"])
 
     threads = [threading.Thread(target=take, args=(str(i),)) for i in range(8)]
     [thread.start() for thread in threads]
@@ -86,67 +92,67 @@ def test_of_many_jobs_one_gets_a_ticket(tickets: Tickets, tmp_path: Path) -> Non
     assert sorted(got) == [str(tmp_path / f"{i:08d}") for i in range(20)]
 
 
-def test_claims(tickets: Tickets, tmp_path: Path) -> None:
-    offer(tickets, tmp_path, TrialFolder(tmp_path / "00000001"), "a")
-    assert tickets.claim("a", "7")
-    assert tickets.claim("a", "7"), "started again after its host was lost"
-    assert not tickets.claim("a", "8")
-    assert tickets.claim("never offered", "8")
-    assert tickets.withdraw("never offered")
-    assert not tickets.withdraw("a")
-    offer(tickets, tmp_path, TrialFolder(tmp_path / "00000001"), "a")
-    assert tickets.withdraw("a")
-    assert tickets.take_next("9") is None
+def test_claims(pending: PendingTrials, tmp_path: Path) -> None:
+    offer(pending, tmp_path, TrialFolder(tmp_path / "00000001"), "a")
+    assert pending.claim("a", "7")
+    assert pending.claim("a", "7"), "started again after its host was lost"
+    assert not pending.claim("a", "8")
+    assert pending.claim("never offered", "8")
+    assert pending.withdraw("never offered")
+    assert not pending.withdraw("a")
+    offer(pending, tmp_path, TrialFolder(tmp_path / "00000001"), "a")
+    assert pending.withdraw("a")
+    assert pending.take_next("9") is None
 
 
-def test_a_job_goes_on_with_what_waits_in_order(tickets: Tickets, tmp_path: Path) -> None:
+def test_a_job_goes_on_with_what_waits_in_order(pending: PendingTrials, tmp_path: Path) -> None:
     folders = {token: trial(tmp_path, i) for i, token in enumerate("abc", start=1)}
     for token in "cba":
-        offer(tickets, tmp_path, folders[token], token)
+        offer(pending, tmp_path, folders[token], token)
     job = start(tmp_path, "a", folders["a"])
     assert job.wait(60) == 0
     assert [value(folder) for folder in folders.values()] == [1.0, 2.0, 3.0]
-    assert tickets.takers() == dict.fromkeys("abc", "11")
-    assert all((tmp_path / f"bell-{token}").exists() for token in "abc")
+    assert pending.claims() == dict.fromkeys("abc", "11")
+    assert all((tmp_path / f"done-{token}").exists() for token in "abc")
     assert (tmp_path / "out-b").read_text() == "ran 2\n", "each trial has its own log"
     ends = [folders[token].result.stat().st_mtime for token in "abc"]
     assert ends == sorted(ends)
 
 
-def test_a_trial_that_another_job_has_is_not_run(tickets: Tickets, tmp_path: Path) -> None:
+def test_a_trial_that_another_job_has_is_not_run(pending: PendingTrials, tmp_path: Path) -> None:
     folder = trial(tmp_path, 1)
-    offer(tickets, tmp_path, folder, "a")
-    assert tickets.claim("a", "7")
+    offer(pending, tmp_path, folder, "a")
+    assert pending.claim("a", "7")
     assert start(tmp_path, "a", folder).wait(60) == 0
     assert not folder.result.exists()
 
 
-def test_what_a_trial_left_is_ended_before_the_next(tickets: Tickets, tmp_path: Path) -> None:
+def test_what_a_trial_left_is_ended_before_the_next(pending: PendingTrials, tmp_path: Path) -> None:
     first, second = trial(tmp_path, 1, "leaves"), trial(tmp_path, 2)
-    offer(tickets, tmp_path, second, "b")
+    offer(pending, tmp_path, second, "b")
     assert start(tmp_path, "a", first).wait(60) == 0
     assert value(second) == 2.0
     child = int((tmp_path / "child-1").read_text())
     assert not Path(f"/proc/{child}").exists()
 
 
-def test_a_trial_that_is_killed_ends_the_job_by_the_same_signal(tickets, tmp_path: Path) -> None:
+def test_a_trial_that_is_killed_ends_the_job_by_the_same_signal(pending, tmp_path: Path) -> None:
     first, second = trial(tmp_path, 1, "dies"), trial(tmp_path, 2)
-    offer(tickets, tmp_path, second, "b")
+    offer(pending, tmp_path, second, "b")
     assert start(tmp_path, "a", first).wait(60) == -signal.SIGKILL
     assert not second.result.exists(), "another job may be luckier"
 
 
-def test_a_job_that_starts_again_goes_on_with_what_it_had_taken(tickets, tmp_path: Path) -> None:
+def test_a_job_that_starts_again_goes_on_with_what_it_had_taken(pending, tmp_path: Path) -> None:
     first, second = trial(tmp_path, 1), trial(tmp_path, 2)
     write_json(first.result, {"value": 0.5, "key": "k"})
-    offer(tickets, tmp_path, second, "b")
-    assert tickets.take_next("11") is not None
+    offer(pending, tmp_path, second, "b")
+    assert pending.take_next("11") is not None
     assert start(tmp_path, "a", first).wait(60) == 0
     assert (value(first), value(second)) == (0.5, 2.0)
 
 
-def test_a_signal_to_the_job_reaches_the_trial(tickets: Tickets, tmp_path: Path) -> None:
+def test_a_signal_to_the_job_reaches_the_trial(pending: PendingTrials, tmp_path: Path) -> None:
     folder = trial(tmp_path, 1, "slow")
     job = start(tmp_path, "a", folder)
     while not folder.runner.exists():
@@ -156,9 +162,9 @@ def test_a_signal_to_the_job_reaches_the_trial(tickets: Tickets, tmp_path: Path)
     assert job.wait(30) == -signal.SIGTERM
 
 
-def test_a_signal_between_two_trials_ends_the_job(tickets: Tickets, tmp_path: Path) -> None:
+def test_a_signal_between_two_trials_ends_the_job(pending: PendingTrials, tmp_path: Path) -> None:
     first, second = trial(tmp_path, 1, "waits"), trial(tmp_path, 2)
-    offer(tickets, tmp_path, second, "b")
+    offer(pending, tmp_path, second, "b")
     job = start(tmp_path, "a", first)
     while not first.runner.exists():
         time.sleep(0.01)

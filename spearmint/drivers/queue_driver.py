@@ -1,0 +1,265 @@
+"""Run trials as jobs of a queue, whichever it is."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar, Protocol
+
+from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
+from spearmint.drivers.done_files import DoneMarkers
+from spearmint.drivers.ends import explain_end
+from spearmint.drivers.queue import Dialect, EndedRun, Queue, QueueHost, QueueJobState, SubmitSpec
+from spearmint.drivers.queue_listing import QueueListing
+from spearmint.drivers.queue_notices import QueueNotices
+from spearmint.drivers.queue_trials import QueueTrials
+from spearmint.drivers.submission import has_time_limit, submit_spec, token_of
+from spearmint.drivers.submit_lock import submit_lock
+from spearmint.errors import DriverError, DriverUnreachable, SpearmintError
+from spearmint.layout import Layout, TrialFolder
+from spearmint.resources import Resources
+from spearmint.trial.pending import PendingTrials
+
+_SNAPSHOT_S = 5.0  # how old a listing may be that shows what an earlier controller submitted
+_ENDING_POLL_S = 0.3  # seconds between polls while all that is left are jobs about to end
+_DONE_POLL_S = 0.1
+_CANCEL_S = 40.0  # longer than Grid Engine takes to see that a host is lost
+_CANCEL_AGAIN_S = 5.0  # then a queue forgets the job, if it is asked again
+_ACCOUNTING_S = 3.0
+
+
+class QueueFactory(Protocol):
+    """A subclass of Queue whose constructor takes the driver's settings, or a function."""
+
+    def __call__(self, settings: DriverSettings) -> Queue:
+        """Return the queue for these settings."""
+        ...
+
+
+class QueueDriver(Driver):
+    """Submit each trial to a queue; the jobs outlive the controller.
+
+    A driver for a queue is a subclass that names a :class:`~spearmint.drivers.queue.Queue` and a
+    :class:`~spearmint.drivers.queue.Dialect`. A job is found again by the token that it was
+    submitted with. One listing tells the state of all jobs; results are noticed at once, by the
+    done marker that each trial creates.
+
+    Attributes:
+        queue_type: Makes the queue from the driver's settings.
+        dialect: What differs between queues and needs no code.
+    """
+
+    detaches: ClassVar[bool] = True
+    queue_type: ClassVar[QueueFactory]
+    dialect: ClassVar[Dialect]
+
+    def __init__(self, settings: DriverSettings, *, queue: Queue | None = None) -> None:
+        self._queue: Queue = queue or type(self).queue_type(settings)
+        self._resources, self._polling_s = settings.resources, settings.polling_s
+        self._layout = Layout(settings.directory)
+        self._done = DoneMarkers(self._layout.done_markers)
+        self._pending = PendingTrials(self._layout.pending)
+        self._uses_pilots = (
+            settings.queues_ahead
+            and bool(self.dialect.job_id_variable)
+            # A walltime counts from the start of a job: then each trial has its own.
+            and not has_time_limit(settings.resources, self.dialect)
+        )
+        self._listing = QueueListing(self._queue)
+        self._trials = QueueTrials(
+            self._listing, self._done, self._pending, listed_after_s=self.dialect.listed_after_s
+        )
+        self._notices = QueueNotices(self._queue, self.dialect)
+        self._doubtful: dict[str, float] = {}  # when a submission got no answer, by token
+        self._made = time.monotonic()
+
+    # Submitting
+
+    def submit(self, request: JobRequest) -> Job:
+        """Queue the runner; an answer that was lost does not queue it twice."""
+        token, folder = token_of(request.folder), request.folder
+        if token in self._doubtful and (found := self._find_doubtful(folder)) is not None:
+            return found
+        if (running := self._trials.job_of(token)) is not None:
+            raise DriverError(f"job {running} is already running {folder.path}")
+        folder.runner.unlink(missing_ok=True)
+        self._done.reset(token)
+        self._offer(token, request)
+        try:
+            with submit_lock(self._layout.submit_lock) as lock:
+                id = self._queue.submit(self._spec(request), inherit=[lock])
+        except SpearmintError as error:
+            if not self._pending.withdraw(token):
+                holder = self._pending.claims()[token]
+                return self._job(self._trials.add(folder, holder=holder))
+            if isinstance(error, DriverUnreachable):
+                self._doubtful[token] = time.monotonic()
+                self._listing.expire()
+            raise
+        return self._job(self._trials.add(folder, own=id or "", submitted=time.monotonic()))
+
+    def _find_doubtful(self, folder: TrialFolder) -> Job | None:
+        """Return the job of a submission that got no answer, None when there is certainly none."""
+        token = token_of(folder)
+        age_s = time.monotonic() - self._doubtful[token]
+        self._listing.expire()
+        found = self.adopt(folder)
+        if found is None and age_s < self.dialect.listed_after_s:
+            raise DriverUnreachable(
+                f"{self.dialect.queue} has not shown yet whether it took the job of {folder.path}"
+            )
+        self._doubtful.pop(token, None)
+        return found
+
+    def _job(self, id: str) -> Job:
+        self._doubtful.pop(self._trials[id].token, None)
+        return Job(self.name, id)
+
+    def _offer(self, token: str, request: JobRequest) -> None:
+        """Let a pilot that finishes another trial claim this one."""
+        if not self._uses_pilots:
+            self._pending.forget(token)
+            return
+        content = {
+            "folder": str(request.folder.path),
+            "output": str(request.output),
+            "ended": str(self._done.path(token)),
+        }
+        self._pending.offer(token, int(request.folder.path.name), content)
+
+    def _spec(self, request: JobRequest) -> SubmitSpec:
+        done = self._done.path(token_of(request.folder))
+        pending = self._layout.pending if self._uses_pilots else None
+        return submit_spec(request, self._resources, self.dialect, done=done, pending=pending)
+
+    def preview(self, request: JobRequest) -> str:
+        """Return what would be submitted. Raises InputError when the queue could not run it."""
+        return self._queue.preview(self._spec(request))
+
+    def capacity(self) -> int:
+        """Return how many trials the queue's hosts can run at once; at least 1."""
+        hosts = self._queue.hosts(self._resources)
+        return super().capacity() if hosts is None else max(1, _room(hosts, self._resources))
+
+    # Polling
+
+    def adopt(self, folder: TrialFolder) -> Job | None:
+        """Return the queued or running job of ``folder``, found by its claim or its token."""
+        with submit_lock(self._layout.submit_lock):  # the submission of a killed controller ended
+            if self._listing.age_s > _SNAPSHOT_S:
+                self._refresh()
+        found = self._trials.find(folder)
+        while found is None and not folder.result.exists() and self._is_too_early():
+            time.sleep(0.1)
+            self._refresh()
+            found = self._trials.find(folder)
+        return None if found is None else self._job(found)
+
+    def _is_too_early(self) -> bool:
+        """Tell whether the listing may lack jobs that an earlier controller submitted."""
+        return self._listing.asked < self._made + self.dialect.listed_after_s
+
+    def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
+        """Return the state of every job, from one listing; the last one while it is new enough."""
+        self._done.refresh()
+        self._see_claims()
+        all_done = all(self._done.is_done(self._trials[job.id].token) for job in jobs)
+        if self._listing.is_due(_ENDING_POLL_S if all_done else self._polling_s):
+            self._refresh()
+        states = {job: self._trials.state(job.id) for job in jobs}
+        for job, state in states.items():
+            if state is JobState.GONE:
+                self._trials.end(job.id)
+        return states
+
+    def _see_claims(self) -> None:
+        """Learn which trials pilots claimed, and cancel the jobs that are surplus by that."""
+        self._trials.see_claims()
+        if self._trials.surplus:
+            self._queue.cancel(sorted(self._trials.surplus))
+            self._trials.surplus.clear()
+
+    def _refresh(self) -> None:
+        """List the jobs; a failure keeps what is known."""
+        self._listing.refresh()
+        self._trials.learn_ids()
+        running = self._trials.running()
+        for id, job in self._listing.jobs.items():
+            if (trial := running.get(id)) is not None:
+                if job.state is QueueJobState.HELD:
+                    self._pending.withdraw(trial.token)  # nor may a pilot run it
+                self._notices.see(job, str(trial.folder.path.relative_to(self._layout.root)))
+
+    def notices(self) -> list[str]:
+        """Return which jobs came to be held, suspended or in error, with the cure."""
+        return self._notices.take()
+
+    def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
+        """Return when a trial creates its done marker."""
+        self._done.wait(timeout_s, step_s=_DONE_POLL_S)
+
+    # Ends
+
+    def cancel(self, jobs: Collection[Job]) -> None:
+        """Cancel jobs and wait until the queue has ended them."""
+        deadline, asked = time.monotonic() + _CANCEL_S, float("-inf")
+        cancelled: set[str] = set()
+        left = self._unfinished(jobs)
+        while left and time.monotonic() < deadline:
+            ids = self._holders(left)
+            if ids - cancelled or (ids and time.monotonic() - asked > _CANCEL_AGAIN_S):
+                asked, cancelled = time.monotonic(), cancelled | ids
+                self._queue.cancel(sorted(ids))
+            else:
+                time.sleep(max(0.1, self._listing.cost_s))
+            self._refresh()
+            left = [job for job in left if self._trials.state(job.id) is not JobState.GONE]
+        if left:
+            self._trials.cancel_when_listed(job.id for job in left)
+            self._notices.do_not_end(self._holders(left))
+
+    def end(self, jobs: Collection[Job]) -> None:
+        """Ask the queue to cancel jobs."""
+        left = self._unfinished(jobs)
+        self._trials.cancel_when_listed(job.id for job in left)
+        if holders := self._holders(left):
+            self._queue.cancel(sorted(holders))
+            self._listing.expire()
+
+    def _unfinished(self, jobs: Collection[Job]) -> list[Job]:
+        """Return those of ``jobs`` that are not over, and let no pilot run them."""
+        for job in jobs:
+            self._pending.withdraw(self._trials[job.id].token)
+        self._done.refresh()
+        self._see_claims()
+        return [job for job in jobs if self._trials.state(job.id) is not JobState.GONE]
+
+    def _holders(self, jobs: Collection[Job]) -> set[str]:
+        """Return the ids that the queue must cancel to end ``jobs``."""
+        return {self._trials[job.id].holder for job in jobs} - {""}
+
+    def explain(self, job: Job) -> JobEnd:
+        """Return how the job ended, once the queue's accounting knows."""
+        holder = self._trials[job.id].holder
+        if not holder:
+            return JobEnd(f"its job is gone; {self.dialect.queue} never listed it")
+        runs = self._accounting(holder)
+        return explain_end(runs, self.dialect, self._resources.walltime_s)
+
+    def _accounting(self, id: str) -> Sequence[EndedRun] | None:
+        deadline = time.monotonic() + _ACCOUNTING_S
+        runs: Sequence[EndedRun] | None = ()
+        with contextlib.suppress(DriverError):
+            runs = self._queue.accounting(id)
+            while runs is not None and not runs and time.monotonic() < deadline:
+                time.sleep(0.2)
+                runs = self._queue.accounting(id)
+        return runs
+
+
+def _room(hosts: Sequence[QueueHost], need: Resources) -> int:
+    """Return how many trials fit on ``hosts`` at once."""
+    by_gpus = (host.gpus // need.gpus if need.gpus else sys.maxsize for host in hosts)
+    return sum(min(host.slots // need.slots, n) for host, n in zip(hosts, by_gpus, strict=True))

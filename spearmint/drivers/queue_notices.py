@@ -1,0 +1,66 @@
+"""Notices of jobs that are held, suspended, preempted, in error, or do not end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection
+
+from spearmint.drivers.queue import Dialect, Queue, QueueJob, QueueJobState
+from spearmint.errors import DriverError
+
+
+class QueueNotices:
+    """Collects one notice for each change of a job's state, with the command that helps."""
+
+    def __init__(self, queue: Queue, dialect: Dialect) -> None:
+        self._queue, self._dialect = queue, dialect
+        self._states: dict[str, QueueJobState] = {}
+        self._notices: list[str] = []
+
+    def take(self) -> list[str]:
+        """Return the notices since the last call."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    def see(self, job: QueueJob, trial: str) -> None:
+        """Add a notice of ``job``, which runs ``trial``, when its state has changed."""
+        if self._states.get(job.id, QueueJobState.PENDING) is not job.state:
+            self._states[job.id] = job.state
+            if text := self._text(job):
+                self._notices.append(f"job {job.id} ({trial}) {text}")
+
+    def do_not_end(self, ids: Collection[str]) -> None:
+        """Add a notice of jobs that the queue does not end; none when their ids are unknown."""
+        if not ids:
+            return
+        listed = " ".join(sorted(ids))
+        forget = self._dialect.forget.format(id=listed)
+        self._notices.append(
+            f"jobs that do not end: {listed}; their host may be lost."
+            + (f" Remove them as a manager of the queue: {forget}" if forget else "")
+        )
+
+    def _text(self, job: QueueJob) -> str:
+        dialect, state = self._dialect, f" ({job.text})" if job.text else ""
+        match job.state:
+            case QueueJobState.HELD:
+                return f"is held{state}." + _advice(" Release it: ", dialect.release, job)
+            case QueueJobState.SUSPENDED:
+                return f"is suspended{state}." + _advice(" Resume it: ", dialect.resume, job)
+            case QueueJobState.PREEMPTED:
+                return f"was preempted{state}; {dialect.queue} runs it again."
+            case QueueJobState.ERROR:
+                retry = _advice("\nFix this, then run: ", dialect.retry, job)
+                cancel = _advice("    or delete it: ", dialect.cancel, job)
+                return f"is in error state{state}: {self._reason(job)}{retry}{cancel}"
+        return ""
+
+    def _reason(self, job: QueueJob) -> str:
+        with contextlib.suppress(DriverError):
+            if reason := self._queue.reason(job.id):
+                return reason
+        return f"{self._dialect.queue} gives no reason"
+
+
+def _advice(words: str, command: str, job: QueueJob) -> str:
+    return words + command.format(id=job.id) if command else ""

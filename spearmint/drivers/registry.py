@@ -1,0 +1,87 @@
+"""Drivers by name: ours, those of installed packages, and ``package.module:Class``.
+
+Only the driver that is asked for is imported.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from spearmint.drivers.base import Driver, DriverSettings
+from spearmint.errors import InputError, SpearmintError, did_you_mean
+from spearmint.plugins import entry_point_classes, is_class_path, load_class
+
+ENTRY_POINTS = "spearmint.drivers"
+"""Group of the entry points by which packages add drivers."""
+
+DRIVERS: dict[str, str] = {
+    "local": "spearmint.drivers.local:LocalDriver",
+    "SGE": "spearmint.drivers.sge.driver:SgeDriver",
+}
+"""Ours, ``package.module:Class`` by name."""
+
+
+def driver_names() -> list[str]:
+    """Return all names that :func:`make_driver` takes: ours, then entry points'."""
+    return list(dict.fromkeys([*DRIVERS, *entry_point_classes(ENTRY_POINTS)]))
+
+
+def driver_name(name: str) -> str:
+    """Return the driver called ``name``, in any case, as it is spelled.
+
+    Args:
+        name: One of :func:`driver_names`, or ``package.module:Class``, which stays as it is.
+
+    Raises:
+        InputError: There is none.
+    """
+    if is_class_path(name):
+        return name
+    return _match(name, DRIVERS) or _match(name, entry_point_classes(ENTRY_POINTS)) or _miss(name)
+
+
+def _match(name: str, names: dict[str, str]) -> str | None:
+    return {known.lower(): known for known in names}.get(name.lower())
+
+
+def _miss(name: str) -> str:
+    names = driver_names()
+    hint = did_you_mean(name, names)
+    choice = "A class of your own: --driver=package.module:Class"
+    raise InputError(
+        f"no driver {name!r}; there is: {', '.join(sorted(names))}",
+        f"{hint}\n{choice}" if hint else choice,
+    )
+
+
+def make_driver(name: str, settings: DriverSettings) -> Driver:
+    """Return the driver called ``name``; its attribute ``name`` makes it again.
+
+    Raises:
+        InputError: There is none, or it cannot be imported or made.
+    """
+    known = driver_name(name)
+    path = DRIVERS.get(known) or entry_point_classes(ENTRY_POINTS).get(known, known)
+    driver_class = _driver_class(path)
+    try:
+        driver = driver_class(settings)
+    except SpearmintError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"driver {known} cannot be made: {type(error).__name__}: {error}"
+        ) from error
+    driver.name = known
+    return driver
+
+
+def _driver_class(path: str) -> type[Driver]:
+    """Return the class at ``package.module:Class``, checked to be one that can be made."""
+    found = load_class(path)
+    if not inspect.isclass(found) or not issubclass(found, Driver):
+        raise InputError(
+            f"{path} is not a driver", "Expected a subclass of spearmint.drivers.Driver."
+        )
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise InputError(f"{path} lacks what a driver has: {', '.join(missing)}")
+    return found
