@@ -58,7 +58,7 @@ class ConfigError(StarClusterError):
     exit_code = 2
 
     def __init__(self, what: str, fix: str = "", problems: Sequence[str] = ()) -> None:
-        super().__init__("\n".join([what, *(f"  - {each}" for each in problems)]), fix)
+        super().__init__("\n".join([what, *(f"  - {problem}" for problem in problems)]), fix)
         self.problems = tuple(problems)
 
 
@@ -173,6 +173,6 @@ class ClusterError(StarClusterError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``Did you mean 'x'?``, or an empty text where nothing is near."""
-    by_lower = {each.lower(): each for each in known}
+    by_lower = {word.lower(): word for word in known}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f"Did you mean '{by_lower[near[0]]}'?" if near else ""

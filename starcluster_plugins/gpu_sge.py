@@ -78,5 +78,5 @@ class GpuSge(ClusterSetup):
         answer = node.ssh.run(argv, timeout_s=16 * self._seconds + _SLACK_S)
         if answer.status:
             lines = (answer.stdout + answer.stderr).strip().splitlines()
-            words = [each for each in lines if not each.startswith(_NO_ADVICE)]
+            words = [line for line in lines if not line.startswith(_NO_ADVICE)]
             raise NodeError("GPU self-test: " + "; ".join(words[-3:]), alias=node.alias)

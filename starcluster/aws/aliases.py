@@ -21,7 +21,7 @@ def packed(aliases: Sequence[str]) -> str:
             words[-1].append(alias)
         else:
             words.append([alias])
-    text = " ".join(each[0] + (f":{len(each)}" if len(each) > 1 else "") for each in words)
+    text = " ".join(run[0] + (f":{len(run)}" if len(run) > 1 else "") for run in words)
     return text if len(text) <= _LENGTH else ""
 
 

@@ -167,10 +167,10 @@ class AwsClient:
             fix = "Is there a proxy that answers in its place? Check aws_proxy and the network."
             raise Unreachable(what, fix, operation=operation) from error
         except ClientError as error:
-            said = error.response.get("Error", {})
+            details = error.response.get("Error", {})
             raise translate(
-                said.get("Code", ""),
-                said.get("Message", ""),
+                details.get("Code", ""),
+                details.get("Message", ""),
                 operation=operation,
                 region=client.meta.region_name,
             ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from starcluster.aws import responses as ec2_types
+from starcluster.aws import responses
 from starcluster.aws.instances import Instances, as_filters
 from starcluster.aws.model import InstanceType, Region, SpotPrice, Zone
 from starcluster.aws.network import Network
@@ -30,11 +30,11 @@ class Ec2(Instances, Network, Storage):
         answer = self.call("ec2", "DescribeRegions", AllRegions=True)
         found = [
             Region(
-                name=each["RegionName"],
-                endpoint=each.get("Endpoint") or "",
-                enabled=each.get("OptInStatus") != "not-opted-in",
+                name=region["RegionName"],
+                endpoint=region.get("Endpoint") or "",
+                enabled=region.get("OptInStatus") != "not-opted-in",
             )
-            for each in answer.get("Regions", ())
+            for region in answer.get("Regions", ())
         ]
         return sorted(found, key=lambda region: region.name)
 
@@ -44,12 +44,12 @@ class Ec2(Instances, Network, Storage):
         answer = self.call("ec2", "DescribeAvailabilityZones", Filters=filters)
         found = [
             Zone(
-                name=each["ZoneName"],
-                id=each.get("ZoneId") or "",
-                state=each.get("State") or "",
-                region=each.get("RegionName") or self.region,
+                name=zone["ZoneName"],
+                id=zone.get("ZoneId") or "",
+                state=zone.get("State") or "",
+                region=zone.get("RegionName") or self.region,
             )
-            for each in answer.get("AvailabilityZones", ())
+            for zone in answer.get("AvailabilityZones", ())
         ]
         return sorted(found, key=lambda zone: zone.name)
 
@@ -60,10 +60,10 @@ class Ec2(Instances, Network, Storage):
         for start in range(0, len(wanted), _TYPES_A_REQUEST):
             # As a filter: asked for by name, one unknown type would make the whole request fail.
             filters = as_filters({"instance-type": wanted[start : start + _TYPES_A_REQUEST]})
-            for each in self.pages(
+            for item in self.pages(
                 "ec2", "DescribeInstanceTypes", "InstanceTypes", Filters=filters
             ):
-                found[each["InstanceType"]] = ec2_types.instance_type(each)
+                found[item["InstanceType"]] = responses.instance_type(item)
         return found
 
     def offered_types(self) -> list[str]:
@@ -71,7 +71,7 @@ class Ec2(Instances, Network, Storage):
         found = self.pages(
             "ec2", "DescribeInstanceTypeOfferings", "InstanceTypeOfferings", LocationType="region"
         )
-        return sorted(str(each["InstanceType"]) for each in found)
+        return sorted(str(offer["InstanceType"]) for offer in found)
 
     def zones_offering(self, names: Sequence[str]) -> dict[str, list[str]]:
         """Return, for each type, the zones that offer it."""
@@ -85,8 +85,8 @@ class Ec2(Instances, Network, Storage):
             LocationType="availability-zone",
             Filters=as_filters({"instance-type": names}),
         )
-        for each in offers:
-            found.setdefault(each["InstanceType"], []).append(each["Location"])
+        for offer in offers:
+            found.setdefault(offer["InstanceType"], []).append(offer["Location"])
         return {name: sorted(zones) for name, zones in found.items()}
 
     def spot_prices(
@@ -108,7 +108,7 @@ class Ec2(Instances, Network, Storage):
             EndTime=end,
             Filters=as_filters({"availability-zone": zones}),
         )
-        return sorted((ec2_types.spot_price(each) for each in found), key=lambda p: p.time)
+        return sorted((responses.spot_price(item) for item in found), key=lambda p: p.time)
 
     def vcpu_quota(self, code: str) -> float | None:
         """Return a quota in vCPUs by its code, ``L-1216C47A``; None where AWS tells none."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from starcluster.aws import responses as ec2_types
+from starcluster.aws import responses
 from starcluster.aws.client import AwsClient
 from starcluster.aws.error_table import translate
 from starcluster.aws.model import Instance, LaunchRequest, Place, SpotRequest
@@ -48,7 +48,7 @@ class Instances(AwsClient):
         if ids:
             arguments["InstanceIds"] = list(ids)
         found = self.pages("ec2", "DescribeInstances", "Reservations", **arguments)
-        return [ec2_types.instance(each) for page in found for each in page["Instances"]]
+        return [responses.instance(item) for page in found for item in page["Instances"]]
 
     def instance(self, id: str) -> Instance:
         """Return one instance. Raises NotFound."""
@@ -61,7 +61,7 @@ class Instances(AwsClient):
         """Launch all of ``request`` at its first place, or none."""
         arguments = run_arguments(request)
         answer = settled(lambda: self.call("ec2", "RunInstances", **arguments), _MADE_FOR_IT)
-        return [ec2_types.instance(each) for each in answer["Instances"]]
+        return [responses.instance(item) for item in answer["Instances"]]
 
     def check_run(self, request: LaunchRequest) -> None:
         """Ask AWS whether :meth:`run` would be allowed; nothing is launched."""
@@ -85,15 +85,15 @@ class Instances(AwsClient):
             answer = settled(lambda: self.call("ec2", "CreateFleet", **arguments), _MADE_FOR_IT)
         finally:
             self._forget_template(template)
-        ids = [id for each in answer.get("Instances", ()) for id in each.get("InstanceIds", ())]
+        ids = [id for fleet in answer.get("Instances", ()) for id in fleet.get("InstanceIds", ())]
         errors = [
             translate(
-                each.get("ErrorCode", ""),
-                each.get("ErrorMessage", ""),
+                error.get("ErrorCode", ""),
+                error.get("ErrorMessage", ""),
                 operation="CreateFleet",
                 region=self.region,
             )
-            for each in answer.get("Errors", ())
+            for error in answer.get("Errors", ())
         ]
         return (settled(lambda: self.instances(ids)) if ids else []), errors
 
@@ -123,7 +123,7 @@ class Instances(AwsClient):
 
     def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
         """Set ``tags`` of any resources, also of those made a moment ago."""
-        wanted = ec2_types.tag_list(tags)
+        wanted = responses.tag_list(tags)
         settled(lambda: self.call("ec2", "CreateTags", Resources=list(ids), Tags=wanted))
 
     def wait_instances(self, ids: Sequence[str], state: str, *, limit_s: float) -> None:
@@ -141,7 +141,7 @@ class Instances(AwsClient):
         found = self.pages(
             "ec2", "DescribeSpotInstanceRequests", "SpotInstanceRequests", Filters=filters
         )
-        return [ec2_types.spot_request(each) for each in found]
+        return [responses.spot_request(item) for item in found]
 
 
 def settled(ask: Callable[[], T], codes: tuple[str, ...] = ("",)) -> T:
@@ -259,7 +259,7 @@ def _common(request: LaunchRequest) -> dict[str, Any]:
     if request.key_name:
         arguments["KeyName"] = request.key_name
     if request.tags:
-        tags = ec2_types.tag_list(request.tags)
+        tags = responses.tag_list(request.tags)
         arguments["TagSpecifications"] = [
             {"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume")
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from starcluster.aws import responses as ec2_types
+from starcluster.aws import responses
 from starcluster.aws.client import AwsClient
 from starcluster.aws.instances import as_filters, settled
 from starcluster.aws.model import KeyPair, SecurityGroup, Subnet
@@ -32,19 +32,19 @@ class Network(AwsClient):
         filters = as_filters({"vpc-id": [vpc] if vpc else [], "availability-zone": zones})
         arguments = {"SubnetIds": list(ids)} if ids else {"Filters": filters}
         found = self.pages("ec2", "DescribeSubnets", "Subnets", **arguments)
-        return [ec2_types.subnet(each) for each in found]
+        return [responses.subnet(item) for item in found]
 
     def security_groups(self, name: str = "*", *, vpc: str = "") -> list[SecurityGroup]:
         """Return security groups; ``*`` in ``name`` stands for any text."""
         filters = as_filters({"group-name": [name], "vpc-id": [vpc] if vpc else []})
         found = self.pages("ec2", "DescribeSecurityGroups", "SecurityGroups", Filters=filters)
-        return [ec2_types.security_group(each) for each in found]
+        return [responses.security_group(item) for item in found]
 
     def create_security_group(
         self, name: str, *, vpc: str, description: str, tags: Mapping[str, str] | None = None
     ) -> str:
         """Make a security group whose members reach one another on every port; return its id."""
-        specification = [{"ResourceType": "security-group", "Tags": ec2_types.tag_list(tags or {})}]
+        specification = [{"ResourceType": "security-group", "Tags": responses.tag_list(tags or {})}]
         group = str(
             self.call(
                 "ec2",
@@ -73,7 +73,7 @@ class Network(AwsClient):
                     "ec2",
                     "AuthorizeSecurityGroupIngress",
                     GroupId=group_id,
-                    IpPermissions=[ec2_types.ip_permission(permission)],
+                    IpPermissions=[responses.ip_permission(permission)],
                 )
             except AlreadyThere:
                 continue
@@ -86,7 +86,7 @@ class Network(AwsClient):
         """Return names of placement groups; ``*`` in ``name`` stands for any text."""
         filters = as_filters({"group-name": [name]})
         answer = self.call("ec2", "DescribePlacementGroups", Filters=filters)
-        return [str(each["GroupName"]) for each in answer.get("PlacementGroups", ())]
+        return [str(group["GroupName"]) for group in answer.get("PlacementGroups", ())]
 
     def create_placement_group(self, name: str) -> None:
         """Make a group whose instances are close together."""
@@ -100,19 +100,19 @@ class Network(AwsClient):
         """Return all key pairs, or those of ``names``; one not there raises NotFound."""
         arguments = {"KeyNames": list(names)} if names else {}
         answer = self.call("ec2", "DescribeKeyPairs", IncludePublicKey=True, **arguments)
-        return [ec2_types.key_pair(each) for each in answer.get("KeyPairs", ())]
+        return [responses.key_pair(item) for item in answer.get("KeyPairs", ())]
 
     def create_key_pair(self, name: str) -> tuple[KeyPair, str]:
         """Make an ED25519 key pair; return it and its private half, which AWS does not keep."""
         answer = self.call("ec2", "CreateKeyPair", KeyName=name, KeyType="ed25519")
-        return ec2_types.key_pair(answer), str(answer["KeyMaterial"])
+        return responses.key_pair(answer), str(answer["KeyMaterial"])
 
     def import_key_pair(self, name: str, public_key: str) -> KeyPair:
         """Give AWS the public half of a key, one line as in ``id_ed25519.pub``."""
         answer = self.call(
             "ec2", "ImportKeyPair", KeyName=name, PublicKeyMaterial=public_key.encode()
         )
-        return ec2_types.key_pair(answer)
+        return responses.key_pair(answer)
 
     def delete_key_pair(self, name: str) -> None:
         """Delete a key pair; one not there is no error of AWS's."""

@@ -36,8 +36,8 @@ def spot(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
     wanted = sorted(set(types))
     if not wanted:
         return found
-    for each in ec2.spot_prices(wanted, start=now, end=now):
-        latest[each.type, each.zone] = each.price
+    for spot_price in ec2.spot_prices(wanted, start=now, end=now):
+        latest[spot_price.type, spot_price.zone] = spot_price.price
     for (name, _), price in latest.items():
         found[name] = min(price, found.get(name, price))
     return found

@@ -35,7 +35,7 @@ def tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 def instance(answer: Answer) -> Instance:
     """Return an item of DescribeInstances or RunInstances."""
-    said = answer.get("StateReason", {}).get("Message") or answer.get("StateTransitionReason")
+    reason = answer.get("StateReason", {}).get("Message") or answer.get("StateTransitionReason")
     return Instance(
         id=answer["InstanceId"],
         state=answer.get("State", {}).get("Name", ""),
@@ -50,7 +50,7 @@ def instance(answer: Answer) -> Instance:
         is_spot=answer.get("InstanceLifecycle") == "spot",
         launched=answer.get("LaunchTime"),
         tags=_tags_of_instance(answer),
-        reason=said or "",
+        reason=reason or "",
         subnet_id=answer.get("SubnetId") or "",
         group_names=tuple(group["GroupName"] for group in answer.get("SecurityGroups", ())),
         spot_request_id=answer.get("SpotInstanceRequestId") or "",
@@ -102,16 +102,18 @@ def image(answer: Answer) -> Image:
         owner=answer.get("OwnerId") or "",
         public=bool(answer.get("Public")),
         snapshots=tuple(
-            each["Ebs"]["SnapshotId"]
-            for each in answer.get("BlockDeviceMappings", ())
-            if each.get("Ebs", {}).get("SnapshotId")
+            mapping["Ebs"]["SnapshotId"]
+            for mapping in answer.get("BlockDeviceMappings", ())
+            if mapping.get("Ebs", {}).get("SnapshotId")
         ),
     )
 
 
 def ebs_volume(answer: Answer) -> EbsVolume:
     """Return an item of DescribeVolumes, or what CreateVolume made."""
-    attached = [each for each in answer.get("Attachments") or () if each.get("InstanceId")]
+    attached = [
+        attachment for attachment in answer.get("Attachments") or () if attachment.get("InstanceId")
+    ]
     first = attached[0] if attached else {}
     return EbsVolume(
         id=answer["VolumeId"],

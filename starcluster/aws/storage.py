@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from starcluster.aws import responses as ec2_types
+from starcluster.aws import responses
 from starcluster.aws.client import AwsClient
 from starcluster.aws.instances import as_filters
 from starcluster.aws.model import EbsVolume, Image
@@ -25,7 +25,7 @@ class Storage(AwsClient):
         if filters:
             arguments["Filters"] = as_filters(filters)
         found = self.pages("ec2", "DescribeVolumes", "Volumes", **arguments)
-        return [ec2_types.ebs_volume(each) for each in found]
+        return [responses.ebs_volume(item) for item in found]
 
     def volume(self, id: str) -> EbsVolume:
         """Return one volume. Raises NotFound."""
@@ -54,9 +54,9 @@ class Storage(AwsClient):
             arguments["SnapshotId"] = snapshot_id
         if tags:
             arguments["TagSpecifications"] = [
-                {"ResourceType": "volume", "Tags": ec2_types.tag_list(tags)}
+                {"ResourceType": "volume", "Tags": responses.tag_list(tags)}
             ]
-        return ec2_types.ebs_volume(self.call("ec2", "CreateVolume", **arguments))
+        return responses.ebs_volume(self.call("ec2", "CreateVolume", **arguments))
 
     def wait_volume(self, id: str, state: str, *, limit_s: float) -> None:
         """Wait until a volume is ``available``, ``in_use`` or ``deleted``. Raises Unreachable."""
@@ -100,7 +100,7 @@ class Storage(AwsClient):
             arguments["Filters"] = as_filters({"name": [name], "state": ["available"]})
         found = self.pages("ec2", "DescribeImages", "Images", **arguments)
         return sorted(
-            (ec2_types.image(each) for each in found), key=lambda i: i.created, reverse=True
+            (responses.image(item) for item in found), key=lambda i: i.created, reverse=True
         )
 
     def image(self, reference: str) -> Image:
@@ -125,7 +125,9 @@ class Storage(AwsClient):
         attached = {"attachment.instance-id": [instance_id]}
         answer = self.call("ec2", "DescribeInstances", InstanceIds=[instance_id])
         root = answer["Reservations"][0]["Instances"][0].get("RootDeviceName")
-        others = [each.device for each in self.volumes(filters=attached) if each.device != root]
+        others = [
+            volume.device for volume in self.volumes(filters=attached) if volume.device != root
+        ]
         arguments: dict[str, Any] = {"Description": description} if description else {}
         if others:  # data volumes are none of the image's
             arguments["BlockDeviceMappings"] = [
@@ -137,7 +139,7 @@ class Storage(AwsClient):
             InstanceId=instance_id,
             Name=name,
             NoReboot=True,
-            TagSpecifications=[{"ResourceType": "image", "Tags": ec2_types.tag_list(tags)}],
+            TagSpecifications=[{"ResourceType": "image", "Tags": responses.tag_list(tags)}],
             **arguments,
         )
         return str(answer["ImageId"])
@@ -145,8 +147,8 @@ class Storage(AwsClient):
     def progress_of(self, snapshots: Sequence[str]) -> int:
         """Return how much of snapshots AWS has stored, in percent of the slowest."""
         found = self.pages("ec2", "DescribeSnapshots", "Snapshots", SnapshotIds=list(snapshots))
-        told = [str(each.get("Progress") or "0").rstrip("%") for each in found]
-        return min((int(each) if each.isdigit() else 0 for each in told), default=0)
+        percents = [str(snapshot.get("Progress") or "0").rstrip("%") for snapshot in found]
+        return min((int(percent) if percent.isdigit() else 0 for percent in percents), default=0)
 
     def parameter(self, name: str) -> str:
         """Return the value of an SSM parameter. Raises NotFound."""

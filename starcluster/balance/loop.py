@@ -116,7 +116,10 @@ class Balancer:
             if decision.remove:
                 self.lifecycle.remove(list(decision.remove))
             if decision.add:
-                short = [each.alias.removeprefix(f"{cluster.name}-") for each in cluster.instances]
+                short = [
+                    instance.alias.removeprefix(f"{cluster.name}-")
+                    for instance in cluster.instances
+                ]
                 names = plan.free_aliases(short, decision.add)
                 self.lifecycle.add(plan.more_nodes(cluster.template, names), cluster.template)
         except StarClusterError as error:
@@ -137,9 +140,9 @@ def take_snapshot(cluster: Cluster) -> QueueSnapshot:
     now = datetime.now(UTC)
     snapshot = read_queue("\n".join(text), now.replace(tzinfo=None))
     age = {
-        each.alias: (now - each.launched).total_seconds() if each.launched else 0.0
-        for each in cluster.instances
-        if each.state in ("pending", "running") and each.id != cluster.master.id
+        instance.alias: (now - instance.launched).total_seconds() if instance.launched else 0.0
+        for instance in cluster.instances
+        if instance.state in ("pending", "running") and instance.id != cluster.master.id
     }
     return replace(snapshot, age_s=age, interrupted=frozenset(interrupted(cluster)))
 
@@ -204,7 +207,7 @@ def interrupted(cluster: Cluster) -> list[str]:
             return ""
         return node.alias if answer.status == 0 and "action" in answer.stdout else ""
 
-    return [each for each in ThreadPool().map(told, _spot_nodes(cluster)) if each]
+    return [alias for alias in ThreadPool().map(told, _spot_nodes(cluster)) if alias]
 
 
 def _spot_nodes(cluster: Cluster) -> list[Node]:

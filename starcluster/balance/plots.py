@@ -43,10 +43,10 @@ def write_plot(file: Path, prices: Sequence[SpotPrice], *, title: str, end: date
     """Write an SVG with a line of steps for each zone, up to ``end``."""
     figure = new_figure()
     axes: Axes = figure.subplots()
-    for zone in sorted({each.zone for each in prices}):
-        steps = [each for each in prices if each.zone == zone]
-        times = [*(each.time for each in steps), end]
-        values = [each.price for each in steps]
+    for zone in sorted({price.zone for price in prices}):
+        steps = [price for price in prices if price.zone == zone]
+        times = [*(step.time for step in steps), end]
+        values = [step.price for step in steps]
         # Matplotlib takes times; its types do not say so.
         axes.step(times, [*values, values[-1]], where="post", label=zone)  # type: ignore[arg-type]
     axes.set_ylim(bottom=0)
@@ -60,14 +60,14 @@ def write_plot(file: Path, prices: Sequence[SpotPrice], *, title: str, end: date
 def write_queue_plot(file: Path, moments: Iterable[Moment]) -> None:
     """Write an SVG of jobs, waits and nodes over time, one below the other."""
     rows = list(moments)
-    times: Any = [each.time for each in rows]
+    times: Any = [row.time for row in rows]
     figure = new_figure()
     jobs, waits, nodes = figure.subplots(3, sharex=True)
-    jobs.step(times, [each.running_jobs for each in rows], where="post", label="running")
-    jobs.step(times, [each.waiting_jobs for each in rows], where="post", label="waiting")
+    jobs.step(times, [row.running_jobs for row in rows], where="post", label="running")
+    jobs.step(times, [row.waiting_jobs for row in rows], where="post", label="waiting")
     jobs.legend()
-    waits.step(times, [each.longest_wait_s / 60 for each in rows], where="post")
-    nodes.step(times, [each.nodes for each in rows], where="post")
+    waits.step(times, [row.longest_wait_s / 60 for row in rows], where="post")
+    nodes.step(times, [row.nodes for row in rows], where="post")
     for axes, name in ((jobs, "jobs"), (waits, "longest wait, minutes"), (nodes, "nodes")):
         axes.set_ylim(bottom=0)
         axes.set_ylabel(name)

@@ -45,8 +45,8 @@ def row_of(
     now: datetime, snapshot: QueueSnapshot, decision: Decision, ended: Sequence[AccountingRecord]
 ) -> Row:
     """Return the row of one look; ``ended`` are the jobs of the hours looked back upon."""
-    waits = [each.started - each.submitted for each in ended if each.started and each.submitted]
-    runs = [each.ended - each.started for each in ended if each.ended and each.started]
+    waits = [job.started - job.submitted for job in ended if job.started and job.submitted]
+    runs = [job.ended - job.started for job in ended if job.ended and job.started]
     return Row(
         time=now,
         nodes=1 + len(snapshot.age_s),
@@ -100,7 +100,7 @@ class Stats:
     def _append(self, file: Path, row: Row) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a", newline="") as out:
-            writer = csv.DictWriter(out, [each.name for each in fields(Row)])
+            writer = csv.DictWriter(out, [field.name for field in fields(Row)])
             if not out.tell():
                 writer.writeheader()
             writer.writerow(asdict(row) | {"time": row.time.isoformat(timespec="seconds")})

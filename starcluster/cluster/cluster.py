@@ -34,7 +34,7 @@ class Cluster:
     @property
     def state(self) -> str:
         """The state of its instances; several joined by a slash."""
-        return "/".join(sorted({each.state for each in self.instances}))
+        return "/".join(sorted({instance.state for instance in self.instances}))
 
     @cached_property
     def origin(self) -> plan.Origin:
@@ -61,7 +61,9 @@ class Cluster:
     @cached_property
     def nodes(self) -> list[Node]:
         """Nodes of the running instances, the master first."""
-        return [self.node_of(each) for each in self.instances if each.state == "running"]
+        return [
+            self.node_of(instance) for instance in self.instances if instance.state == "running"
+        ]
 
     def node_of(self, instance: Instance) -> Node:
         """Return a node whose connection verifies the instance's host key."""
@@ -75,13 +77,19 @@ class Cluster:
     def node(self, name: str) -> Node:
         """Return a running node by its alias, instance id or address."""
         for node in self.nodes:
-            one = node.instance
+            instance = node.instance
             prefixed = plan.host_name(self.name, name, self.template)
-            if name in (node.alias, one.id, one.private_ip, one.public_ip, one.public_dns):
+            if name in (
+                node.alias,
+                instance.id,
+                instance.private_ip,
+                instance.public_ip,
+                instance.public_dns,
+            ):
                 return node
             if node.alias == prefixed:
                 return node
-        stopped = [each for each in self.instances if each.alias == name]
+        stopped = [instance for instance in self.instances if instance.alias == name]
         if stopped:
             raise ClusterError(
                 f"{name} of cluster '{self.name}' is {stopped[0].state}",
@@ -129,7 +137,7 @@ def find(ec2: Ec2, config: Config, name: str) -> Cluster:
     found = ec2.instances(cluster=name)
     if found:
         return Cluster(name, found, ec2, config)
-    names = [each.name for each in all_clusters(ec2, config)]
+    names = [cluster.name for cluster in all_clusters(ec2, config)]
     if ec2.security_groups(group_name(name)):
         raise ClusterError(
             f"of cluster '{name}' only its security group is left",
@@ -142,21 +150,21 @@ def find(ec2: Ec2, config: Config, name: str) -> Cluster:
 def only_running(ec2: Ec2, config: Config) -> Cluster:
     """Return the only running cluster; ClusterError where there are none or several."""
     running = [
-        each
-        for each in all_clusters(ec2, config)
-        if any(one.state == "running" for one in each.instances)
+        cluster
+        for cluster in all_clusters(ec2, config)
+        if any(instance.state == "running" for instance in cluster.instances)
     ]
     if len(running) == 1:
         return running[0]
     if not running:
         raise ClusterError(f"no cluster runs in {ec2.region}", "Start one: starcluster start NAME")
-    names = ", ".join(each.name for each in running)
+    names = ", ".join(cluster.name for cluster in running)
     raise ClusterError(f"{len(running)} clusters run in {ec2.region}: {names}", "Name one of them.")
 
 
 def aliases(instances: Sequence[Instance]) -> str:
     """Return the aliases of instances, for people."""
-    return ", ".join(each.alias or each.id for each in instances)
+    return ", ".join(instance.alias or instance.id for instance in instances)
 
 
 def _by_rank(instance: Instance) -> tuple[bool, str, str]:

@@ -38,13 +38,13 @@ def listclusters(app: App, tags: tuple[str, ...], show_ssh_status: bool, as_json
         found = [find(app.ec2, app.config, tag) for tag in tags]
     else:
         found = all_clusters(app.ec2, app.config)
-    ssh = {each.name: _ssh(each) if show_ssh_status else {} for each in found}
+    ssh = {cluster.name: _ssh(cluster) if show_ssh_status else {} for cluster in found}
     if as_json:
-        say_json([_facts(each, ssh[each.name]) for each in found])
+        say_json([_facts(cluster, ssh[cluster.name]) for cluster in found])
     elif not found:
         click.echo(f"No clusters in {app.ec2.region}. Start one: starcluster start NAME")
-    for each in found if not as_json else ():
-        click.echo("\n".join(_lines(each, ssh[each.name])))
+    for cluster in found if not as_json else ():
+        click.echo("\n".join(_lines(cluster, ssh[cluster.name])))
 
 
 def _ssh(cluster: Cluster) -> dict[str, str]:
@@ -54,13 +54,13 @@ def _ssh(cluster: Cluster) -> dict[str, str]:
         except StarClusterError as error:
             return error.what
 
-    said = ThreadPool().map(ask, cluster.nodes)
+    answers = ThreadPool().map(ask, cluster.nodes)
     cluster.close()
-    return {node.alias: one for node, one in zip(cluster.nodes, said, strict=True)}
+    return {node.alias: answer for node, answer in zip(cluster.nodes, answers, strict=True)}
 
 
 def _facts(cluster: Cluster, ssh: dict[str, str]) -> dict[str, object]:
-    nodes = [asdict(each) for each in cluster.instances]
+    nodes = [asdict(instance) for instance in cluster.instances]
     for node, instance in zip(nodes, cluster.instances, strict=True):
         node["alias"] = instance.alias
         if instance.alias in ssh:
@@ -77,14 +77,14 @@ def _lines(cluster: Cluster, ssh: dict[str, str]) -> list[str]:
         lines.append(f"  {about}")
     rows = [
         (
-            each.alias or "(no alias)",
-            each.state,
-            each.type + (" spot" if each.is_spot else ""),
-            each.id,
-            each.public_ip or each.private_ip,
-            f"ssh {ssh[each.alias]}" if each.alias in ssh else each.reason,
+            instance.alias or "(no alias)",
+            instance.state,
+            instance.type + (" spot" if instance.is_spot else ""),
+            instance.id,
+            instance.public_ip or instance.private_ip,
+            f"ssh {ssh[instance.alias]}" if instance.alias in ssh else instance.reason,
         )
-        for each in cluster.instances
+        for instance in cluster.instances
     ]
     text = table(("node", "state", "type", "instance", "address", ""), rows)
     return [*lines, *(f"  {line}" for line in text.splitlines())]

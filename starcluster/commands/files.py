@@ -36,11 +36,11 @@ def put(app: App, tag: str, paths: tuple[str, ...], user: str, node: str) -> Non
       starcluster put -u sgeadmin gpucluster config.pb data.npz search/
     """
     sources, target = _split(paths)
-    missing = [each for each in sources if not Path(each).exists()]
+    missing = [source for source in sources if not Path(source).exists()]
     if missing:
         raise InputError(f"not there: {', '.join(missing)}", "Nothing was copied.")
     with _shell(app, tag, node, user) as shell:
-        shell.put([str(Path(each)) for each in sources], target)
+        shell.put([str(Path(source)) for source in sources], target)
     click.echo(f"Copied to {node} of {tag}: {', '.join(sources)} -> {target}")
 
 

@@ -29,17 +29,17 @@ def listinstances(app: App, show_terminated: bool, as_json: bool) -> None:
     found = app.ec2.instances(states=(*LIVE, *ended))
     rows = [
         (
-            each.id,
-            each.cluster,
-            each.alias or each.tags.get("Name", ""),
-            each.state,
-            each.type,
-            each.zone,
-            each.public_ip or each.private_ip,
-            each.is_spot,
-            each.launched,
+            instance.id,
+            instance.cluster,
+            instance.alias or instance.tags.get("Name", ""),
+            instance.state,
+            instance.type,
+            instance.zone,
+            instance.public_ip or instance.private_ip,
+            instance.is_spot,
+            instance.launched,
         )
-        for each in found
+        for instance in found
     ]
     none = f"No instances in {app.ec2.region}."
     say_rows(found, _HEADINGS, rows, as_json=as_json, none=none)
@@ -82,7 +82,7 @@ def showconsole(app: App, instance: str, node: str) -> None:
       starcluster showconsole gpucluster node001
     """
     if not instance.startswith("i-"):
-        members = {each.alias: each.id for each in app.ec2.instances(cluster=instance)}
+        members = {node.alias: node.id for node in app.ec2.instances(cluster=instance)}
         if not members:
             fix = "See: starcluster listinstances; a region is chosen with -r."
             raise NotFound(f"there is no cluster '{instance}' in {app.ec2.region}", fix)

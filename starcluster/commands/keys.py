@@ -97,9 +97,9 @@ def _public_line(file: Path) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StarClusterError(f"ssh-keygen did not read {short(file)}: {error}") from error
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+        reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         fix = "Give the public half, FILE.pub; for a key with a passphrase this is the way too."
-        raise InputError(f"{short(file)} is no key that ssh-keygen reads: {said[0]}", fix)
+        raise InputError(f"{short(file)} is no key that ssh-keygen reads: {reason[0]}", fix)
     return done.stdout.strip()
 
 

@@ -20,7 +20,7 @@ def listregions(app: App, as_json: bool) -> None:
       starcluster listregions --json
     """
     found = app.ec2.regions()
-    rows = [(each.name, each.endpoint, each.enabled) for each in found]
+    rows = [(region.name, region.endpoint, region.enabled) for region in found]
     headings = ("REGION", "ENDPOINT", "ENABLED")
     say_rows(found, headings, rows, as_json=as_json, none="No regions.")
 
@@ -37,6 +37,6 @@ def listzones(app: App, as_json: bool) -> None:
       starcluster -r eu-west-1 listzones --json
     """
     found = app.ec2.zones()
-    rows = [(each.name, each.id, each.state) for each in found]
+    rows = [(zone.name, zone.id, zone.state) for zone in found]
     headings = ("ZONE", "ID", "STATE")
     say_rows(found, headings, rows, as_json=as_json, none=f"No zones in {app.ec2.region}.")

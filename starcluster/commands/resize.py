@@ -101,19 +101,19 @@ def only_nodes(template: Template, count: int) -> Template:
 
 def names_of_new(cluster: Cluster, alias: str | None, count: int | None, *, new: bool) -> list[str]:
     """Return the aliases of nodes to be added, or of those to be taken in."""
-    taken = [each.alias for each in cluster.instances]
-    named = [each.strip() for each in (alias or "").split(",") if each.strip()]
+    taken = [instance.alias for instance in cluster.instances]
+    named = [name.strip() for name in (alias or "").split(",") if name.strip()]
     if named and count not in (None, len(named)):
         raise InputError(f"-a names {len(named)} nodes, but -n {count}", "Leave out one of them.")
     if not new:
-        if missing := [each for each in named if each not in taken]:
+        if missing := [name for name in named if name not in taken]:
             raise InputError(f"no instance has the alias {', '.join(missing)}")
         if not named:
             raise InputError("-x needs -a", "Name the aliases of the instances.")
         return named
-    if clash := [each for each in named if each in taken or each == MASTER]:
+    if clash := [name for name in named if name in taken or name == MASTER]:
         raise InputError(f"there is a node {', '.join(clash)} already", "Choose other aliases.")
-    short = [each.removeprefix(f"{cluster.name}-") for each in taken]
+    short = [name.removeprefix(f"{cluster.name}-") for name in taken]
     return named or plan.free_aliases(short, count or 1)
 
 
@@ -152,13 +152,13 @@ def removenode(
 
 def leaving(cluster: Cluster, aliases: str | None, count: int | None) -> list[str]:
     """Return the aliases to be removed: those named, or the last ones; never the master."""
-    workers = [each.alias for each in cluster.instances if not is_master(each.alias)]
-    named = [each.strip() for each in (aliases or "").split(",") if each.strip()]
-    if any(is_master(each) for each in named):
+    workers = [instance.alias for instance in cluster.instances if not is_master(instance.alias)]
+    named = [name.strip() for name in (aliases or "").split(",") if name.strip()]
+    if any(is_master(name) for name in named):
         raise InputError(
             "the master cannot be removed", f"End the cluster: starcluster terminate {cluster.name}"
         )
-    if missing := [each for each in named if each not in workers]:
+    if missing := [name for name in named if name not in workers]:
         there = ", ".join(workers) or "none but the master"
         raise InputError(f"no node {', '.join(missing)} in {cluster.name}", f"There are: {there}.")
     wanted = count or 1

@@ -84,13 +84,13 @@ def summary(
 ) -> Sequence[ZoneHistory]:
     """Return the history of each zone, the cheapest now first; each price holds till the next."""
     by_zone: dict[str, list[SpotPrice]] = defaultdict(list)
-    for each in sorted(prices, key=lambda price: price.time):
-        by_zone[each.zone].append(each)
+    for price in sorted(prices, key=lambda price: price.time):
+        by_zone[price.zone].append(price)
     found = []
     for zone, steps in by_zone.items():
-        times = [max(each.time, start) for each in steps] + [end]
+        times = [max(price.time, start) for price in steps] + [end]
         held = [(b - a).total_seconds() for a, b in pairwise(times)]
-        values = [each.price for each in steps]
+        values = [price.price for price in steps]
         total = sum(held)
         weighted = sum(value * time for value, time in zip(values, held, strict=True))
         found.append(
@@ -102,7 +102,7 @@ def summary(
                 highest=max(values),
             )
         )
-    return sorted(found, key=lambda each: (each.now, each.zone))
+    return sorted(found, key=lambda price: (price.now, price.zone))
 
 
 def _refuse(app: App, type_: str) -> None:

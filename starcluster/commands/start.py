@@ -118,7 +118,7 @@ def described(app: App, launcher: Launcher, *, quota: bool) -> list[str]:
 
 
 def _quotas(app: App, nodes: tuple[plan.Planned, ...]) -> list[str]:
-    facts = app.ec2.instance_types({each.instance_type for each in nodes})
+    facts = app.ec2.instance_types({node.instance_type for node in nodes})
     wanted: dict[tuple[str, str], int] = {}
     for node in nodes:
         found = plan.quota_of(node.instance_type, spot=node.spot)

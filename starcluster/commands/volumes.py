@@ -32,7 +32,7 @@ def createvolume(app: App, size: int, zone: str, name: str, snapshot: str, type_
       starcluster createvolume 200 us-east-1a --name data
       starcluster createvolume 200 us-east-1a --snapshot snap-0123456789abcdef0
     """
-    zones = [each.name for each in app.ec2.zones()]
+    zones = [known.name for known in app.ec2.zones()]
     if zone not in zones:
         fix = did_you_mean(zone, zones) or f"There is: {', '.join(zones)}."
         raise InputError(f"no zone '{zone}' in {app.ec2.region}", fix)
@@ -128,17 +128,17 @@ def listvolumes(
     found = app.ec2.volumes(ids, filters=filters)
     rows = [
         (
-            each.id,
-            each.tags.get("Name", ""),
-            each.size_gib,
-            each.state,
-            each.type,
-            each.zone,
-            each.encrypted,
-            each.instance_id,
-            each.device,
+            volume.id,
+            volume.tags.get("Name", ""),
+            volume.size_gib,
+            volume.state,
+            volume.type,
+            volume.zone,
+            volume.encrypted,
+            volume.instance_id,
+            volume.device,
         )
-        for each in found
+        for volume in found
     ]
     none = f"No such volumes in {app.ec2.region}."
     say_rows(found, _HEADINGS, rows, as_json=as_json, none=none)

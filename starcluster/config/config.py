@@ -154,7 +154,7 @@ class Config:
         """Return a plugin of the file. Raises ConfigError."""
         found = self.plugins.get(name)
         if found is None:
-            mine = [each for each in self.problems if f"plugin {name}]" in each.text]
+            mine = [problem for problem in self.problems if f"plugin {name}]" in problem.text]
             if mine:
                 raise self._error(f"plugin '{name}' cannot be used", mine)
             fix = did_you_mean(name, self.plugins) or f"Add a section [plugin {name}]."
@@ -249,6 +249,6 @@ class Config:
         half = bool(settings.aws_access_key_id) != bool(settings.aws_secret_access_key)
         if half and not problems:
             text = "aws_access_key_id and aws_secret_access_key belong together: one is missing"
-            one = entries.get("aws_access_key_id") or entries["aws_secret_access_key"]
-            problems.append(Problem(where=one.where, text=text))
+            entry = entries.get("aws_access_key_id") or entries["aws_secret_access_key"]
+            problems.append(Problem(where=entry.where, text=text))
         return settings, problems

@@ -84,7 +84,11 @@ class Document:
 
     def of(self, kind: str) -> dict[str, Section]:
         """Return the sections of ``kind`` by name."""
-        return {name: found for (each, name), found in self.sections.items() if each == kind}
+        return {
+            name: found
+            for (section_kind, name), found in self.sections.items()
+            if section_kind == kind
+        }
 
 
 def short(path: Path) -> str:

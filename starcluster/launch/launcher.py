@@ -97,13 +97,13 @@ class Launcher:
     def _near(self, placement: str) -> list[Subnet]:
         """Return the subnets, first those near the cluster's first nodes."""
         if placement and self._zone:  # it is in one zone, and a fleet would look in all
-            return [each for each in self.context.subnets if each.zone == self._zone]
+            return [subnet for subnet in self.context.subnets if subnet.zone == self._zone]
         # Nodes of one zone reach one another quickly and for free.
-        return sorted(self.context.subnets, key=lambda each: each.zone != self._zone)
+        return sorted(self.context.subnets, key=lambda subnet: subnet.zone != self._zone)
 
     def relaunch(self, alias: str) -> Instance:
         """Launch another instance for the node of an alias."""
-        planned = {each.alias: each for each in plan.whole_cluster(self.template)}
+        planned = {node.alias: node for node in plan.whole_cluster(self.template)}
         short = alias.removeprefix(f"{self.name}-")
         node = planned.get(short) or plan.more_nodes(self.template, [short])[0]
         return self.launch([node])[0]
@@ -166,9 +166,9 @@ class Launcher:
                 missing = missing or CapacityError(what, "Raise it, or spot_bid, in the template.")
                 continue
             tags = {**request.tags, **self._names(batch)}
-            one = replace(request, places=(place,), token=uuid.uuid4().hex, tags=tags)
+            attempt = replace(request, places=(place,), token=uuid.uuid4().hex, tags=tags)
             try:
-                return named | self._named(batch, self.ec2.run(one))
+                return named | self._named(batch, self.ec2.run(attempt))
             except CapacityError as error:
                 missing = error
                 self._progress("", f"no {_shown(place)}")
@@ -198,9 +198,11 @@ class Launcher:
     def _named(self, batch: Sequence[Planned], made: Sequence[Instance]) -> dict[str, Instance]:
         """Return what was launched by the short alias; names those that the launch did not."""
         nodes = {plan.host_name(self.name, node.alias, self.template): node for node in batch}
-        there = {each.alias: each for each in made if each.alias in nodes}
+        there = {instance.alias: instance for instance in made if instance.alias in nodes}
         left = [alias for alias in nodes if alias not in there]
-        there |= dict(zip(left, (each for each in made if not each.alias), strict=False))
+        there |= dict(
+            zip(left, (instance for instance in made if not instance.alias), strict=False)
+        )
 
         many = len(made) > NAMED_IN_CONSOLE
 
@@ -218,7 +220,7 @@ class Launcher:
 
         named = ThreadPool().map(name, list(there), list(there.values()))
         self.made += named
-        return {nodes[alias].alias: one for alias, one in zip(there, named, strict=True)}
+        return {nodes[alias].alias: instance for alias, instance in zip(there, named, strict=True)}
 
     def _scripts(self) -> dict[str, str]:
         scripts = {}

@@ -77,7 +77,7 @@ def more_nodes(template: Template, aliases: Iterable[str]) -> tuple[Planned, ...
     kind = NodeType(
         instance_type=last.instance_type, image_id=last.image_id or template.node_image_id
     )
-    return tuple(_planned(each, kind, spot=template.spot_bid is not None) for each in aliases)
+    return tuple(_planned(alias, kind, spot=template.spot_bid is not None) for alias in aliases)
 
 
 def _planned(alias: str, kind: NodeType, *, spot: bool) -> Planned:
@@ -91,7 +91,9 @@ def alias_of(number: int) -> str:
 
 def free_aliases(taken: Iterable[str], count: int) -> list[str]:
     """Return the aliases of ``count`` new nodes: those after the last one there is."""
-    numbers = [int(each[4:]) for each in taken if each.startswith("node") and each[4:].isdigit()]
+    numbers = [
+        int(alias[4:]) for alias in taken if alias.startswith("node") and alias[4:].isdigit()
+    ]
     first = max(numbers, default=0) + 1
     return [alias_of(number) for number in range(first, first + count)]
 
@@ -125,8 +127,11 @@ def cost(
 
 def cost_of(instances: Iterable[Instance], on_demand: Mapping[str, float]) -> Cost:
     """Return what instances cost that are not stopped, at most: at the on-demand price."""
-    running = [each for each in instances if each.state in ("pending", "running")]
-    nodes = [Planned(alias=each.alias, instance_type=each.type, image_id="") for each in running]
+    running = [instance for instance in instances if instance.state in ("pending", "running")]
+    nodes = [
+        Planned(alias=instance.alias, instance_type=instance.type, image_id="")
+        for instance in running
+    ]
     return cost(nodes, on_demand, {})
 
 
@@ -152,11 +157,11 @@ def ordered_subnets(template: Template, subnets: Sequence[Subnet]) -> list[Subne
     """Return the subnets in the template's order; of one zone, the one with most addresses."""
     if template.subnet_id:
         rank = {name: number for number, name in enumerate(template.subnet_id)}
-        return sorted(subnets, key=lambda each: rank.get(each.id, len(rank)))
+        return sorted(subnets, key=lambda subnet: rank.get(subnet.id, len(rank)))
     zones = {name: number for number, name in enumerate(template.availability_zone)}
-    wanted = [each for each in subnets if not zones or each.zone in zones]
+    wanted = [subnet for subnet in subnets if not zones or subnet.zone in zones]
     return sorted(
-        wanted, key=lambda each: (zones.get(each.zone, 0), each.zone, -each.free_addresses)
+        wanted, key=lambda subnet: (zones.get(subnet.zone, 0), subnet.zone, -subnet.free_addresses)
     )
 
 
@@ -179,7 +184,9 @@ def places(
 def permissions(template: Template) -> tuple[Permission, ...]:
     """Return what is open to the outside; SSH to all addresses where nothing is said of it."""
     named = [
-        each for each in template.permissions if each.from_port <= SSH.from_port <= each.to_port
+        permission
+        for permission in template.permissions
+        if permission.from_port <= SSH.from_port <= permission.to_port
     ]
     return template.permissions if named else (SSH, *template.permissions)
 
@@ -205,7 +212,7 @@ def origin_of(tags: Mapping[str, str]) -> Origin | None:
     """Return the origin that tags tell; None where they tell none."""
     names = [TAG_TEMPLATE, *(f"{TAG_TEMPLATE}:{number}" for number in range(1, _TAG_PARTS))]
     try:
-        name, overrides = json.loads("".join(tags.get(each, "") for each in names))
+        name, overrides = json.loads("".join(tags.get(name, "") for name in names))
     except ValueError:
         return None
     return Origin(template=str(name), overrides={str(k): str(v) for k, v in overrides.items()})

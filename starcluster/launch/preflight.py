@@ -61,7 +61,7 @@ def images_of(template: Template) -> dict[str, list[str]]:
 def fetch(ec2: Ec2, template: Template) -> AwsInventory:
     """Ask AWS about all that ``template`` names, side by side. Changes nothing."""
     names = types_of(template)
-    volumes = {each.volume_id for each in template.volumes}
+    volumes = {volume.volume_id for volume in template.volumes}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         types = pool.submit(ec2.instance_types, names)
         offers = pool.submit(ec2.zones_offering, names)

@@ -50,7 +50,7 @@ def gather(
             f"template '{template.name}' has disable_cloudinit",
             "Nodes get their host keys by cloud-init: take an image that has it.",
         )
-    names = {each.instance_type for each in nodes}
+    names = {node.instance_type for node in nodes}
     types = sorted(names | set(template.fallback_instance_types))
     priced = names if template.max_hourly_cost is None else types
     asked = {
@@ -60,7 +60,7 @@ def gather(
         "offers": lambda: inventory.offers if inventory else ec2.zones_offering(types),
         "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, priced), template),
         "spot": lambda: _soon(
-            lambda: prices.spot(ec2, [each.instance_type for each in nodes if each.spot]), template
+            lambda: prices.spot(ec2, [node.instance_type for node in nodes if node.spot]), template
         ),
     }
     found = dict(zip(asked, ThreadPool().map(lambda ask: _asked(ask), asked.values()), strict=True))
@@ -68,8 +68,9 @@ def gather(
         if isinstance(value, Exception):
             raise value
     vpc, subnets = found["subnets"]
-    if zones := {each.zone for each in found["volumes"]}:  # a volume is attached in its zone only
-        subnets = [each for each in subnets if each.zone in zones]
+    # A volume can be attached in its own zone only.
+    if zones := {volume.zone for volume in found["volumes"]}:
+        subnets = [subnet for subnet in subnets if subnet.zone in zones]
         if not subnets:
             raise ConfigError(
                 f"the volumes of template '{template.name}' are in {', '.join(sorted(zones))}, "
@@ -102,13 +103,13 @@ def _soon(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping
 
 def _images(ec2: Ec2, names: Iterable[str], inventory: AwsInventory | None) -> dict[str, Image]:
     known = inventory.images if inventory else {}
-    return {each: known.get(each) or ec2.image(each) for each in names}
+    return {name: known.get(name) or ec2.image(name) for name in names}
 
 
 def _volumes(ec2: Ec2, template: Template, inventory: AwsInventory | None) -> list[EbsVolume]:
-    ids = [each.volume_id for each in template.volumes]
-    if inventory and all(each in inventory.volumes for each in ids):
-        return [inventory.volumes[each] for each in ids]
+    ids = [volume.volume_id for volume in template.volumes]
+    if inventory and all(id in inventory.volumes for id in ids):
+        return [inventory.volumes[id] for id in ids]
     return ec2.volumes(ids) if ids else []
 
 
@@ -117,7 +118,7 @@ def _subnets(
 ) -> tuple[str, list[Subnet]]:
     if template.subnet_id:
         found = list(inventory.subnets.values()) if inventory else ec2.subnets(template.subnet_id)
-        vpcs = sorted({each.vpc_id for each in found})
+        vpcs = sorted({subnet.vpc_id for subnet in found})
         if len(vpcs) > 1:
             raise ConfigError(
                 f"the subnets of template '{template.name}' are of several VPCs: {', '.join(vpcs)}",

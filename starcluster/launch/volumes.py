@@ -19,7 +19,7 @@ def attach(
     progress: Callable[[str, str], None] = lambda alias, what: None,
 ) -> None:
     """Attach each volume unless it is; return when all are. ClusterError for one in use."""
-    found = {each.id: each for each in ec2.volumes([volume.volume_id for volume in volumes])}
+    found = {volume.id: volume for volume in ec2.volumes([volume.volume_id for volume in volumes])}
     names = device_names([volume.device for volume in volumes])
     new = []
     for volume in volumes:
@@ -34,8 +34,8 @@ def attach(
             progress(master.alias, f"attaching {volume.name}")
             ec2.attach_volume(volume.volume_id, master.id, device)
             new.append(volume.volume_id)
-    for each in new:
-        ec2.wait_volume(each, "in_use", limit_s=ATTACH_S)
+    for volume_id in new:
+        ec2.wait_volume(volume_id, "in_use", limit_s=ATTACH_S)
 
 
 def device_names(taken: Iterable[str]) -> Iterator[str]:

@@ -52,7 +52,7 @@ def wait_for(ec2: Ec2, ids: Sequence[str], state: str, limit_s: float) -> list[I
             if not lags:
                 raise
         else:
-            waiting = [each for each in found if each.state not in ended]
+            waiting = [instance for instance in found if instance.state not in ended]
             known = len(found) == len(set(ids)) or not lags
             if (known and not waiting) or time.monotonic() > begun + limit_s:
                 return found
@@ -70,8 +70,8 @@ def failures_of(nodes: Sequence[Node], work: Callable[[Node], object]) -> dict[s
             return error.what.removeprefix(f"{node.alias}: ")
         return ""
 
-    said = ThreadPool().map(careful, nodes)
-    return {node.alias: why for node, why in zip(nodes, said, strict=True) if why}
+    reasons = ThreadPool().map(careful, nodes)
+    return {node.alias: why for node, why in zip(nodes, reasons, strict=True) if why}
 
 
 def require_master(failed: Mapping[str, str]) -> None:

@@ -78,7 +78,7 @@ class RemoteCommands:
         answer = self._run(script, combined=True, timeout_s=timeout_s, show=show)
         text = answer.stdout
         if only_printable:
-            text = "".join(each for each in text if each.isprintable() or each in "\n\t")
+            text = "".join(char for char in text if char.isprintable() or char in "\n\t")
         lines = text.splitlines()
         if log_output and lines:
             log.debug("%s: %s", self.name, redact(text))

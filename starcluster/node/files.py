@@ -277,9 +277,9 @@ class RemoteFiles:
                 names = fnmatch.filter(sorted(self.sftp.listdir(folder)), name)
                 hidden = name.startswith(".")
                 found += [
-                    posixpath.join(folder, each) if above else each
-                    for each in names
-                    if hidden or not each.startswith(".")
+                    posixpath.join(folder, entry) if above else entry
+                    for entry in names
+                    if hidden or not entry.startswith(".")
                 ]
         return found
 

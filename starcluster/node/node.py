@@ -105,8 +105,10 @@ class Node(NodeUsers):
     @property
     def dns_name(self) -> str:
         """Name or address at which this machine reaches it."""
-        one = self.instance
-        return one.public_dns or one.public_ip or one.private_dns or one.private_ip
+        instance = self.instance
+        return (
+            instance.public_dns or instance.public_ip or instance.private_dns or instance.private_ip
+        )
 
     @property
     def public_dns_name(self) -> str:

@@ -82,7 +82,7 @@ class SGEPlugin(DefaultClusterSetup):
 
 
 def _options(user: str, shell: str, volumes: Any) -> steps.SetupOptions:
-    mounted = tuple(Volume(name=name, **dict(each)) for name, each in (volumes or {}).items())
+    mounted = tuple(Volume(name=name, **dict(volume)) for name, volume in (volumes or {}).items())
     return steps.SetupOptions(user=user, shell=shell, volumes=mounted)
 
 

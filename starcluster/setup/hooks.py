@@ -37,7 +37,7 @@ def load_plugins(plugins: Sequence[Plugin], folder: Path = FOLDER) -> list[Loade
         PluginError: No such module or class, or it cannot be imported.
         ConfigError: The arguments do not fit the class.
     """
-    return [LoadedPlugin(name=each.name, setup=load(each, folder)) for each in plugins]
+    return [LoadedPlugin(name=plugin.name, setup=load(plugin, folder)) for plugin in plugins]
 
 
 def load(plugin: Plugin, folder: Path = FOLDER) -> ClusterSetup:
@@ -102,10 +102,12 @@ def _is_plugin(value: Any) -> bool:
 
 def _check_arguments(plugin: Plugin, kind: type[ClusterSetup]) -> None:
     parameters = inspect.signature(kind).parameters.values()
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return
-    known = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
-    needed = [each.name for each in parameters if each.default is each.empty]
+    known = [
+        parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL
+    ]
+    needed = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
     problems = []
     for name in plugin.arguments:
         if name not in known:

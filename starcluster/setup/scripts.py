@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).parent / "sh"
 def script(name: str, values: Mapping[str, str]) -> str:
     """Return the text of a script for ``sh -s``, its variables set to ``values``."""
     assignments = "".join(f"{key}={shlex.quote(value)}\n" for key, value in values.items())
-    files = [(_FOLDER / f"{each}.sh").read_text() for each in ("common", *name.split("+"))]
+    files = [(_FOLDER / f"{part}.sh").read_text() for part in ("common", *name.split("+"))]
     return assignments + "\n".join(files)
 
 

@@ -43,7 +43,7 @@ class SetupOptions:
     @property
     def shares(self) -> tuple[str, ...]:
         """Directories that nodes mount from the master."""
-        return tuple(dict.fromkeys(["/home", *(each.mount_path for each in self.volumes)]))
+        return tuple(dict.fromkeys(["/home", *(volume.mount_path for volume in self.volumes)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def prepare(node: Node, everyone: Sequence[Node], master: Node, options: SetupOp
 def know_hosts(node: Node, everyone: Iterable[Node]) -> None:
     """Let all users of the node know the host keys of the others."""
     text = node.ssh.read_file(_KNOWN_HOSTS) if node.ssh.isfile(_KNOWN_HOSTS) else ""
-    new = known_hosts(text, {each.names: each.ssh.host_key for each in everyone})
+    new = known_hosts(text, {node.names: node.ssh.host_key for node in everyone})
     if new != text:
         node.ssh.write_file(_KNOWN_HOSTS, new)
 
@@ -100,8 +100,8 @@ def start_master(master: Node, nodes: Sequence[Node], options: SetupOptions) -> 
         **_user(options, ""),
         "MASTER": master.alias,
         "VOLUMES": "\n".join(
-            f"{each.volume_id} {each.device} {each.partition or '-'} {each.mount_path}"
-            for each in options.volumes
+            f"{volume.volume_id} {volume.device} {volume.partition or '-'} {volume.mount_path}"
+            for volume in options.volumes
         ),
         "EXPORTS": exports(nodes, options.shares),
         "CONFIGURATION": configuration(),
