@@ -12,7 +12,7 @@ StarClusterError            exit code 1
 │   ├── NotFound            no such instance, image, volume, key, group ...
 │   ├── AlreadyThere        one of this name exists, or it is in use
 │   ├── Throttled           too many requests, also after retries
-│   └── Unreachable         no answer: it says nothing about any resource
+│   └── Unreachable         no answer: the state of every resource is unknown
 ├── SshError                no SSH connection, or it broke
 │   ├── HostKeyMismatch     the node showed another key than the one handed to it
 │   └── RemoteCommandFailed a command on a node exited other than 0

@@ -95,12 +95,12 @@ def gpus(node: Node) -> list[Gpu]:
 
 
 def has_device(node: Node) -> bool:
-    """Tell whether the node has a card of NVIDIA's, also where it has no driver."""
+    """Return whether the node has a card of NVIDIA's, also where it has no driver."""
     return node.ssh.run(["sh", "-c", _DEVICE]).status == 0
 
 
 def parameter(node: Node) -> Parameter:
-    """Return what the node says of the parameter."""
+    """Return the parameter's state on the node."""
     lists = (node.ssh.run(["modinfo", "-p", name]).stdout for name in ("nvidia", "nvidia-current"))
     return Parameter(
         modinfo="\n".join(lists),

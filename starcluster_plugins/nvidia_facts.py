@@ -1,4 +1,4 @@
-"""What a node's NVIDIA driver says of itself, and what follows from it; pure.
+"""What a node's NVIDIA driver reports, and what follows from it; pure.
 
 The settings are AWS's: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/optimize_gpu.html
 """
@@ -72,7 +72,7 @@ def parse_gpus(text: str) -> list[Gpu]:
 
 
 def has_parameter(modinfo: str) -> bool:
-    """Tell whether ``modinfo -p`` lists the parameter."""
+    """Return whether ``modinfo -p`` lists the parameter."""
     return any(line.split(":")[0].strip() == PARAMETER for line in modinfo.splitlines())
 
 
@@ -124,12 +124,12 @@ def highest_clocks(supported: str) -> dict[str, str]:
 
 
 def wants_auto_boost_off(instance_type: str) -> bool:
-    """Tell whether AWS advises to turn auto boost off."""
+    """Return whether AWS advises to turn auto boost off."""
     return instance_type.partition(".")[0] in _AUTO_BOOST
 
 
 def needs_fabric_manager(instance_type: str, gpus: Sequence[Gpu]) -> bool:
-    """Tell whether the GPUs can do nothing without Fabric Manager."""
+    """Return whether the GPUs can do nothing without Fabric Manager."""
     return len(gpus) > 1 and instance_type.partition(".")[0] in _SWITCHED
 
 

@@ -15,5 +15,5 @@ def with_tools(node: Node) -> None:
 
 
 def is_true(value: str) -> bool:
-    """Tell whether an argument of a config file says yes."""
+    """Return whether an argument of a config file says yes."""
     return str(value).strip().lower() in ("true", "yes", "on", "1")

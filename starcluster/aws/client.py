@@ -75,7 +75,7 @@ class AwsClient:
         self._lock = threading.Lock()
 
     def open_again(self) -> None:
-        """Look for credentials anew; those of a file are else read once."""
+        """Read the credentials again; otherwise a file is read once only."""
         session = open_session(self._settings)
         with self._lock:
             self._session = session
@@ -104,10 +104,10 @@ class AwsClient:
             if error.code != DRY_RUN_PASSED:
                 raise
 
-    def waits(
+    def wait(
         self, service: str, waiter: str, *, delay_s: float, limit_s: float, **arguments: Any
     ) -> None:
-        """Wait until one of botocore's waiters is content. Raises Unreachable after ``limit_s``."""
+        """Wait for one of botocore's waiters. Raises Unreachable after ``limit_s``."""
         client = self._client(service)
         attempts = {"Delay": delay_s, "MaxAttempts": max(1, round(limit_s / delay_s))}
         call = client.get_waiter(waiter).wait
@@ -150,7 +150,7 @@ class AwsClient:
                 use_ssl=settings.aws_is_secure,
                 verify=None if settings.aws_validate_certs else False,
             )
-            client.meta.events.register_first("needs-retry.ec2", _take_for_final)
+            client.meta.events.register_first("needs-retry.ec2", _no_retry_without_capacity)
             return client
         except (BotoCoreError, ValueError) as error:
             raise AwsError(f"no connection to {service} in {region}: {error}") from error
@@ -178,22 +178,26 @@ class AwsClient:
             raise self._from_botocore(error, operation, client.meta.endpoint_url) from error
 
     def _from_botocore(self, error: Exception, operation: str, address: str) -> StarClusterError:
-        from botocore import exceptions as told
+        from botocore import exceptions as botocore_errors
 
-        if isinstance(error, told.ParamValidationError):
+        if isinstance(error, botocore_errors.ParamValidationError):
             return wrong_parameters(str(error), operation=operation)
-        missing = (told.NoCredentialsError, told.PartialCredentialsError)
-        if isinstance(error, (*missing, told.CredentialRetrievalError)):
+        missing = (botocore_errors.NoCredentialsError, botocore_errors.PartialCredentialsError)
+        if isinstance(error, (*missing, botocore_errors.CredentialRetrievalError)):
             return CredentialsError(f"no AWS credentials: {error}", _LOG_IN, operation=operation)
-        expired = (told.SSOError, told.TokenRetrievalError, told.UnauthorizedSSOTokenError)
+        expired = (
+            botocore_errors.SSOError,
+            botocore_errors.TokenRetrievalError,
+            botocore_errors.UnauthorizedSSOTokenError,
+        )
         if isinstance(error, expired):
             profile = self._session.profile_name
             named = "" if profile == "default" else f" --profile {shlex.quote(profile)}"
             fix = f"Log in again: aws sso login{named}"
             return CredentialsError(f"the AWS log-in is over: {error}", fix, operation=operation)
-        if isinstance(error, told.WaiterError):
+        if isinstance(error, botocore_errors.WaiterError):
             return Unreachable(f"waited for {operation} in vain: {error}", operation=operation)
-        if isinstance(error, (told.HTTPClientError, told.ConnectionError)):
+        if isinstance(error, (botocore_errors.HTTPClientError, botocore_errors.ConnectionError)):
             hint = did_you_mean(self.region, self.regions_known())
             known = self.region in self.regions_known()
             fix = "Check the network, the proxy (aws_proxy) and the region."
@@ -234,11 +238,11 @@ def _home_of(service: str, region: str) -> str:
     return "us-east-1" if service == "pricing" else region
 
 
-def _take_for_final(response: Any = None, **_: object) -> None:
-    """Keep botocore from asking again where AWS has no capacity.
+def _no_retry_without_capacity(response: Any = None, **_: object) -> None:
+    """Keep botocore from retrying where AWS has no capacity.
 
-    That is told with status 500, which botocore takes for a hiccup: eight tries would cost a
-    minute before the next zone is asked.
+    AWS reports it with status 500, which botocore retries: eight tries would take a minute
+    before the next zone is asked.
     """
     if response is not None:
         http, parsed = response

@@ -1,4 +1,4 @@
-"""EC2 as our nouns: ``Ec2`` has every request; see its bases for those of each kind."""
+"""``Ec2`` has every request to EC2 as a method; see its bases for those of each kind."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Ec2(Instances, Network, Storage):
         return sorted((responses.spot_price(item) for item in found), key=lambda p: p.time)
 
     def vcpu_quota(self, code: str) -> float | None:
-        """Return a quota in vCPUs by its code, ``L-1216C47A``; None where AWS tells none."""
+        """Return a quota in vCPUs by its code, ``L-1216C47A``; None where AWS reports none."""
         try:
             answer = self.call(
                 "service-quotas", "GetServiceQuota", ServiceCode="ec2", QuotaCode=code

@@ -128,7 +128,7 @@ class Instances(AwsClient):
 
     def wait_instances(self, ids: Sequence[str], state: str, *, limit_s: float) -> None:
         """Wait until all are ``running``, ``stopped`` or ``terminated``. Raises Unreachable."""
-        self.waits("ec2", f"instance_{state}", delay_s=5, limit_s=limit_s, InstanceIds=list(ids))
+        self.wait("ec2", f"instance_{state}", delay_s=5, limit_s=limit_s, InstanceIds=list(ids))
 
     def console(self, id: str) -> str:
         """Return what the instance wrote to its console; empty until AWS has it."""
@@ -145,7 +145,7 @@ class Instances(AwsClient):
 
 
 def settled(ask: Callable[[], T], codes: tuple[str, ...] = ("",)) -> T:
-    """Return what ``ask`` does, asked again while AWS does not know what was just made.
+    """Call ``ask``, retrying while AWS has not yet propagated a newly created resource.
 
     Args:
         codes: First letters of the codes that may pass.
@@ -276,7 +276,7 @@ def _common(request: LaunchRequest) -> dict[str, Any]:
 
 
 def _network(request: LaunchRequest, place: Place) -> dict[str, Any]:
-    """Return subnet and groups; by an interface where the public address is said."""
+    """Return subnet and groups; by an interface where the public address is set."""
     if request.public_ip is None:
         network: dict[str, Any] = {}
         if request.group_ids:

@@ -182,7 +182,7 @@ class Zone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subnet:
-    """A subnet; ``public_ips`` tells whether its instances get one of their own accord."""
+    """A subnet; ``public_ips``: its instances get one by default."""
 
     id: str
     vpc_id: str

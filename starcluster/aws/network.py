@@ -35,7 +35,7 @@ class Network(AwsClient):
         return [responses.subnet(item) for item in found]
 
     def security_groups(self, name: str = "*", *, vpc: str = "") -> list[SecurityGroup]:
-        """Return security groups; ``*`` in ``name`` stands for any text."""
+        """Return security groups; ``*`` in ``name`` matches any text."""
         filters = as_filters({"group-name": [name], "vpc-id": [vpc] if vpc else []})
         found = self.pages("ec2", "DescribeSecurityGroups", "SecurityGroups", Filters=filters)
         return [responses.security_group(item) for item in found]
@@ -83,7 +83,7 @@ class Network(AwsClient):
         self.call("ec2", "DeleteSecurityGroup", GroupId=group_id)
 
     def placement_groups(self, name: str = "*") -> list[str]:
-        """Return names of placement groups; ``*`` in ``name`` stands for any text."""
+        """Return names of placement groups; ``*`` in ``name`` matches any text."""
         filters = as_filters({"group-name": [name]})
         answer = self.call("ec2", "DescribePlacementGroups", Filters=filters)
         return [str(group["GroupName"]) for group in answer.get("PlacementGroups", ())]

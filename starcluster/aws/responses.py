@@ -58,7 +58,7 @@ def instance(answer: Answer) -> Instance:
 
 
 def _tags_of_instance(answer: Answer) -> dict[str, str]:
-    """Return the tags; its alias among them also where its launch tells it."""
+    """Return the tags, with the alias that the launch gave it."""
     tags = tags_of(answer)
     if TAG_ALIAS not in tags and TAG_ALIASES in tags:
         tags[TAG_ALIAS] = alias_at(tags[TAG_ALIASES], answer.get("AmiLaunchIndex", 0))

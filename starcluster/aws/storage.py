@@ -60,7 +60,7 @@ class Storage(AwsClient):
 
     def wait_volume(self, id: str, state: str, *, limit_s: float) -> None:
         """Wait until a volume is ``available``, ``in_use`` or ``deleted``. Raises Unreachable."""
-        self.waits("ec2", f"volume_{state}", delay_s=3, limit_s=limit_s, VolumeIds=[id])
+        self.wait("ec2", f"volume_{state}", delay_s=3, limit_s=limit_s, VolumeIds=[id])
 
     def attach_volume(self, id: str, instance_id: str, device: str) -> None:
         """Attach a volume as ``device``."""
@@ -86,7 +86,7 @@ class Storage(AwsClient):
         owners: Sequence[str] = (),
         shared: bool = False,
     ) -> list[Image]:
-        """Return images, the newest first; ``*`` in ``name`` stands for any text.
+        """Return images, the newest first; ``*`` in ``name`` matches any text.
 
         Args:
             shared: Only those that others shared with this account.

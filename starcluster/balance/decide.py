@@ -87,7 +87,7 @@ def decide(snapshot: QueueSnapshot, limits: Limits) -> Decision:
 
 def _more(snapshot: QueueSnapshot, limits: Limits, size: int) -> Decision | None:
     late = sum(waited > limits.job_wait_s for waited in snapshot.waiting_s)
-    if not late or snapshot.free_slots:  # a free slot takes the next job of its own accord
+    if not late or snapshot.free_slots:  # a free slot takes the next job
         return None
     if size >= limits.max_nodes:
         return Decision(why=f"{late} jobs wait, but there are {size} nodes already")

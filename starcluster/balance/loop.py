@@ -1,4 +1,4 @@
-"""Ask a cluster's queue again and again, and do what :mod:`starcluster.balance` decides."""
+"""Poll a cluster's queue, and do what :func:`starcluster.balance.decide.decide` returns."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Balancer:
 
         Args:
             notice_s: How often spot nodes are asked whether AWS takes them away.
-            stats: Is told of each look; without it the master is not asked for jobs that ended.
+            stats: Gets each snapshot; without it the master is not asked for jobs that ended.
         """
         self.lifecycle, self.limits, self.interval_s = lifecycle, limits, interval_s
         self.notice_s, self.stats, self._say, self._sleep = notice_s, stats, say, sleep
         self._changed = float("-inf")
 
     def run(self) -> None:
-        """Go on until the cluster is ended. A look that fails changes nothing."""
+        """Balance until the cluster is terminated. A snapshot that fails changes nothing."""
         done = False
         while not done:
             try:
@@ -78,7 +78,7 @@ class Balancer:
                     self.lifecycle.ec2.open_again()
 
     def _pause(self, cluster: Cluster) -> None:
-        """Wait for the next look; cut short by AWS's notice that it takes a spot node away."""
+        """Wait for the next snapshot, or until AWS announces that it takes a spot node away."""
         left = self.interval_s
         try:
             while left > 0:
@@ -91,7 +91,7 @@ class Balancer:
             cluster.close()
 
     def run_once(self, cluster: Cluster) -> bool:
-        """Look once and do what is needed; return whether the cluster was ended."""
+        """Take a snapshot and act on it; return whether the cluster was terminated."""
         try:
             snapshot = replace(
                 take_snapshot(cluster), since_change_s=time.monotonic() - self._changed
@@ -157,7 +157,7 @@ def ended_jobs(cluster: Cluster, lookback: timedelta) -> list[AccountingRecord]:
 
 
 def read_queue(xml: str, now: datetime) -> QueueSnapshot:
-    """Return what ``qstat -f -r -xml`` tells of jobs and slots; a held job does not wait."""
+    """Return jobs and slots from ``qstat -f -r -xml``; a held job does not wait."""
     root = ET.fromstring(xml[xml.index("<?xml") :])  # noqa: S314 - of our own master
     slots, free, running, busy = [], 0, 0, set()
     for queue in root.iter("Queue-List"):
@@ -200,14 +200,14 @@ def _tasks(text: str) -> int:
 def interrupted(cluster: Cluster) -> list[str]:
     """Return the aliases of spot nodes that AWS takes away within two minutes."""
 
-    def told(node: Node) -> str:
+    def interrupted_alias(node: Node) -> str:
         try:
             answer = node.ssh.run(["sh", "-c", _NOTICE], timeout_s=10)
         except SshError:  # unknown is not gone
             return ""
         return node.alias if answer.status == 0 and "action" in answer.stdout else ""
 
-    return [alias for alias in ThreadPool().map(told, _spot_nodes(cluster)) if alias]
+    return [alias for alias in ThreadPool().map(interrupted_alias, _spot_nodes(cluster)) if alias]
 
 
 def _spot_nodes(cluster: Cluster) -> list[Node]:

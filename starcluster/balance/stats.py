@@ -23,7 +23,7 @@ class Row:
 
     Attributes:
         longest_wait_s: Of the jobs that wait now.
-        jobs_ended, mean_wait_s, mean_run_s: Of the hours that are looked back upon.
+        jobs_ended, mean_wait_s, mean_run_s: Of the last hours.
     """
 
     time: datetime
@@ -44,7 +44,7 @@ class Row:
 def row_of(
     now: datetime, snapshot: QueueSnapshot, decision: Decision, ended: Sequence[AccountingRecord]
 ) -> Row:
-    """Return the row of one look; ``ended`` are the jobs of the hours looked back upon."""
+    """Return the row of one snapshot; ``ended``: the jobs of the last hours."""
     waits = [job.started - job.submitted for job in ended if job.started and job.submitted]
     runs = [job.ended - job.started for job in ended if job.ended and job.started]
     return Row(

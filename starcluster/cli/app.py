@@ -1,4 +1,4 @@
-"""What every command is given: the config and the door to EC2, both opened when first used."""
+"""What every command is given: the config and EC2, both opened when first used."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of the first word, or tell which was meant."""
+        """Return the command of the first word, or fail with the one that was meant."""
         word = args[0]
         command = self.get_command(ctx, word)
         if command is None and not word.startswith("-"):

@@ -38,13 +38,13 @@ class Cluster:
 
     @cached_property
     def origin(self) -> plan.Origin:
-        """What the cluster was made of. Raises ClusterError where its tags do not tell."""
+        """What the cluster was made of. Raises ClusterError where its tags do not name it."""
         for instance in self.instances:
             found = plan.origin_of(instance.tags)
             if found is not None:
                 return found
         raise ClusterError(
-            f"the instances of cluster '{self.name}' do not tell their template",
+            f"the instances of cluster '{self.name}' do not name their template",
             f"Was it started by another program? Remove it: starcluster terminate {self.name}",
         )
 

@@ -59,11 +59,11 @@ def make_image(
     ec2.tag(begun.snapshots, tags)
     progress(node.alias, "it has its keys again")
 
-    def told(image: Image) -> None:
+    def report(image: Image) -> None:
         with contextlib.suppress(AwsError):  # only for people
             progress("", f"{image.id}: {ec2.progress_of(image.snapshots)} % stored")
 
-    return _wait(ec2, id, READY_S, lambda image: image.state == "available", told)
+    return _wait(ec2, id, READY_S, lambda image: image.state == "available", report)
 
 
 def _bring_back(node: Node) -> None:
@@ -80,7 +80,7 @@ def _wait(
     id: str,
     limit_s: float,
     done: Callable[[Image], bool],
-    told: Callable[[Image], None],
+    report: Callable[[Image], None],
 ) -> Image:
     deadline = time.monotonic() + limit_s
     for pause in backoff_delays():
@@ -93,6 +93,6 @@ def _wait(
             raise Unreachable(
                 f"image {id} is {image.state} after {limit_s:g} s", "See: starcluster listimages"
             )
-        told(image)
+        report(image)
         time.sleep(pause)
     raise AssertionError

@@ -1,4 +1,4 @@
-"""How the commands of a cluster's lifecycle tell what they do and how it ended."""
+"""How commands that change a cluster print their progress and their result."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def finish(tag: str, lifecycle: ClusterLifecycle, outcome: Outcome, ready: str) 
         if outcome.ready and not any(map(is_master, outcome.failed)):
             names = ",".join(sorted(outcome.failed))
             fix += f"\nOr go on without: starcluster removenode -a {names} {tag}"
-        raise SetupError(told(outcome.failed, len(outcome.ready)), fix)
+        raise SetupError(failure_text(outcome.failed, len(outcome.ready)), fix)
     click.echo(
         f"Cluster {tag} is ready, {len(outcome.ready)} nodes. {ready}".replace(", 0 nodes", "")
     )
 
 
-def told(failed: Mapping[str, str], ready: int) -> str:
+def failure_text(failed: Mapping[str, str], ready: int) -> str:
     """Return why nodes failed, one a line."""
     count = len(failed)
     lines = [f"{count} of {count + ready} nodes failed"]

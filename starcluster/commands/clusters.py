@@ -111,13 +111,13 @@ def stop(
       starcluster start -x gpucluster
     """
 
-    def one(tag: str) -> None:
+    def stop_cluster(tag: str) -> None:
         lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
         names = lifecycle.stop(terminate_unstoppable=terminate_unstoppable)
         click.echo(f"Stopped {tag}: {', '.join(names) or 'nothing ran'}.")
         click.echo(f"Start it again: starcluster start -x {tag}")
 
-    _each(app, tags, "Stop", one, confirm=confirm, force=force)
+    _for_each_cluster(app, tags, "Stop", stop_cluster, confirm=confirm, force=force)
 
 
 @click.command()
@@ -134,12 +134,12 @@ def terminate(app: App, tags: tuple[str, ...], confirm: bool, force: bool) -> No
       starcluster terminate --confirm gpucluster othercluster
     """
 
-    def one(tag: str) -> None:
+    def terminate_cluster(tag: str) -> None:
         removed = ClusterLifecycle(app.ec2, app.config, tag, progress=progress()).terminate()
         login.forget(tag)
         click.echo(f"Removed of {tag}: {', '.join(removed) or 'nothing'}.")
 
-    _each(app, tags, "Terminate", one, confirm=confirm, force=force)
+    _for_each_cluster(app, tags, "Terminate", terminate_cluster, confirm=confirm, force=force)
 
 
 @click.command()
@@ -159,7 +159,7 @@ def restart(app: App, tag: str, reboot_only: bool) -> None:
     finish(tag, lifecycle, outcome, f"Log in: starcluster sshmaster {tag}")
 
 
-def _each(  # type: ignore[no-untyped-def]
+def _for_each_cluster(  # type: ignore[no-untyped-def]
     app: App, tags: tuple[str, ...], what: str, work, *, confirm: bool, force: bool
 ) -> None:
     for tag in tags:

@@ -24,7 +24,7 @@ from starcluster.errors import ClusterError
 def listimages(
     app: App, name: str, owners: tuple[str, ...], executable: bool, as_json: bool
 ) -> None:
-    """List images that NAME fits, the newest first; * stands for any text.
+    """List images that NAME fits, the newest first; * matches any text.
 
     \b
     Examples:

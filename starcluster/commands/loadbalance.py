@@ -69,7 +69,7 @@ def loadbalance(
     stabilization_time: float,
     kill_cluster: bool,
     lookback_window: float,
-    **wishes: Any,
+    **outputs: Any,
 ) -> None:
     """Add nodes while jobs wait, remove idle ones; until Ctrl-C. Needs this machine to stay on.
 
@@ -92,7 +92,7 @@ def loadbalance(
     lifecycle = ClusterLifecycle(
         app.ec2, app.config, tag, progress=progress(), on_bad_node="remove"
     )
-    stats = stats_for(tag, lookback_window, **wishes)
+    stats = stats_for(tag, lookback_window, **outputs)
     Balancer(lifecycle, limits, interval_s=interval, stats=stats, say=click.echo).run()
     click.echo(f"Cluster {tag} is ended.")
 
@@ -106,7 +106,7 @@ def stats_for(
     plot: bool,
     plot_output_dir: Path | None,
 ) -> Stats | None:
-    """Return what writes and draws as was wished; None where nothing was."""
+    """Return what writes and draws as asked; None where nothing was asked."""
     home = Path("~/.starcluster/sge").expanduser() / tag
     file = dump_stats_file or (home / "sge-stats.csv" if dump_stats else None)
     plots = plot_output_dir or (home if plot else None)

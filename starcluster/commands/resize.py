@@ -79,7 +79,7 @@ def addnode(
 
 
 def template_of_new(cluster: Cluster, **options: str | None) -> tuple[Template, Mapping[str, str]]:
-    """Return what the new nodes are made of, and all that stands over the config for it."""
+    """Return the template of the new nodes, and what overrides the config for it."""
     given = {key: value for key, value in options.items() if value is not None}
     if "availability_zone" in given:
         given["subnet_id"] = ""
@@ -122,7 +122,7 @@ def names_of_new(cluster: Cluster, alias: str | None, count: int | None, *, new:
 @click.option("-n", "--num-nodes", type=click.IntRange(1), help="How many; the last. Default: 1.")
 @click.option("-a", "--aliases", metavar="NAMES", help="Their aliases, with commas between.")
 @click.option("-k", "--keep-instance", is_flag=True, help="Let the instances run on.")
-@click.option("-f", "--force", is_flag=True, help="Also where the cluster cannot be told.")
+@click.option("-f", "--force", is_flag=True, help="Also where the master cannot be reached.")
 @click.option("-c", "--confirm", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def removenode(
@@ -142,7 +142,7 @@ def removenode(
       starcluster removenode --confirm -a node003,node004 gpucluster
     """
     cluster = find(app.ec2, app.config, tag)
-    names = leaving(cluster, aliases, num_nodes)
+    names = aliases_to_remove(cluster, aliases, num_nodes)
     sure(f"Remove {', '.join(names)} of {tag}?", confirmed=confirm)
     lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
     removed = lifecycle.remove(names, keep=keep_instance, force=force)
@@ -150,7 +150,7 @@ def removenode(
     click.echo(f"Removed of {tag}: {', '.join(removed)}{kept}.")
 
 
-def leaving(cluster: Cluster, aliases: str | None, count: int | None) -> list[str]:
+def aliases_to_remove(cluster: Cluster, aliases: str | None, count: int | None) -> list[str]:
     """Return the aliases to be removed: those named, or the last ones; never the master."""
     workers = [instance.alias for instance in cluster.instances if not is_master(instance.alias)]
     named = [name.strip() for name in (aliases or "").split(",") if name.strip()]

@@ -99,7 +99,7 @@ def overrides_of(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def described(app: App, launcher: Launcher, *, quota: bool) -> list[str]:
-    """Return the plan as lines: nodes by type, price, and quota where that is wished."""
+    """Return the plan as lines: nodes by type, price, and the quota if asked."""
     nodes = plan.whole_cluster(launcher.template)
     context = launcher.context
     lines = [f"Cluster {launcher.name} in {app.ec2.region}, template {launcher.template.name}:"]
@@ -127,7 +127,7 @@ def _quotas(app: App, nodes: tuple[plan.Planned, ...]) -> list[str]:
     lines = []
     for (code, name), vcpus in wanted.items():
         limit = app.ec2.vcpu_quota(code)
-        allowed = "not told by AWS" if limit is None else f"{limit:g} allowed in all"
+        allowed = "not reported by AWS" if limit is None else f"{limit:g} allowed in all"
         short = " - too few" if limit is not None and vcpus > limit else ""
         lines.append(f"{vcpus} vCPUs of {name}, {allowed}{short}")
     return lines

@@ -58,7 +58,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
 
 
 class Config:
-    """What a config file says; made by :func:`load`.
+    """A config file as values; made by :func:`load`.
 
     Attributes:
         path: The file, which may not be there.

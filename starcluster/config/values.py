@@ -170,7 +170,7 @@ def cluster_problems(document: Document) -> Iterator[Problem]:
             # One that others build on need not be whole.
             found += missing(section, entries, schema.CLUSTER)
         for problem in found:
-            # A circle is the same one from wherever it is entered: its line tells.
+            # A circle is reported once for each line, from wherever it is entered.
             same = str(problem.where) if "in a circle" in problem.text else str(problem)
             if same not in seen:
                 seen.add(same)

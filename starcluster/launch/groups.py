@@ -14,7 +14,7 @@ from starcluster.model import TAG_CLUSTER, group_name
 
 
 def security_group(ec2: Ec2, name: str, template: Template, *, vpc: str) -> str:
-    """Return the id of the cluster's security group, which lets in what the template says."""
+    """Return the id of the cluster's security group, which opens the template's ports."""
     found = ec2.security_groups(group_name(name), vpc=vpc)
     if found:
         group = found[0].id

@@ -61,7 +61,7 @@ class Launcher:
         self.origin, self.context, self._progress = origin, context, progress
 
     def join(self, *, dollars: float, zone: str) -> None:
-        """Take note of nodes that the cluster has already: dollars per hour, and where they are."""
+        """Note the nodes that the cluster has already: dollars per hour, and where they are."""
         self._dollars[""], self._zone = dollars, zone
 
     def check(self, nodes: Sequence[Planned]) -> None:
@@ -176,7 +176,7 @@ class Launcher:
         raise missing
 
     def _affords(self, batch: Sequence[Planned], instance_type: str) -> bool:
-        """Tell whether ``batch`` may be launched on demand as another type, and take note."""
+        """Return whether ``batch`` may be launched on demand as another type, and note the cost."""
         limit = self.template.max_hourly_cost
         price = self.context.on_demand.get(instance_type)
         if limit is None:

@@ -44,7 +44,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Dollars per hour of all nodes; ``unknown`` are types whose price AWS did not tell."""
+    """Dollars per hour of all nodes; ``unknown`` are types whose price AWS did not report."""
 
     dollars: float
     unknown: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ def check_cost(template: Template, found: Cost) -> None:
         return
     if found.unknown:
         raise InputError(
-            f"AWS does not tell the price of {', '.join(found.unknown)}, and max_hourly_cost is "
+            f"AWS does not report the price of {', '.join(found.unknown)}, and max_hourly_cost is "
             f"${limit:.2f}",
             "Let these credentials read prices (pricing:GetProducts), or drop max_hourly_cost.",
         )
@@ -182,7 +182,7 @@ def places(
 
 
 def permissions(template: Template) -> tuple[Permission, ...]:
-    """Return what is open to the outside; SSH to all addresses where nothing is said of it."""
+    """Return the open ports; SSH is open to all addresses unless the template limits it."""
     named = [
         permission
         for permission in template.permissions
@@ -200,7 +200,7 @@ class Origin:
 
 
 def origin_tags(origin: Origin) -> dict[str, str]:
-    """Return the tags that tell an instance's origin; several, for one holds 256 letters."""
+    """Return the tags that hold an instance's origin; several, for one holds 256 letters."""
     text = json.dumps([origin.template, dict(origin.overrides)], separators=(",", ":"))
     parts = [text[start : start + _TAG_LENGTH] for start in range(0, len(text), _TAG_LENGTH)]
     if len(parts) > _TAG_PARTS:
@@ -209,7 +209,7 @@ def origin_tags(origin: Origin) -> dict[str, str]:
 
 
 def origin_of(tags: Mapping[str, str]) -> Origin | None:
-    """Return the origin that tags tell; None where they tell none."""
+    """Return the origin in tags; None where they have none."""
     names = [TAG_TEMPLATE, *(f"{TAG_TEMPLATE}:{number}" for number in range(1, _TAG_PARTS))]
     try:
         name, overrides = json.loads("".join(tags.get(name, "") for name in names))

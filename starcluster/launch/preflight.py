@@ -1,4 +1,4 @@
-"""Whether AWS has what a template asks for: what to look at, and every problem at once."""
+"""Whether AWS has what a template asks for, with every problem at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AwsInventory:
     Attributes:
         offers: Zones that offer each type.
         zones: Those of the region.
-        keys: Public halves by the name of the key pair; empty where AWS does not tell.
+        keys: Public halves by the name of the key pair; empty where AWS does not report it.
         meant: For a type that is not offered, what was perhaps meant.
     """
 
@@ -67,10 +67,10 @@ def fetch(ec2: Ec2, template: Template) -> AwsInventory:
         offers = pool.submit(ec2.zones_offering, names)
         zones = pool.submit(ec2.zones)
         keys = pool.submit(ec2.key_pairs)
-        found_images = pool.map(lambda ref: _there(ec2.image, ref), images_of(template))
-        found_volumes = pool.map(lambda id: _there(ec2.volume, id), sorted(volumes))
+        found_images = pool.map(lambda ref: _found_or_none(ec2.image, ref), images_of(template))
+        found_volumes = pool.map(lambda id: _found_or_none(ec2.volume, id), sorted(volumes))
         found_subnets = pool.map(
-            lambda id: _there(lambda id: ec2.subnets([id])[0], id), template.subnet_id
+            lambda id: _found_or_none(lambda id: ec2.subnets([id])[0], id), template.subnet_id
         )
         unknown = [name for name in names if name not in types.result()]
         known = ec2.offered_types() if unknown else []
@@ -87,7 +87,7 @@ def fetch(ec2: Ec2, template: Template) -> AwsInventory:
         )
 
 
-def _there(ask: Callable[[str], T], name: str) -> T | None:
+def _found_or_none(ask: Callable[[str], T], name: str) -> T | None:
     try:
         return ask(name)
     except NotFound:

@@ -43,7 +43,7 @@ def gather(
     """Ask AWS for all that a launch needs; raises for what is not there. Changes nothing.
 
     Args:
-        inventory: What is known of it already, and not asked again.
+        inventory: What is known already, and not requested again.
     """
     if template.disable_cloudinit:
         raise ConfigError(
@@ -53,17 +53,19 @@ def gather(
     names = {node.instance_type for node in nodes}
     types = sorted(names | set(template.fallback_instance_types))
     priced = names if template.max_hourly_cost is None else types
-    asked = {
+    questions = {
         "subnets": lambda: _subnets(ec2, template, inventory),
         "volumes": lambda: _volumes(ec2, template, inventory),
         "images": lambda: _images(ec2, {node.image_id for node in nodes}, inventory),
         "offers": lambda: inventory.offers if inventory else ec2.zones_offering(types),
-        "on_demand": lambda: _soon(lambda: prices.on_demand(ec2, priced), template),
-        "spot": lambda: _soon(
+        "on_demand": lambda: _prices(lambda: prices.on_demand(ec2, priced), template),
+        "spot": lambda: _prices(
             lambda: prices.spot(ec2, [node.instance_type for node in nodes if node.spot]), template
         ),
     }
-    found = dict(zip(asked, ThreadPool().map(lambda ask: _asked(ask), asked.values()), strict=True))
+    found = dict(
+        zip(questions, ThreadPool().map(_result_or_error, questions.values()), strict=True)
+    )
     for value in found.values():
         if isinstance(value, Exception):
             raise value
@@ -87,14 +89,14 @@ def gather(
     )
 
 
-def _asked(ask: Callable[[], object]) -> object:
+def _result_or_error(ask: Callable[[], object]) -> object:
     try:
         return ask()
     except (AwsError, ConfigError, ClusterError) as error:
         return error
 
 
-def _soon(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping[str, float]:
+def _prices(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping[str, float]:
     """Return prices; where they are only for people, without waiting long for them."""
     if template.max_hourly_cost is not None:
         return ask()

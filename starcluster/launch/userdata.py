@@ -55,7 +55,7 @@ def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> st
     config = "#cloud-config\n" + json.dumps(
         {
             "disable_root": False,
-            # Debian's images would write /etc/hosts anew at each boot, without the nodes.
+            # Debian's images would rewrite /etc/hosts at each boot, without the nodes.
             "manage_etc_hosts": False,
             "ssh_deletekeys": True,
             "ssh_keys": {

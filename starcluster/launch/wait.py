@@ -15,7 +15,7 @@ from starcluster.node.node import Node
 from starcluster.threadpool import ThreadPool
 
 RUNNING_S = 600.0
-# AWS resets a machine that hangs four minutes after it was told to reboot, and one with eight GPUs
+# AWS resets a machine that hangs four minutes after the call to reboot, and one with eight GPUs
 # takes some minutes more to boot.
 SSH_S = 600.0
 _BOOT_MARK = "/run/starcluster-before-reboot"  # a reboot empties /run
@@ -63,14 +63,14 @@ def wait_for(ec2: Ec2, ids: Sequence[str], state: str, limit_s: float) -> list[I
 def failures_of(nodes: Sequence[Node], work: Callable[[Node], object]) -> dict[str, str]:
     """Do ``work`` on all nodes at once; return why it failed, by alias."""
 
-    def careful(node: Node) -> str:
+    def attempt(node: Node) -> str:
         try:
             work(node)
         except StarClusterError as error:
             return error.what.removeprefix(f"{node.alias}: ")
         return ""
 
-    reasons = ThreadPool().map(careful, nodes)
+    reasons = ThreadPool().map(attempt, nodes)
     return {node.alias: why for node, why in zip(nodes, reasons, strict=True) if why}
 
 
@@ -82,7 +82,7 @@ def require_master(failed: Mapping[str, str]) -> None:
 
 
 def backoff_delays() -> Iterator[float]:
-    """Yield seconds to wait between two questions, longer and longer."""
+    """Yield seconds to wait between two polls, longer and longer."""
     pause = FIRST_POLL_S
     while True:
         yield pause

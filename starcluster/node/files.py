@@ -144,16 +144,16 @@ class RemoteFiles:
         return self.sftp.stat(path)
 
     def path_exists(self, path: str) -> bool:
-        """Tell whether there is anything at ``path``."""
+        """Return whether there is anything at ``path``."""
         return self._mode(path) is not None
 
     def isdir(self, path: str) -> bool:
-        """Tell whether ``path`` is a directory."""
+        """Return whether ``path`` is a directory."""
         mode = self._mode(path)
         return mode is not None and stat.S_ISDIR(mode)
 
     def isfile(self, path: str) -> bool:
-        """Tell whether ``path`` is a regular file."""
+        """Return whether ``path`` is a regular file."""
         mode = self._mode(path)
         return mode is not None and stat.S_ISREG(mode)
 

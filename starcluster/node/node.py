@@ -75,7 +75,7 @@ class Node(NodeUsers):
                 self._shell.close()
             self._shell = None
 
-    # What AWS says of it
+    # Facts from AWS
 
     @property
     def id(self) -> str:
@@ -151,23 +151,23 @@ class Node(NodeUsers):
         return tuple(name for name in (self.alias, self.private_ip_address) if name)
 
     def is_master(self) -> bool:
-        """Tell whether this is the cluster's master."""
+        """Return whether this is the cluster's master."""
         return is_master(self.alias)
 
     def is_spot(self) -> bool:
-        """Tell whether AWS may take it away."""
+        """Return whether AWS may take it away."""
         return self.instance.is_spot
 
     def is_instance_store(self) -> bool:
-        """Tell whether its root is no EBS volume: never here."""
+        """Return whether its root is no EBS volume: never here."""
         return False
 
     def is_up(self) -> bool:
-        """Tell whether the instance runs and answers SSH."""
+        """Return whether the instance runs and answers SSH."""
         return self.state == "running" and self.is_ssh_up()
 
     def is_ssh_up(self) -> bool:
-        """Tell whether it answers SSH; a wrong host key is still an error."""
+        """Return whether it answers SSH; a wrong host key is still an error."""
         try:
             self.ssh.connect()
         except SshError as error:

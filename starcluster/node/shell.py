@@ -49,7 +49,7 @@ class Shell(RemoteCommands, RemoteFiles):
 
         Args:
             host_key: The node's public key as in ``ssh_host_ed25519_key.pub``.
-            timeout_s: For the connection, and for a node that says nothing any more.
+            timeout_s: For the connection, and for a node that no longer answers.
             name: The node's, for messages; ``host`` where empty.
         """
         self.host, self.port, self.user = host, port, user
@@ -87,7 +87,7 @@ class Shell(RemoteCommands, RemoteFiles):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection stands, as far as this side knows."""
+        """Whether the connection is open, as far as this side knows."""
         return self._transport is not None and self._transport.is_active()
 
     def close(self) -> None:

@@ -75,9 +75,9 @@ class SGEPlugin(DefaultClusterSetup):
         base = steps.start_master(master, workers, options)
         steps.register(master, dict(zip(new, found, strict=True)))
         for_each(new, lambda node: steps.join(node, master, base, options))
-        silent = steps.silent(master, new)
-        if silent:
-            raise failures(dict.fromkeys(silent, "no report from its sge_execd"), len(new))
+        missing_reports = steps.without_report(master, new)
+        if missing_reports:
+            raise failures(dict.fromkeys(missing_reports, "no report from its sge_execd"), len(new))
         steps.enable(master, [node.alias for node in new])
 
 

@@ -48,7 +48,7 @@ def set_up(
 
     Args:
         nodes: All of them; one is the master.
-        progress: Told the alias and what is done now.
+        progress: Called with an alias and what starts now.
 
     Raises:
         SetupError: The master cannot be used.
@@ -67,14 +67,14 @@ def add_nodes(
 ) -> SetupResult:
     """Set up ``new`` nodes of a cluster that has ``nodes``, the master among them.
 
-    Raises as :func:`set_up`; the result tells of the new nodes only.
+    Raises as :func:`set_up`; the result has the new nodes only.
     """
     everyone = list(dict.fromkeys([*nodes, *new]))
     return _SetUp(everyone, template, plugins, progress).run(new=new, hook="on_add_node")
 
 
 def remove_nodes(
-    leaving: Sequence[Node],
+    removed: Sequence[Node],
     nodes: Sequence[Node],
     template: Template,
     *,
@@ -87,11 +87,11 @@ def remove_nodes(
     is only logged. Plugins are called in reverse.
     """
     master = _master(nodes)
-    staying = [node for node in nodes if node not in leaving]
-    aliases = [node.alias for node in leaving]
+    remaining = [node for node in nodes if node not in removed]
+    aliases = [node.alias for node in removed]
     if not template.disable_queue:
         steps.disable(master, aliases)
-    for node in leaving:
+    for node in removed:
         progress(node.alias, "plugins")
         for plugin in reversed(plugins):
             try:
@@ -102,9 +102,9 @@ def remove_nodes(
         progress(alias, "leaving")
     if not template.disable_queue:
         steps.forget(master, aliases)
-    workers = [node for node in staying if node is not master]
+    workers = [node for node in remaining if node is not master]
     steps.share(master, workers, steps.SetupOptions.of(template))
-    _each(staying, lambda node: node.remove_from_etc_hosts(leaving))
+    _on_all(remaining, lambda node: node.remove_from_etc_hosts(removed))
 
 
 def run_hook(
@@ -140,7 +140,7 @@ class _SetUp:
         except StarClusterError:
             self._leave_out([node.alias for node in new])
             raise
-        ready = [node.alias for node in self._well(new)]
+        ready = [node.alias for node in self._healthy(new)]
         if self.options.queue:
             steps.enable(self.master, ready)
         for alias in ready:
@@ -154,7 +154,7 @@ class _SetUp:
         others = [node for node in self.nodes if node not in new or node in reached]
         if adding:
             old = [node for node in self.nodes if node not in new]
-            _, unreached = _each(old, lambda node: _introduce(node, others))
+            _, unreached = _on_all(old, lambda node: _introduce(node, others))
             for alias, why in unreached.items():
                 log.warning("%s does not know the new nodes by name: %s", alias, why)
         done = self._on(
@@ -179,20 +179,20 @@ class _SetUp:
         )
         self._require_master()
         if self.options.queue:
-            for alias in steps.silent(self.master, joined):
+            for alias in steps.without_report(self.master, joined):
                 self.failed[alias] = f"{alias}: no report from its sge_execd"
             self._leave_out(self.failed)
 
     def _plugins(self, hook: str, new: Sequence[Node]) -> None:
         for plugin in self.plugins:
             if hook == "run":
-                well = self._well(self.nodes)
-                self._tell(well, plugin.name)
-                self._call(plugin, hook, well)
+                healthy = self._healthy(self.nodes)
+                self._report(healthy, plugin.name)
+                self._call(plugin, hook, healthy)
             else:
-                for node in self._well(new):
-                    self._tell([node], plugin.name)
-                    self._call(plugin, hook, node, self._well(self.nodes))
+                for node in self._healthy(new):
+                    self._report([node], plugin.name)
+                    self._call(plugin, hook, node, self._healthy(self.nodes))
 
     def _call(self, plugin: LoadedPlugin, hook: str, *arguments: Any) -> None:
         try:
@@ -210,13 +210,13 @@ class _SetUp:
             steps.disable(self.master, aliases)
 
     def _on(self, nodes: Sequence[Node], what: str, work: Callable[[Node], T]) -> dict[Node, T]:
-        self._tell(nodes, what)
-        results, failed = _each(nodes, work)
+        self._report(nodes, what)
+        results, failed = _on_all(nodes, work)
         self.failed |= failed
         return results
 
     def _on_master(self, what: str, work: Callable[[], T]) -> T:
-        self._tell([self.master], what)
+        self._report([self.master], what)
         try:
             return work()
         except StarClusterError as error:
@@ -227,10 +227,10 @@ class _SetUp:
         if why is not None:
             raise _unusable(self.master, why, self.failed)
 
-    def _well(self, nodes: Sequence[Node]) -> list[Node]:
+    def _healthy(self, nodes: Sequence[Node]) -> list[Node]:
         return [node for node in nodes if node.alias not in self.failed]
 
-    def _tell(self, nodes: Sequence[Node], what: str) -> None:
+    def _report(self, nodes: Sequence[Node], what: str) -> None:
         for node in nodes:
             self._progress(node.alias, what)
 
@@ -240,19 +240,21 @@ def _introduce(node: Node, others: Sequence[Node]) -> None:
     steps.know_hosts(node, others)
 
 
-def _each(nodes: Sequence[Node], work: Callable[[Node], T]) -> tuple[dict[Node, T], dict[str, str]]:
+def _on_all(
+    nodes: Sequence[Node], work: Callable[[Node], T]
+) -> tuple[dict[Node, T], dict[str, str]]:
     """Do ``work`` on all nodes at once; return the results, and why others failed."""
 
-    def careful(node: Node) -> tuple[bool, Any]:
+    def attempt(node: Node) -> tuple[bool, Any]:
         try:
             return True, work(node)
         except (StarClusterError, OSError) as error:
             what = error.what if isinstance(error, StarClusterError) else str(error)
             return False, what.removeprefix(f"{node.alias}: ")
 
-    ended = dict(zip(nodes, ThreadPool().map(careful, nodes), strict=True))
-    results = {node: value for node, (well, value) in ended.items() if well}
-    return results, {node.alias: value for node, (well, value) in ended.items() if not well}
+    ended = dict(zip(nodes, ThreadPool().map(attempt, nodes), strict=True))
+    results = {node: value for node, (done, value) in ended.items() if done}
+    return results, {node.alias: value for node, (done, value) in ended.items() if not done}
 
 
 def _master(nodes: Sequence[Node]) -> Node:
@@ -265,7 +267,7 @@ def _master(nodes: Sequence[Node]) -> Node:
 def _unusable(master: Node, why: str, failed: Mapping[str, str]) -> SetupError:
     return SetupError(
         f"the master cannot be used: {why}",
-        "Mend it and run the same again: it goes on where it stopped.",
+        "Fix this and rerun the command: it continues where it stopped.",
         failed={**failed, master.alias: why},
     )
 

@@ -20,7 +20,7 @@ def script(name: str, values: Mapping[str, str]) -> str:
 
 
 def facts(output: str) -> dict[str, list[str]]:
-    """Return what a script told, by name.
+    """Return the facts that a script printed, by name.
 
     Raises:
         StarClusterError: A line that should be a fact is not one.
@@ -30,6 +30,6 @@ def facts(output: str) -> dict[str, list[str]]:
         if line.startswith("fact "):
             match = re.fullmatch(r"fact (\w+) (.*)", line)
             if match is None:
-                raise StarClusterError(f"a node's set-up told nonsense: {line}")
+                raise StarClusterError(f"a node's set-up printed a wrong fact: {line}")
             found.setdefault(match[1], []).append(match[2])
     return found

@@ -70,7 +70,7 @@ class Base:
 
 
 def prepare(node: Node, everyone: Sequence[Node], master: Node, options: SetupOptions) -> NodeFacts:
-    """Name the node, tell it the others, and install what it lacks."""
+    """Name the node, give it the others' names, and install what it lacks."""
     node.set_hostname()
     node.add_to_etc_hosts(everyone)
     know_hosts(node, everyone)
@@ -161,7 +161,7 @@ def restore_secrets(node: Node) -> None:
     _run(node, "image", {"ACTION": "restore", "LIMIT_S": ""}, _STEP_S)
 
 
-def silent(master: Node, nodes: Iterable[Node]) -> list[str]:
+def without_report(master: Node, nodes: Iterable[Node]) -> list[str]:
     """Wait for the nodes' first reports to Grid Engine; return the aliases of those that fail."""
     names = " ".join(node.alias for node in nodes)
     values = {"HOSTS": names, "SECONDS_LEFT": str(_REPORT_S)}
@@ -204,6 +204,6 @@ def _user(options: SetupOptions, number: str) -> dict[str, str]:
 def _run(
     node: Node, name: str, values: Mapping[str, str], timeout_s: float
 ) -> dict[str, list[str]]:
-    """Run a script on a node; return the facts it tells."""
+    """Run a script on a node; return its facts."""
     argv = ["sh", "-s", name]  # the name is for people who look at the node's processes
     return facts(node.ssh.checked(argv, stdin=script(name, values), timeout_s=timeout_s))

@@ -22,7 +22,7 @@ install_packages() {
     apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
     log=$(mktemp)
     end=0
-    patiently install_missing || end=$?
+    retry_transient install_missing || end=$?
     words=$(tail -n 5 "$log")
     rm -f "$log"
     [ $end -eq 0 ] || fail "apt-get: $words"
@@ -34,7 +34,7 @@ install_missing() {
         || { $apt update; $apt install --no-install-recommends $missing; }
 }
 
-patiently() { # COMMAND...: again while it says, in $log, what passes
+retry_transient() { # COMMAND...: retry while $log has an error that passes
     # At the first boot others fetch package lists, whose lock apt-get does not wait for.
     passes='Could not get lock|Failed to fetch|Temporary failure|Could not resolve'
     tries=12

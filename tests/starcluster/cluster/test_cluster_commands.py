@@ -12,7 +12,7 @@ from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster
 from starcluster.commands._checks import checked
-from starcluster.commands.resize import leaving, names_of_new, only_nodes, template_of_new
+from starcluster.commands.resize import aliases_to_remove, names_of_new, only_nodes, template_of_new
 from starcluster.commands.start import overrides_of
 from starcluster.config import config, schema
 from starcluster.errors import ConfigError, InputError
@@ -52,16 +52,16 @@ def test_only_what_was_given_overrides_the_template() -> None:
 def test_the_last_nodes_leave_unless_others_are_named_and_never_the_master() -> None:
     three = cluster("node002", "master", "node001", "node003")
     assert three.instances[0].alias == "master"
-    assert leaving(three, None, None) == ["node003"]
-    assert leaving(three, None, 2) == ["node002", "node003"]
-    assert leaving(three, " node001 ,node003", None) == ["node001", "node003"]
+    assert aliases_to_remove(three, None, None) == ["node003"]
+    assert aliases_to_remove(three, None, 2) == ["node002", "node003"]
+    assert aliases_to_remove(three, " node001 ,node003", None) == ["node001", "node003"]
     for aliases, count, words in (
         ("master", None, "the master cannot be removed"),
         ("node009", None, "There are: node001, node002, node003"),
         (None, 4, "has only 3 nodes"),
     ):
         with pytest.raises(InputError, match=words):
-            leaving(three, aliases, count)
+            aliases_to_remove(three, aliases, count)
 
 
 def test_new_nodes_have_the_next_names_or_those_given() -> None:

@@ -82,7 +82,7 @@ def test_a_spot_node_costs_the_spot_price_and_an_unknown_price_is_told() -> None
         (None, plan.Cost(dollars=99.0, unknown=("x",)), ""),
         (2.0, plan.Cost(dollars=2.0), ""),
         (2.0, plan.Cost(dollars=2.01), "more than max_hourly_cost"),
-        (2.0, plan.Cost(dollars=0.0, unknown=("x",)), "does not tell the price of x"),
+        (2.0, plan.Cost(dollars=0.0, unknown=("x",)), "does not report the price of x"),
     ],
 )
 def test_the_cap_refuses_more_and_what_has_no_price(

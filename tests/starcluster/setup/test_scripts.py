@@ -72,10 +72,10 @@ work() {{
     [ $count -eq 3 ] || {{ echo '{words}'; return 1; }}
 }}
 end=0
-patiently work || end=$?
+retry_transient work || end=$?
 echo $count $end
 """
-    said = prepare_script("patiently()", "point_to_master()", then, path=tmp_path)
+    said = prepare_script("retry_transient()", "point_to_master()", then, path=tmp_path)
     assert said == [f"{tries} {end}"]
 
 
