@@ -121,6 +121,8 @@ class Setting:
         group: Heading of the options that belong together.
         needs: Name of the setting without which it does nothing, or ``QUEUE``; empty for none.
         environment: Variable that gives its value too.
+        registry: ``package.module:NAME`` of the mapping whose keys are its own values, listed in
+            the help; empty for none.
         plugins: Group of the entry points that name further values; empty for none.
         key: Its key in config.pb; None when it has none.
         submit: Arguments of a driver's submit command, by the driver's name; ``{value}`` in them
@@ -142,6 +144,7 @@ class Setting:
     group: str = ""
     needs: str = ""
     environment: str = ""
+    registry: str = ""
     plugins: str = ""
     key: Key | None = None
     submit: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)

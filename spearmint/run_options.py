@@ -47,9 +47,10 @@ class RunOptions:
         TEXT,
         "--method",
         metavar="NAME",
+        registry="spearmint.choosers.registry:CHOOSERS",
         plugins="spearmint.choosers",
-        help="A chooser of ours or a sampler of Optuna by name, in any case; or your own as "
-        "package.module:Class",
+        help="A chooser of ours, a sampler of Optuna, or your package.module:Class",
+        note="Case does not matter.",
     )
     method_args: str = _trial(
         "", TEXT, "--method-args", metavar="K=V,...", help="Arguments of the chooser"

@@ -19,7 +19,7 @@ from spearmint.fields import (
     key_of,
     settings_of,
 )
-from spearmint.plugins import entry_point_classes
+from spearmint.plugins import entry_point_classes, load_class
 
 _OTHERS = "Options"
 
@@ -51,23 +51,28 @@ class _Finite(click.FloatRange):
 
 
 class SettingOption(click.Option):
-    """An option of a group; its help lists the classes that installed packages add.
+    """An option of a setting; its help lists the names that it takes.
 
     Args:
+        declared: The setting.
         group: Heading in the help.
-        plugins: Group of the entry points that name such classes; empty for none.
     """
 
-    def __init__(self, *args: Any, group: str, plugins: str, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, declared: Setting, group: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.declared = declared
         self.group = group
-        self.plugins = plugins
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the names of the option and its help."""
         record = super().get_help_record(ctx)
-        names = ", ".join(entry_point_classes(self.plugins)) if self.plugins else ""
-        return (record[0], f"{record[1]} Installed: {names}.") if record and names else record
+        if record is None:
+            return None
+        known = load_class(self.declared.registry) if self.declared.registry else ()
+        installed = entry_point_classes(self.declared.plugins) if self.declared.plugins else ()
+        lists = {"Ours": ", ".join(known), "Installed": ", ".join(installed)}
+        sentences = (f"{label}: {names}." for label, names in lists.items() if names)
+        return record[0], " ".join([record[1], *sentences])
 
 
 class GroupedCommand(click.Command):
@@ -124,8 +129,8 @@ def click_option(declared: Setting, *, group: str = "", **others: Any) -> Callab
         *declared.flags,
         declared.name,
         cls=SettingOption,
+        declared=declared,
         group=declared.group or group or _OTHERS,
-        plugins=declared.plugins,
         envvar=declared.environment or None,
         help=declared.sentences(_fallback(declared)),
         **others,

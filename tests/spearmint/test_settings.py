@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 from sge_jobs import JobSpec, qsub_argv
 from sge_jobs import Resources as SgeResources
+from spearmint.choosers import CHOOSERS
 from spearmint.cli.overrides import override_resources
+from spearmint.cli.run import run
 from spearmint.cli.setting_options import given_options, options_of
 from spearmint.config.document import Document
 from spearmint.config.reference import key_rows, option_sections
@@ -174,6 +176,11 @@ def test_names_numbers_and_types_of_keys_stay() -> None:
         "request", "option", "env", "module", "venv", "setup",
     ]  # fmt: skip
     assert [key.number for key in keys_of(Resources)][:13] == list(range(1, 14))
+
+
+def test_the_help_lists_the_names_of_the_registry() -> None:
+    text = " ".join(CliRunner().invoke(run, ["--help"]).output.split())
+    assert f"Ours: {', '.join(CHOOSERS)}." in text
 
 
 def test_what_an_option_needs_is_an_option() -> None:
