@@ -19,16 +19,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from starcluster.aws import Ec2, Instance
 from starcluster.aws import client as ec2_door
-from starcluster.aws.ec2 import Ec2
-from starcluster.aws.model import Instance
-from starcluster.cluster import lifecycle
-from starcluster.cluster.cluster import Cluster, all_clusters
-from starcluster.cluster.lifecycle import ClusterLifecycle
+from starcluster.cluster import Cluster, ClusterLifecycle, all_clusters, lifecycle
 from starcluster.config import config
 from starcluster.errors import StarClusterError
-from starcluster.launch.plan import Origin
-from starcluster.setup.run import SetupResult
+from starcluster.launch import Origin
+from starcluster.setup import SetupResult
 from tests.starcluster.conftest import IMAGE
 from tests.starcluster.launch.test_many_nodes import SilentShell
 

@@ -48,7 +48,7 @@ def _measured(bench: Bench, size: int) -> tuple[float, float, float]:
 
 def first_job(bench: Bench) -> tuple[float, float]:
     """Run a job with a GPU; return when it ran, by its own clock, and when qsub was back."""
-    from starcluster.cluster.cluster import find
+    from starcluster.cluster import find
 
     master = find(bench.ec2, bench.config, NAME).master
     qsub = ["qsub", "-sync", "y", "-l", "gpu=1", "-cwd", "-j", "y", "-o", "first", "-N", "first"]

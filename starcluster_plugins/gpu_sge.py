@@ -8,7 +8,7 @@ from typing import Any
 from starcluster.clustersetup import ClusterSetup
 from starcluster.errors import ConfigError, NodeError, SetupError, StarClusterError
 from starcluster.logger import log
-from starcluster.node.node import Node
+from starcluster.node import Node
 from starcluster.threadpool import ThreadPool, failures
 from starcluster_plugins.remote import TOOLS_PYTHON, with_tools
 

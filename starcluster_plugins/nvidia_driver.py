@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from starcluster.errors import NodeError
-from starcluster.node.node import Node
+from starcluster.node import Node
 from starcluster_plugins.nvidia_facts import (
     MODPROBE,
     MODPROBE_FILE,

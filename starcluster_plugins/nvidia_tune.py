@@ -12,7 +12,7 @@ from typing import Any
 from starcluster.clustersetup import ClusterSetup, for_each
 from starcluster.errors import ConfigError, NodeError
 from starcluster.logger import log
-from starcluster.node.node import Node
+from starcluster.node import Node
 from starcluster_plugins import nvidia_driver, nvidia_facts
 from starcluster_plugins.nvidia_facts import Gpu
 from starcluster_plugins.remote import TOOLS_PYTHON, is_true, with_tools

@@ -17,7 +17,7 @@ import starcluster
 from starcluster.clustersetup import ClusterSetup, for_each
 from starcluster.errors import ConfigError, NodeError
 from starcluster.logger import log
-from starcluster.node.node import Node
+from starcluster.node import Node
 from starcluster_plugins import nvidia_driver
 
 _CUDA_13_DRIVER = 580

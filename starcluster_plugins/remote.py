@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from starcluster.node.node import Node
-from starcluster.setup.tools import TOOLS, install
+from starcluster.node import Node
+from starcluster.setup import TOOLS, install
 
 TOOLS_PYTHON = ("env", f"PYTHONPATH={TOOLS}", "PYTHONDONTWRITEBYTECODE=1", "python3")
 """Begin of a command line that runs a module of sge_jobs on a node."""

@@ -1,1 +1,37 @@
-"""Call EC2: the only room that imports boto3."""
+"""Call EC2 and translate its answers and errors; the only room that imports boto3."""
+
+from starcluster.aws.client import AwsClient
+from starcluster.aws.ec2 import Ec2
+from starcluster.aws.model import (
+    EbsVolume,
+    Image,
+    Instance,
+    InstanceType,
+    KeyPair,
+    LaunchRequest,
+    Place,
+    Region,
+    SecurityGroup,
+    SpotPrice,
+    SpotRequest,
+    Subnet,
+    Zone,
+)
+
+__all__ = [
+    "AwsClient",
+    "EbsVolume",
+    "Ec2",
+    "Image",
+    "Instance",
+    "InstanceType",
+    "KeyPair",
+    "LaunchRequest",
+    "Place",
+    "Region",
+    "SecurityGroup",
+    "SpotPrice",
+    "SpotRequest",
+    "Subnet",
+    "Zone",
+]

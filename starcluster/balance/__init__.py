@@ -1,1 +1,14 @@
 """Grow and shrink a cluster with its queue."""
+
+from starcluster.balance.decide import Decision, Limits, QueueSnapshot, decide
+from starcluster.balance.loop import Balancer
+from starcluster.balance.stats import Stats
+
+__all__ = [
+    "Balancer",
+    "Decision",
+    "Limits",
+    "QueueSnapshot",
+    "Stats",
+    "decide",
+]

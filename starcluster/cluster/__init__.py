@@ -1,1 +1,17 @@
-"""A cluster from start to termination: find it, resize it, log in, make images."""
+"""A cluster from start to termination: find it, resize it, make images of its nodes."""
+
+from starcluster.cluster.cluster import Cluster, all_clusters, find, only_running
+from starcluster.cluster.image import make_image
+from starcluster.cluster.lifecycle import ClusterLifecycle
+from starcluster.cluster.operation import BAD_NODE, Outcome
+
+__all__ = [
+    "BAD_NODE",
+    "Cluster",
+    "ClusterLifecycle",
+    "Outcome",
+    "all_clusters",
+    "find",
+    "make_image",
+    "only_running",
+]

@@ -1,1 +1,1 @@
-"""One file for each kind of command."""
+"""One file for each kind of command; ``cli/main.py`` names each command as ``module:function``."""

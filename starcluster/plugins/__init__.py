@@ -1,1 +1,1 @@
-"""Plugins that come with StarCluster; third parties' load in the same way."""
+"""Plugins that come with StarCluster; the config names each by its dotted name, as any other."""

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from starcluster.clustersetup import ClusterSetup
-from starcluster.config.sections import Plugin
+from starcluster.config import Plugin
 from starcluster.setup.hooks import load
 from starcluster.testing import FakeNode, FakeShell
 from starcluster.testing.programs import BUILT_IN
@@ -57,8 +57,7 @@ def test_every_hook_is_there_with_its_arguments(hook: str) -> None:
 
 
 def test_the_whole_api_of_the_original_exists_and_is_described() -> None:
-    from starcluster.node.node import Node
-    from starcluster.node.shell import Shell
+    from starcluster.node import Node, Shell
 
     node = FakeNode()
     for name in NODE.split():

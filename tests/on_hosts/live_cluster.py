@@ -6,12 +6,10 @@ import os
 import sys
 from collections.abc import Callable
 
-from starcluster.aws.ec2 import Ec2
-from starcluster.cluster.lifecycle import ClusterLifecycle
-from starcluster.cluster.operation import Outcome
+from starcluster.aws import Ec2
+from starcluster.cluster import ClusterLifecycle, Outcome
 from starcluster.config import config
-from starcluster.launch.plan import Origin
-from starcluster.launch.wait import Timeouts
+from starcluster.launch import Origin, Timeouts
 from tests.testbed.cloud import REGION, Cloud
 from tests.testbed.fabric import Node
 from tests.testbed.fake_ec2 import IMAGE

@@ -9,10 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from starcluster.balance.decide import Limits
-from starcluster.balance.loop import Balancer, drain, take_snapshot
-from starcluster.balance.stats import Stats
-from starcluster.cluster.cluster import Cluster, find
+from starcluster.balance import Balancer, Limits, Stats
+from starcluster.balance.loop import drain, take_snapshot
+from starcluster.cluster import Cluster, find
 from tests.on_hosts.live_cluster import NAME, Bench
 from tests.testbed.cloud import Cloud
 from tests.waiting import until

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from starcluster.aws.ec2 import Ec2
-from starcluster.cluster.lifecycle import ClusterLifecycle
-from starcluster.cluster.operation import Outcome
+from starcluster.aws import Ec2
+from starcluster.cluster import ClusterLifecycle, Outcome
 from starcluster.errors import (
     CapacityError,
     ClusterError,
@@ -22,7 +21,7 @@ from starcluster.errors import (
     QuotaError,
     SetupError,
 )
-from starcluster.launch.plan import Origin
+from starcluster.launch import Origin
 from starcluster.model import TAG_ALIAS
 from tests.on_hosts.live_cluster import NAME, TYPE, Bench
 from tests.testbed.cloud import Cloud

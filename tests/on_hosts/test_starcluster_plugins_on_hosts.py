@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from starcluster.config.sections import Plugin
-from starcluster.setup.hooks import load_plugins
-from starcluster.setup.run import add_nodes, remove_nodes, set_up
+from starcluster.config import Plugin
+from starcluster.setup import add_nodes, load_plugins, remove_nodes, set_up
 from tests.on_hosts.test_starcluster_setup_on_hosts import (
     TEMPLATE,
     queue_states,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from starcluster.setup.run import SetupResult, add_nodes, remove_nodes, set_up
+from starcluster.setup import SetupResult, add_nodes, remove_nodes, set_up
 from tests.on_hosts.test_starcluster_setup_on_hosts import (
     TEMPLATE,
     queue_states,

@@ -10,13 +10,10 @@ from typing import Any
 import pytest
 
 from starcluster.clustersetup import ClusterSetup, for_each
-from starcluster.config.parsers import NodeType
-from starcluster.config.sections import Key, Plugin
-from starcluster.config.template import Template
+from starcluster.config import Key, NodeType, Plugin, Template
 from starcluster.errors import NodeError, PluginError, SetupError
-from starcluster.node.node import Node
-from starcluster.setup.hooks import LoadedPlugin, load_plugins
-from starcluster.setup.run import add_nodes, remove_nodes, set_up
+from starcluster.node import Node
+from starcluster.setup import LoadedPlugin, add_nodes, load_plugins, remove_nodes, set_up
 from tests.testbed.ssh_hosts import SshHosts
 
 pytestmark = pytest.mark.sge

@@ -13,7 +13,7 @@ import pytest
 
 from starcluster.errors import HostKeyMismatch, RemoteCommandFailed, SshError
 from starcluster.launch.userdata import new_host_key
-from starcluster.node.shell import Shell
+from starcluster.node import Shell
 from tests.testbed.ssh_hosts import SshHosts
 from tests.waiting import until
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from starcluster.errors import ConfigError, SetupError
-from starcluster.node.node import Node
+from starcluster.node import Node
 from starcluster.testing import FakeNode, FakeShell
 from starcluster_plugins import nvidia_tune
 from starcluster_plugins.nvidia_facts import MODPROBE_FILE

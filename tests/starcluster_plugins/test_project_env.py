@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 from starcluster.errors import ConfigError, NodeError
-from starcluster.node.node import Node
+from starcluster.node import Node
 from starcluster.testing import FakeNode, FakeShell
 from starcluster_plugins import project_env
 from starcluster_plugins.project_env import ProjectEnv

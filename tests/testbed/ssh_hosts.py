@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from starcluster.aws.model import Instance
+from starcluster.aws import Instance
 from starcluster.launch.userdata import HostKey, new_host_key, user_data
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
-from starcluster.node.node import Node
-from starcluster.node.shell import Shell
+from starcluster.node import Node, Shell
 from tests.testbed import fabric
 from tests.testbed.cloud import _join_network
 from tests.testbed.cloud_init import Facts, prepare, start
