@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import logging
+import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -53,6 +57,12 @@ for _command in COMMANDS:
     cli.add_command(_command)
 
 
+def _discard_output() -> None:
+    """Drop what standard output could not write: the flush at exit would fail and exit with 120."""
+    with contextlib.suppress(OSError), Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 done, 1 failed, 2 wrong input, 130 Ctrl-C."""
     logging.basicConfig(format="%(message)s", level=logging.INFO)
@@ -69,6 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except OSError as error:  # of files: the others; a closed pipe ends the command in click
         click.echo(f"Error: {error.filename or 'standard output'}: {error.strerror}", err=True)
+        if error.filename is None:
+            _discard_output()
         return 1
     except MemoryError as error:
         click.echo(f"Error: not enough memory: {error}\nUse fewer rows at a time.", err=True)
