@@ -90,8 +90,7 @@ def fits(width: int, classes: int, item_bytes: int) -> bool:
 
 @needs_nvcc
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "item_bytes"), [("FLOAT", 4), ("BFLOAT16", 2)])
-@pytest.mark.parametrize("classes", [2, 16])
+@pytest.mark.parametrize(("kind", "item_bytes", "classes"), [("FLOAT", 4, 16), ("BFLOAT16", 2, 2)])
 def test_the_widest_head_that_fits_compiles(kind: str, item_bytes: int, classes: int) -> None:
     width = max(width for width in range(16, 4097, 16) if fits(width, classes, item_bytes))
     master = {2: "-DMASTER=1", 4: "-DMASTER=0"}[item_bytes]
