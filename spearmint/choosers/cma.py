@@ -65,11 +65,11 @@ class CMAChooser(ModelChooser):
         space = super().infer_relative_search_space(study, trial)
         return {k: d for k, d in space.items() if not _is_category(d)}
 
-    def _n_initial(self, n_dimensions: int) -> int:
+    def n_initial(self, n_dimensions: int) -> int:
         """Return 0: the first distribution needs no trials."""
         return 0
 
-    def _best_point(self, past: History, rng: np.random.Generator) -> Array:
+    def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return a draw from the distribution that the finished trials lead to."""
         from spearmint.acquisition.next_point import first_new
         from spearmint.gp.numerics import one_blas_thread

@@ -61,7 +61,7 @@ class GPEIOptChooser(ModelChooser):
         self.warp = warp
         self.input_warp = input_warp
 
-    def _best_point(self, past: History, rng: np.random.Generator) -> Array:
+    def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point of the largest expected improvement."""
         from spearmint.acquisition.next_point import next_point
 

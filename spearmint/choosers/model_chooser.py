@@ -46,14 +46,14 @@ class ModelChooser(Chooser):
         past = self._history(study, trials_of(study, trial.number), space)
         rng = np.random.default_rng([self.seed, trial.number])
         n, n_pending = len(past.tried), len(past.pending)
-        few = n < 2 or n + n_pending < self._n_initial(len(space))
+        few = n < 2 or n + n_pending < self.n_initial(len(space))
         if few or not len(past.y):
             # Where no point comes twice by chance, sample_independent does the same for less.
             if np.isinf(past.space.n_points):
                 return {}
             point = self._initial_point(past, trial.number, rng)
         else:
-            point = self._best_point(past, rng)
+            point = self.best_point(past, rng)
         values = past.space.values(point)
         return {k: from_float(d, v) for (k, d), v in zip(space.items(), values, strict=True)}
 
@@ -63,7 +63,7 @@ class ModelChooser(Chooser):
         """Return what the model is to know."""
         return history(study, trials, space)
 
-    def _n_initial(self, n_dimensions: int) -> int:
+    def n_initial(self, n_dimensions: int) -> int:
         """Return the number of trials before the first model."""
         return min(max(_MIN_INITIAL, n_dimensions + 1), _MAX_INITIAL)
 
@@ -77,5 +77,5 @@ class ModelChooser(Chooser):
         return first_new(past.space, past.space.from_cube(cube), seen, rng)
 
     @abstractmethod
-    def _best_point(self, past: History, rng: np.random.Generator) -> Array:
+    def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point that the model proposes; a value is known and two points were tried."""

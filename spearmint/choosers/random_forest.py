@@ -55,7 +55,7 @@ class RandomForestEIChooser(ModelChooser):
         self.min_samples_leaf = min_samples_leaf
         self.warp = warp
 
-    def _best_point(self, past: History, rng: np.random.Generator) -> Array:
+    def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point of the largest expected improvement."""
         from spearmint.acquisition.maximize import candidates
         from spearmint.acquisition.next_point import first_new

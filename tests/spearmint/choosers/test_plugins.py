@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,8 +161,9 @@ def test_a_wrong_pruner_class_and_the_names_of_all() -> None:
 def test_the_command_searches_and_resumes_with_it(make_experiment: MakeExperiment, name) -> None:
     experiment = make_experiment()
     for total in (1, 3):
-        done = experiment.run(
-            f"--method={name}", "--method-args=place=0.75", f"--max-finished-jobs={total}"
+        options = [f"--method={name}", "--method-args=place=0.75", f"--max-finished-jobs={total}"]
+        done = subprocess.run(
+            experiment.argv(*options), capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
     rows = json.loads(experiment.command("export", "--json").stdout)

@@ -1,9 +1,9 @@
-"""What tests of a chooser need: histories of trials, proposals, and whether these are legal."""
+"""Histories of trials to test a chooser with, its proposals, and whether these are legal."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import optuna
@@ -47,8 +47,21 @@ def study_with(
     maximize: bool = False,
     value: Callable[[dict[str, Any]], float] = value_of,
     storage: str | None = None,
+    args: Mapping[str, str] | None = None,
 ) -> optuna.Study:
-    """Return a study whose first trials were chosen at random."""
+    """Return a study that the chooser ``name`` goes on with, its first trials chosen at random.
+
+    Args:
+        name: As ``--method`` takes it.
+        space: Parameters of all trials.
+        finished: Complete trials.
+        pending: Running trials after those.
+        seed: Of the chooser.
+        maximize: Whether larger values are better.
+        value: Objective of the parameters.
+        storage: URL of the study; None: in memory.
+        args: Arguments of the chooser, as text.
+    """
     sampler = optuna.samplers.RandomSampler(seed=17)
     study = optuna.create_study(
         sampler=sampler, direction="maximize" if maximize else "minimize", storage=storage
@@ -60,7 +73,7 @@ def study_with(
         study.tell(trial, value(trial.params))
     for _ in range(pending):
         study.ask(space)
-    study.sampler = make_chooser(name, {}, seed=seed)
+    study.sampler = make_chooser(name, args or {}, seed=seed)
     return study
 
 

@@ -1,0 +1,210 @@
+"""The contract of a chooser: what a proposal depends on, what it is, what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import TrialState
+
+from spearmint.choosers.arguments import convert_args
+from spearmint.choosers.registry import chooser_class, make_chooser
+from spearmint.choosers.testing.degenerate import DegenerateHistories
+from spearmint.choosers.testing.histories import (
+    FLOATS,
+    MIXED,
+    Distributions,
+    assert_legal,
+    proposals,
+    study_with,
+    value_of,
+)
+from spearmint.errors import InputError
+
+_HISTORIES = [(0, 0), (12, 0), (12, 3)]  # finished and pending trials
+_OTHER_PROCESS = """
+import json, sys, optuna
+from spearmint.choosers.testing.histories import MIXED, proposals, study_with
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+name, args, histories = json.loads(sys.argv[1])
+print(json.dumps([
+    proposals(study_with(name, MIXED, finished=n, pending=p, args=args), MIXED, 2)
+    for n, p in histories
+]))
+"""
+
+SPACES: dict[str, Distributions] = {
+    "all floats": {"x": FloatDistribution(-8e307, 8e307), "y": FloatDistribution(0.0, 1e-300)},
+    "log": {"x": FloatDistribution(1e-9, 1e9, log=True), "n": IntDistribution(1, 10**9, log=True)},
+    "steps": {"x": FloatDistribution(-3.0, 0.75, step=0.125), "y": FloatDistribution(0, 9, step=3)},
+    "few": {"n": IntDistribution(1, 2), "c": CategoricalDistribution(["a", "b"])},
+    "large": {"n": IntDistribution(-(2**51), 2**51), "m": IntDistribution(-9, 10**6, step=1)},
+    "types": {"c": CategoricalDistribution(["a", 1, 2.5, None, True])},
+    "one value": {"x": FloatDistribution(2.0, 2.0), "n": IntDistribution(4, 4)},
+}
+
+
+class ChooserContract(DegenerateHistories):
+    """The tests of a chooser; subclass it, call the class ``Test...`` and set ``chooser``.
+
+    Attributes:
+        chooser: Name as ``--method`` takes it: ``package.module:Class``, or a registered one.
+        args: Arguments of its constructor, as text.
+    """
+
+    chooser: ClassVar[str]
+    args: ClassVar[Mapping[str, str]] = {}
+
+    def study(self, space: Distributions, **given: Any) -> optuna.Study:
+        """Return a study that the chooser goes on with, see ``study_with``."""
+        return study_with(self.chooser, space, args=self.args, **given)
+
+    def make(self, **given: Any) -> BaseSampler:
+        """Return the chooser; without ``seed`` it draws one."""
+        kind = chooser_class(self.chooser)
+        return kind(**convert_args(self.chooser, kind, self.args), **given)
+
+    def in_this_process(self) -> list[list[dict[str, Any]]]:
+        """Return proposals after each of several histories."""
+        return [
+            proposals(self.study(MIXED, finished=n, pending=p), MIXED, 2) for n, p in _HISTORIES
+        ]
+
+    def test_the_same_history_and_seed_give_the_same_proposal(self) -> None:
+        """In one process."""
+        assert self.in_this_process() == self.in_this_process()
+
+    def test_another_process_gives_the_same_proposal(self) -> None:
+        """A killed search goes on as if nothing had happened."""
+        arguments = json.dumps([self.chooser, dict(self.args), _HISTORIES])
+        done = subprocess.run(
+            [sys.executable, "-c", _OTHER_PROCESS, arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == self.in_this_process()
+
+    def test_a_chooser_asked_before_proposes_like_a_new_one(self) -> None:
+        """It keeps nothing between calls."""
+        used, fresh = self.study(MIXED), self.study(MIXED)
+        expected = proposals(fresh, MIXED, 2)
+        other = self.study(FLOATS)
+        other.sampler = used.sampler
+        proposals(other, FLOATS, 2)
+        assert proposals(used, MIXED, 2) == expected
+
+    def test_the_storage_does_not_matter(self, tmp_path: Path) -> None:
+        """SQLite and memory give the same proposals."""
+        stored = self.study(MIXED, pending=2, storage=f"sqlite:///{tmp_path / 'a b.db'}")
+        assert proposals(stored, MIXED, 2) == proposals(self.study(MIXED, pending=2), MIXED, 2)
+
+    @pytest.mark.parametrize("finished", [0, 12])
+    def test_another_seed_gives_another_proposal(self, finished: int) -> None:
+        """Seeds may be negative, and larger than 64 bits."""
+        studies = [self.study(FLOATS, finished=finished, seed=s) for s in (0, 1, -1, 2**70)]
+        points = [proposals(study, FLOATS) for study in studies]
+        assert all(a != b for i, a in enumerate(points) for b in points[:i])
+
+    def test_without_a_seed_two_choosers_differ(self) -> None:
+        """Each draws its own."""
+        points = [optuna.create_study(sampler=self.make()).ask(FLOATS).params for _ in range(2)]
+        assert points[0] != points[1]
+
+    @pytest.mark.parametrize("pending", [0, 2])
+    def test_maximising_is_minimising_the_negative(self, pending: int) -> None:
+        """The direction of the study is respected."""
+        low = self.study(MIXED, pending=pending)
+        high = self.study(MIXED, pending=pending, maximize=True, value=_negative_value)
+        assert proposals(low, MIXED, 2) == proposals(high, MIXED, 2)
+
+    def test_brackets_of_hyperband_do_not_matter(self) -> None:
+        """All trials of the study count."""
+        plain, bracketed = self.study(FLOATS), self.study(FLOATS)
+        bracketed.pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+        for study in (plain, bracketed):
+            first = study.ask(FLOATS)
+            first.report(1.0, step=1)
+            first.should_prune()  # with its first call the pruner makes its brackets
+        assert proposals(bracketed, FLOATS, 4) == proposals(plain, FLOATS, 4)
+
+    @pytest.mark.parametrize("finished", [0, 12])
+    def test_the_study_is_not_changed(self, finished: int) -> None:
+        """A proposal writes its parameters, nothing else: no attribute, no other trial."""
+        study = self.study(MIXED, finished=finished, pending=1)
+        before = study.get_trials(deepcopy=True)
+        attributes = _attributes(study)
+        proposals(study, MIXED)
+        *others, asked = study.get_trials(deepcopy=True)
+        assert others == before
+        assert _attributes(study) == attributes
+        assert (asked.user_attrs, asked.system_attrs) == ({}, {})
+        assert (asked.state, asked.value) == (TrialState.RUNNING, None)
+
+    @pytest.mark.parametrize("finished", [0, 1, 12])
+    def test_proposals_are_legal_and_distinct(self, finished: int) -> None:
+        """Also while earlier ones run."""
+        study = self.study(MIXED, finished=finished)
+        asked = proposals(study, MIXED, 6)
+        for params in asked:
+            assert_legal(params, MIXED)
+        tried = [trial.params for trial in study.get_trials(states=[TrialState.COMPLETE])]
+        points = [repr(params) for params in asked + tried]
+        assert len(set(points)) == len(points)
+
+    @pytest.mark.parametrize("space", SPACES)
+    def test_proposals_are_legal_in_every_kind_of_space(self, space: str) -> None:
+        """Bounds are kept, whole numbers are ints, steps and choices are hit exactly."""
+        study = self.study(SPACES[space], finished=7, pending=1)
+        for params in proposals(study, SPACES[space], 2):
+            assert_legal(params, SPACES[space])
+
+    def test_it_works_in_optuna_alone(self) -> None:
+        """Six trials of one parameter are six points."""
+        study = optuna.create_study(sampler=make_chooser(self.chooser, self.args, seed=0))
+        study.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0) ** 2, n_trials=6)
+        assert len({trial.params["x"] for trial in study.trials}) == 6
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_parameters_may_be_declared_as_a_trial_runs(self, n_jobs: int) -> None:
+        """And depend on each other; threads may propose at the same time."""
+        study = optuna.create_study(sampler=make_chooser(self.chooser, self.args, seed=3))
+        study.optimize(_conditional, n_trials=10, n_jobs=n_jobs)
+        assert len(study.trials) == 10
+        if n_jobs == 1:
+            # Threads may both propose before either has stored its parameters.
+            assert len({repr(trial.params) for trial in study.trials}) == 10
+
+    def test_two_objectives_are_refused(self) -> None:
+        """With an error that says so."""
+        study = optuna.create_study(directions=["minimize", "maximize"])
+        study.sampler = make_chooser(self.chooser, self.args, seed=0)
+        with pytest.raises(InputError, match="one objective, the study has 2"):
+            study.ask(FLOATS)
+
+
+def _attributes(study: optuna.Study) -> tuple[dict[str, Any], dict[str, Any]]:
+    storage, study_id = study._storage, study._study_id
+    return storage.get_study_user_attrs(study_id), storage.get_study_system_attrs(study_id)
+
+
+def _negative_value(params: dict[str, Any]) -> float:
+    return -value_of(params)
+
+
+def _conditional(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", -1.0, 1.0)
+    if trial.suggest_categorical("kind", ["plain", "deep"]) == "deep":
+        return x * x + trial.suggest_int("depth", 1, 5)
+    return abs(x)
