@@ -42,7 +42,7 @@ def read_storage(url: str, experiment: Experiment, *, name: str | None) -> Table
     """Return the trials of the study ``name``; None: of the only one in the storage.
 
     Raises:
-        InputError: There is no such study, or it seeks something else than ``experiment``.
+        InputError: There is no such study, or it optimises another way than ``experiment``.
     """
     file = file_of(url)
     if file is not None and not file.exists():
@@ -59,12 +59,12 @@ def read_storage(url: str, experiment: Experiment, *, name: str | None) -> Table
         there = f"There are: {', '.join(names)}." if names else "It is empty."
         raise InputError(what if names else "no study in the storage", f"{there} {hint}".rstrip())
     directions, trials = stored_trials(name, url)
-    wanted = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
-    if directions != [wanted]:
-        seeks = " and ".join(direction.name.lower() for direction in directions)
+    expected = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
+    if directions != [expected]:
+        found = " and ".join(direction.name.lower() for direction in directions)
         raise InputError(
-            f"study {name!r} is there to {seeks}, {experiment.path} to {wanted.name.lower()}",
-            "The values cannot be compared; export them to CSV and mend them there.",
+            f"study {name!r} is there to {found}, {experiment.path} to {expected.name.lower()}",
+            "The values cannot be compared; export them to CSV and convert them there.",
         )
     return _table(name, trials, experiment)
 

@@ -21,24 +21,24 @@ from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select
 
-_MOST_NAMED = 500  # a statement takes so many values everywhere
+_MOST_NAMED = 500  # every database takes so many values in a statement
 
 _Rows = Mapping[int, list[Any]]
 
 
 class BulkReadStorage(RDBStorage):
-    """An RDBStorage that reads many trials at once; anything else it does as ever."""
+    """An RDBStorage that reads many trials in a few queries."""
 
-    _seen: set[int] | None = None
+    _read_studies: set[int] | None = None
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
         """Read each study once in here: for a proposal, while nobody else writes."""
-        self._seen = set()
+        self._read_studies = set()
         try:
             yield
         finally:
-            self._seen = None
+            self._read_studies = None
 
     def _get_trials(
         self,
@@ -48,10 +48,10 @@ class BulkReadStorage(RDBStorage):
         trial_id_greater_than: int,
     ) -> list[FrozenTrial]:
         """Return the trials of a study by id, as Optuna's method of this name does."""
-        if self._seen is not None and states is None:
-            if study_id in self._seen:
+        if self._read_studies is not None and states is None:
+            if study_id in self._read_studies:
                 return []  # nothing new
-            self._seen.add(study_id)
+            self._read_studies.add(study_id)
         if states is not None or len(included_trial_ids) > _MOST_NAMED:
             return super()._get_trials(study_id, states, included_trial_ids, trial_id_greater_than)
         trial = models.TrialModel.__table__.c
@@ -77,14 +77,14 @@ def _read(connection: Connection, wanted: ColumnElement[bool]) -> list[FrozenTri
         .order_by(trial.trial_id)
     ).all()
 
-    def of(model: Any, *columns: str) -> _Rows:
+    def rows_of(model: Any, *columns: str) -> _Rows:
         return _by_trial(connection, model.__table__, wanted, columns)
 
-    params = of(models.TrialParamModel, "param_name", "param_value", "distribution_json")
-    values = of(models.TrialValueModel, "objective", "value", "value_type")
-    users = of(models.TrialUserAttributeModel, "key", "value_json")
-    systems = of(models.TrialSystemAttributeModel, "key", "value_json")
-    steps = of(
+    params = rows_of(models.TrialParamModel, "param_name", "param_value", "distribution_json")
+    values = rows_of(models.TrialValueModel, "objective", "value", "value_type")
+    users = rows_of(models.TrialUserAttributeModel, "key", "value_json")
+    systems = rows_of(models.TrialSystemAttributeModel, "key", "value_json")
+    steps = rows_of(
         models.TrialIntermediateValueModel,
         "step",
         "intermediate_value",

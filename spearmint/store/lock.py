@@ -13,7 +13,7 @@ from typing import Any
 from spearmint.errors import AlreadyRunning, NotWritable, next_command
 from spearmint.layout import Layout
 
-_PATIENCE_S = 0.5  # a reader may hold the lock for an instant
+_WAIT_S = 0.5  # a reader may hold the lock for an instant
 _RETRY_S = 0.02
 
 
@@ -30,7 +30,7 @@ class ExperimentLock:
 
     def acquire(self) -> None:
         """Take the lock, or raise AlreadyRunning."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _WAIT_S
         while self._fd is None:
             fd = self._open()
             try:
@@ -51,7 +51,7 @@ class ExperimentLock:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, json.dumps(line).encode(), 0)
         except OSError:
-            self.release()  # or this process would find itself in its own way
+            self.release()  # or this process would lock out itself
             raise
 
     def _open(self) -> int:
@@ -77,7 +77,7 @@ class ExperimentLock:
         )
 
     def release(self) -> None:
-        """Let the next controller in, also where a fork of this process lives on."""
+        """Let the next controller in, even if a fork of this process still runs."""
         if self._fd is not None:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
@@ -99,7 +99,7 @@ class ExperimentLock:
 def holder_of(layout: Layout) -> dict[str, Any] | None:
     """Return pid, host and start of the controller that runs now; None when none does."""
     try:
-        fd = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)  # others may look, too
+        fd = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)  # others may read, too
     except OSError:
         return None
     try:

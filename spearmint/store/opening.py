@@ -1,23 +1,70 @@
-"""Studies of a storage: opened, listed, deleted."""
+"""Storages by URL, and their studies: opened, listed, deleted."""
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterable
 
 import optuna
 from optuna.pruners import NopPruner
-from optuna.storages import BaseStorage
+from optuna.storages import BaseStorage, get_storage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
+from sqlalchemy import create_engine, inspect
+from sqlalchemy import text as sql
+from sqlalchemy.exc import ArgumentError
 
 from spearmint.config.variables import describe
-from spearmint.errors import StudyMismatch, next_command
+from spearmint.errors import InputError, StudyMismatch, next_command
 from spearmint.model import Experiment
-from spearmint.store.errors import has_tables, open_storage, translated
+from spearmint.store.errors import wraps_storage_errors
+from spearmint.store.fast_reads import BulkReadStorage
+from spearmint.store.sqlite import TrialConnection
 from spearmint.store.study import OWNER, TOKEN, Study
 
+_SQLITE = {"timeout": 60, "factory": TrialConnection}
 _VARIABLES = "spearmint:variables"
+
+
+def has_tables(url: str) -> bool:
+    """Tell whether Optuna has made all tables of an SQLite file; True for other storages.
+
+    Opening it earlier would create them, in conflict with the search that does so.
+    """
+    if not url.startswith("sqlite"):
+        return True
+    engine = create_engine(url, connect_args=_SQLITE)
+    try:
+        with engine.connect() as connection:
+            names = set(inspect(connection).get_table_names())
+            if not {"version_info", "alembic_version"} <= names:
+                return False
+            last = connection.execute(sql("SELECT version_num FROM alembic_version"))
+            return last.first() is not None
+    finally:
+        engine.dispose()
+
+
+def open_storage(url: str) -> BaseStorage:
+    """Return the storage at ``url``. Raises InputError for a URL that makes no sense."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    try:
+        if url.startswith("sqlite"):
+            return get_storage(BulkReadStorage(url, engine_kwargs={"connect_args": _SQLITE}))
+        return get_storage(url)
+    except ImportError as error:
+        raise InputError(
+            f"the storage needs a database driver: {error.__cause__ or error}",
+            "Install it, for instance: pip install 'psycopg[binary]' for postgresql://, "
+            "pymysql for mysql+pymysql://.",
+        ) from None
+    except (ValueError, ArgumentError) as error:
+        raise InputError(
+            f"the storage cannot be used: {error}",
+            "Expected a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
+        ) from None
 
 
 def open_study(experiment: Experiment, url: str) -> Study:
@@ -32,7 +79,7 @@ def open_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
         StudyMismatch: One exists with other variables or another direction.
         StorageError: The database cannot be used.
     """
-    with translated():
+    with wraps_storage_errors():
         storage = open_storage(url)
         return [
             _checked(experiment, url, storage, _created(experiment, storage))
@@ -42,7 +89,7 @@ def open_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
 
 def read_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
     """Open studies that exist as :func:`open_studies` does, and write nothing."""
-    with translated():
+    with wraps_storage_errors():
         storage = open_storage(url)
         return [
             _checked(
@@ -83,20 +130,20 @@ def _checked(experiment: Experiment, url: str, storage: BaseStorage, study: optu
 
 def study_names(url: str) -> list[str]:
     """Return the names of all studies in the storage at ``url``; none where it is empty."""
-    with translated():
+    with wraps_storage_errors():
         return optuna.get_all_study_names(open_storage(url)) if has_tables(url) else []
 
 
 def stored_trials(name: str, url: str) -> tuple[list[StudyDirection], list[FrozenTrial]]:
     """Return the directions and all trials of the study ``name``, whoever made it."""
-    with translated():
+    with wraps_storage_errors():
         study = optuna.load_study(study_name=name, storage=open_storage(url))
         return study.directions, study.get_trials(deepcopy=False)
 
 
 def study_owner(name: str, url: str) -> dict[str, str] | None:
     """Return where the study ``name`` is run from; None when that was never stored."""
-    with translated():
+    with wraps_storage_errors():
         study = optuna.load_study(study_name=name, storage=open_storage(url))
         owner: dict[str, str] | None = study.user_attrs.get(OWNER)
         return owner
@@ -104,7 +151,7 @@ def study_owner(name: str, url: str) -> dict[str, str] | None:
 
 def delete_study(name: str, url: str) -> None:
     """Delete the study ``name`` and its trials."""
-    with translated():
+    with wraps_storage_errors():
         optuna.delete_study(study_name=name, storage=open_storage(url))
 
 
@@ -128,5 +175,5 @@ def _mismatch(
         + "\n".join(rows),
         "Undo the change, or copy config.pb and the code to a new directory and take these "
         f"trials along: {next_command('import', 'NEW', experiment.directory)}\n"
-        f"Or start anew: {next_command('cleanup', experiment.directory)}",
+        f"Or start over: {next_command('cleanup', experiment.directory)}",
     )

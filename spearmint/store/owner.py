@@ -79,13 +79,13 @@ def storage_url(layout: Layout, given: str | None) -> str:
     if _without_secrets(_absolute(given))[0] != stored:
         raise InputError(
             f"the search in {layout.root} is stored at {stored}, not at the given storage",
-            f"Leave out --storage, or start anew: {next_command('cleanup', layout.root)}",
+            f"Leave out --storage, or start over: {next_command('cleanup', layout.root)}",
         )
     return _absolute(given)
 
 
 def check_directory(layout: Layout, experiment: Experiment) -> None:
-    """See that the directory has no search yet, or that of ``experiment``; nothing is stored.
+    """Check that the directory has no search yet, or that of ``experiment``; nothing is stored.
 
     Raises:
         InputError: It holds another experiment, or one with regions where this has none.
@@ -96,7 +96,7 @@ def check_directory(layout: Layout, experiment: Experiment) -> None:
     if bool(known.regions) != bool(experiment.regions):
         raise InputError(
             f"the search in {here} was begun {'with' if known.regions else 'without'} regions",
-            f"Go on so, or start anew: {next_command('cleanup', here)}",
+            f"Keep that, or start over: {next_command('cleanup', here)}",
         )
     if known.name != experiment.name:
         raise InputError(
@@ -107,7 +107,7 @@ def check_directory(layout: Layout, experiment: Experiment) -> None:
 
 
 def take_ownership(layout: Layout, studies: Sequence[Study], *, driver: str) -> None:
-    """Make the directory the owner of ``studies``, one a region, or see that it is.
+    """Make the directory the owner of ``studies``, one a region, or check that it is.
 
     Raises:
         InputError: A study belongs to another directory.

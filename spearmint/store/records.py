@@ -40,7 +40,7 @@ def _parameters(experiment: Experiment, trial: Trial) -> Iterable[pb.Parameter]:
 
 
 class Records:
-    """Keeps both files true; a full disk delays them, since the database has it all."""
+    """Keeps both files up to date; a full disk only delays them: the database holds everything."""
 
     def __init__(self, layout: Layout, experiment: Experiment, *, grid_size: int) -> None:
         self._layout = layout
@@ -60,7 +60,7 @@ class Records:
 
 
 def _append(layout: Layout, line: str) -> None:
-    """Append ``line`` whole, even after a line that a full disk had cut."""
+    """Append ``line`` on a line of its own, also after one that a full disk cut off."""
     with layout.trace.open("ab+") as file:
         size = file.tell()
         if size:

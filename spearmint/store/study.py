@@ -1,11 +1,11 @@
-"""The door to Optuna: one study per experiment and region holds every trial and its state."""
+"""A search in its Optuna study, which holds every trial and its state; one a region."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -21,14 +21,13 @@ from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED
 from spearmint.errors import InputError
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.store.distributions import distributions, to_flat, to_params
-from spearmint.store.errors import door
+from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.fast_reads import one_view
+from spearmint.store.frozen_trials import LOST, REASON, SECONDS, TAIL, thinned, to_trial
 
 OWNER = "spearmint:owner"
 TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
-_REASON, _TAIL, _SECONDS, _LOST = "reason", "tail", "seconds", "lost"
 _IMPORTED = "imported"
-_MOST_REPORTS = 200  # stored for a trial; a longer curve is thinned evenly
 _MOST_LIVE_REPORTS = 1000  # stored of a trial that a pruner watches
 
 
@@ -56,13 +55,13 @@ class Study:
         return not isinstance(self._study.pruner, NopPruner)
 
     @property
-    @door
+    @wraps_storage_errors()
     def owner(self) -> dict[str, str] | None:
         """Where the study is run from, as ``set_owner`` stored it."""
         owner: dict[str, str] | None = self._study.user_attrs.get(OWNER)
         return owner
 
-    @door
+    @wraps_storage_errors()
     def set_owner(self, owner: dict[str, str]) -> None:
         """Store where the study is run from."""
         self._study.set_user_attr(OWNER, owner)
@@ -75,18 +74,18 @@ class Study:
         content = json.dumps([self._token, trial.id, trial.params], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
-    @door
+    @wraps_storage_errors()
     def enqueue_seed_points(self) -> None:
         """Queue the seed points of config.pb that were never queued."""
         for point in self.experiment.seed_points:
             self.enqueue(to_flat(self.experiment.variables, point))
 
-    @door
+    @wraps_storage_errors()
     def enqueue(self, point: Mapping[str, Any]) -> None:
         """Queue a point, by element name, unless it was queued or tried before."""
         self._study.enqueue_trial(dict(point), skip_if_exists=True)
 
-    @door
+    @wraps_storage_errors()
     def ask(self) -> Trial:
         """Return a new running trial, proposed by the sampler or a seed point."""
         try:
@@ -105,13 +104,13 @@ class Study:
             region=self.experiment.region,
         )
 
-    @door
+    @wraps_storage_errors()
     def complete(self, trial: Trial, result: Result) -> Trial:
         """Store a finished trial; its ``result`` must have a value."""
         storage_id = self._storage_id(trial)
         if result.seconds is not None:
-            self._storage.set_trial_user_attr(storage_id, _SECONDS, result.seconds)
-        for step, value in _thinned(sorted(result.reports.items())):
+            self._storage.set_trial_user_attr(storage_id, SECONDS, result.seconds)
+        for step, value in thinned(sorted(result.reports.items())):
             if trial.reports.get(step) != value:
                 self._storage.set_trial_intermediate_value(storage_id, step, value)
         self._study.tell(trial.id - 1, result.value)
@@ -123,7 +122,7 @@ class Study:
             reports=result.reports,
         )
 
-    @door
+    @wraps_storage_errors()
     def report(self, trial: Trial, reports: Mapping[int, float]) -> Trial:
         """Store what a running trial has reported, up to 1000 steps; finite values only.
 
@@ -140,25 +139,25 @@ class Study:
             self._storage.set_trial_user_attr(storage_id, DIVERGED, last)
         return replace(trial, reports={**trial.reports, **dict(stored)})
 
-    @door
+    @wraps_storage_errors()
     def should_prune(self, trial: Trial) -> bool:
         """Tell whether the pruner would end ``trial`` after what was reported of it."""
         frozen = self._storage.get_trial(self._storage_id(trial))
         return self._study.pruner.prune(self._study, frozen)
 
-    @door
+    @wraps_storage_errors()
     def prune(self, trial: Trial, seconds: float | None = None) -> Trial:
         """Store a trial that was ended early."""
         if seconds is not None:
-            self._storage.set_trial_user_attr(self._storage_id(trial), _SECONDS, seconds)
+            self._storage.set_trial_user_attr(self._storage_id(trial), SECONDS, seconds)
         self._study.tell(trial.id - 1, state=OptunaState.PRUNED)
         return replace(trial, state=TrialState.PRUNED, seconds=seconds)
 
-    @door
+    @wraps_storage_errors()
     def break_(self, trial: Trial, result: Result, tail: str) -> Trial:
         """Store a trial that has no value, with the reason and the end of its output."""
         storage_id = self._storage_id(trial)
-        attrs = {_REASON: result.reason, _TAIL: tail, _SECONDS: result.seconds}
+        attrs = {REASON: result.reason, TAIL: tail, SECONDS: result.seconds}
         for key, value in attrs.items():
             self._storage.set_trial_user_attr(storage_id, key, value)
         self._study.tell(trial.id - 1, state=OptunaState.FAIL)
@@ -170,14 +169,14 @@ class Study:
             seconds=result.seconds,
         )
 
-    @door
+    @wraps_storage_errors()
     def add_complete(
         self, params: Params, value: float, *, source: str, seconds: float | None = None
     ) -> None:
         """Store a trial that was evaluated elsewhere; ``source`` says where."""
         attrs: dict[str, Any] = {_IMPORTED: source}
         if seconds is not None:
-            attrs[_SECONDS] = seconds
+            attrs[SECONDS] = seconds
         self._study.add_trial(
             create_trial(
                 params=to_flat(self.experiment.variables, params),
@@ -187,20 +186,20 @@ class Study:
             )
         )
 
-    @door
+    @wraps_storage_errors()
     def add_loss(self, trial: Trial) -> Trial:
         """Count one more job of ``trial`` that vanished without a result."""
-        self._storage.set_trial_user_attr(self._storage_id(trial), _LOST, trial.lost + 1)
+        self._storage.set_trial_user_attr(self._storage_id(trial), LOST, trial.lost + 1)
         return replace(trial, lost=trial.lost + 1)
 
-    @door
+    @wraps_storage_errors()
     def disregard(self, trials: Iterable[Trial]) -> None:
         """Let choosers forget ``trials``; people still see them."""
         numbers = {trial.id - 1 for trial in trials}
         known = self._study.user_attrs.get(DISREGARDED, [])
         self._study.set_user_attr(DISREGARDED, sorted(numbers.union(known)))
 
-    @door
+    @wraps_storage_errors()
     def abandon_unproposed(self) -> None:
         """End trials whose proposal a killed controller never finished; queue their seed again."""
         for frozen in self._frozen(OptunaState.RUNNING):
@@ -211,12 +210,14 @@ class Study:
                 self._storage.set_trial_user_attr(frozen._trial_id, ABANDONED, True)
                 self._study.tell(frozen.number, state=OptunaState.FAIL)
 
-    @door
+    @wraps_storage_errors()
     def trials(self) -> list[Trial]:
         """Return all trials by id."""
-        return [self._trial(frozen) for frozen in self._frozen() if self._is_whole(frozen)]
+        return [
+            to_trial(self.experiment, frozen) for frozen in self._frozen() if self._is_whole(frozen)
+        ]
 
-    @door
+    @wraps_storage_errors()
     def span(self) -> tuple[datetime | None, datetime | None]:
         """Return when the first trial started and the last one ended, in local time."""
         frozen = self._frozen()
@@ -224,11 +225,13 @@ class Study:
         ends = [trial.datetime_complete for trial in frozen if trial.datetime_complete]
         return min(starts, default=None), max(ends, default=None)
 
-    @door
+    @wraps_storage_errors()
     def running(self) -> list[Trial]:
         """Return the trials without an end, by id."""
-        frozen = self._frozen(OptunaState.RUNNING)
-        return [self._trial(trial) for trial in frozen if self._is_whole(trial)]
+        return self._whole(self._frozen(OptunaState.RUNNING))
+
+    def _whole(self, trials: Iterable[FrozenTrial]) -> list[Trial]:
+        return [to_trial(self.experiment, trial) for trial in trials if self._is_whole(trial)]
 
     def _frozen(self, *states: OptunaState) -> list[FrozenTrial]:
         return self._study.get_trials(deepcopy=False, states=states or None)
@@ -241,29 +244,3 @@ class Study:
         return self._storage.get_trial_id_from_study_id_trial_number(
             self._study._study_id, trial.id - 1
         )
-
-    def _trial(self, frozen: FrozenTrial) -> Trial:
-        attrs = frozen.user_attrs
-        state = {
-            OptunaState.COMPLETE: TrialState.COMPLETE,
-            OptunaState.FAIL: TrialState.BROKEN,
-            OptunaState.PRUNED: TrialState.PRUNED,
-        }.get(frozen.state, TrialState.RUNNING)
-        return Trial(
-            id=frozen.number + 1,
-            state=state,
-            params=to_params(self.experiment.variables, frozen.params),
-            region=self.experiment.region,
-            value=frozen.value if state is TrialState.COMPLETE else None,
-            reason=attrs.get(_REASON, ""),
-            tail=attrs.get(_TAIL, ""),
-            seconds=attrs.get(_SECONDS),
-            lost=attrs.get(_LOST, 0),
-            reports=frozen.intermediate_values,
-        )
-
-
-def _thinned(rows: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
-    """Return at most _MOST_REPORTS of ``rows``, evenly spread, the last one included."""
-    every = -(-len(rows) // _MOST_REPORTS) or 1
-    return rows[::-1][::every][::-1]

@@ -11,7 +11,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
-from spearmint.store import fast_reads as bulk_reads
+from spearmint.store import fast_reads
 from spearmint.store.fast_reads import BulkReadStorage
 
 SPACE = {
@@ -61,8 +61,8 @@ def test_every_field_is_the_same(url: str) -> None:
 
 def test_optuna_still_calls_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    real = bulk_reads._read
-    monkeypatch.setattr(bulk_reads, "_read", lambda *a: calls.append(1) or real(*a))
+    real = fast_reads._read
+    monkeypatch.setattr(fast_reads, "_read", lambda *a: calls.append(1) or real(*a))
     storage = optuna.storages.get_storage(BulkReadStorage(url))
     study = optuna.load_study(study_name="a", storage=storage)
     assert len(study.get_trials()) == 8
@@ -79,11 +79,11 @@ def test_some_trials_too(url: str, named: set[int], above: int) -> None:
 
 def test_a_view_reads_once_and_knows_its_own_trials(url: str, monkeypatch) -> None:
     calls = []
-    real = bulk_reads._read
-    monkeypatch.setattr(bulk_reads, "_read", lambda *a: calls.append(1) or real(*a))
+    real = fast_reads._read
+    monkeypatch.setattr(fast_reads, "_read", lambda *a: calls.append(1) or real(*a))
     storage = optuna.storages.get_storage(BulkReadStorage(url))
     study = optuna.load_study(study_name="a", storage=storage)
-    with bulk_reads.one_view(storage):
+    with fast_reads.one_view(storage):
         before = study.get_trials()
         asked = study.ask(SPACE)
         assert len(calls) == 1
@@ -92,5 +92,5 @@ def test_a_view_reads_once_and_knows_its_own_trials(url: str, monkeypatch) -> No
     assert len(calls) == 2
     assert len(after) >= len(before)
     assert after[asked.number].params == asked.params
-    with bulk_reads.one_view(optuna.storages.InMemoryStorage()):
+    with fast_reads.one_view(optuna.storages.InMemoryStorage()):
         pass
