@@ -38,8 +38,9 @@ class RunOptions:
         TEXT,
         "--driver",
         metavar="NAME",
+        registry="spearmint.drivers.registry:DRIVERS",
         plugins="spearmint.drivers",
-        help="Where trials run: local, SGE for Grid Engine, or your own as package.module:Class",
+        help="Where trials run: local, SGE for Grid Engine, or your package.module:Class",
         absent="that of the earlier runs, or local",
     )
     method: str = _trial(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from spearmint.fields import SWITCH, Setting, keys_of, settings_of
+from spearmint.fields import SWITCH, Setting, key_of, keys_of, settings_of
 
 _LITERAL = re.compile(
     r"(?<![\w-])(--?[a-z][a-z-]*(?:=\w+)?|\$[A-Z_]+|\w+=\w+(?:,\w+=\w+)*|config\.pb)"
@@ -26,7 +26,7 @@ def option_rows(cls: type, group: str) -> str:
     """Return the options that ``cls`` declares under the heading ``group``, one entry each."""
     rows = [
         f"{', '.join(f'``{flag}``' for flag in declared.flags)}{_value(declared)}\n"
-        f"   {_text(declared)}"
+        f"   {_text(declared)}{_key(declared)}"
         for declared in settings_of(cls)
         if declared.group == group
     ]
@@ -46,6 +46,11 @@ def option_sections(cls: type, heading: str = "") -> str:
         f"{title}\n{'-' * len(title)}\n\n{option_rows(cls, group)}"
         for group, title in titles.items()
     )
+
+
+def _key(declared: Setting) -> str:
+    key = key_of(declared)
+    return f" Key in config.pb: ``{key.name}``." if key else ""
 
 
 def _value(declared: Setting) -> str:

@@ -18,11 +18,11 @@ from spearmint.cli.setting_options import given_options, options_of
 from spearmint.config.document import Document
 from spearmint.config.reference import key_rows, option_sections
 from spearmint.config.values import read_values
-from spearmint.drivers.base import JobRequest
-from spearmint.drivers.sge.spec import trial_spec
+from spearmint.drivers import DRIVERS
+from spearmint.drivers.queue import SubmitSpec
+from spearmint.drivers.sge.spec import job_spec
 from spearmint.errors import ConfigError, InputError
 from spearmint.fields import INTEGER, TEXT, Key, key_of, keys_of, setting, settings_of
-from spearmint.layout import TrialFolder
 from spearmint.resources import Resources, submit_arguments
 from spearmint.run_options import RunOptions
 
@@ -126,11 +126,17 @@ def test_a_new_resource_is_in_the_reference() -> None:
 
 
 def spec_of(need: Resources) -> JobSpec:
-    request = JobRequest(
-        name="x", directory=Path("/search"), folder=TrialFolder(Path("/search/jobs/1")),
-        output=Path("/search/output/1"),
-    )  # fmt: skip
-    return trial_spec(request, need, bell=Path("/bell"), tickets=None)
+    return job_spec(
+        SubmitSpec(
+            token=f"{7:012x}",
+            label="x-1",
+            argv=("true",),
+            directory=Path("/search"),
+            output=Path("/search/output/1"),
+            environment={},
+            resources=need,
+        )
+    )
 
 
 def test_a_new_resource_is_asked_of_the_queue() -> None:
@@ -180,7 +186,8 @@ def test_names_numbers_and_types_of_keys_stay() -> None:
 
 def test_the_help_lists_the_names_of_the_registry() -> None:
     text = " ".join(CliRunner().invoke(run, ["--help"]).output.split())
-    assert f"Ours: {', '.join(CHOOSERS)}." in text
+    for names in (CHOOSERS, DRIVERS):
+        assert f"Ours: {', '.join(names)}." in text
 
 
 def test_what_an_option_needs_is_an_option() -> None:
