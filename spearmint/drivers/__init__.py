@@ -1,17 +1,22 @@
-"""Drivers: where trials run. Exports the contract of a driver, and what a queue's driver needs."""
+"""Run trials somewhere: the contract of a driver, and what a driver for a queue is made of."""
+
+from typing import TYPE_CHECKING
 
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
-from spearmint.drivers.queue import (
-    Dialect,
-    EndedRun,
-    Queue,
-    QueueHost,
-    QueueJob,
-    QueueJobState,
-    SubmitSpec,
-)
-from spearmint.drivers.queue_driver import QueueDriver
-from spearmint.drivers.registry import DRIVERS, driver_name, make_driver
+from spearmint.drivers.registry import DRIVERS, driver_name, driver_names, make_driver
+from spearmint.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from spearmint.drivers.queue import (
+        Dialect,
+        EndedRun,
+        Queue,
+        QueueHost,
+        QueueJob,
+        QueueJobState,
+        SubmitSpec,
+    )
+    from spearmint.drivers.queue_driver import QueueDriver
 
 __all__ = [
     "DRIVERS",
@@ -30,5 +35,25 @@ __all__ = [
     "QueueJobState",
     "SubmitSpec",
     "driver_name",
+    "driver_names",
     "make_driver",
 ]
+
+_QUEUE = (
+    "Dialect",
+    "EndedRun",
+    "Queue",
+    "QueueHost",
+    "QueueJob",
+    "QueueJobState",
+    "SubmitSpec",
+)
+
+# A search on this machine needs no queue.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        **dict.fromkeys(_QUEUE, "spearmint.drivers.queue"),
+        "QueueDriver": "spearmint.drivers.queue_driver",
+    },
+)

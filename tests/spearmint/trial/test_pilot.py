@@ -177,3 +177,17 @@ def test_a_signal_between_two_trials_ends_the_job(pending: PendingTrials, tmp_pa
     job.send_signal(signal.SIGCONT)
     assert job.wait(30) == -signal.SIGTERM
     assert not second.result.exists()
+
+
+def test_ids_of_jobs_are_any_text(pending: PendingTrials, tmp_path: Path) -> None:
+    """As other queues have them: dots, slashes, an id that ends like another."""
+    folder = TrialFolder(tmp_path / "00000001")
+    folder.path.mkdir()
+    offer(pending, tmp_path, folder, "a")
+    assert pending.claim("a", "schedd/5.1")
+    assert pending.claims() == {"a": "schedd/5.1"}
+    assert pending.take_next("1") is None, "that is another job"
+    assert pending.take_next("schedd/5.1") is not None, "it goes on after a restart"
+    assert not pending.claim("a", "1")
+    pending.forget("a")
+    assert pending.claims() == {}

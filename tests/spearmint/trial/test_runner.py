@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -204,3 +206,27 @@ def test_a_wrapper_may_be_called_like_a_library(tmp_path: Path, name: str) -> No
     argv = [sys.executable, "-P", "-m", "spearmint.trial.runner", str(folder.path)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert json.loads(folder.result.read_text()).get("value") == 1.0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "status"), [({}, 0), ({"SPEARMINT_RERUN_EXIT_CODE": "85"}, 85)]
+)
+def test_a_trial_that_another_process_runs_is_left_to_it(
+    tmp_path: Path, variables: dict[str, str], status: int
+) -> None:
+    """And the queue is asked to run the job again by its own code, where it has one."""
+    folder = TrialFolder(tmp_path)
+    spec = {"key": "k", "job_id": 1, "directory": str(tmp_path), "name": "x", "params": {}}
+    write_json(folder.spec, {**spec, "language": "PYTHON"})
+    with folder.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(
+            [sys.executable, "-m", "spearmint.trial.runner", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **variables},
+        )
+    assert done.returncode == status
+    assert "another process is running this trial" in done.stderr
+    assert not folder.result.exists()
