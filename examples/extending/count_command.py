@@ -1,0 +1,15 @@
+"""``spearmint count``: print how many trials there are."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command(short_help="Print how many trials there are.")
+@click.argument("config", type=click.Path(path_type=Path))
+def count(config):
+    """Print how many trials the search of CONFIG has, in any state."""
+    from spearmint.store.session import read_sessions  # loads Optuna: not for --help
+
+    sessions = read_sessions(config, storage=None)
+    click.echo(sum(len(session.study.trials()) for session in sessions))
