@@ -162,7 +162,7 @@ def test_the_installed_command_finds_a_class_in_the_current_directory(
 
 def test_the_help_names_drivers_of_packages() -> None:
     text = " ".join(commands.spearmint("run", "--help").stdout.split())
-    assert "SGE for Grid Engine, or your own as package.module:Class" in text
+    assert "SGE for Grid Engine, or your package.module:Class" in text
     assert "Cluster" in text
 
 
