@@ -6,18 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from spearmint.fields import (
-    DURATION,
-    INTEGER,
-    NUMBER,
-    PATH,
-    QUEUE,
-    SECONDS,
-    SWITCH,
-    TEXT,
-    Key,
-    setting,
-)  # fmt: skip
+from spearmint.fields import DURATION, INTEGER, NUMBER, PATH, SECONDS, SWITCH, TEXT, Key, setting
 
 STOP = "When to stop"
 
@@ -70,7 +59,7 @@ class RunOptions:
         INTEGER,
         "--queue-ahead",
         minimum=0,
-        needs=QUEUE,
+        needs="queue",
         help="Trials to queue beside those, so that no GPU waits for a proposal; they are chosen "
         "that much earlier",
     )

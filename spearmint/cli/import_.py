@@ -65,7 +65,7 @@ def import_(
     if checked.problems and not skip_bad:
         raise InputError(
             f"{table.source}: {_count(checked.bad, 'row')} cannot be imported:\n{_listed(checked)}",
-            "Mend them, or leave them out with --skip-bad; nothing was imported.",
+            "Fix them, or skip them with --skip-bad; nothing was imported.",
         )
     if dry_run:
         new = _new(checked.points, _stored(experiment, storage))
@@ -105,7 +105,7 @@ def _stored(experiment: Experiment, storage: str | None) -> list[Trial]:
 def _new(points: Sequence[Point], trials: Sequence[Trial]) -> list[Point]:
     """Return the points beyond those of the same parameters and value among ``trials``.
 
-    A point that comes twice was evaluated twice: each trial stands for one of them.
+    A point that appears twice was evaluated twice: each stored trial accounts for one of them.
     """
     stored = Counter(_key(trial.params, trial.value) for trial in trials)
     new = []

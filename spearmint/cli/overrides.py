@@ -1,4 +1,4 @@
-"""What the command line gives, laid over config.pb, and what of it does not fit together."""
+"""Override config.pb by the command line, and refuse options that would do nothing."""
 
 from __future__ import annotations
 

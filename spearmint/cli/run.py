@@ -29,9 +29,9 @@ from spearmint.run_options import RunOptions
 def run(config: Path | None, run_job: Path | None, **options: Any) -> None:
     """Search the hyperparameters that CONFIG, a config.pb or its directory, declares.
 
-    The same command goes on where the last one stopped, however it ended. Ctrl-C once stops
-    asking for trials and waits for those that run; twice ends them. With Grid Engine, Ctrl-C
-    leaves the jobs to the queue, the same command finds them again, and --cancel ends them.
+    The same command continues a search that stopped, for whatever reason. Press Ctrl-C once to
+    start no more trials and wait for those that run, twice to end them. With Grid Engine, Ctrl-C
+    leaves the jobs in the queue; the same command finds them again, and --cancel ends them.
 
     \b
     Examples:

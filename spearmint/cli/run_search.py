@@ -44,8 +44,8 @@ from spearmint.store.session import Session, run_sessions
 from spearmint.view.dashboard import WebStatus
 from spearmint.view.progress import PlainObserver, make_console, make_observer
 
-_AGAIN_S = 5.0
-_OF_THE_DISK = {
+_RETRY_S = 5.0
+_DISK_ERRORS = {
     errno.EACCES, errno.EDQUOT, errno.EIO, errno.ENOENT, errno.ENOSPC, errno.EPERM, errno.EROFS,
     errno.ESTALE, errno.ETIMEDOUT,
 }  # fmt: skip
@@ -72,7 +72,7 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     driver = _driver(experiment, chosen)
     if not driver.detaches:
         require_queue(chosen, needed)
-    preview = driver.preview(_example(experiment))  # what no queue would take shows here
+    preview = driver.preview(_example(experiment))  # raises for what no queue would take
     if chosen.dry_run:
         click.echo(preview)
     elif chosen.cancel:
@@ -139,9 +139,9 @@ def _tools(experiment: Experiment, options: RunOptions) -> tuple[BaseSampler, Ba
 def _search(
     experiment: Experiment, driver: Driver, options: RunOptions, *, follows_capacity: bool
 ) -> None:
-    """Search; while jobs go on without us, open everything again after a failure of the disk."""
+    """Search; where jobs outlive the command, reopen everything after a failure of the disk."""
     console = make_console()
-    began, told = False, ""
+    began, reported = False, ""
     while True:
         try:
             with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
@@ -152,14 +152,20 @@ def _search(
                 began = True
                 return _search_once(console, sessions, driver, options, follows_capacity)
         except (StorageError, NotWritable, DriverUnreachable, OSError) as error:
-            is_first_answer = isinstance(error, DriverUnreachable) and not told
-            other = isinstance(error, OSError) and error.errno not in _OF_THE_DISK
-            if is_first_answer or other or not (began and driver.detaches):
+            may_retry = began and driver.detaches
+            if not may_retry or not _is_passing(error, seen_before=bool(reported)):
                 raise
-            if str(error) != told:
-                told = str(error)
-                console.print(f"{told}\nTrying again; trials go on meanwhile.", markup=False)
-            time.sleep(_AGAIN_S)
+            if str(error) != reported:
+                reported = str(error)
+                console.print(f"{reported}\nTrying again; trials go on meanwhile.", markup=False)
+            time.sleep(_RETRY_S)
+
+
+def _is_passing(error: Exception, *, seen_before: bool) -> bool:
+    """Return whether ``error`` may end by itself: a disk that comes back, a queue that answers."""
+    if isinstance(error, DriverUnreachable):
+        return seen_before
+    return not isinstance(error, OSError) or error.errno in _DISK_ERRORS
 
 
 def _search_once(
@@ -187,7 +193,8 @@ def _search_once(
     finished = sum(progress.finished for progress in figures.values())
     if stop.requested and finished < total:
         raise SearchStopped(
-            f"stopped with {finished} of {total} trials finished", "Run the same command to go on."
+            f"stopped with {finished} of {total} trials finished",
+            "Run the same command to continue.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What ``spearmint run`` says before and after a search."""
+"""Text of ``spearmint run`` before and after a search."""
 
 from __future__ import annotations
 

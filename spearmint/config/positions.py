@@ -17,7 +17,7 @@ Place = tuple[int, int]
 """Line and column, both counted from 1."""
 
 FieldPath = tuple[str | int, ...]
-"""``("variable", 0, "min")``: names, each with the count of its earlier namesakes."""
+"""``("variable", 0, "min")``: names, each with the number of earlier fields of that name."""
 
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|\#[^\n]*)
@@ -48,7 +48,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath, Place]:
-    """Return where each field of ``text`` stands.
+    """Return the place of each field of ``text``.
 
     Raises:
         ConfigError: A field that ``message`` does not have.
@@ -60,7 +60,7 @@ def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath,
     for token in _tokens(text):
         if token.text in "{<":
             if opened is None:
-                return places  # not text format; the parser says so better
+                return places  # not text format; the parser has the better message
             open_messages.append(opened)
         elif token.text in "}>":
             if len(open_messages) == 1:

@@ -19,13 +19,13 @@ def region_problem(regions: Iterable[str]) -> tuple[int, str] | None:
         if not _NAME.fullmatch(region):
             return i, f"region {region!r} is not a name of letters, digits, '.', '_' and '-'"
         if region.lower() in seen:
-            return i, f"region {region!r} stands twice"
+            return i, f"duplicate region {region!r}"
         seen.add(region.lower())
     return None
 
 
 def read_regions(path: Path) -> tuple[str, ...]:
-    """Return the regions of a file, one a line; empty lines and what follows ``#`` do not count.
+    """Return the regions of a file, one on each line; ``#`` begins a comment.
 
     Raises:
         InputError: It cannot be read, names none, or holds a bad name; the message has the line.
@@ -38,10 +38,10 @@ def read_regions(path: Path) -> tuple[str, ...]:
     named = [(i, region) for i, region in bare if region]
     regions = tuple(region for _, region in named)
     if not regions:
-        raise InputError(f"{path} names no region", "Write one a line.")
+        raise InputError(f"{path} names no region", "Write one on each line.")
     if problem := region_problem(regions):
         place, what = problem
-        raise InputError(f"{path}:{named[place][0]}: {what}", "Write one a line.")
+        raise InputError(f"{path}:{named[place][0]}: {what}", "Write one on each line.")
     return regions
 
 

@@ -97,7 +97,7 @@ def read_seed_point(document: Document, i: int, variables: Sequence[Variable]) -
 
 
 def fits(variable: Variable, value: Value) -> bool:
-    """Tell whether ``value`` lies in one element of ``variable``."""
+    """Return whether ``value`` lies within the bounds or options of ``variable``."""
     if variable.kind is Kind.ENUM:
         return value in variable.options
     if isinstance(value, str) or not variable.low <= value <= variable.high:

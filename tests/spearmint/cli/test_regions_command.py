@@ -101,7 +101,7 @@ def test_a_file_of_regions_and_one_more_later(experiment: ExperimentDir, tmp_pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("us\nUS\n", "regions.txt:2: region 'US' stands twice"),
+        ("us\nUS\n", "regions.txt:2: duplicate region 'US'"),
         ("us\n\n../us\n", "regions.txt:3: region '../us' is not a name"),
         ("# none\n", "names no region"),
     ],

@@ -221,7 +221,7 @@ def search(make_loop, monkeypatch):
         monkeypatch.setattr(run_search, "run_sessions", sessions)
         monkeypatch.setattr(run_search, "_search_once", once)
         monkeypatch.setattr(run_search, "greet", lambda *args: None)
-        monkeypatch.setattr(run_search, "_AGAIN_S", 0.0)
+        monkeypatch.setattr(run_search, "_RETRY_S", 0.0)
         console = SimpleNamespace(print=lambda text, markup: said.append(text.splitlines()[0]))
         monkeypatch.setattr(run_search, "make_console", lambda: console)
         run_search._search(None, FakeQueue(), SimpleNamespace(storage=None), follows_capacity=False)
