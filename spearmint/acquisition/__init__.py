@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from spearmint.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from spearmint.acquisition.next_point import first_new, next_point
+    from spearmint.acquisition.log_ei import LogEI
+    from spearmint.acquisition.next_point import first_new
 
-__all__ = ["first_new", "next_point"]
+__all__ = ["LogEI", "first_new"]
 
-# scipy takes a while to import; modules here are reached without the others.
+# scipy takes a while to import. The function next_point is named as its module, so it stays there.
 __getattr__ = lazy_names(
     __name__,
     {
+        "LogEI": "spearmint.acquisition.log_ei",
         "first_new": "spearmint.acquisition.next_point",
-        "next_point": "spearmint.acquisition.next_point",
     },
 )

@@ -60,18 +60,18 @@ class LogInverseCost:
     def __call__(self, points: Array) -> Array:
         """Return log E[1 / c] at ``points``, less a constant, shape ``(m,)``."""
         mean, variance = self._posterior.predict(points)
-        each = -self._unit * mean[:, :, 0] + 0.5 * self._unit**2 * variance
-        return np.asarray(logsumexp(each, axis=0) - np.log(len(each)))
+        per_sample = -self._unit * mean[:, :, 0] + 0.5 * self._unit**2 * variance
+        return np.asarray(logsumexp(per_sample, axis=0) - np.log(len(per_sample)))
 
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
         """Return log E[1 / c] and its gradient, shape ``(m, D)``; 0 by a category."""
         mean, left, by_points = _prediction(self._posterior, points)
         scale = self._unit**2 * self._posterior.scale[:, None]
-        each = -self._unit * mean + 0.5 * scale * left
-        value = logsumexp(each, axis=0)
-        share = np.exp(each - value)
+        per_sample = -self._unit * mean + 0.5 * scale * left
+        value = logsumexp(per_sample, axis=0)
+        share = np.exp(per_sample - value)
         gradient = by_points(-self._unit * share, 0.5 * scale * share)
-        return value - np.log(len(each)), gradient
+        return value - np.log(len(per_sample)), gradient
 
 
 class LogFeasibility:
@@ -91,20 +91,20 @@ class LogFeasibility:
     def __call__(self, points: Array) -> Array:
         """Return the logarithms at ``points``, shape ``(m,)``."""
         mean, variance = self._posterior.predict(points)
-        each = log_ndtr((mean[:, :, 0] - self._zero) / np.sqrt(variance))
-        return np.asarray(logsumexp(each, axis=0) - np.log(len(each)))
+        per_sample = log_ndtr((mean[:, :, 0] - self._zero) / np.sqrt(variance))
+        return np.asarray(logsumexp(per_sample, axis=0) - np.log(len(per_sample)))
 
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
         """Return the logarithms and their gradients, shape ``(m, D)``; 0 by a category."""
         mean, left, by_points = _prediction(self._posterior, points)
         std = np.sqrt(self._posterior.scale[:, None] * left)
         z = (mean - self._zero) / std
-        each = log_ndtr(z)
-        value = logsumexp(each, axis=0)
+        per_sample = log_ndtr(z)
+        value = logsumexp(per_sample, axis=0)
         # Share of a sample times phi / Phi: the logarithms stay finite where phi and Phi do not.
         by_z = np.exp(-0.5 * z * z - _LOG_SQRT_2PI - value)
         gradient = by_points(by_z / std, -0.5 * by_z * z / left)
-        return value - np.log(len(each)), gradient
+        return value - np.log(len(per_sample)), gradient
 
 
 def _prediction(

@@ -60,8 +60,8 @@ class LogEI:
         """Return log EI at ``points``, shape ``(m,)``."""
         mean, variance = self._posterior.predict(points)
         std = np.sqrt(variance)[:, :, None]
-        each = np.log(std) + log_h((self._target - mean) / std)[0]
-        return _log_mean(each)[0]
+        per_sample = np.log(std) + log_h((self._target - mean) / std)[0]
+        return _log_mean(per_sample)[0]
 
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
         """Return log EI, shape ``(m,)``, and its gradient by the coordinates, ``(m, D)``.
@@ -74,9 +74,9 @@ class LogEI:
         half = k @ gp.inverse_factor.transpose(0, 2, 1)
         left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
         std = np.sqrt(gp.scale[:, None] * left)[:, :, None]
-        log_each, cdf_ratio, pdf_ratio = log_h((self._target - mean) / std)
-        log_each += np.log(std)
-        value, share = _log_mean(log_each)
+        log_per_sample, cdf_ratio, pdf_ratio = log_h((self._target - mean) / std)
+        log_per_sample += np.log(std)
+        value, share = _log_mean(log_per_sample)
         # d log(s h(u)) = -(Phi/h) / s dmu + (phi/h) / s ds, and ds = scale / (2 s) d(left).
         by_mean = -share * cdf_ratio / std
         by_left = np.sum(share * pdf_ratio / std**2, axis=2) * (0.5 * gp.scale[:, None])
@@ -110,10 +110,10 @@ class NegativeMean:
         return -mean.mean(axis=0), gp.pull(points, by_k)
 
 
-def _log_mean(log_each: Array) -> tuple[Array, Array]:
-    """Return the log of the mean of exp(``log_each``) (S, m, F) at each point, and the shares."""
-    top = log_each.max(axis=(0, 2))
-    share = np.exp(log_each - top[:, None])
+def _log_mean(log_per_sample: Array) -> tuple[Array, Array]:
+    """Return the log of the mean of exp(``log_per_sample``), shape (S, m, F), and the shares."""
+    top = log_per_sample.max(axis=(0, 2))
+    share = np.exp(log_per_sample - top[:, None])
     total = share.sum(axis=(0, 2))
     share /= total[:, None]
-    return top + np.log(total / (log_each.shape[0] * log_each.shape[2])), share
+    return top + np.log(total / (log_per_sample.shape[0] * log_per_sample.shape[2])), share

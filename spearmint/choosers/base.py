@@ -1,4 +1,4 @@
-"""What our choosers have in common: a seed, independent sampling, one objective."""
+"""The base class of choosers: a seed, one objective, parameters sampled one by one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,23 @@ if TYPE_CHECKING:
 
 
 class Chooser(BaseSampler):
-    """A sampler that keeps nothing but its seed.
+    """A sampler that keeps nothing but its seed; base class of choosers.
 
-    The rules, checked by ``tests/spearmint/choosers/test_contract.py``:
+    :class:`spearmint.choosers.testing.ChooserContract` tests these rules:
 
     - The same trials, seed and trial number give the same proposal, in another process too.
     - Trials asked for at the same time get different points while the space has others.
-    - A proposal is legal whatever the history holds.
+    - A proposal is legal for any history: no trials, failed, pruned, infinite, running ones.
     - Maximising f is minimising -f.
+    - A proposal changes nothing else in the study.
+
+    Example:
+        A chooser without a model overrides ``uniform``, one with a model subclasses
+        :class:`spearmint.choosers.ModelChooser` and defines ``best_point``:
+
+        >>> class MiddleOutChooser(Chooser):
+        ...     def uniform(self, number: int, place: int) -> float:
+        ...         return 0.5 + (super().uniform(number, place) - 0.5) * min(1.0, number / 50)
     """
 
     def __init__(self, *, seed: int | None = None) -> None:

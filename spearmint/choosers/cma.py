@@ -28,7 +28,7 @@ _REDRAWS, _FEW_REDRAWS, _MANY_DIMENSIONS = 100, 2, 30
 class CMAChooser(ModelChooser):
     """Follow CMA-ES: draw from a normal distribution that each generation of trials moves.
 
-    Nothing is kept: the distribution is computed anew from the finished trials, taken in
+    Nothing is kept: each proposal computes the distribution from the finished trials, taken in
     generations in the order of their numbers. So trials of any origin count, also imported ones.
     When a run has converged, the next one starts elsewhere with twice the generation. Categories
     are chosen by the Sobol sequence.
@@ -95,8 +95,8 @@ class CMAChooser(ModelChooser):
         run = at = 0
         while at + optimizer.population_size <= len(ranks):
             end = at + optimizer.population_size
-            told = zip(_clipped(past.points[at:end], optimizer), ranks[at:end], strict=True)
-            optimizer.tell([(point, float(rank)) for point, rank in told])
+            generation = zip(_clipped(past.points[at:end], optimizer), ranks[at:end], strict=True)
+            optimizer.tell([(point, float(rank)) for point, rank in generation])
             at = end
             if optimizer.should_stop():
                 run += 1

@@ -1,4 +1,4 @@
-"""What the choosers that follow a model share: the parameters they see and the first points."""
+"""The base class of choosers with a model: the trials it sees, and the first points."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _SOBOL_TRIES = 64
 
 
 class ModelChooser(Chooser):
-    """A chooser that fits a model to the finished trials, after a few Sobol points."""
+    """A chooser that fits a model to the finished trials, after a few Sobol points.
+
+    Subclasses define :meth:`best_point`; for an example see :mod:`spearmint.choosers.testing`.
+    """
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -78,4 +81,9 @@ class ModelChooser(Chooser):
 
     @abstractmethod
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
-        """Return the point that the model proposes; a value is known and two points were tried."""
+        """Return the point that the model proposes, shape ``(D,)``, a legal one of ``past.space``.
+
+        Args:
+            past: At least two tried points, of which at least one has a value.
+            rng: Source of all randomness: seeded by the chooser's seed and the trial's number.
+        """

@@ -30,5 +30,5 @@ def report(config: Path, output: Path | None, region: str | None, storage: str |
 
     sessions = read_sessions(config, storage, region)
     folder = output or sessions[0].layout.report
-    page = write_report(sessions, folder, tell=partial(click.echo, err=True))
+    page = write_report(sessions, folder, on_region=partial(click.echo, err=True))
     click.echo(f"Report: {page}")

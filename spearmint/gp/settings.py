@@ -1,4 +1,4 @@
-"""What a Gaussian process search is told: effort and switches."""
+"""Settings of a search by a Gaussian process: effort and switches."""
 
 from __future__ import annotations
 

@@ -119,22 +119,22 @@ class Space:
 
     def from_cube(self, cube: Array) -> Array:
         """Return the legal points for rows of [0, 1)^D."""
-        return self._each("from_cube", cube)
+        return self._by_dimension("from_cube", cube)
 
     def snap(self, points: Array) -> Array:
         """Return the legal points nearest to ``points``."""
-        return self._each("snap", points)
+        return self._by_dimension("snap", points)
 
     def coordinates(self, values: Array) -> Array:
         """Return the points of rows of native values (categories: of the index)."""
-        return self._each("coordinate", values)
+        return self._by_dimension("coordinate", values)
 
     def values(self, point: Array) -> list[float]:
         """Return the native values (categories: the index) of one legal point."""
         pairs = zip(self.dimensions, point, strict=True)
         return [float(d.value(np.asarray(c, dtype=np.float64))) for d, c in pairs]
 
-    def _each(self, method: str, rows: Array) -> Array:
+    def _by_dimension(self, method: str, rows: Array) -> Array:
         columns = [getattr(d, method)(rows[:, i]) for i, d in enumerate(self.dimensions)]
         return np.stack(columns, axis=1) if columns else rows.copy()
 

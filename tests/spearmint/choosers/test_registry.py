@@ -141,16 +141,6 @@ def loaded_by(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_names_arguments_and_nouns_import_no_heavy_library() -> None:
-    nouns = "import spearmint.model, spearmint.formatting, spearmint.errors, spearmint.plugins"
-    limits = "from spearmint.controller import SearchLimits, StudyLimits"
-    names = (
-        "from spearmint.choosers import CHOOSERS, parse_method_args\n"
-        "import spearmint.choosers.pruners\nparse_method_args('a=1')\nlist(CHOOSERS)"
-    )
-    assert loaded_by(f"{nouns}\n{limits}\n{names}") == set()
-
-
 def test_a_chooser_is_imported_when_it_is_used_and_without_scipy() -> None:
     assert loaded_by("from spearmint.choosers import GPEIOptChooser") <= {
         "numpy",
@@ -159,8 +149,3 @@ def test_a_chooser_is_imported_when_it_is_used_and_without_scipy() -> None:
     }
     with pytest.raises(AttributeError, match="has no attribute 'GPEIOtpChooser'"):
         _ = spearmint.choosers.GPEIOtpChooser
-
-
-def test_all_names_of_the_door_can_be_imported() -> None:
-    for name in spearmint.choosers.__all__:
-        assert getattr(spearmint.choosers, name) is not None

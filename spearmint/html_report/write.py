@@ -1,0 +1,161 @@
+"""Write the report of a search: read it, draw its plots, render its page.
+
+Plots and pages are imported when a report is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spearmint.errors import InputError
+from spearmint.trial.reporting import read_reports
+
+if TYPE_CHECKING:
+    from spearmint.html_report.canvas import Plot
+    from spearmint.html_report.digest import Digest
+    from spearmint.html_report.page import Picture
+    from spearmint.layout import Layout
+    from spearmint.model import Trial
+    from spearmint.store.session import Session
+
+_PLOTS = (
+    "best_value", "importance", "loss_curves", "parallel_coordinates", "regions", "slices",
+)  # fmt: skip
+REPORT_FILES = ("index.html", *(f"{name}.png" for name in _PLOTS))
+"""All that a report's folder may hold of ours."""
+
+_LIBRARIES = ("jinja2", "matplotlib")
+
+
+def write_report(
+    sessions: Sequence[Session], folder: Path, *, on_region: Callable[[str], object] = str
+) -> Path:
+    """Write ``index.html`` and its plots into ``folder``, made when missing; return the page.
+
+    Of several regions, the page compares them and leads to a folder with a page for each.
+    The search is only read, and may be running. Each file is replaced whole, the page last; a
+    plot that an earlier report had and this one has not is removed.
+
+    Args:
+        sessions: One search, or one of each region.
+        folder: Where to write.
+        on_region: Called with a line before each region.
+
+    Raises:
+        InputError: The extra ``report`` is not installed, or ``folder`` cannot be written.
+        StorageError: The trials cannot be read.
+    """
+    _require_libraries()
+    digests = [_read(session) for session in sessions]
+    if len(digests) == 1:
+        return _write_search(digests[0], folder)
+    for i, digest in enumerate(digests, 1):
+        on_region(f"region {i} of {len(digests)}: {digest.experiment.region}")
+        _write_search(digest, folder / digest.experiment.region)
+    return _write_regions(digests, folder)
+
+
+def _write_search(digest: Digest, folder: Path) -> Path:
+    from spearmint.html_report.page import render
+
+    pictures = _pictures(digest)
+    return _write(folder, pictures, render(digest, pictures))
+
+
+def _write_regions(digests: Sequence[Digest], folder: Path) -> Path:
+    from spearmint.html_report import regions
+    from spearmint.html_report.page import render_regions
+
+    pictures = _drawn([regions.plot(digests)])
+    return _write(folder, pictures, render_regions(digests, pictures))
+
+
+def _write(folder: Path, pictures: Sequence[Picture], text: str) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for picture in pictures:
+            _put(folder / picture.file, picture.png)
+        page = folder / "index.html"
+        _put(page, text.encode("utf-8", errors="replace"))
+    except OSError as error:
+        raise InputError(
+            f"the report cannot be written to {folder}: {error.strerror or error}",
+            "Choose another folder with --output.",
+        ) from error
+    return page
+
+
+def _require_libraries() -> None:
+    for name in _LIBRARIES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise InputError(
+                f"a report needs {name}: {error}",
+                "Install what reports need: pip install 'starmint[report]'",
+            ) from error
+
+
+def _read(session: Session) -> Digest:
+    """Return the search as it stands now."""
+    from spearmint.html_report.digest import Digest
+
+    trials = [_with_reports(trial, session.layout) for trial in session.study.trials()]
+    started, ended = session.study.span()
+    return Digest.of(session.experiment, trials, started=started, ended=ended)
+
+
+def _with_reports(trial: Trial, layout: Layout) -> Trial:
+    """Give a trial without an end the values it has reported so far; the study has none yet."""
+    from spearmint.model import TrialState
+
+    if trial.state is not TrialState.RUNNING or trial.reports:
+        return trial
+    return replace(trial, reports=read_reports(layout.folder(trial.id).reports))
+
+
+def _pictures(digest: Digest) -> Sequence[Picture]:
+    """Return every plot, drawn; one with nothing to show has no PNG and says why."""
+    from spearmint.html_report import best_value, curves, importance, parallel, slices
+
+    weights = importance.evaluate(digest)
+    plots = [
+        best_value.plot(digest),
+        parallel.plot(digest, weights.order),
+        importance.plot(weights),
+        slices.plot(digest, weights.order),
+        curves.plot(digest),
+    ]
+    return _drawn(plots)
+
+
+def _drawn(plots: Sequence[Plot]) -> list[Picture]:
+    """Return the plots with their PNG files."""
+    from spearmint.html_report import canvas
+    from spearmint.html_report.page import Picture
+
+    return [
+        Picture(plot=plot, png=canvas.png(plot) if plot.draw is not None else None)
+        for plot in plots
+    ]
+
+
+def _put(path: Path, content: bytes | None) -> None:
+    """Replace the file at ``path`` by rename; None removes it."""
+    if content is None:
+        path.unlink(missing_ok=True)
+        return
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
