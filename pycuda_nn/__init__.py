@@ -15,6 +15,7 @@ from pycuda_nn.data.sources import load_data, load_splits
 from pycuda_nn.data.split import Splits, split
 from pycuda_nn.errors import PycudaNNError, TrainingDiverged
 from pycuda_nn.model import Model, evaluate
+from pycuda_nn.network import Network
 from pycuda_nn.protocols import Metrics
 from pycuda_nn.training.checkpoint import load_model
 from pycuda_nn.training.history import EpochReport
@@ -27,6 +28,7 @@ __all__ = [
     "EpochReport",
     "Metrics",
     "Model",
+    "Network",
     "PycudaNNError",
     "Splits",
     "TrainConfig",

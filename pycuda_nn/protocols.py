@@ -143,6 +143,11 @@ class Backend(ABC):
         return False
 
     @classmethod
+    def uncovered(cls, network: Network) -> str | None:
+        """Return why it cannot train ``network``, or ``None``; must not touch a device."""
+        return None
+
+    @classmethod
     @abstractmethod
     def missing(cls) -> str | None:
         """Return why it cannot be used on this machine, or ``None``; must not touch a device."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pycuda_nn.errors import BackendUnavailable, did_you_mean
+from pycuda_nn.network import Network
 from pycuda_nn.protocols import Backend
 
 __all__ = ["BACKENDS", "load", "pick"]
@@ -28,19 +29,24 @@ def load(name: str) -> type[Backend]:
     return kind
 
 
-def pick(name: str = "auto", options: Mapping[str, Any] | None = None) -> Backend:
+def pick(
+    name: str = "auto",
+    options: Mapping[str, Any] | None = None,
+    network: Network | None = None,
+) -> Backend:
     """Return the backend ``name``; ``auto`` gives the first that works on this machine.
 
     Args:
         name: ``auto`` or a key of ``BACKENDS``.
         options: What the constructor of each named backend takes, such as
             ``{"cuda": CudaOptions()}``; others get nothing.
+        network: ``auto`` passes over backends that cannot train it.
 
     Raises:
         BackendUnavailable: It is unknown, or not usable here.
     """
     if name == "auto":
-        name = _first_usable()
+        name = _first_usable(network)
     if name not in BACKENDS:
         raise BackendUnavailable(
             f"unknown backend '{name}'. {did_you_mean(name, ['auto', *BACKENDS])}"
@@ -52,11 +58,15 @@ def pick(name: str = "auto", options: Mapping[str, Any] | None = None) -> Backen
     return kind(options[name]) if options and name in options else kind()
 
 
-def _first_usable() -> str:
+def _first_usable(network: Network | None) -> str:
     """Return the first backend that works here; warn of a GPU that an earlier one cannot use."""
-    name = next(name for name in BACKENDS if load(name).missing() is None)
-    for better in list(BACKENDS)[: list(BACKENDS).index(name)]:
-        if load(better).has_device():
-            reason = load(better).missing()
+    for name in BACKENDS:
+        kind = load(name)
+        reason = kind.missing()
+        if reason is None and network is not None:
+            reason = kind.uncovered(network)
+        if reason is None:
+            return name
+        if kind.has_device():
             _LOG.warning("training on the CPU, though there is a GPU: %s", reason)
-    return name
+    raise BackendUnavailable("no backend can train here")

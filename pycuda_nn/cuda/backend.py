@@ -34,6 +34,12 @@ class CudaBackend(Backend):
         return no_gpu() is None
 
     @classmethod
+    def uncovered(cls, network: Network) -> str | None:
+        """See :class:`Backend`."""
+        found = recognise(network)
+        return found.reason if isinstance(found, NotCovered) else None
+
+    @classmethod
     def missing(cls) -> str | None:
         """See :class:`Backend`."""
         reason = no_gpu()

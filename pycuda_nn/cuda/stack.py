@@ -26,6 +26,7 @@ class DenseStack:
         network: In which it was recognised.
         sizes: Width of every layer from the input to the output.
         activation: A name of :data:`~pycuda_nn.layers.ACTIVATIONS`.
+        activation_number: ``ACTIVATION`` of ``layers/activation.cuh``.
         dropout: After each activation; of probability 0 where there is none.
         kernels: Of the loss.
     """
@@ -33,6 +34,7 @@ class DenseStack:
     network: Network
     sizes: tuple[int, ...]
     activation: str
+    activation_number: int
     dropout: Dropout
     kernels: LossKernels
 
@@ -45,11 +47,6 @@ class DenseStack:
     def drops(self) -> bool:
         """Whether anything is dropped."""
         return self.dropout.probability > 0
-
-    @property
-    def activation_number(self) -> int:
-        """``ACTIVATION`` of ``layers/activation.cuh``."""
-        return ACTIVATIONS[self.activation].kernel_number
 
     def __str__(self) -> str:
         count, outputs = len(self.sizes) - 1, self.sizes[-1]
@@ -68,14 +65,18 @@ def recognise(network: Network) -> DenseStack | NotCovered:
         between = [activation, *([dropout] if dropout else [])]
         expected += [*(between if expected else []), layer]
     reason = _difference(network.layers, expected)
-    if reason is None and network.loss.kernels is None:
-        reason = f"the loss '{network.loss.name}' has no kernels"
-    if reason is not None or network.loss.kernels is None:
-        return NotCovered(reason or "")
+    number = ACTIVATIONS[activation.name].kernel_number
+    if reason is not None:
+        return NotCovered(reason)
+    if number is None:
+        return NotCovered(f"the activation '{activation.name}' has no kernels")
+    if network.loss.kernels is None:
+        return NotCovered(f"the loss '{network.loss.name}' has no kernels")
     return DenseStack(
         network=network,
         sizes=(network.inputs, *(layer.fan_out for layer in dense)),
         activation=activation.name,
+        activation_number=number,
         dropout=dropout or Dropout(0.0),
         kernels=network.loss.kernels,
     )

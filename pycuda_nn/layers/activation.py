@@ -64,12 +64,12 @@ class Function:
     Attributes:
         forward: ``f(z, out)``; ``out`` may be ``z``.
         gradient: ``g(delta, a, memory)`` multiplies by the slope in place, given a = f(z).
-        kernel_number: ``ACTIVATION`` of ``activation.cuh``.
+        kernel_number: ``ACTIVATION`` of ``activation.cuh``; None trains by numpy only.
     """
 
     forward: Callable[[Array, Array], None]
     gradient: Callable[[Array, Array, Memory], None]
-    kernel_number: int
+    kernel_number: int | None = None
 
 
 ACTIVATIONS = {

@@ -6,6 +6,7 @@ kernel of the activation before.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -37,12 +38,12 @@ class Dropout(Layer):
         if not 0.0 <= self.probability <= 0.99:
             raise ConfigError(f"{self}: the probability must be from 0 to 0.99")
 
-    @property
+    @functools.cached_property
     def threshold(self) -> int:
         """An element is dropped when its 16 bits are below this."""
         return drop_threshold(self.probability)
 
-    @property
+    @functools.cached_property
     def scale(self) -> float:
         """What kept elements are multiplied by: 1 / P(kept)."""
         return keep_scale(self.probability)

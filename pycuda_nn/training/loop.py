@@ -79,7 +79,7 @@ def train(
         TrainingDiverged: A loss is not finite; the checkpoint has the last good epoch.
         CheckpointError: The checkpoint is damaged, of another training, or cannot be written.
     """
-    chosen = pick(backend) if isinstance(backend, str) else backend
+    chosen = pick(backend, network=network) if isinstance(backend, str) else backend
     valid = valid if valid is not None and len(valid) else None
     path = None if checkpoint is None else Path(checkpoint)
     begin = _begin(config, train, valid, note or {}, network)

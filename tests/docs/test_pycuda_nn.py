@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import textwrap
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import pycuda_nn as nn
 from pycuda_nn.cli.main import cli
 from pycuda_nn.config import CHECKS
+from pycuda_nn.layers import from_description
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "pycuda_nn.rst").read_text(
     encoding="utf-8"
@@ -54,3 +56,32 @@ def test_the_python_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_public_names_are_on_the_page() -> None:
     for name in nn.__all__:
         assert name in PAGE, name
+
+
+def _block(after: str) -> str:
+    """Return the first block of Python behind these words."""
+    block = re.search(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", PAGE[PAGE.index(after) :])
+    assert block is not None
+    return textwrap.dedent(block[1])
+
+
+def test_the_layer_of_the_page_is_tested_trains_and_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The three blocks of "Add a layer", as a user types them."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, words in (("leaky_relu", "One file: "), ("test_leaky_relu", "And its test,")):
+        (tmp_path / f"{name}.py").write_text(_block(words))
+    contract = importlib.import_module("test_leaky_relu").TestLeakyRelu()
+    rules = [name for name in dir(contract) if name.startswith("test_")]
+    assert len(rules) >= 6
+    for name in rules:
+        getattr(contract, name)()
+    parts = nn.load_splits("digits")
+    names = {"nn": nn, "train": parts.train, "valid": parts.valid}
+    for words in ("A network is a tuple of layers", "It trains, goes into a checkpoint"):
+        exec(_block(words).replace("epochs=30", "epochs=2"), names)  # noqa: S102 - our own page
+        names["LeakyRelu"] = importlib.import_module("leaky_relu").LeakyRelu
+        assert len(names["result"].history) == 2
+    again = {**names["layers"][1].description(), "slope": 0.2}
+    assert from_description(again) == names["LeakyRelu"](0.2)

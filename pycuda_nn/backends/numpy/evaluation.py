@@ -19,11 +19,12 @@ _CHUNK_ROWS = 1024  # activations of a piece stay in the cache; the sum of losse
 
 
 class Evaluator:
-    """Outputs of a network, a piece of rows at a time."""
+    """Outputs of a network, a piece of rows at a time; one thread a time, it reuses memory."""
 
     def __init__(self, network: Network, dtype: npt.DTypeLike = np.float32) -> None:
         self._network = network
         self._dtype = dtype
+        self._memories: dict[int, Memories] = {}
 
     def outputs(self, weights: Weights, x: Array) -> Iterator[tuple[slice, Array]]:
         """Yield (rows, outputs) of every piece of ``x``; the outputs hold until the next piece.
@@ -48,13 +49,12 @@ class Evaluator:
         return Metrics(loss=loss / len(x), error=error)
 
     def _pieces(self, weights: Weights, x: Array) -> Iterator[tuple[slice, Array, Memories]]:
-        memories: dict[int, Memories] = {}
         for start in range(0, len(x), _CHUNK_ROWS):
             rows = slice(start, min(start + _CHUNK_ROWS, len(x)))
             a = np.ascontiguousarray(x[rows], dtype=self._dtype)
-            if len(a) not in memories:
-                memories[len(a)] = Memories(self._network, self._dtype)
-            held = memories[len(a)]
+            held = self._memories.get(len(a))
+            if held is None:
+                held = self._memories[len(a)] = Memories(self._network, self._dtype)
             for layer, params, memory in zip(
                 self._network.layers, weights, held.layers, strict=True
             ):

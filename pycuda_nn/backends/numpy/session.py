@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from pycuda_nn.rng import EpochOrder, Purpose, Stream, drop_bits
 
 Array = npt.NDArray[Any]
 
+_LOG = logging.getLogger("pycuda_nn")
 _SMALL_PRODUCT = 4_000_000  # multiply-adds; about 0.1 ms on one core: less is not worth a thread
 
 
@@ -75,6 +77,10 @@ class NumpySession(Session):
         self._buffers: dict[int, Buffers] = {}
         self._blocks = list(blocks(network, self._params, self._grad, *self._moments.values()))
         self._evaluator = Evaluator(network, dtype)
+        _LOG.info(
+            "training path: numpy, layer by layer (%d layers, %s of %d outputs, minibatch %d)",
+            len(network.layers), network.loss.name, network.outputs, recipe.batch_size,
+        )  # fmt: skip
         largest = recipe.batch_size * max(one.size for one in network.parameters)
         self._threads: Callable[[], contextlib.AbstractContextManager[object]]
         self._threads = blas.one_thread if largest < _SMALL_PRODUCT else contextlib.nullcontext

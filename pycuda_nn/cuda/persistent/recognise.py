@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PRECISIONS = ("bf16", "fp16")
 _CAPABILITY = (8, 0)  # asynchronous copies, bfloat16 in tensor cores
+_ACTIVATIONS = ("relu", "tanh", "sigmoid")  # of passes.cuh
 _MAX_HIDDEN, _MAX_BATCH, _MAX_OUTPUTS = 4, 512, 64
 
 
@@ -45,8 +46,10 @@ def _reasons(
         yield f"{precision} is"
     if facts.compute_capability < _CAPABILITY:
         yield "compute capability {}.{} is".format(*facts.compute_capability)
-    if not isinstance(stack.loss, Softmax):
+    if type(stack.loss) is not Softmax:
         yield f"the loss '{stack.loss.name}' is"
+    if stack.activation not in _ACTIVATIONS:
+        yield f"the activation '{stack.activation}' is"
     if not isinstance(recipe.optimizer, SgdHyper):
         yield "Adam is"
     if stack.drops:

@@ -15,7 +15,7 @@ _WARPS, _SMALL_BYTES = 8, 640  # of a block; its shared arrays besides the union
 def fits(stack: DenseStack, item_bytes: int) -> bool:
     """Return whether the kernel can do such a training with activations of so many bytes."""
     sizes, classes = ParameterLayout(stack.network).sizes, stack.sizes[-1]
-    softmax = isinstance(stack.loss, Softmax)
+    softmax = type(stack.loss) is Softmax
     if not softmax or len(sizes) < 3 or stack.drops or classes > _CLASSES:
         return False
     width, pack = sizes[-2], 16 // item_bytes

@@ -4,10 +4,17 @@ import pytest
 
 from pycuda_nn.backends import BACKENDS, pick
 from pycuda_nn.backends.numpy.session import NumpyBackend
-from pycuda_nn.backends.testing import BackendContract
+from pycuda_nn.backends.testing import (
+    BackendContract,
+    sample_network,
+    sample_parts,
+    sample_recipe,
+)
 from pycuda_nn.cuda.backend import CudaBackend
 from pycuda_nn.cuda.runtime.driver import no_gpu
 from pycuda_nn.errors import BackendUnavailable
+from pycuda_nn.layers import Dense
+from pycuda_nn.network import Network
 from pycuda_nn.protocols import Backend
 
 
@@ -47,6 +54,25 @@ def test_a_gpu_that_stands_idle_is_said(
     monkeypatch.setattr(CudaBackend, "missing", lambda: "not installed: pycuda")
     assert type(pick("auto")) is NumpyBackend
     assert caplog.messages == ["training on the CPU, though there is a GPU: not installed: pycuda"]
+
+
+def test_auto_passes_over_a_backend_that_cannot_train_the_network(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, answer in (("missing", None), ("has_device", True)):
+        monkeypatch.setattr(CudaBackend, name, lambda answer=answer: answer)
+    assert type(pick("auto", network=Network.from_sizes((4, 3, 2)))) is CudaBackend
+    assert type(pick("auto", network=Network((Dense(4, 3), Dense(3, 2))))) is NumpyBackend
+    assert "training on the CPU, though there is a GPU: layer 2 is Dense" in caplog.text
+
+
+def test_numpy_says_what_it_trains(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="pycuda_nn")
+    network = sample_network("softmax")
+    params = network.initial_params(0)
+    NumpyBackend().open(network, sample_recipe(), sample_parts("softmax"), params)
+    line = "training path: numpy, layer by layer (5 layers, softmax of 3 outputs, minibatch 16)"
+    assert caplog.messages == [line]
 
 
 def test_unknown_backend_names_the_nearest() -> None:

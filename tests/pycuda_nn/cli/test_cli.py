@@ -57,8 +57,9 @@ def test_process_trains_and_separates_result_from_progress(table: Path) -> None:
     assert answer["last"]["epoch"] == 3
     assert answer["backend"] == "numpy"
     lines = done.stderr.splitlines()
-    assert len(lines) == 3
-    assert lines[0].startswith("epoch 1/3  train loss ")
+    assert len(lines) == 4
+    assert lines[0].startswith("training path: numpy, layer by layer (3 layers, ")
+    assert lines[1].startswith("epoch 1/3  train loss ")
 
 
 def test_process_bad_input_is_no_traceback() -> None:

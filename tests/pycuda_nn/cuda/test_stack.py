@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from pycuda_nn.backends.testing import sample_parts, sample_recipe
 from pycuda_nn.cuda.backend import CudaBackend
 from pycuda_nn.cuda.stack import DenseStack, NotCovered, recognise
 from pycuda_nn.errors import ConfigError
-from pycuda_nn.layers import Activation, Dense, Dropout, Layer, Softmax
+from pycuda_nn.layers import ACTIVATIONS, Activation, Dense, Dropout, Layer, Softmax
 from pycuda_nn.layers.loss import Loss
 from pycuda_nn.network import Network
 
@@ -75,6 +76,13 @@ def test_another_network_is_named(layers: tuple[Layer, ...], loss: Loss, reason:
     found = recognise(Network(layers, loss=loss))
     assert isinstance(found, NotCovered)
     assert found.reason.startswith(reason)
+
+
+def test_an_activation_without_kernels_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = dataclasses.replace(ACTIVATIONS["relu"], kernel_number=None)
+    monkeypatch.setitem(ACTIVATIONS, "plain", plain)
+    found = recognise(Network((Dense(5, 4), Activation("plain"), Dense(4, 3))))
+    assert found == NotCovered("the activation 'plain' has no kernels")
 
 
 def test_the_backend_refuses_it_before_it_looks_for_a_gpu() -> None:

@@ -84,6 +84,27 @@ def test_a_resumed_training_is_the_same_bits(digits: nn.Splits, tmp_path: Path) 
     np.testing.assert_array_equal(resumed.model.params, straight.model.params)
 
 
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({}, "persistent kernel (3 dense layers, softmax of 10 classes, bf16, minibatch 32)"),
+        (
+            {"dropout": 0.1},
+            "captured step (3 dense layers, softmax of 10 classes, bf16, minibatch 32): "
+            "dropout is not covered by the persistent kernel",
+        ),
+    ],
+)
+def test_the_log_says_which_path_a_training_takes(
+    digits: nn.Splits, caplog: pytest.LogCaptureFixture, changes: dict[str, float], path: str
+) -> None:
+    caplog.set_level("INFO", logger="pycuda_nn")
+    config = nn.TrainConfig.from_mapping({**DIGITS.as_dict(), **changes, "epochs": 1})
+    backend = nn.CudaBackend(nn.CudaOptions(precision="bf16"))
+    nn.train(config, digits.train, backend=backend)
+    assert f"training path: {path}" in caplog.messages
+
+
 def test_the_command_says_what_it_trains_on(tmp_path: Path) -> None:
     done = _command(tmp_path, "--precision", "bf16", "--json")
     assert done.returncode == 0, done.stderr
