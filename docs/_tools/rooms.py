@@ -1,8 +1,7 @@
 """The rooms of the five packages at a commit: folders, files, lines, imports, floors, circles.
 
-A room is a folder that has no folder in it. In a folder that has some, such as a package itself,
-each file is a room of its own: ``errors.py`` is at the bottom of its package and ``search.py`` at
-the top, so they share no floor.
+A room is a folder. Where files beside folders are both above and below these, as ``search.py`` and
+``errors.py`` of a package are, each of the files is a room of its own.
 """
 
 from __future__ import annotations
@@ -97,13 +96,30 @@ def read_houses(commit: str = "") -> list[House]:
 
 
 def _house(tree: Path, package: str, graph: grimp.ImportGraph) -> House:
+    house = _divided(tree, package, graph, {"."})
+    reach = _reach(house)
+    around = {name for name in reach if any(other in reach[name] for other in _inside(house, name))}
+    split = {name for name in around if any(name in reach[other] for other in _inside(house, name))}
+    house = _divided(tree, package, graph, {".", *split})
+    _drop_bare_doors(house)
+    _set_floors(house)
+    return house
+
+
+def _inside(house: House, name: str) -> list[str]:
+    """Return the rooms that are folders of folder ``name``."""
+    return [other for other in house.rooms if other.startswith(f"{name}/")]
+
+
+def _divided(tree: Path, package: str, graph: grimp.ImportGraph, split: set[str]) -> House:
+    """Return a package and its imports; each file of the folders ``split`` is a room."""
     house = House(package)
     room_of: dict[str, str] = {}
     for path in sorted((tree / package).rglob("*.py")):
         place = path.relative_to(tree / package)
         if place.as_posix() == "__main__.py":  # starts the command and nothing else
             continue
-        name = room_name(tree / package, place)
+        name = room_name(tree / package, place, split)
         room = house.rooms.setdefault(name, Room(name, is_folder=(tree / package / name).is_dir()))
         room.files += 1
         room.lines += len(path.read_text(encoding="utf-8").splitlines())
@@ -117,17 +133,16 @@ def _house(tree: Path, package: str, graph: grimp.ImportGraph) -> House:
                 house.outside[other] = house.outside.get(other, 0) + 1
             elif target is not None and target != name:
                 house.imports[name, target] = house.imports.get((name, target), 0) + 1
-    _drop_bare_doors(house)
-    _set_floors(house)
     return house
 
 
-def room_name(package: Path, place: Path) -> str:
+def room_name(package: Path, place: Path, split: set[str]) -> str:
     """Return the room of file ``place``, which is relative to ``package``."""
-    folder = package / place.parent
-    if any(path.parent != folder for path in folder.rglob("*.py")):
+    folder = place.parent
+    others = any(path.parent != package / folder for path in (package / folder).rglob("*.py"))
+    if others and folder.as_posix() in split:
         return place.with_suffix("").as_posix()
-    return place.parent.as_posix()
+    return folder.as_posix()
 
 
 def _module(package: str, place: Path) -> str:
@@ -144,19 +159,24 @@ def _drop_bare_doors(house: House) -> None:
 
 
 def _set_floors(house: House) -> None:
-    below: dict[str, set[str]] = {name: set() for name in house.rooms}
-    for importer, imported in house.imports:
-        below[importer].add(imported)
-    reach = {name: _reachable(name, below) for name in below}
+    reach = _reach(house)
     for name, room in house.rooms.items():
         room.circle = name in reach[name]
     height: dict[str, int] = {}
-    for name in sorted(below, key=lambda name: len(reach[name] - {name})):
+    for name in sorted(reach, key=lambda name: len(reach[name] - {name})):
         # Rooms of one circle reach the same rooms and share a floor.
         others = [other for other in reach[name] if name not in reach[other]]
         height[name] = 1 + max((height[other] for other in others), default=-1)
     for name, room in house.rooms.items():
         room.floor = height[name]
+
+
+def _reach(house: House) -> dict[str, set[str]]:
+    """Return the rooms that each room imports, itself or through others."""
+    below: dict[str, set[str]] = {name: set() for name in house.rooms}
+    for importer, imported in house.imports:
+        below[importer].add(imported)
+    return {name: _reachable(name, below) for name in below}
 
 
 def _reachable(start: str, below: Mapping[str, set[str]]) -> set[str]:

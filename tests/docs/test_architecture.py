@@ -49,11 +49,12 @@ def test_the_page_shows_the_sentences_the_pictures_and_the_figures() -> None:
 
 def test_rooms_are_folders_and_files_beside_folders_on_floors() -> None:
     rooms = tool("rooms")
-    package = ROOT / "sge_jobs"
-    assert rooms.room_name(package, Path("queue/qsub.py")) == "queue"
-    assert rooms.room_name(package, Path("node/claim/locks.py")) == "node/claim"
-    assert rooms.room_name(package, Path("node/sensor.py")) == "node/sensor"
-    assert rooms.room_name(package, Path("errors.py")) == "errors"
+    package, split = ROOT / "sge_jobs", {".", "node"}
+    assert rooms.room_name(package, Path("queue/qsub.py"), split) == "queue"
+    assert rooms.room_name(package, Path("node/claim/locks.py"), split) == "node/claim"
+    assert rooms.room_name(package, Path("node/sensor.py"), split) == "node/sensor"
+    assert rooms.room_name(package, Path("node/sensor.py"), {"."}) == "node"
+    assert rooms.room_name(package, Path("errors.py"), split) == "errors"
     house = rooms.House("made_up", {name: rooms.Room(name, is_folder=True) for name in "abcd"})
     house.imports = {("a", "b"): 1, ("b", "c"): 1, ("c", "b"): 2, ("c", "d"): 1}
     rooms._set_floors(house)
