@@ -120,6 +120,7 @@ class Setting:
         repeated: Whether it may be given several times; its value is a tuple then.
         group: Heading of the options that belong together.
         needs: Name of the setting without which it does nothing, or ``QUEUE``; empty for none.
+        limit: Field of SearchLimits or StudyLimits that holds its value; empty for its own name.
         environment: Variable that gives its value too.
         registry: ``package.module:NAME`` of the mapping whose keys are its own values, listed in
             the help; empty for none.
@@ -143,6 +144,7 @@ class Setting:
     repeated: bool = False
     group: str = ""
     needs: str = ""
+    limit: str = ""
     environment: str = ""
     registry: str = ""
     plugins: str = ""

@@ -88,12 +88,16 @@ class RunOptions:
         10000,
         INTEGER,
         "--max-finished-jobs",
+        limit="finished",
         minimum=1,
         help="Stop after so many complete or pruned trials, of each region, earlier runs included",
         note="Broken ones do not count.",
     )
     target: float | None = _stop(
-        None, NUMBER, "--target", help="Stop a region when its best value is this good"
+        None,
+        NUMBER,
+        "--target",
+        help="Stop a region when its best value is this good",
     )
     patience: int | None = _stop(
         None,
@@ -107,6 +111,7 @@ class RunOptions:
         None,
         DURATION,
         "--max-time",
+        limit="time_s",
         help="Stop starting trials after this long, e.g. 90, 15m, 2h or 1d",
     )
     max_trial_time: float | None = _stop(
@@ -139,6 +144,7 @@ class RunOptions:
         5,
         INTEGER,
         "--max-broken",
+        limit="broken",
         minimum=1,
         metavar="N",
         help="Give up when the first N trials all break, or 10 N in a row later",
@@ -214,6 +220,7 @@ class RunOptions:
         3.0,
         DURATION,
         "--polling-time",
+        limit="polling_s",
         help="Seconds between polls of a queue at least; results are noticed at once",
     )
     web_status: bool = _display(

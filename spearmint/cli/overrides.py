@@ -94,15 +94,28 @@ def _is_given(setting: Setting, options: RunOptions) -> bool:
 
 
 def search_limits(options: RunOptions, experiment: Experiment) -> SearchLimits:
-    """Return the limits of the whole search."""
-    return SearchLimits(
-        concurrent=options.max_concurrent or 1,
-        queue_ahead=options.queue_ahead,
-        polling_s=options.polling_time,
-        time_s=options.max_time,
-        trial_time_s=_trial_time_s(options),
-        warm_start=experiment.warm_start,
-    )
+    """Return the limits over all regions."""
+    others = {
+        "concurrent": options.max_concurrent or 1,
+        "trial_time_s": _trial_time_s(options),
+        "warm_start": experiment.warm_start,
+    }
+    return SearchLimits(**{**_limits(options, SearchLimits), **others})
+
+
+def study_limits(options: RunOptions) -> StudyLimits:
+    """Return the limits of each region."""
+    return StudyLimits(**_limits(options, StudyLimits))
+
+
+def _limits(options: RunOptions, cls: type[SearchLimits | StudyLimits]) -> dict[str, Any]:
+    """Return the values of the options that are a field of ``cls``."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    return {
+        limit: getattr(options, setting.name)
+        for setting in settings_of(RunOptions)
+        if (limit := setting.limit or setting.name) in names
+    }
 
 
 def _trial_time_s(options: RunOptions) -> float | None:
@@ -111,13 +124,3 @@ def _trial_time_s(options: RunOptions) -> float | None:
     if options.max_cost is not None and options.cost_per_hour is not None:
         allowed.append(options.max_cost / options.cost_per_hour * 3600.0)
     return min(allowed, default=None)
-
-
-def study_limits(options: RunOptions) -> StudyLimits:
-    """Return the limits of each region."""
-    return StudyLimits(
-        finished=options.max_finished_jobs,
-        broken=options.max_broken,
-        patience=options.patience,
-        target=options.target,
-    )

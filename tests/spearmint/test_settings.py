@@ -12,17 +12,19 @@ from click.testing import CliRunner
 from sge_jobs import JobSpec, qsub_argv
 from sge_jobs import Resources as SgeResources
 from spearmint.choosers import CHOOSERS
-from spearmint.cli.overrides import override_resources
+from spearmint.cli.overrides import override_resources, search_limits, study_limits
 from spearmint.cli.run import run
 from spearmint.cli.setting_options import given_options, options_of
 from spearmint.config.document import Document
 from spearmint.config.reference import key_rows, option_sections
 from spearmint.config.values import read_values
+from spearmint.controller import SearchLimits, StudyLimits
 from spearmint.drivers import DRIVERS
 from spearmint.drivers.queue import SubmitSpec
 from spearmint.drivers.sge.spec import job_spec
 from spearmint.errors import ConfigError, InputError
 from spearmint.fields import INTEGER, TEXT, Key, key_of, keys_of, setting, settings_of
+from spearmint.model import Experiment, Language
 from spearmint.resources import Resources, submit_arguments
 from spearmint.run_options import RunOptions
 
@@ -182,6 +184,25 @@ def test_names_numbers_and_types_of_keys_stay() -> None:
         "request", "option", "env", "module", "venv", "setup",
     ]  # fmt: skip
     assert [key.number for key in keys_of(Resources)][:13] == list(range(1, 14))
+
+
+def test_each_limit_is_set_by_its_option() -> None:
+    options = RunOptions(
+        max_concurrent=3, queue_ahead=2, polling_time=5.0, max_time=60.0, max_finished_jobs=7,
+        max_broken=4, patience=6, target=0.5, max_trial_time=90.0, max_cost=2.0,
+        cost_per_hour=100.0,
+    )  # fmt: skip
+    experiment = Experiment(
+        path=Path("/search/config.pb"),
+        name="x",
+        language=Language.PYTHON,
+        variables=(),
+        warm_start=8,
+    )
+    assert search_limits(options, experiment) == SearchLimits(
+        concurrent=3, queue_ahead=2, polling_s=5.0, time_s=60.0, trial_time_s=72.0, warm_start=8
+    )
+    assert study_limits(options) == StudyLimits(finished=7, broken=4, patience=6, target=0.5)
 
 
 def test_the_help_lists_the_names_of_the_registry() -> None:
