@@ -1,4 +1,4 @@
-"""The nouns of a search: what is searched, a trial of it, and where it ended."""
+"""The data of a search: experiment, variables, trials and their results."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Experiment:
 
 
 class TrialState(StrEnum):
-    """Where a trial stands."""
+    """State of a trial."""
 
     RUNNING = "running"
     COMPLETE = "complete"

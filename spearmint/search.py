@@ -1,4 +1,4 @@
-"""Ask and tell: the search called from your Python code, instead of the other way round."""
+"""Ask and tell: your Python code calls the search, not the other way round."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ R = TypeVar("R")
 _GRID_SIZE = 20000
 
 
-def _alone(
+def _one_thread(
     method: Callable[Concatenate[Search, P], R],
 ) -> Callable[Concatenate[Search, P], R]:
-    """Let one thread of many call ``method`` or another one so marked."""
+    """Let one thread at a time call methods with this decorator."""
 
     @functools.wraps(method)
     def guarded(self: Search, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -102,13 +102,13 @@ class Search:
         self._study.use(chooser, chosen)
         self._records = Records(session.layout, session.experiment, grid_size=_GRID_SIZE)
 
-    @_alone
+    @_one_thread
     def ask(self) -> Proposal:
         """Return a new trial to evaluate. Raises InputError after ``close``."""
         self._require_open()
         return self._proposal(self._study.ask())
 
-    @_alone
+    @_one_thread
     def tell(self, trial: Proposal | int, value: float | None, *, reason: str = "") -> None:
         """Store what came out of a trial, by its proposal or number.
 
@@ -129,7 +129,7 @@ class Search:
             self._study.complete(running, done)
         self._record()
 
-    @_alone
+    @_one_thread
     def report(self, trial: Proposal | int, step: int, value: float) -> bool:
         """Store the objective at ``step``, and return whether the pruner would end the trial.
 
@@ -146,7 +146,7 @@ class Search:
             return self._study.prunes
         return self._study.prunes and self._study.should_prune(running)
 
-    @_alone
+    @_one_thread
     def prune(self, trial: Proposal | int) -> None:
         """Store that a trial was ended early, which is no failure.
 
@@ -160,26 +160,26 @@ class Search:
         self._record()
 
     @property
-    @_alone
+    @_one_thread
     def best(self) -> Trial | None:
         """The best complete trial: its ``id``, ``value`` and ``params``; None before the first."""
         return best_trial(self._study.trials(), maximize=self._experiment.maximize)
 
     @property
-    @_alone
+    @_one_thread
     def trials(self) -> list[Trial]:
         """All trials by number."""
         return self._study.trials()
 
     @property
-    @_alone
+    @_one_thread
     def pending(self) -> list[Proposal]:
         """Proposals that were never told, those of earlier processes included."""
         return [self._proposal(trial) for trial in self._study.running()]
 
-    @_alone
+    @_one_thread
     def close(self) -> None:
-        """Let another process have the experiment; what is stored can still be read."""
+        """Release the experiment for other processes; stored trials can still be read."""
         self._is_open = False
         self._stack.close()
 

@@ -35,7 +35,7 @@ class GPEIperSecChooser(GPEIOptChooser):
     def _factor(
         self, past: History, settings: Settings, rng: np.random.Generator
     ) -> Acquisition | None:
-        """Return the log of the expected inverse duration, None while nothing tells durations."""
+        """Return the log of the expected inverse duration, None while durations are unknown."""
         from spearmint.acquisition.factors import LogInverseCost
         from spearmint.gp.fit import fit, some
         from spearmint.gp.numerics import one_blas_thread
@@ -53,9 +53,9 @@ class GPEIperSecChooser(GPEIOptChooser):
 
 
 def duration_s(trial: FrozenTrial) -> float | None:
-    """Return the seconds of a complete trial, as it says itself or else by the clock.
+    """Return the seconds of a complete trial, from its attribute or its timestamps.
 
-    None where neither tells: a trial that was added, not run, ended when it started.
+    None without both: a trial that was added, not run, ended when it started.
     """
     if trial.state != TrialState.COMPLETE:
         return None

@@ -23,7 +23,7 @@ ABANDONED = "abandoned"
 """Attribute of a trial that never had all parameters."""
 
 DISREGARDED = "spearmint:disregarded"
-"""Attribute of a study: numbers of trials that say nothing about their parameters."""
+"""Attribute of a study: numbers of trials that a bug in the code failed; choosers ignore them."""
 INFEASIBLE = "infeasible"
 
 
@@ -93,7 +93,7 @@ def history(
     *,
     constrained: bool = False,
 ) -> History:
-    """Return what ``trials`` say about ``search_space``; trials outside of it are left out.
+    """Return ``trials`` as points of ``search_space``; trials outside of it are left out.
 
     A broken trial (FAIL) with all parameters counts as the worst value seen, so that its place is
     not tried again and again; an infinite value of either sign likewise. A pruned trial counts
@@ -141,7 +141,7 @@ def history(
 
 
 def _declared_infeasible(trial: FrozenTrial) -> bool:
-    """Tell whether ``trial`` says that it broke a constraint: of ours, or above 0 of Optuna's."""
+    """Tell whether ``trial`` is marked infeasible, or has a constraint of Optuna above 0."""
     kept = all(value <= 0.0 for value in trial.constraints.values())
     return bool(trial.user_attrs.get(INFEASIBLE)) or not kept
 

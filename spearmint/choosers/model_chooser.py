@@ -63,7 +63,7 @@ class ModelChooser(Chooser):
     def _history(
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
     ) -> History:
-        """Return what the model is to know."""
+        """Return the trials that the model is fitted to."""
         return history(study, trials, space)
 
     def n_initial(self, n_dimensions: int) -> int:

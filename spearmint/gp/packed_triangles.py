@@ -17,7 +17,7 @@ from spearmint.gp.numerics import Array
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PackedLayout:
     """Row and column of every packed number; where the diagonal is, in order."""
 
     rows: NDArray[np.intp]
@@ -26,13 +26,13 @@ class Layout:
 
 
 @lru_cache(maxsize=8)
-def layout(n: int) -> Layout:
+def layout(n: int) -> PackedLayout:
     """Return the order of the numbers of an n x n matrix."""
     places = np.arange(n * n, dtype=np.float64).reshape(n, n)
     order = lapack.dtrttf(places.T, uplo="L")[0].astype(np.intp)
     rows, columns = np.divmod(order, n)
     diagonal = np.flatnonzero(rows == columns)
-    return Layout(rows, columns, diagonal[np.argsort(rows[diagonal])])
+    return PackedLayout(rows, columns, diagonal[np.argsort(rows[diagonal])])
 
 
 def pack(square: Array) -> Array:

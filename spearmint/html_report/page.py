@@ -103,7 +103,7 @@ def _context(digest: Digest, pictures: Sequence[Picture]) -> dict[str, Any]:
 
 
 def _about(digest: Digest) -> dict[str, Any]:
-    """Return what every page says of an experiment."""
+    """Return the facts about an experiment that every page shows."""
     experiment = digest.experiment
     return {
         "name": experiment.name,

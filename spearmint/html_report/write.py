@@ -103,7 +103,7 @@ def _require_libraries() -> None:
 
 
 def _read(session: Session) -> Digest:
-    """Return the search as it stands now."""
+    """Return the current state of the search."""
     from spearmint.html_report.digest import Digest
 
     trials = [_with_reports(trial, session.layout) for trial in session.study.trials()]
@@ -121,7 +121,7 @@ def _with_reports(trial: Trial, layout: Layout) -> Trial:
 
 
 def _pictures(digest: Digest) -> Sequence[Picture]:
-    """Return every plot, drawn; one with nothing to show has no PNG and says why."""
+    """Return every plot, drawn; one with nothing to show has a reason instead of a PNG."""
     from spearmint.html_report import best_value, curves, importance, parallel, slices
 
     weights = importance.evaluate(digest)
