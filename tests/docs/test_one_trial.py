@@ -1,4 +1,4 @@
-"""The walk of one trial names files, functions and values that exist."""
+"""The walk of one trial and the glossary name files, functions and values that exist."""
 
 from __future__ import annotations
 
@@ -16,10 +16,17 @@ from spearmint.trial.languages import to_arrays, to_entries
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "why" / "one_trial.rst").read_text(encoding="utf-8")
-STEPS = re.findall(r"``([\w/]+\.py):([\w.]+)``", PAGE)
+GLOSSARY = (ROOT / "docs" / "why" / "glossary.rst").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("path", "name"), STEPS, ids=":".join)
+def named(page: str) -> list[tuple[str, str]]:
+    return re.findall(r"``([\w/]+\.py):([\w.]+)``", page)
+
+
+STEPS = named(PAGE)
+
+
+@pytest.mark.parametrize(("path", "name"), [*STEPS, *named(GLOSSARY)])
 def test_each_step_is_there(path: str, name: str) -> None:
     body = ast.parse((ROOT / path).read_text(encoding="utf-8")).body
     for part in name.split("."):
