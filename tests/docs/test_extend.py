@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import subprocess
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +12,6 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
-from pycuda_nn.layers import Layer
-from pycuda_nn.layers.testing import LayerContract
 from spearmint.choosers.testing import ChooserContract
 from spearmint.drivers import Driver, DriverSettings, SubmitSpec, make_driver
 from spearmint.drivers.testing import DriverContract, FakeQueue
@@ -81,20 +78,6 @@ class TestSlurmDriver(DriverContract):
 
 class TestMutationChooser(ChooserContract):
     chooser = "mutation_chooser:MutationChooser"
-
-
-class TestLeakyRelu(LayerContract):
-    def layer(self) -> Layer:
-        kind: type[Layer] = example("leaky_relu_layer").LeakyRelu
-        return kind(0.1)
-
-
-def test_a_network_with_the_layer_trains() -> None:
-    block = re.search(r"code-block:: python\n\n((?:   .*\n|\n)+?)\n   class TestLeaky", PAGE)
-    assert block is not None
-    names = {"LeakyRelu": example("leaky_relu_layer").LeakyRelu}
-    exec(textwrap.dedent(block[1]), names)  # noqa: S102 - our own page
-    assert names["result"].best.valid_loss < 1
 
 
 def test_the_plugin_sets_up_old_and_new_nodes() -> None:
