@@ -1,7 +1,7 @@
 """Errors of the spearmint package.
 
 SpearmintError                  exit code 1
-├── InputError                  exit code 2: the user can mend it
+├── InputError                  exit code 2: the user can fix it
 │   ├── ConfigError             config.pb: file, line and column
 │   ├── NoSearch                the experiment was never run
 │   ├── StudyMismatch           the stored search has other variables

@@ -16,7 +16,7 @@
 #
 # A job that Grid Engine runs again (a lost host, preemption) goes on from its checkpoint.
 # Exit codes: 0 done; 1 training failed; 99 this host's GPU does not answer: run again elsewhere;
-# 100 something to mend in the call: the job waits in state Eqw until "qmod -cj JOB".
+# 100 something to fix in the call: the job waits in state Eqw until "qmod -cj JOB".
 #
 #$ -S /bin/bash
 #$ -cwd

@@ -19,7 +19,7 @@
 # A region that has a result.json is left as it is, so the same command trains what is missing; one
 # that was interrupted goes on from its checkpoint.
 # Exit codes: 0 done; 1 training failed; 99 this host's GPU does not answer: run again elsewhere;
-# 100 something to mend in the call: the task waits in state Eqw until "qmod -cj JOB".
+# 100 something to fix in the call: the task waits in state Eqw until "qmod -cj JOB".
 #
 #$ -S /bin/bash
 #$ -cwd

@@ -159,5 +159,5 @@ def _is_locked(folder: TrialFolder) -> bool:
 def _cannot_start(why: str) -> DriverError:
     return DriverError(
         f"a trial could not be started: {why}",
-        "Mend this, then run the same command: finished trials are safe.",
+        "Fix this and rerun the command; finished trials are safe.",
     )

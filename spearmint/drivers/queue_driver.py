@@ -193,7 +193,7 @@ class QueueDriver(Driver):
                 self._notices.see(job, str(trial.folder.path.relative_to(self._layout.root)))
 
     def notices(self) -> list[str]:
-        """Return which jobs came to be held, suspended or in error, with the cure."""
+        """Return which jobs came to be held, suspended or in error, with the fix."""
         return self._notices.take()
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:

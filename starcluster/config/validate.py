@@ -70,7 +70,7 @@ def permission_problems(permission: Permission) -> Iterator[str]:
 
 
 def key_file_problem(location: Path) -> str:
-    """Return what is wrong with a private key's file, with the command that mends it; or empty."""
+    """Return what is wrong with a private key's file, with the command that fixes it; or empty."""
     if not location.is_file():
         return f"there is no file {short(location)}"
     if others_can_read(location):

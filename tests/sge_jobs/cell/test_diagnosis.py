@@ -1,4 +1,4 @@
-"""Each thing that can be wrong with a cell is found, and has a cure."""
+"""Each thing that can be wrong with a cell is found, and has a fix."""
 
 from __future__ import annotations
 
