@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from starcluster.aws import Ec2, Instance
-from starcluster.aws import client as ec2_door
+from starcluster.aws import Ec2, Instance, client
 from starcluster.cluster import Cluster, ClusterLifecycle, all_clusters, lifecycle
 from starcluster.config import config
 from starcluster.errors import StarClusterError
@@ -79,7 +78,7 @@ def _opened(folder: Path) -> tuple[Ec2, config.Config]:
 
 def _report(ec2: Ec2, settings: config.Config, size: int, memory: bool) -> None:
     calls: Counter[str] = Counter()
-    original = ec2_door.AwsClient._do
+    original = client.AwsClient._do
 
     def do(self: Any, client: Any, operation: str, call: Any) -> Any:
         calls[operation] += 1
@@ -92,7 +91,7 @@ def _report(ec2: Ec2, settings: config.Config, size: int, memory: bool) -> None:
         return SetupResult(ready=tuple(each.alias for each in nodes))
 
     with (
-        mock.patch.object(ec2_door.AwsClient, "_do", do),
+        mock.patch.object(client.AwsClient, "_do", do),
         mock.patch.object(Cluster, "shell", shell),
         mock.patch.object(lifecycle, "set_up", set_up),
         mock.patch.object(Ec2, "placement_groups", return_value=[]),  # moto has none

@@ -7,8 +7,7 @@ import re
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 
 from starcluster.errors import SshError
 from starcluster.node.commands import Answer, RemoteCommands, without_profile
@@ -20,7 +19,6 @@ ANY = "*"
 """In :meth:`FakeShell.answer`: every program that is not named."""
 
 
-@dataclass
 class FakeShell(RemoteCommands, RemoteFiles):
     """``node.ssh`` of a :class:`FakeNode`; users and groups are those of its /etc/passwd.
 
@@ -31,16 +29,18 @@ class FakeShell(RemoteCommands, RemoteFiles):
         ran: The command lines, in order.
     """
 
-    name: str = "node001"
-    programs: dict[str, Program] = field(default_factory=dict)
-    reachable: bool = True
-    host_key: str = "ssh-ed25519 AAAAhost"
-    public_key: str = "ssh-ed25519 AAAAconnection"
-    user: str = "root"
-    ran: list[str] = field(default_factory=list)
-    files: FakeSftp = field(default_factory=FakeSftp)
-    _last_status: int = 0
-    _takes_s: dict[str, float] = field(default_factory=dict)
+    host_key = "ssh-ed25519 AAAAhost"
+    public_key = "ssh-ed25519 AAAAconnection"
+
+    def __init__(
+        self, name: str = "node001", programs: Mapping[str, Program] | None = None
+    ) -> None:
+        self.name, self.user, self.reachable = name, "root", True
+        self.programs = dict(programs or {})
+        self.ran: list[str] = []
+        self.files = FakeSftp()
+        self._takes_s: dict[str, float] = {}
+        self._last_status = 0
 
     def answer(self, program: str, *replies: Reply, takes_s: float = 0.0) -> None:
         """Let ``program`` give ``replies``, one a call and the last one from then on.

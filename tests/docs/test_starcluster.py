@@ -42,7 +42,9 @@ def test_the_policy_allows_every_request_and_no_other() -> None:
     """A wildcard stands for those that only look."""
     policy = json.loads((DOCS / "starcluster-policy.json").read_text())
     given = [statement["Action"] for statement in policy["Statement"]]
-    allowed = {each for names in given for each in ([names] if isinstance(names, str) else names)}
+    allowed = {
+        action for names in given for action in ([names] if isinstance(names, str) else names)
+    }
     source = "".join(path.read_text() for path in Path(starcluster.__file__).parent.rglob("*.py"))
     services = "ec2|ssm|sts|pricing|service-quotas"
     asked = {

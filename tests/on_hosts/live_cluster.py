@@ -66,7 +66,9 @@ class Bench:
 
     def node(self, alias: str) -> Node:
         """Return the host of a node."""
-        (found,) = (each for each in self.ec2.instances(cluster=NAME) if each.alias == alias)
+        (found,) = (
+            instance for instance in self.ec2.instances(cluster=NAME) if instance.alias == alias
+        )
         return self.cloud.nodes()[found.id]
 
     def clear(self) -> None:

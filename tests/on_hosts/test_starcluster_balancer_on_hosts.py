@@ -34,7 +34,7 @@ def now(bench: Bench) -> Cluster:
 
 
 def names(bench: Bench) -> list[str]:
-    return [each.alias for each in now(bench).instances]
+    return [instance.alias for instance in now(bench).instances]
 
 
 def submit(bench: Bench, *options: str) -> None:
@@ -52,7 +52,7 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
         until(lambda: take_snapshot(now(bench)).running_jobs == 4, 60, 0.2)  # 2 slots on each node
         snapshot = take_snapshot(now(bench))
         assert len(snapshot.waiting_s) == 5
-        assert all(-5 < each < 60 for each in snapshot.waiting_s)
+        assert all(-5 < seconds < 60 for seconds in snapshot.waiting_s)
         assert (snapshot.free_slots, snapshot.busy) == (0, frozenset({"master", "node001"}))
         said: list[str] = []
         limits = Limits(max_nodes=3, job_wait_s=-1, kill_after_s=0, stabilization_s=0)

@@ -90,7 +90,7 @@ def test_where_one_zone_has_no_capacity_the_next_is_taken_and_where_none_has_it_
         bench.start(bench.lifecycle(lambda alias, what: said.append(what)), disable_queue="true")
         bench.cloud.no_capacity()
         assert f"no {TYPE} in us-east-1a now" in said
-        assert {each.zone for each in bench.ec2.instances(cluster=NAME)} == {"us-east-1b"}
+        assert {instance.zone for instance in bench.ec2.instances(cluster=NAME)} == {"us-east-1b"}
         bench.lifecycle().terminate()
         assert bench.nothing_left()
 
@@ -102,12 +102,12 @@ def test_spot_falls_back_to_on_demand_and_keeps_the_master_off_spot(bench: Bench
         bench.cloud.no_capacity({"type": TYPE, "market": "spot"})
         bench.start(bench.lifecycle(), spot_bid="0.3", disable_queue="true")
         found = bench.ec2.instances(cluster=NAME)
-        assert [each.is_spot for each in found] == [False] * 3
+        assert [instance.is_spot for instance in found] == [False] * 3
         bench.lifecycle().terminate()
         bench.cloud.no_capacity()
         bench.start(bench.lifecycle(), spot_bid="0.3", disable_queue="true")
         found = bench.ec2.instances(cluster=NAME)
-        spot = {each.tags[TAG_ALIAS]: each.is_spot for each in found}
+        spot = {instance.tags[TAG_ALIAS]: instance.is_spot for instance in found}
         assert spot == {"master": False, "node001": True, "node002": True}
         with pytest.raises(ClusterError, match="spot instances cannot be stopped"):
             bench.lifecycle().stop()
@@ -197,7 +197,9 @@ def test_a_node_that_dies_during_set_up_is_named(bench: Bench) -> None:
         def progress(alias: str, what: str) -> None:
             if (alias, what) == ("node002", "joining"):
                 (instance,) = (
-                    each for each in bench.ec2.instances(cluster=NAME) if each.alias == alias
+                    instance
+                    for instance in bench.ec2.instances(cluster=NAME)
+                    if instance.alias == alias
                 )
                 bench.ec2.terminate([instance.id])
 
@@ -218,10 +220,10 @@ def test_spot_instances_that_were_interrupted_before_they_had_a_name_get_one(
         with pytest.raises(SetupError, match="CreateTags") as caught:
             bench.start(bench.lifecycle(), disable_queue="true", spot_bid="0.3")
         assert f"starcluster start -x {NAME}" in str(caught.value)
-        found = [each.alias for each in bench.ec2.instances(cluster=NAME)]
+        found = [instance.alias for instance in bench.ec2.instances(cluster=NAME)]
         assert sorted(found) == ["", "", "master"]
         bench.lifecycle().start_again()
-        found = {each.alias for each in bench.ec2.instances(cluster=NAME)}
+        found = {instance.alias for instance in bench.ec2.instances(cluster=NAME)}
         assert found == {"master", "node001", "node002"}
         bench.lifecycle().terminate()
         assert bench.nothing_left()
@@ -245,8 +247,8 @@ def test_a_node_whose_ssh_is_cut_in_the_middle_is_named_and_start_x_finishes_it(
         assert "SSH connection" in why
         assert f"Go on: starcluster start -x {NAME}" in lifecycle.describe_running()
         bench.node("node001").run("/usr/sbin/sshd")
-        told = bench.types("start", "-x", NAME)
-        assert f"Cluster {NAME} is ready, 3 nodes" in told
+        output = bench.types("start", "-x", NAME)
+        assert f"Cluster {NAME} is ready, 3 nodes" in output
         bench.lifecycle().terminate()
         assert bench.nothing_left()
 
@@ -256,12 +258,12 @@ def test_a_node_whose_ssh_is_cut_in_the_middle_is_named_and_start_x_finishes_it(
 def test_a_node_whose_gpu_fails_the_self_test_is_left_out_and_takes_no_jobs(bench: Bench) -> None:
     def body() -> None:
         bench.cloud.break_gpus(1)
-        told = bench.types("start", "-c", "tested", "-s", "2", NAME, status=1)
-        assert "1 of 2 nodes failed\n  node001: gpus: GPU self-test: " in told
-        assert "libcuda" in told
-        assert "qsub" not in told
-        assert "2 instances of it exist (master, node001): $1.05/h" in told
-        assert f"starcluster removenode -a node001 {NAME}" in told
+        output = bench.types("start", "-c", "tested", "-s", "2", NAME, status=1)
+        assert "1 of 2 nodes failed\n  node001: gpus: GPU self-test: " in output
+        assert "libcuda" in output
+        assert "qsub" not in output
+        assert "2 instances of it exist (master, node001): $1.05/h" in output
+        assert f"starcluster removenode -a node001 {NAME}" in output
         assert queues(bench) == {"master": "", "node001": "d"}
         bench.types("removenode", "-c", "-a", "node001", NAME)
         assert queues(bench) == {"master": ""}
@@ -276,10 +278,10 @@ def test_a_node_whose_gpu_fails_is_replaced_and_the_master_never_is(bench: Bench
         for number in (0, 2):
             bench.cloud.break_gpus(number)
         start = ("start", "-c", "tested", "--on-bad-node", "replace", NAME)
-        told = bench.types(*start, status=1)
-        assert "node002: removed: gpus: GPU self-test" in told
-        assert "1 of 3 nodes failed\n  master: gpus: GPU self-test" in told
-        assert "removenode" not in told
+        output = bench.types(*start, status=1)
+        assert "node002: removed: gpus: GPU self-test" in output
+        assert "1 of 3 nodes failed\n  master: gpus: GPU self-test" in output
+        assert "removenode" not in output
         assert queues(bench) == {"master": "d", "node001": "", "node002": ""}
         assert len(bench.cloud.nodes()) == 3
         bench.types("terminate", "-c", NAME)
@@ -307,10 +309,10 @@ def interrupted(bench: Bench, lifecycle: ClusterLifecycle, **overrides: str) -> 
         assert "Nothing of it runs" in caught.value.fix
     else:
         assert f"starcluster terminate {NAME}" in caught.value.fix
-        assert all((each.alias or each.id) in caught.value.fix for each in there)
+        assert all((instance.alias or instance.id) in caught.value.fix for instance in there)
         bench.lifecycle().terminate()
     assert bench.nothing_left()
-    assert [each.name for each in bench.ec2.key_pairs()] == ["mine"]
+    assert [pair.name for pair in bench.ec2.key_pairs()] == ["mine"]
 
 
 @pytest.mark.parametrize("point", range(10))
@@ -362,11 +364,11 @@ def test_ctrl_c_typed_at_the_command_tells_how_to_go_on(bench: Bench) -> None:
                 if line.endswith("packages\n"):
                     process.send_signal(signal.SIGINT)
                     break
-            told = process.stderr.read()
+            errors = process.stderr.read()
         assert process.returncode == 1
-        assert "Error: interrupted\n3 instances of it exist (master, node001, node002)" in told
-        assert "Traceback" not in told
-        assert f"Go on: starcluster start -x {NAME}" in told
+        assert "Error: interrupted\n3 instances of it exist (master, node001, node002)" in errors
+        assert "Traceback" not in errors
+        assert f"Go on: starcluster start -x {NAME}" in errors
         bench.types("terminate", "-c", NAME)
         assert bench.nothing_left()
 

@@ -115,7 +115,7 @@ class User:
         """Return the hosts that run, by alias."""
         (cluster,) = self.clusters()
         up = self.cloud.nodes()
-        return {each["alias"]: up[each["id"]] for each in cluster["nodes"] if each["id"] in up}
+        return {node["alias"]: up[node["id"]] for node in cluster["nodes"] if node["id"] in up}
 
     def queues(self) -> dict[str, str]:
         """Return the state of each queue instance by host; empty for one that takes jobs."""
@@ -139,26 +139,26 @@ def test_from_no_key_to_nothing_left(cloud: Cloud) -> None:
     stops_and_starts(user)
     restarts(user)
     ends(user)
-    assert not [each for each in forms(AWS_SECRET) if each in user.said.encode()]
+    assert not [form for form in forms(AWS_SECRET) if form in user.said.encode()]
 
 
 def plans(user: User) -> None:
     before = len(user.cloud.calls())
-    told = user.types("start", "--dry-run", "gpucluster").stdout
-    assert "3 x g4dn.xlarge on demand, master ... node002" in told
-    assert "Price: $1.58/h" in told
-    assert "12 vCPUs of G and VT on-demand instances, 64 allowed in all" in told
+    output = user.types("start", "--dry-run", "gpucluster").stdout
+    assert "3 x g4dn.xlarge on demand, master ... node002" in output
+    assert "Price: $1.58/h" in output
+    assert "12 vCPUs of G and VT on-demand instances, 64 allowed in all" in output
     made = [row["action"] for row in user.cloud.calls()[before:]]
-    assert not [each for each in made if each.startswith(("Create", "Authorize"))]
+    assert not [request for request in made if request.startswith(("Create", "Authorize"))]
     assert not user.cloud.nodes()
 
 
 def starts(user: User) -> None:
     user.cloud.fail("RunInstances", "VcpuLimitExceeded", times=2)
     for words in ((), ("-V",)):  # at the check, and at the launch
-        told = user.types("--debug", "start", *words, "gpucluster", status=1).stderr
-        assert "Traceback" in told
-        assert "VcpuLimitExceeded" in told
+        errors = user.types("--debug", "start", *words, "gpucluster", status=1).stderr
+        assert "Traceback" in errors
+        assert "VcpuLimitExceeded" in errors
     before = len(user.cloud.calls())
     user.types("--debug", "start", "gpucluster")
     names = (
@@ -293,7 +293,7 @@ def keeps_secrets(user: User, watch: Watch) -> None:
     for name in keys:
         secrets += forms(hosts["master"].run("cat", name).stdout)
     assert "PRIVATE KEY" not in user.said
-    assert not [each for each in secrets if each in user.said.encode()]
+    assert not [secret for secret in secrets if secret in user.said.encode()]
     assert len(watch.seen) > 100
     assert watch.shows(secrets) == []
     config = [home / ".starcluster" / name for name in ("config", "first_boot")]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from starcluster.aws import client as ec2_door
+from starcluster.aws import client
 from starcluster.aws.ec2 import Ec2
 from starcluster.config import config
 from starcluster.config.sections import AwsSettings
@@ -76,8 +76,8 @@ def aws(moto_process: str) -> str:
 
 
 @pytest.fixture
-def door_to() -> Callable[[str, str], Ec2]:
-    """A function of address and region that gives the door to them."""
+def client_to() -> Callable[[str, str], Ec2]:
+    """A function of address and region that gives their EC2."""
 
     def opened(address: str, region: str) -> Ec2:
         settings = AwsSettings(
@@ -91,22 +91,22 @@ def door_to() -> Callable[[str, str], Ec2]:
 
 
 @pytest.fixture
-def ec2(aws: str, door_to: Callable[[str, str], Ec2]) -> Ec2:
-    """The door to moto."""
-    return door_to(aws, "us-east-1")
+def ec2(aws: str, client_to: Callable[[str, str], Ec2]) -> Ec2:
+    """EC2 of moto."""
+    return client_to(aws, "us-east-1")
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each request was sent."""
     counted: Counter[str] = Counter()
-    original = ec2_door.AwsClient._do
+    original = client.AwsClient._do
 
     def do(self: Any, client: Any, operation: str, call: Any) -> Any:
         counted[operation] += 1
         return original(self, client, operation, call)
 
-    monkeypatch.setattr(ec2_door.AwsClient, "_do", do)
+    monkeypatch.setattr(client.AwsClient, "_do", do)
     return counted
 
 

@@ -94,14 +94,14 @@ def test_a_parameter_whose_name_only_begins_alike_is_another() -> None:
 
 
 def test_gpus_of_nvidia_smi_and_cards_without_clocks() -> None:
-    one, two = parse_gpus(GPUS)
-    assert (one.index, one.name, one.driver, one.persistent) == (
+    gpu, two = parse_gpus(GPUS)
+    assert (gpu.index, gpu.name, gpu.driver, gpu.persistent) == (
         "0",
         "Tesla T4",
         "580.159.03",
         False,
     )
-    assert (one.clocks, two.clocks, two.persistent) == ("5001,585", "", True)
+    assert (gpu.clocks, two.clocks, two.persistent) == ("5001,585", "", True)
     assert parse_gpus("NVIDIA-SMI has failed because it could not communicate\n") == []
 
 
@@ -111,15 +111,15 @@ def test_the_highest_graphics_clock_is_that_of_the_highest_memory_clock() -> Non
 
 
 def test_advice_by_instance_type() -> None:
-    one, two = parse_gpus(GPUS)
-    assert [wants_auto_boost_off(each) for each in ("g3.4xlarge", "p2.xlarge", "g4dn.xlarge")] == [
+    gpu, two = parse_gpus(GPUS)
+    assert [wants_auto_boost_off(name) for name in ("g3.4xlarge", "p2.xlarge", "g4dn.xlarge")] == [
         True,
         True,
         False,
     ]
-    assert needs_fabric_manager("p5.48xlarge", [one, two])
-    assert not needs_fabric_manager("p5.4xlarge", [one])
-    assert not needs_fabric_manager("g5.12xlarge", [one, two])
+    assert needs_fabric_manager("p5.48xlarge", [gpu, two])
+    assert not needs_fabric_manager("p5.4xlarge", [gpu])
+    assert not needs_fabric_manager("g5.12xlarge", [gpu, two])
 
 
 def test_fabric_manager_must_run_in_exactly_the_drivers_version() -> None:

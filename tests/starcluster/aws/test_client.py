@@ -1,4 +1,4 @@
-"""The door to EC2 against moto's server over HTTP: types in and out, pages, launches."""
+"""EC2 against moto's server over HTTP: types in and out, pages, launches."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from starcluster.aws import (
-    client as ec2_door,
+    client,
+    prices,
 )
 from starcluster.aws import (
     instances as ec2_instances,
-)
-from starcluster.aws import (
-    prices,
 )
 from starcluster.aws import (
     responses as ec2_types,
@@ -45,7 +43,7 @@ def test_instances_are_launched_found_by_cluster_and_ended(ec2: Ec2) -> None:
     ec2.run(request(tags={TAG_CLUSTER: "other", TAG_ALIAS: "node001"}))
     ec2.run(request(tags={}))
     found = ec2.instances(cluster="c")
-    assert {each.id for each in found} == {each.id for each in made}
+    assert {instance.id for instance in found} == {instance.id for instance in made}
     assert (found[0].cluster, found[0].alias) == ("c", "master")
     assert found[0].type == "t3.micro"
     assert found[0].private_ip
@@ -54,7 +52,7 @@ def test_instances_are_launched_found_by_cluster_and_ended(ec2: Ec2) -> None:
     assert not found[0].is_spot
     assert len(ec2.instances(cluster="*")) == 4
     assert len(ec2.instances()) == 5
-    ids = [each.id for each in made]
+    ids = [instance.id for instance in made]
     ec2.stop(ids[:1])
     ec2.wait_instances(ids[:1], "stopped", limit_s=30)
     assert ec2.instance(ids[0]).state == "stopped"
@@ -64,7 +62,7 @@ def test_instances_are_launched_found_by_cluster_and_ended(ec2: Ec2) -> None:
     assert ec2.instance(ids[0]).tags["Name"] == "c-master"
     ec2.terminate(ids)
     assert ec2.instances(cluster="c") == []
-    assert {each.state for each in ec2.instances(ids)} == {"terminated"}
+    assert {instance.state for instance in ec2.instances(ids)} == {"terminated"}
 
 
 def test_what_is_not_there_raises_not_found_with_the_next_command(ec2: Ec2) -> None:
@@ -102,7 +100,7 @@ def test_all_pages_are_read(ec2: Ec2) -> None:
     made = {ec2.run(request())[0].id for _ in range(12)}
     config = {"PageSize": 5}
     found = ec2.pages("ec2", "DescribeInstances", "Reservations", PaginationConfig=config)
-    assert {each["Instances"][0]["InstanceId"] for each in found} == made
+    assert {item["Instances"][0]["InstanceId"] for item in found} == made
 
 
 def test_volumes_and_root_disks_are_encrypted(ec2: Ec2) -> None:
@@ -135,11 +133,11 @@ def test_user_data_arrives_and_is_in_no_repr(ec2: Ec2) -> None:
 
 def test_a_fleet_at_once_from_several_places(ec2: Ec2) -> None:
     subnets = ec2.subnets(vpc=ec2.default_vpc())
-    places = tuple(Place(instance_type="t3.micro", subnet_id=each.id) for each in subnets[:2])
+    places = tuple(Place(instance_type="t3.micro", subnet_id=subnet.id) for subnet in subnets[:2])
     made, errors = ec2.run_fleet(request(count=2, places=places, spot=True, spot_bid=0.5))
     assert len(made) == 2
     assert errors == []
-    assert {each.cluster for each in made} == {"c"}
+    assert {instance.cluster for instance in made} == {"c"}
     assert ec2.call("ec2", "DescribeLaunchTemplates")["LaunchTemplates"] == []
 
 
@@ -168,7 +166,7 @@ def test_arguments_of_a_launch_say_what_was_asked_for() -> None:
     assert fleet["Type"] == "instant"
     assert fleet["SpotOptions"]["AllocationStrategy"] == "price-capacity-optimized"
     overrides = fleet["LaunchTemplateConfigs"][0]["Overrides"]
-    assert [each.get("SubnetId") or each["AvailabilityZone"] for each in overrides] == [
+    assert [override.get("SubnetId") or override["AvailabilityZone"] for override in overrides] == [
         "subnet-1",
         "us-east-1b",
     ]
@@ -204,8 +202,8 @@ def test_groups_open_ports_once_and_their_members_to_one_another(ec2: Ec2) -> No
     (group,) = ec2.security_groups("@sc-*", vpc=vpc)
     assert (group.name, group.permissions) == ("@sc-c", (ssh,))
     answer = ec2.call("ec2", "DescribeSecurityGroups", GroupIds=[id])["SecurityGroups"][0]
-    among = [each for each in answer["IpPermissions"] if each["IpProtocol"] == "-1"]
-    assert [pair["GroupId"] for each in among for pair in each["UserIdGroupPairs"]] == [id]
+    among = [rule for rule in answer["IpPermissions"] if rule["IpProtocol"] == "-1"]
+    assert [pair["GroupId"] for rule in among for pair in rule["UserIdGroupPairs"]] == [id]
     ec2.delete_security_group(id)
     assert ec2.security_groups("@sc-*") == []
 
@@ -223,7 +221,7 @@ def test_key_pairs(ec2: Ec2) -> None:
     assert "PRIVATE KEY" in private
     with pytest.raises(AlreadyThere, match="us-east-1"):
         ec2.create_key_pair("mine")
-    assert [each.name for each in ec2.key_pairs()] == ["mine"]
+    assert [pair.name for pair in ec2.key_pairs()] == ["mine"]
     ec2.delete_key_pair("mine")
     assert ec2.key_pairs() == []
 
@@ -236,7 +234,7 @@ def test_images_by_id_name_and_parameter(ec2: Ec2) -> None:
     (made,) = ec2.run(request())
     own = ec2.call("ec2", "CreateImage", InstanceId=made.id, Name="my image")["ImageId"]
     assert ec2.image("my image").id == own
-    assert [each.id for each in ec2.images(owners=["self"])] == [own]
+    assert [image.id for image in ec2.images(owners=["self"])] == [own]
     ec2.call("ssm", "PutParameter", Name="/mine/ami", Value=own, Type="String")
     assert ec2.image("/mine/ami").id == own
     assert ec2.image("resolve:ssm:/mine/ami").id == own
@@ -260,10 +258,10 @@ def test_spot_prices_and_requests(ec2: Ec2) -> None:
     now = datetime.now(UTC)
     found = ec2.spot_prices(["t3.micro"], start=now - timedelta(days=1), end=now)
     assert found
-    assert {each.type for each in found} == {"t3.micro"}
-    assert all(each.price > 0 for each in found)
+    assert {price.type for price in found} == {"t3.micro"}
+    assert all(price.price > 0 for price in found)
     lowest = prices.spot(ec2, ["t3.micro"])
-    assert lowest["t3.micro"] == min(each.price for each in found)
+    assert lowest["t3.micro"] == min(price.price for price in found)
     assert prices.spot(ec2, []) == {}
     assert ec2.spot_requests() == []
 
@@ -274,10 +272,10 @@ def test_the_console(ec2: Ec2) -> None:
 
 
 def test_nobody_there_is_unreachable_and_says_nothing_of_instances(
-    monkeypatch: pytest.MonkeyPatch, door_to: Callable[[str, str], Ec2]
+    monkeypatch: pytest.MonkeyPatch, client_to: Callable[[str, str], Ec2]
 ) -> None:
-    monkeypatch.setattr(ec2_door, "ATTEMPTS", 1)
+    monkeypatch.setattr(client, "ATTEMPTS", 1)
     with pytest.raises(Unreachable) as caught:
-        door_to("http://127.0.0.1:9", "us-east1").instances()
+        client_to("http://127.0.0.1:9", "us-east1").instances()
     assert "127.0.0.1:9" in caught.value.what
     assert "Did you mean 'us-east-1'?" in caught.value.fix

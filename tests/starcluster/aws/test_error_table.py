@@ -11,18 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from starcluster.aws import (
-    client as ec2_door,
-)
-from starcluster.aws import (
-    error_table as ec2_errors,
-)
-from starcluster.aws import (
-    instances as ec2_instances,
-)
-from starcluster.aws import (
-    prices,
-)
+from starcluster.aws import client, error_table, instances, prices
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import LaunchRequest, Place
 from starcluster.config import config
@@ -92,8 +81,8 @@ def fake() -> Iterator[Aws]:
 
 
 @pytest.fixture
-def door(fake: Aws, door_to: Callable[[str, str], Ec2]) -> Ec2:
-    return door_to(f"http://127.0.0.1:{fake.server_address[1]}", "eu-west-1")
+def ec2(fake: Aws, client_to: Callable[[str, str], Ec2]) -> Ec2:
+    return client_to(f"http://127.0.0.1:{fake.server_address[1]}", "eu-west-1")
 
 
 @pytest.mark.parametrize(
@@ -111,11 +100,11 @@ def door(fake: Aws, door_to: Callable[[str, str], Ec2]) -> Ec2:
     ],
 )
 def test_a_refusal_is_told_with_the_next_step(
-    fake: Aws, door: Ec2, code: str, kind: type[AwsError], what: str, fix: str
+    fake: Aws, ec2: Ec2, code: str, kind: type[AwsError], what: str, fix: str
 ) -> None:
     fake.refuse(code)
     with pytest.raises(AwsError) as caught:
-        door.run(LAUNCH)
+        ec2.run(LAUNCH)
     assert type(caught.value) is kind
     assert what in caught.value.what
     assert "So it is" in caught.value.what
@@ -125,10 +114,10 @@ def test_a_refusal_is_told_with_the_next_step(
 
 
 def test_every_meaning_can_be_told() -> None:
-    for code in ec2_errors.MEANINGS:
-        told = ec2_errors.translate(code, "", operation="RunInstances", region="eu-west-1")
-        assert "{" not in str(told)
-        assert code in told.what
+    for code in error_table.MEANINGS:
+        error = error_table.translate(code, "", operation="RunInstances", region="eu-west-1")
+        assert "{" not in str(error)
+        assert code in error.what
 
 
 def test_the_permission_that_is_missing_is_named_also_where_it_is_not_the_requests_own() -> None:
@@ -137,62 +126,64 @@ def test_the_permission_that_is_missing_is_named_also_where_it_is_not_the_reques
         "authorized to perform: ec2:CreateTags on resource: arn:aws:ec2:us-east-1:1:instance/* "
         "because no identity-based policy allows the ec2:CreateTags action."
     )
-    told = ec2_errors.translate(
+    error = error_table.translate(
         "UnauthorizedOperation", message, operation="RunInstances", region="r"
     )
-    assert "allow ec2:CreateTags." in told.fix
+    assert "allow ec2:CreateTags." in error.fix
 
 
 def test_what_the_next_zone_may_have_is_no_end_and_other_quotas_are_not_of_vcpus() -> None:
     for code in ("InsufficientFreeAddressesInSubnet", "InsufficientVolumeCapacity"):
-        told = ec2_errors.translate(code, "", operation="Op", region="r")
-        assert type(told) is CapacityError
-    told = ec2_errors.translate("RulesPerSecurityGroupLimitExceeded", "", operation="A", region="r")
-    assert "vCPU" not in str(told)
+        error = error_table.translate(code, "", operation="Op", region="r")
+        assert type(error) is CapacityError
+    error = error_table.translate(
+        "RulesPerSecurityGroupLimitExceeded", "", operation="A", region="r"
+    )
+    assert "vCPU" not in str(error)
 
 
 def test_stopped_instances_cannot_go_to_another_zone() -> None:
     code = "InsufficientInstanceCapacity"
     for operation, fix in (("RunInstances", "another zone (-a)"), ("StartInstances", "own zone")):
-        assert fix in ec2_errors.translate(code, "", operation=operation, region="r").fix
+        assert fix in error_table.translate(code, "", operation=operation, region="r").fix
 
 
 def test_the_blob_of_an_unauthorised_request_is_left_out() -> None:
     message = "You may not. Encoded authorization failure message: " + "x" * 2000
-    told = ec2_errors.translate("UnauthorizedOperation", message, operation="Op", region="r")
-    assert "You may not" in told.what
-    assert len(told.what) < 200
+    error = error_table.translate("UnauthorizedOperation", message, operation="Op", region="r")
+    assert "You may not" in error.what
+    assert len(error.what) < 200
 
 
-def test_too_many_requests_are_tried_again(fake: Aws, door: Ec2) -> None:
+def test_too_many_requests_are_tried_again(fake: Aws, ec2: Ec2) -> None:
     fake.refuse("RequestLimitExceeded", "Unavailable")
     fake.answers.append((200, NO_REGIONS))
-    assert door.regions() == []
+    assert ec2.regions() == []
     assert len(fake.asked) == 3
 
 
 def test_and_told_when_it_does_not_end(
-    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch
+    fake: Aws, ec2: Ec2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ec2_door, "ATTEMPTS", 2)
+    monkeypatch.setattr(client, "ATTEMPTS", 2)
     fake.refuse("RequestLimitExceeded")
     with pytest.raises(Throttled, match="Wait a minute"):
-        door.regions()
+        ec2.regions()
     assert len(fake.asked) == 2
 
 
 def test_what_was_just_made_may_not_be_known_yet(
-    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch
+    fake: Aws, ec2: Ec2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    monkeypatch.setattr(instances, "SETTLE_S", (0.0, 0.0))
     fake.refuse("InvalidInstanceID.NotFound")
     fake.answers.append((200, "<CreateTagsResponse><return>true</return></CreateTagsResponse>"))
-    door.tag(["i-1"], {"Name": "c-master"})
+    ec2.tag(["i-1"], {"Name": "c-master"})
     assert len(fake.asked) == 2
     fake.answers.clear()
     fake.refuse("InvalidInstanceID.NotFound")
     with pytest.raises(NotFound):
-        door.tag(["i-1"], {"Name": "c-master"})
+        ec2.tag(["i-1"], {"Name": "c-master"})
     assert len(fake.asked) == 5
 
 
@@ -204,20 +195,20 @@ LAUNCHED = (
 
 @pytest.mark.parametrize("code", ["InvalidGroup.NotFound", "InvalidPlacementGroup.Unknown"])
 def test_a_launch_waits_until_its_groups_are_known_everywhere(
-    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch, code: str
+    fake: Aws, ec2: Ec2, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
+    monkeypatch.setattr(instances, "SETTLE_S", (0.0, 0.0))
     fake.refuse(code)
     fake.answers.append((200, LAUNCHED))
-    assert [each.id for each in door.run(LAUNCH)] == ["i-1"]
+    assert [instance.id for instance in ec2.run(LAUNCH)] == ["i-1"]
     assert len(fake.asked) == 2
 
 
 def test_a_fleet_waits_for_its_template_and_outlives_one_that_cannot_be_deleted(
-    fake: Aws, door: Ec2, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    fake: Aws, ec2: Ec2, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(ec2_instances, "SETTLE_S", (0.0, 0.0))
-    monkeypatch.setattr(ec2_instances.log, "propagate", True)
+    monkeypatch.setattr(instances, "SETTLE_S", (0.0, 0.0))
+    monkeypatch.setattr(instances.log, "propagate", True)
     made = "<R><launchTemplate><launchTemplateId>lt-1</launchTemplateId></launchTemplate></R>"
     fleet = (
         "<R><fleetInstanceSet><item><instanceIds><item>i-1</item></instanceIds></item>"
@@ -232,27 +223,27 @@ def test_a_fleet_waits_for_its_template_and_outlives_one_that_cannot_be_deleted(
     fake.answers.append((200, fleet))
     fake.refuse("UnauthorizedOperation")
     fake.answers.append((200, there))
-    found, errors = door.run_fleet(replace(LAUNCH, spot=True))
-    assert ([each.id for each in found], errors) == (["i-1"], [])
+    found, errors = ec2.run_fleet(replace(LAUNCH, spot=True))
+    assert ([instance.id for instance in found], errors) == (["i-1"], [])
     assert "delete-launch-template --launch-template-id lt-1" in caplog.text
 
 
-def test_a_dry_run_that_passes_is_the_error_of_that_name(fake: Aws, door: Ec2) -> None:
+def test_a_dry_run_that_passes_is_the_error_of_that_name(fake: Aws, ec2: Ec2) -> None:
     fake.refuse("DryRunOperation", "UnauthorizedOperation")
-    door.check_run(LAUNCH)
+    ec2.check_run(LAUNCH)
     assert "DryRun=true" in fake.asked[0]
     with pytest.raises(PermissionDenied):
-        door.check_run(LAUNCH)
+        ec2.check_run(LAUNCH)
 
 
-def test_an_answer_that_is_none_of_awss(fake: Aws, door: Ec2) -> None:
+def test_an_answer_that_is_none_of_awss(fake: Aws, ec2: Ec2) -> None:
     fake.answers.append((400, "<html>Welcome to Hotel Wifi"))
     with pytest.raises(Unreachable, match="not AWS's"):
-        door.regions()
+        ec2.regions()
 
 
 def test_no_credentials_at_all(
-    door_to: Callable[[str, str], Ec2], monkeypatch: pytest.MonkeyPatch
+    client_to: Callable[[str, str], Ec2], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
@@ -276,9 +267,9 @@ def test_a_log_in_that_is_over_is_told_with_its_profile(
     monkeypatch.setenv("HOME", str(tmp_path))  # no token is kept there
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    door = Ec2(AwsSettings(aws_profile="work", aws_endpoint_url="http://127.0.0.1:1"))
+    ec2 = Ec2(AwsSettings(aws_profile="work", aws_endpoint_url="http://127.0.0.1:1"))
     with pytest.raises(CredentialsError, match="aws sso login --profile work"):
-        door.regions()
+        ec2.regions()
 
 
 def test_credentials_of_a_file_are_read_anew_when_that_is_wished(
@@ -291,13 +282,13 @@ def test_credentials_of_a_file_are_read_anew_when_that_is_wished(
     text = "[default]\naws_access_key_id = {}\naws_secret_access_key = secret\n"
     file.write_text(text.format("AKIAOLD"))
     address = f"http://127.0.0.1:{fake.server_address[1]}"
-    door = Ec2(AwsSettings(aws_endpoint_url=address), "us-east-1")
+    ec2 = Ec2(AwsSettings(aws_endpoint_url=address), "us-east-1")
     fake.answers.append((200, NO_REGIONS))
-    door.regions()
+    ec2.regions()
     file.write_text(text.format("AKIANEW"))
-    door.open_again()
-    door.regions()
-    assert ["AKIAOLD" in each for each in fake.signed] == [True, False]
+    ec2.open_again()
+    ec2.regions()
+    assert ["AKIAOLD" in request for request in fake.signed] == [True, False]
     assert "AKIANEW" in fake.signed[1]
 
 
@@ -325,16 +316,16 @@ def test_the_host_of_the_config_is_for_its_own_region() -> None:
 
 def test_addresses_and_proxies_of_the_config() -> None:
     host = AwsSettings(aws_region_host="ec2.cloud", aws_port=8773, aws_is_secure=False)
-    assert ec2_door.endpoint(host, "ec2") == "http://ec2.cloud:8773"
-    assert ec2_door.endpoint(host, "ssm") == ""
-    assert ec2_door.proxies(AwsSettings()) is None
+    assert client.endpoint(host, "ec2") == "http://ec2.cloud:8773"
+    assert client.endpoint(host, "ssm") == ""
+    assert client.proxies(AwsSettings()) is None
     proxy = AwsSettings(
         aws_proxy="proxy",
         aws_proxy_port=3128,
         aws_proxy_user="me",
         aws_proxy_pass="p@ss",  # noqa: S106  # noqa: S106
     )
-    assert ec2_door.proxies(proxy) == {
+    assert client.proxies(proxy) == {
         "http": "http://me:p%40ss@proxy:3128",
         "https": "http://me:p%40ss@proxy:3128",
     }
@@ -347,15 +338,15 @@ def price_item(dollars: str, unit: str = "Hrs") -> str:
     return json.dumps({"terms": {"OnDemand": {"a": {"priceDimensions": {"b": dimension}}}}})
 
 
-def test_prices_on_demand(fake: Aws, door: Ec2) -> None:
+def test_prices_on_demand(fake: Aws, ec2: Ec2) -> None:
     items = [price_item("0.0000000000"), price_item("1.0060000000"), price_item("9", "Quantity")]
     fake.answers.append((200, json.dumps({"PriceList": items})))
-    assert prices.on_demand(door, ["g5.xlarge", "g5.xlarge"]) == {"g5.xlarge": 1.006}
+    assert prices.on_demand(ec2, ["g5.xlarge", "g5.xlarge"]) == {"g5.xlarge": 1.006}
     (asked,) = fake.asked
-    wanted = {each["Field"]: each["Value"] for each in json.loads(asked)["Filters"]}
+    wanted = {item["Field"]: item["Value"] for item in json.loads(asked)["Filters"]}
     assert (wanted["instanceType"], wanted["regionCode"]) == ("g5.xlarge", "eu-west-1")
 
 
-def test_a_price_nobody_may_ask_for_is_left_out(fake: Aws, door: Ec2) -> None:
+def test_a_price_nobody_may_ask_for_is_left_out(fake: Aws, ec2: Ec2) -> None:
     fake.answers.append((400, json.dumps({"__type": "AccessDeniedException", "message": "no"})))
-    assert prices.on_demand(door, ["g5.xlarge"]) == {}
+    assert prices.on_demand(ec2, ["g5.xlarge"]) == {}

@@ -87,21 +87,21 @@ def test_new_nodes_are_made_of_what_was_asked_and_need_nothing_of_the_masters(
         "master_image_id": "ami-gone",
         "subnet_id": "subnet-9",
     }
-    one = cluster("master")
-    one.config = settings
-    one.origin = plan.Origin(template="big", overrides=overrides)
-    template, _ = template_of_new(one)
+    master = cluster("master")
+    master.config = settings
+    master.origin = plan.Origin(template="big", overrides=overrides)
+    template, _ = template_of_new(master)
     (node,) = plan.more_nodes(template, ["node002"])
     assert (node.instance_type, node.image_id, node.spot) == ("t3.micro", "ami-9", False)
     template, given = template_of_new(
-        one, node_image_id=IMAGE, availability_zone="us-east-1b", spot_bid="0.2"
+        master, node_image_id=IMAGE, availability_zone="us-east-1b", spot_bid="0.2"
     )
     (node,) = plan.more_nodes(template, ["node002"])
     assert (node.instance_type, node.image_id, node.spot) == ("t3.micro", IMAGE, True)
     assert (template.availability_zone, template.subnet_id) == (("us-east-1b",), ())
     app: Any = SimpleNamespace(ec2=ec2, config=settings)
     assert checked(app, only_nodes(template, 1), given).images
-    template, given = template_of_new(one, node_instance_type="t3.micr", node_image_id=IMAGE)
+    template, given = template_of_new(master, node_instance_type="t3.micr", node_image_id=IMAGE)
     with pytest.raises(ConfigError, match=r"command line: node_instance_type: .* 't3.micro'"):
         checked(app, only_nodes(template, 1), given)
 

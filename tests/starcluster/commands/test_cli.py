@@ -218,7 +218,7 @@ def test_a_key_of_ones_own_is_given_to_aws(run: Run, home: Path, ec2: Ec2) -> No
 def test_volumes(run: Run, ec2: Ec2) -> None:
     done = run("createvolume", "5", "us-east-1a", "-n", "data")
     assert done.returncode == 0, done.stderr
-    (volume,) = [each for each in ec2.volumes() if each.tags.get("Name") == "data"]
+    (volume,) = [volume for volume in ec2.volumes() if volume.tags.get("Name") == "data"]
     assert (volume.size_gib, volume.encrypted, volume.state) == (5, True, "available")
     assert f"volume_id = {volume.id}" in done.stdout
     (listed,) = json.loads(run("lv", "-t", "Name=data", "--json").stdout)
@@ -232,7 +232,7 @@ def test_volumes(run: Run, ec2: Ec2) -> None:
     assert run("removevolume", volume.id, answer="n\n").returncode == 1
     assert ec2.volume(volume.id)
     assert run("removevolume", volume.id, "-c").returncode == 0
-    assert not [each for each in ec2.volumes() if each.id == volume.id]
+    assert not [volume for volume in ec2.volumes() if volume.id == volume.id]
 
 
 def test_a_volume_in_use_is_not_removed(run: Run, ec2: Ec2) -> None:
@@ -247,7 +247,7 @@ def test_images(run: Run, ec2: Ec2) -> None:
     assert run("listimages").stdout == "No such images in us-east-1.\n"
     id = launch(ec2, cluster="c", alias="master")
     own = ec2.call("ec2", "CreateImage", InstanceId=id, Name="my image")["ImageId"]
-    assert [each["id"] for each in json.loads(run("li", "--json").stdout)] == [own]
+    assert [image["id"] for image in json.loads(run("li", "--json").stdout)] == [own]
     assert own in run("listimages", "my*").stdout
     assert own not in run("listimages", "-o", "amazon", "ubuntu*").stdout
 

@@ -222,7 +222,7 @@ def test_a_config_of_the_original_is_read_as_it_is(tmp_path: Path) -> None:
     made = load(tmp_path, "\ufeff" + OLD.replace("\n", "\r\n"))
     template = made.template()
     assert (template.name, template.dns_prefix, template.spot_bid) == ("smallcluster", True, 0.5)
-    assert [each.partition for each in template.volumes] == [None, 2]
+    assert [volume.partition for volume in template.volumes] == [None, 2]
     assert (made.aws().aws_access_key_id, made.aws().aws_user_id) == ("", "")
     assert made.aws().aws_region_host == "ec2.eu-west-1.amazonaws.com"
 
@@ -259,10 +259,10 @@ def test_what_others_extend_need_not_be_whole(tmp_path: Path) -> None:
 
 def test_extends_in_a_circle_is_told_once_per_line(tmp_path: Path) -> None:
     text = BASE + "[cluster a]\nextends = b\n[cluster b]\nextends = c\n[cluster c]\nextends = a\n"
-    found = [each for each in problems(tmp_path, text) if "circle" in each]
+    found = [problem for problem in problems(tmp_path, text) if "circle" in problem]
     assert found
     assert "a -> b -> c -> a" in found[0]
-    assert len(found) == len({each.split(": ")[0] for each in found})
+    assert len(found) == len({problem.split(": ")[0] for problem in found})
     own = problems(tmp_path, BASE + "extends = small\n")
     assert own == ["~/config:16: extends goes round in a circle: small -> small"]
     assert "Did you mean 'small'" in problems(tmp_path, BASE + "extends = smal\n")[0]
@@ -300,7 +300,7 @@ def test_a_list_of_types(
 ) -> None:
     text = BASE.replace("= g5.xlarge", f"= {value}").replace("size = 3", "size = 9")
     found = load(tmp_path, text).template().node_instance_type
-    assert [(each.instance_type, each.image_id, each.count) for each in found] == expected
+    assert [(item.instance_type, item.image_id, item.count) for item in found] == expected
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_types_of_master_and_nodes(tmp_path: Path) -> None:
     )
     template = load(tmp_path, text + "node_image_id = ami-0\n").template()
     assert template.type_of_master() == NodeType(instance_type="g5.xlarge", image_id="ami-0")
-    nodes = [(each.instance_type, each.image_id) for each in template.types_of_nodes()]
+    nodes = [(node.instance_type, node.image_id) for node in template.types_of_nodes()]
     assert nodes == [("c1.xlarge", "ami-1"), ("g5.xlarge", "ami-0"), ("g5.xlarge", "ami-0")]
 
 
@@ -373,7 +373,7 @@ def test_a_longer_line_goes_on_when_it_is_indented_further(tmp_path: Path) -> No
     text = BASE + "plugins = a,\n    b\n[plugin a]\n  setup_class = a.B\n  x = 1\n"
     text += "[plugin b]\nsetup_class: c.D\n"
     template = load(tmp_path, text).template()
-    assert [each.name for each in template.plugins] == ["a", "b"]
+    assert [plugin.name for plugin in template.plugins] == ["a", "b"]
     assert template.plugins[0].arguments == {"x": "1"}
 
 

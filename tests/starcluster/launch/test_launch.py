@@ -45,17 +45,17 @@ def test_what_takes_the_place_of_spot_instances_stays_below_the_cap(
     ec2: Ec2, settings: config.Config, cap: str, launched: int
 ) -> None:
     overrides = {"cluster_size": "3", "spot_bid": "0.5", "max_hourly_cost": cap}
-    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
-    launcher = one.prepare(
+    cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
+    launcher = cluster.prepare(
         settings.template("big", overrides),
         Origin(template="big", overrides=overrides),
         check=False,
     )
     if launched == 3:
-        one.create(launcher, set_up_too=False)
+        cluster.create(launcher, set_up_too=False)
     else:
         with pytest.raises(CapacityError, match=r"t3\.micro on demand would cost more"):
-            one.create(launcher, set_up_too=False)
+            cluster.create(launcher, set_up_too=False)
     assert len(ec2.instances(cluster="big")) == launched
 
 
@@ -77,15 +77,15 @@ def test_another_type_stays_below_the_cap_too(
 
     monkeypatch.setattr(Ec2, "run", none_small)
     overrides = {"fallback_instance_types": "t3.large", "max_hourly_cost": cap}
-    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
+    cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big", overrides)
-    launcher = one.prepare(template, Origin(template="big", overrides=overrides), check=False)
+    launcher = cluster.prepare(template, Origin(template="big", overrides=overrides), check=False)
     if launched:
-        one.create(launcher, set_up_too=False)
+        cluster.create(launcher, set_up_too=False)
     else:
         with pytest.raises(CapacityError, match="no such instance free"):
-            one.create(launcher, set_up_too=False)
-    assert [each.type for each in ec2.instances(cluster="big")] == launched
+            cluster.create(launcher, set_up_too=False)
+    assert [instance.type for instance in ec2.instances(cluster="big")] == launched
 
 
 @pytest.mark.usefixtures("priced")
@@ -98,26 +98,28 @@ def test_a_master_that_aws_ends_as_it_boots_is_told_in_awss_words(
     def ended(ec2: Ec2, ids: list[str], state: str, limit_s: float) -> list[Instance]:
         found = ec2.instances(ids)
         return [
-            replace(each, state="terminated", reason=why) if each.alias == "master" else each
-            for each in found
+            replace(instance, state="terminated", reason=why)
+            if instance.alias == "master"
+            else instance
+            for instance in found
         ]
 
     monkeypatch.setattr(operation, "wait_for", ended)
-    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
+    cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big", {"cluster_size": size})
-    launcher = one.prepare(template, Origin(template="big"), check=False)
+    launcher = cluster.prepare(template, Origin(template="big"), check=False)
     with pytest.raises(SetupError, match=f"the master cannot be used: {why}"):
-        one.create(launcher)
+        cluster.create(launcher)
 
 
 @pytest.mark.usefixtures("priced")
 def test_a_node_that_hangs_is_rebooted_with_the_others(
     ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
+    cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big")
     origin = Origin(template="big")
-    one.create(one.prepare(template, origin, check=False), set_up_too=False)
+    cluster.create(cluster.prepare(template, origin, check=False), set_up_too=False)
 
     def mark(node: Node) -> None:
         if node.alias == "node001":
@@ -127,7 +129,7 @@ def test_a_node_that_hangs_is_rebooted_with_the_others(
     monkeypatch.setattr(lifecycle, "mark_boot", mark)
     monkeypatch.setattr(lifecycle, "wait_for_reboot", lambda node, limit_s: None)
     monkeypatch.setattr(Ec2, "reboot", lambda self, ids: rebooted.extend(ids))
-    assert one.restart(set_up_too=False).ready == ("master", "node001")
+    assert cluster.restart(set_up_too=False).ready == ("master", "node001")
     assert len(rebooted) == 2
 
 
@@ -165,9 +167,9 @@ def test_nodes_that_were_to_be_had_work_though_the_others_were_not(
     ec2: Ec2, settings: config.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "shell", lambda self, instance: SilentShell(instance))
-    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
+    cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
     origin = Origin(template="big")
-    one.create(one.prepare(settings.template("big"), origin, check=False), set_up_too=False)
+    cluster.create(cluster.prepare(settings.template("big"), origin, check=False), set_up_too=False)
     original = Ec2.run
 
     def one_of_two(self: Ec2, request: Any) -> Any:
@@ -187,7 +189,7 @@ def test_nodes_that_were_to_be_had_work_though_the_others_were_not(
     monkeypatch.setattr(resize, "add_nodes", join)
     template = settings.template("big", {"spot_bid": "0.5"})
     with pytest.raises(CapacityError, match="no such instance free"):
-        one.add(plan.more_nodes(template, ["node002", "node003"]), template)
+        cluster.add(plan.more_nodes(template, ["node002", "node003"]), template)
     assert joined == ["node002"]
 
 
@@ -226,11 +228,11 @@ def test_a_placement_group_keeps_the_spot_nodes_in_the_zone_of_the_master(
     group = "@sc-big" if together == "true" else ""
     monkeypatch.setattr(groups, "placement_group", lambda *_: group)  # moto has none
     overrides = {"spot_bid": "0.5", "placement_group": together}
-    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
+    cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big", overrides)
     origin = Origin(template="big", overrides=overrides)
-    one.create(one.prepare(template, origin, check=False), set_up_too=False)
-    (master, _) = sorted(ec2.instances(cluster="big"), key=lambda each: each.alias)
+    cluster.create(cluster.prepare(template, origin, check=False), set_up_too=False)
+    (master, _) = sorted(ec2.instances(cluster="big"), key=lambda instance: instance.alias)
     assert asked[0] == master.zone
     assert (len(set(asked)) == 1) is (together == "true")
 
@@ -242,12 +244,12 @@ def test_new_nodes_go_where_the_others_are(
     monkeypatch.setattr(Cluster, "shell", lambda self, instance: SilentShell(instance))
     monkeypatch.setattr(resize, "add_nodes", lambda *_, **__: SetupResult(ready=("node002",)))
     overrides = {"availability_zone": "us-east-1c"}
-    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
+    cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big", overrides)
-    one.create(one.prepare(template, Origin(template="big"), check=False), set_up_too=False)
+    cluster.create(cluster.prepare(template, Origin(template="big"), check=False), set_up_too=False)
     template = settings.template("big")
-    one.add(plan.more_nodes(template, ["node002"]), template)
-    assert {each.zone for each in ec2.instances(cluster="big")} == {"us-east-1c"}
+    cluster.add(plan.more_nodes(template, ["node002"]), template)
+    assert {instance.zone for instance in ec2.instances(cluster="big")} == {"us-east-1c"}
 
 
 @pytest.mark.usefixtures("priced")
@@ -255,10 +257,10 @@ def test_a_description_that_no_tag_holds_is_refused_before_anything_is_made(
     ec2: Ec2, settings: config.Config
 ) -> None:
     template, origin = settings.template("big"), Origin(template="big")
-    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
-    one.prepare(template, origin, "x" * 256, check=False)
+    cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
+    cluster.prepare(template, origin, "x" * 256, check=False)
     with pytest.raises(InputError, match="has 257 letters, a tag holds 256"):
-        one.prepare(template, origin, "x" * 257, check=False)
+        cluster.prepare(template, origin, "x" * 257, check=False)
 
 
 @pytest.mark.usefixtures("priced")
@@ -274,9 +276,9 @@ def test_aws_is_asked_for_the_same_tags_before_the_launch(
 
     monkeypatch.setattr(Ec2, "check_run", lambda self, request: asked.append(request))
     monkeypatch.setattr(Ec2, "run", run)
-    one = lifecycle.ClusterLifecycle(ec2, settings, "big")
-    launcher = one.prepare(settings.template("big"), Origin(template="big"), "mine", check=True)
-    one.create(launcher, set_up_too=False)
+    cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
+    launcher = cluster.prepare(settings.template("big"), Origin(template="big"), "mine", check=True)
+    cluster.create(launcher, set_up_too=False)
     before, launch = (set(request.tags) for request in asked)
     assert TAG_CLUSTER in before
     assert launch - before == {TAG_ALIASES}

@@ -45,15 +45,17 @@ def test_requests_grow_with_pages_not_with_nodes(
     for size in (2, 200):
         calls.clear()
         overrides = {"cluster_size": str(size)}
-        one = ClusterLifecycle(ec2, settings, "big")
+        cluster = ClusterLifecycle(ec2, settings, "big")
         template = settings.template("big", overrides)
-        launcher = one.prepare(template, Origin(template="big", overrides=overrides), check=False)
-        outcome = one.create(launcher)
+        launcher = cluster.prepare(
+            template, Origin(template="big", overrides=overrides), check=False
+        )
+        outcome = cluster.create(launcher)
         assert len(outcome.ready) == size
         (found,) = all_clusters(ec2, settings)
-        aliases = [each.alias for each in found.instances]
+        aliases = [instance.alias for instance in found.instances]
         assert aliases == ["master", *(alias_of(number) for number in range(1, size))]
-        one.terminate()
+        cluster.terminate()
         assert all_clusters(ec2, settings) == []
         asked[size] = Counter(calls)
     # Two get names for AWS's console; two hundred know theirs from their launch.

@@ -30,15 +30,15 @@ TEMPLATE = Template(
 def test_the_master_comes_first_and_is_on_demand_unless_forced() -> None:
     template = replace(TEMPLATE, spot_bid=0.5, master_instance_type="m5.large")
     nodes = plan.whole_cluster(template)
-    assert [each.alias for each in nodes] == ["master", "node001", "node002", "node003"]
-    assert [each.instance_type for each in nodes] == [
+    assert [node.alias for node in nodes] == ["master", "node001", "node002", "node003"]
+    assert [node.instance_type for node in nodes] == [
         "m5.large",
         "p5.48xlarge",
         "g5.xlarge",
         "g5.xlarge",
     ]
-    assert [each.image_id for each in nodes] == ["ami-2", "ami-1", "ami-2", "ami-2"]
-    assert [each.spot for each in nodes] == [False, True, True, True]
+    assert [node.image_id for node in nodes] == ["ami-2", "ami-1", "ami-2", "ami-2"]
+    assert [node.spot for node in nodes] == [False, True, True, True]
     assert plan.whole_cluster(replace(template, force_spot_master=True))[0].spot
 
 
@@ -102,12 +102,12 @@ def subnet(name: str, zone: str, free: int = 100) -> Subnet:
 
 def test_subnets_come_in_the_templates_order() -> None:
     found = [subnet("b", "z2"), subnet("a", "z1"), subnet("big", "z2", 900)]
-    ids = [each.id for each in plan.ordered_subnets(TEMPLATE, found)]
+    ids = [subnet.id for subnet in plan.ordered_subnets(TEMPLATE, found)]
     assert ids == ["a", "big", "b"]
     zones = replace(TEMPLATE, availability_zone=("z2",))
-    assert [each.id for each in plan.ordered_subnets(zones, found)] == ["big", "b"]
+    assert [subnet.id for subnet in plan.ordered_subnets(zones, found)] == ["big", "b"]
     named = replace(TEMPLATE, subnet_id=("b", "a"))
-    assert [each.id for each in plan.ordered_subnets(named, found[:2])] == ["b", "a"]
+    assert [subnet.id for subnet in plan.ordered_subnets(named, found[:2])] == ["b", "a"]
 
 
 def test_the_wanted_type_is_tried_everywhere_before_another_one() -> None:
@@ -115,7 +115,7 @@ def test_the_wanted_type_is_tried_everywhere_before_another_one() -> None:
     subnets = [subnet("a", "z1"), subnet("b", "z2")]
     offers = {"g5.xlarge": ["z1", "z2"], "g6.xlarge": ["z2"]}
     found = plan.places(template, "g5.xlarge", subnets, offers)
-    assert [(each.instance_type, each.subnet_id) for each in found] == [
+    assert [(place.instance_type, place.subnet_id) for place in found] == [
         ("g5.xlarge", "a"),
         ("g5.xlarge", "b"),
         ("g6.xlarge", "b"),

@@ -104,10 +104,10 @@ def types(*names: str) -> tuple[NodeType, ...]:
 
 
 def test_a_template_that_aws_can_do_has_no_problem() -> None:
-    one = replace(FACTS, subnets={})
-    assert list(aws_problems(GOOD, one)) == []
-    assert list(aws_problems(replace(GOOD, volumes=(volume("1"),)), one)) == []
-    assert list(aws_problems(replace(GOOD, availability_zone=("us-east-1b",)), one)) == []
+    facts = replace(FACTS, subnets={})
+    assert list(aws_problems(GOOD, facts)) == []
+    assert list(aws_problems(replace(GOOD, volumes=(volume("1"),)), facts)) == []
+    assert list(aws_problems(replace(GOOD, availability_zone=("us-east-1b",)), facts)) == []
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_template_that_aws_can_do_has_no_problem() -> None:
 def test_what_aws_lacks_is_told_by_key(changes: dict[str, object], key: str, text: str) -> None:
     template = replace(GOOD, **changes)  # type: ignore[arg-type]
     found = list(aws_problems(template, replace(FACTS, subnets={})))
-    assert [each for each, _ in found] == [key]
+    assert [key for key, _ in found] == [key]
     assert text in found[0][1]
 
 
@@ -244,7 +244,7 @@ def test_what_was_looked_at_is_not_asked_again(
 ) -> None:
     monkeypatch.setattr(prices, "on_demand", lambda *_: {})
     volume = ec2.create_volume(size_gib=1, zone="us-east-1a")
-    (subnet,) = (each.id for each in ec2.subnets(zones=["us-east-1a"]))
+    (subnet,) = (subnet.id for subnet in ec2.subnets(zones=["us-east-1a"]))
     template = replace(
         settings.template("big"),
         subnet_id=(subnet,),

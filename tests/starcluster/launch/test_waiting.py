@@ -45,7 +45,10 @@ def test_an_answer_that_lags_behind_the_launch_or_start_is_no_failure(
     ec2: Any = Late(first, first, {"i-1": "running", "i-2": "pending"},
                     {"i-1": "running", "i-2": "running"})  # fmt: skip
     found = wait_for(ec2, ["i-1", "i-2"], "running", 600)
-    assert [(each.id, each.state) for each in found] == [("i-1", "running"), ("i-2", "running")]
+    assert [(instance.id, instance.state) for instance in found] == [
+        ("i-1", "running"),
+        ("i-2", "running"),
+    ]
 
 
 def test_what_stays_unknown_or_stopped_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,10 +57,12 @@ def test_what_stays_unknown_or_stopped_is_told(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(NotFound):
         wait_for(unknown, ["i-1"], "running", 600)
     stopped: Any = Late({"i-1": "stopped"})
-    assert [each.state for each in wait_for(stopped, ["i-1"], "running", 600)] == ["stopped"]
+    assert [instance.state for instance in wait_for(stopped, ["i-1"], "running", 600)] == [
+        "stopped"
+    ]
 
 
 @pytest.mark.parametrize("state", ["terminated", "shutting-down"])
 def test_what_ended_is_not_waited_for(state: str) -> None:
     ec2: Any = Late({"i-1": state})
-    assert [each.state for each in wait_for(ec2, ["i-1"], "running", 600)] == [state]
+    assert [instance.state for instance in wait_for(ec2, ["i-1"], "running", 600)] == [state]

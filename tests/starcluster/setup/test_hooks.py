@@ -53,7 +53,7 @@ def test_plugins_keep_their_order_and_get_their_arguments(folder: Path) -> None:
     source += "class Mine(ClusterSetup):\n    def __init__(self, word):\n        self.word = word\n"
     (folder / "my_plugin.py").write_text(source)
     made = load_plugins([plugin("my_plugin.Mine", word=word) for word in ("b", "a")], folder)
-    assert [each.setup.word for each in made] == ["b", "a"]  # type: ignore[attr-defined]
+    assert [plugin.setup.word for plugin in made] == ["b", "a"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -75,16 +75,16 @@ end=0
 retry_transient work || end=$?
 echo $count $end
 """
-    said = prepare_script("retry_transient()", "point_to_master()", then, path=tmp_path)
-    assert said == [f"{tries} {end}"]
+    output = prepare_script("retry_transient()", "point_to_master()", then, path=tmp_path)
+    assert output == [f"{tries} {end}"]
 
 
 def test_packages_wait_for_cloud_init_which_runs_the_users_scripts_last(tmp_path: Path) -> None:
     stub = tmp_path / "cloud-init"
     stub.write_text(f"#!/bin/sh\necho $* >{tmp_path}/asked\nexit 2\n")
     stub.chmod(0o755)
-    said = prepare_script("! command -v cloud-init", "need mount.nfs", "echo on", path=tmp_path)
-    assert said == ["on"]
+    output = prepare_script("! command -v cloud-init", "need mount.nfs", "echo on", path=tmp_path)
+    assert output == ["on"]
     assert (tmp_path / "asked").read_text() == "status --wait\n"
 
 
