@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.testbed.cell import UID, Cell
-from tests.testbed.fabric import until
+from tests.waiting import until
 
 CONFIG = """language: PYTHON
 name: "sleeper"

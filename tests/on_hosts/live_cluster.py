@@ -47,7 +47,7 @@ class Bench:
             self.config,
             NAME,
             progress=progress,
-            timeouts=Timeouts(running_s=20, ssh_s=4),
+            timeouts=Timeouts(running_s=60, ssh_s=20),
             on_bad_node=bad,
         )
 

@@ -20,8 +20,9 @@ from tests.testbed.cell import UID, Cell
 from tests.testbed.fabric import Node
 from tests.waiting import until
 
-# Goes on from its checkpoint; says that it lives ten times a second, so that the end of a killed
-# run is known too. Its records lie outside of the directory that a test makes read-only.
+# Begins its steps when the test has seen enough trials at once; goes on from its checkpoint; says
+# that it lives ten times a second, so that the end of a killed run is known too. Its records lie
+# outside of the directory that a test makes read-only.
 CODE = """
 import contextlib, json, os, random, socket, time, uuid
 from pathlib import Path
@@ -31,12 +32,16 @@ RUNS, STEPS = Path({runs!r}), {steps}
 def main(job_id, params):
     checkpoint = Path(os.environ["SPEARMINT_TRIAL_DIR"]) / "step"
     first = int(checkpoint.read_text()) if checkpoint.exists() else 0
+    hold = Path(f"{{RUNS}}.hold")
     with (RUNS / uuid.uuid4().hex).open("w") as record:
         def note(**what):
             print(json.dumps({{"time": time.time(), **what}}), file=record, flush=True)
         note(trial=job_id, region=os.environ["SPEARMINT_REGION"], first=first,
              job=os.environ["JOB_ID"], host=socket.gethostname(),
              gpus=os.environ["CUDA_VISIBLE_DEVICES"])
+        while hold.exists():
+            time.sleep(0.1)
+            note()
         for step in range(first, STEPS):
             time.sleep(0.1)
             note()
@@ -84,8 +89,8 @@ class Use:
 class Controller:
     """A ``spearmint`` that runs on the master, as the ordinary user."""
 
-    def __init__(self, cell: Cell, argv: Sequence[str]) -> None:
-        self._cell, self._said = cell, bytearray()
+    def __init__(self, cell: Cell, argv: Sequence[str], search: SgeSearch) -> None:
+        self._cell, self._said, self._search = cell, bytearray(), search
         # A pipe: tests limit what files the command may write.
         self._process = subprocess.Popen(
             cell.enter(argv, uid=UID),
@@ -107,15 +112,16 @@ class Controller:
         """What it printed so far."""
         return self._said.decode(errors="replace")
 
-    def wait_for(self, pattern: str, timeout_s: float = 30) -> re.Match[str]:
+    def wait_for(self, pattern: str) -> re.Match[str]:
         """Return the first match of ``pattern`` in the output."""
+        self._search.release()
         found: list[re.Match[str]] = []
 
         def look() -> bool:
             found.extend(re.finditer(pattern, self.output))
             return bool(found) or self._process.poll() is not None
 
-        until(look, timeout_s, 0.1)
+        until(look, 60, 0.1, progress=lambda: self.output)
         assert found, self.output
         return found[0]
 
@@ -126,18 +132,29 @@ class Controller:
     def kill(self) -> None:
         """Send SIGKILL and return when it is gone."""
         self.send(signal.SIGKILL)
-        self._process.wait(10)
+        self._process.wait()
 
-    def end(self, status: int = 0, timeout_s: float = 90) -> str:
-        """Return what it printed once it has ended, with the exit status that is expected."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            found = self._process.wait(timeout_s)
-            self._reader.join(10)
-            assert found == status, self.output
-            return self.output
-        jobs = self._cell.run("qstat", "-f", "-u", "*").stdout
-        self.stop()
-        raise AssertionError(f"no end after {timeout_s:g} s:\n{self.output}\n{jobs}")
+    def end(self, status: int = 0) -> str:
+        """Return what it printed once it has ended, with the exit status that is expected.
+
+        Raises:
+            AssertionError: Another status, or neither it nor a trial did anything for 90 s.
+        """
+        self._search.release()
+        try:
+            until(
+                lambda: self._process.poll() is not None,
+                90,
+                0.1,
+                progress=lambda: (self.output, self._search.recorded()),
+            )
+        except TimeoutError:
+            jobs = self._cell.run("qstat", "-f", "-u", "*").stdout
+            self.stop()
+            raise AssertionError(f"it does not end:\n{self.output}\n{jobs}") from None
+        self._reader.join()
+        assert self._process.returncode == status, self.output
+        return self.output
 
     def stop(self) -> None:
         """End it, if it still runs."""
@@ -145,8 +162,8 @@ class Controller:
             with contextlib.suppress(ProcessLookupError, AssertionError):
                 self.send(signal.SIGKILL)
             self._process.kill()
-            self._process.wait(10)
-        self._reader.join(10)
+            self._process.wait()
+        self._reader.join()
 
 
 class SgeSearch:
@@ -175,6 +192,8 @@ class SgeSearch:
         self.n_trials = trials * regions
         self._runs = cell.shared / "runs" / directory.name
         self._runs.mkdir(parents=True)
+        self._hold = self._runs.with_name(f"{directory.name}.hold")
+        self._hold.touch()
         directory.mkdir(parents=True)
         (directory / "config.pb").write_text(config.format(name=name))
         text = code.format(runs=str(self._runs), steps=steps)
@@ -187,8 +206,16 @@ class SgeSearch:
         """Start the command; the same one again when a test calls it again."""
         argv = ["spearmint", "--driver=SGE", "--method=RandomChooser", "--polling-time=1"]
         argv += [f"--max-finished-jobs={self._wanted}", *options, str(self.directory)]
-        self._controllers.append(Controller(self.cell, argv))
+        self._controllers.append(Controller(self.cell, argv, self))
         return self._controllers[-1]
+
+    def release(self) -> None:
+        """Let the trials begin their steps."""
+        self._hold.unlink(missing_ok=True)
+
+    def recorded(self) -> int:
+        """Return how much the trials recorded so far."""
+        return sum(path.stat().st_size for path in self._runs.iterdir())
 
     def stop(self) -> None:
         """End what a failed test left."""
@@ -215,9 +242,14 @@ class SgeSearch:
         return [run for run in self.runs() if run.value is None]
 
     def wait_running(self, count: int = 6) -> list[Run]:
-        """Return the runs under way once there are so many, the one that ends last at the end."""
-        until(lambda: len(self.running()) >= count, 60, 0.1)
-        return self.running()
+        """Return the runs under way once there are so many, the one that ends last at the end.
+
+        No trial takes a step before: all of them have their whole time before them.
+        """
+        until(lambda: len(self.running()) >= count, 60, 0.1, progress=lambda: len(self.runs()))
+        running = self.running()
+        self.release()
+        return running
 
     def trainer(self, run: Run) -> psutil.Process:
         """Return the process of a trial's runner."""
@@ -316,7 +348,7 @@ def assert_exclusive(uses: Iterable[Use]) -> None:
 
 def assert_all_free(cell: Cell, lost: Iterable[str] = (), within_s: float = 30) -> None:
     """No job is left in the cell, and soon no GPU is taken."""
-    cell.wait_idle(15)
+    cell.wait_idle()
     down = set(lost)
 
     def taken() -> list[dict[str, object]]:

@@ -38,7 +38,7 @@ def test_a_search_on_the_digits(make_search: MakeSearch) -> None:
         config=(example / "config.pb").read_text().replace("{", "{{").replace("}", "}}"),
         code=code.replace("{", "{{").replace("}", "}}") + _RECORDED,
     )
-    output = search.start("--method=GPEIOptChooser").end(timeout_s=150)
+    output = search.start("--method=GPEIOptChooser").end()
     assert "Best of 24 complete trials (0 broken)" in output
     search.assert_complete()
     assert {run.host for run in search.runs()} == set(search.cell.names)

@@ -1,0 +1,27 @@
+"""Waiting by progress."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from tests.waiting import until
+
+
+def test_it_returns_when_it_happens() -> None:
+    numbers = count()
+    until(lambda: next(numbers) == 3, 1.0, 0.001)
+    assert next(numbers) == 4
+
+
+def test_so_many_looks_without_a_change_are_enough() -> None:
+    numbers = count()
+    with pytest.raises(TimeoutError, match=r"0\.01 s of an idle"):
+        until(lambda: next(numbers) < 0, 0.01, 0.001)
+    assert 9 <= next(numbers) <= 12
+
+
+def test_progress_begins_the_count_anew() -> None:
+    numbers = count()
+    until(lambda: next(numbers) >= 100, 0.01, 0.001, progress=lambda: next(numbers) // 8)
