@@ -56,27 +56,27 @@ class PersistentEpoch(Epoch):
         kernel: PersistentKernel,
         module: Module,
         weights: Weights,
-        feed: BatchSource,
+        source: BatchSource,
         stream: cuda.Stream,
         full_steps: int,
         rest: TrainingStep | None,
     ) -> None:
         super().__init__(full_steps, rest)
         self._kernel, self._module, self._weights = kernel, module, weights
-        self._feed, self._stream = feed, stream
+        self._source, self._stream = source, stream
 
     def _launch_full(self) -> None:
-        feed, weights, stream = self._feed, self._weights, self._stream
+        source, weights, stream = self._source, self._weights, self._stream
         for first in range(0, self._full_steps, _STEPS_A_LAUNCH):
             self._kernel.run(
                 stream,
-                x=feed.x,
-                y=feed.y,
-                order=feed.order,
-                rates=feed.rates,
+                x=source.x,
+                y=source.y,
+                order=source.order,
+                rates=source.rates,
                 params=weights.master,
                 velocity=weights.first,
-                losses=feed.losses,
+                losses=source.losses,
                 first_step=first,
                 n_steps=min(_STEPS_A_LAUNCH, self._full_steps - first),
             )
@@ -85,4 +85,4 @@ class PersistentEpoch(Epoch):
         self._module.launch(
             "round_weights", grid, _THREADS, stream, weights.master, n, weights.values
         )
-        self._module.launch("tick", (1, 1), 1, stream, feed.clock, self._full_steps)
+        self._module.launch("tick", (1, 1), 1, stream, source.clock, self._full_steps)

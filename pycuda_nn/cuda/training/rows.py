@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pycuda.driver as cuda
 
+from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.training.plan import TrainingPlan
@@ -16,6 +19,8 @@ from pycuda_nn.protocols import Split
 
 Array = npt.NDArray[Any]
 
+_LOG = logging.getLogger("pycuda_nn")
+_RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
 _THREADS = 256
 _CHUNK_BYTES = 64 << 20  # of float32 rows on their way
 
@@ -103,3 +108,26 @@ def bytes_of(plan: TrainingPlan, n_rows: int) -> int:
     """Return what ``n_rows`` rows and their targets take."""
     row = plan.layout.sizes[0] * plan.precision.item_bytes + 4 * plan.target_words()
     return n_rows * row
+
+
+def place_rows(
+    memory: Memory,
+    module: Module,
+    plan: TrainingPlan,
+    parts: Mapping[str, Split],
+    stream: cuda.Stream,
+    options: CudaOptions,
+) -> Iterator[tuple[str, Rows]]:
+    """Put the rows on the GPU if they fit, the smaller part first, else in pinned memory.
+
+    Yields:
+        Name and rows of each part; where they are is said in the log.
+    """
+    for name, part in sorted(parts.items(), key=lambda item: len(item[1].x)):
+        needed = bytes_of(plan, len(part.x))
+        room = memory.available_bytes() - (0 if options.memory_limit else _RESERVE_BYTES)
+        resident = needed <= room
+        place = "GPU memory" if resident else "pinned host memory, read by the GPU as it trains"
+        why = "" if resident else f"; {max(room, 0) / 2**20:,.0f} MiB of GPU memory are left"
+        _LOG.info("%s: %s MiB of rows in %s%s", name, f"{needed / 2**20:,.0f}", place, why)
+        yield name, Rows(memory, module, plan, part, stream, name=name, resident=resident)

@@ -25,8 +25,10 @@ from pycuda_nn.cuda.training.epoch import STEPS_A_GRAPH, Epoch, GraphEpoch, Pers
 from pycuda_nn.cuda.training.evaluation import Evaluator
 from pycuda_nn.cuda.training.order import DeviceOrder
 from pycuda_nn.cuda.training.plan import TrainingPlan
-from pycuda_nn.cuda.training.rows import Rows, bytes_of
-from pycuda_nn.cuda.training.step import TrainingStep, head_blocks
+from pycuda_nn.cuda.training.rows import Rows, place_rows
+from pycuda_nn.cuda.training.step import TrainingStep
+from pycuda_nn.cuda.training.step_context import StepContext
+from pycuda_nn.cuda.training.step_kernels import head_blocks
 from pycuda_nn.cuda.training.streams import N_STREAMS, BatchSource, Streams
 from pycuda_nn.cuda.training.tune_step import refine
 from pycuda_nn.cuda.training.weights import Weights, optimizer_number, rates_of
@@ -37,7 +39,6 @@ Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
 Kept = TypeVar("Kept", Gemms, Evaluator, PersistentKernel, Rows, TrainingStep)
 
-_RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
 _THREADS = 256
 
 
@@ -76,7 +77,7 @@ class CudaSession(Session):
             self._begin_epoch(order, rates_of(self._plan.recipe, learning_rates, self._step))
             self._epoch.launch()
             self._streams.main.synchronize()
-            cuda.memcpy_dtoh(losses, self._feed.losses)
+            cuda.memcpy_dtoh(losses, self._source.losses)
         self._step += steps
         return losses
 
@@ -142,40 +143,30 @@ class CudaSession(Session):
         steps = -(-n // self._batch)
         rates, losses = (memory.allocate(4 * steps, "the losses") for _ in range(2))
         clock = memory.allocate(16, "the clock")
-        self._rows = self._put(parts)
+        main = self._streams.main
+        placed = place_rows(memory, self._module, plan, parts, main, self._options)
+        self._rows = {name: self._kept(rows) for name, rows in placed}
         train = self._rows["train"]
-        self._feed = BatchSource(
+        self._source = BatchSource(
             x=train.x, y=train.y, order=self._order.rows, rates=rates, losses=losses, clock=clock
         )
         self._noise()
         self._epoch = self._epoch_on(found, resident=train.resident)
         self._restart(params)
 
-    def _put(self, parts: Mapping[str, Split]) -> dict[str, Rows]:
-        """Put the rows on the GPU if they fit, the smaller part first, else in pinned memory."""
-        rows = {}
-        for name, part in sorted(parts.items(), key=lambda item: len(item[1].x)):
-            needed, reserve = bytes_of(self._plan, len(part.x)), _RESERVE_BYTES
-            room = self._memory.available_bytes() - (0 if self._options.memory_limit else reserve)
-            resident = needed <= room
-            place = "GPU memory" if resident else "pinned host memory, read by the GPU as it trains"
-            why = "" if resident else f"; {max(room, 0) / 2**20:,.0f} MiB of GPU memory are left"
-            _LOG.info("%s: %s MiB of rows in %s%s", name, f"{needed / 2**20:,.0f}", place, why)
-            made = Rows(
-                self._memory, self._module, self._plan, part, self._streams.main,
-                name=name, resident=resident,
-            )  # fmt: skip
-            rows[name] = self._kept(made)
-        return rows
-
     def _step_of(self, rows: int) -> TrainingStep:
-        return self._kept(
-            TrainingStep(
-                self._plan, self._module, self._gemms, self._streams, self._weights,
-                self._buffers, self._feed,
-                rows=rows, batch=self._batch, multiprocessors=self._device.facts.multiprocessors,
-            )
-        )  # fmt: skip
+        context = StepContext(
+            plan=self._plan,
+            module=self._module,
+            streams=self._streams,
+            weights=self._weights,
+            buffers=self._buffers,
+            source=self._source,
+            rows=rows,
+            batch=self._batch,
+            multiprocessors=self._device.facts.multiprocessors,
+        )
+        return self._kept(TrainingStep(context, self._gemms))
 
     def _noise(self) -> None:
         """Fill what products read, so that timing them is like training."""
@@ -205,7 +196,7 @@ class CudaSession(Session):
         def try_steps(steps: int, replays: int) -> float:  # that learn nothing: all rates are 0
             began = time.perf_counter()
             for _ in range(replays):
-                cuda.memset_d32_async(self._feed.clock, 0, 4, main)
+                cuda.memset_d32_async(self._source.clock, 0, 4, main)
                 full.replay(steps)
             main.synchronize()
             return time.perf_counter() - began
@@ -231,7 +222,7 @@ class CudaSession(Session):
         )
         n_steps, main = self._n // self._batch, self._streams.main
         return PersistentEpoch(
-            kernel, self._module, self._weights, self._feed, main, n_steps, self._rest()
+            kernel, self._module, self._weights, self._source, main, n_steps, self._rest()
         )
 
     def _rest(self) -> TrainingStep | None:
@@ -254,8 +245,8 @@ class CudaSession(Session):
     def _begin_epoch(self, order: Array | EpochOrder, rates: Array) -> None:
         main = self._streams.main
         clock = np.array([0, self._step], dtype=np.int64)
-        cuda.memcpy_htod(self._feed.clock, clock)
-        cuda.memcpy_htod(self._feed.rates, rates)
+        cuda.memcpy_htod(self._source.clock, clock)
+        cuda.memcpy_htod(self._source.rates, rates)
         if isinstance(order, EpochOrder):
             self._order.draw(order, main)
         else:

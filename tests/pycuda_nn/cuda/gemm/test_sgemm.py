@@ -65,11 +65,11 @@ def places(bench: Any) -> list[int]:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("kind", ["forward", "forward relu", "data gradient", "weight gradient"])
 def test_products(bench: Any, kind: str, shape: tuple[int, int, int]) -> None:
-    from pycuda_nn.cuda.gemm import gemm
-    from pycuda_nn.cuda.layout import Layer
+    from pycuda_nn.cuda.gemm import products
+    from pycuda_nn.cuda.layout import PaddedDense
 
     rows, inputs, outputs = shape
-    layer = Layer(inputs=inputs, outputs=outputs, width=outputs, weights=0, bias=0)
+    layer = PaddedDense(inputs=inputs, outputs=outputs, width=outputs, weights=0, bias=0)
     draw = np.random.default_rng(7)
     x, w, delta, bias = (
         draw.standard_normal(size, dtype=np.float32)
@@ -79,18 +79,20 @@ def test_products(bench: Any, kind: str, shape: tuple[int, int, int]) -> None:
     if kind.startswith("forward"):
         out = np.full((rows, outputs), np.nan, np.float32)
         relu = bench.put(bias) if "relu" in kind else 0
-        product = gemm.forward(layer, rows, x=at_x, weights=at_w, z=bench.put(out), relu_bias=relu)
+        product = products.forward(
+            layer, rows, x=at_x, weights=at_w, z=bench.put(out), relu_bias=relu
+        )
         want = x.astype(np.float64) @ w
         want = np.maximum(want + bias, 0.0) if relu else want
     elif kind == "data gradient":
         out = np.full((rows, inputs), np.nan, np.float32)
-        product = gemm.data_gradient(
+        product = products.data_gradient(
             layer, rows, delta=at_delta, weights=at_w, below=bench.put(out)
         )
         want = delta.astype(np.float64) @ w.T
     else:
         out = draw.standard_normal((inputs, outputs), dtype=np.float32)
-        product = gemm.weight_gradient(
+        product = products.weight_gradient(
             layer, rows, x=at_x, delta=at_delta, out=bench.put(out), alpha=0.5, beta=0.9
         )
         want = 0.5 * (x.T.astype(np.float64) @ delta) + 0.9 * out
@@ -100,14 +102,14 @@ def test_products(bench: Any, kind: str, shape: tuple[int, int, int]) -> None:
 
 
 def test_nan_stays_nan(bench: Any) -> None:
-    from pycuda_nn.cuda.gemm import gemm
-    from pycuda_nn.cuda.layout import Layer
+    from pycuda_nn.cuda.gemm import products
+    from pycuda_nn.cuda.layout import PaddedDense
 
-    layer = Layer(inputs=16, outputs=32, width=32, weights=0, bias=0)
+    layer = PaddedDense(inputs=16, outputs=32, width=32, weights=0, bias=0)
     x, w = np.ones((40, 16), np.float32), np.ones((16, 32), np.float32)
     x[3, 5] = np.nan
     out = np.zeros((40, 32), np.float32)
-    product = gemm.forward(
+    product = products.forward(
         layer, 40, x=bench.put(x), weights=bench.put(w), z=bench.put(out),
         relu_bias=bench.put(np.zeros(32, np.float32)),
     )  # fmt: skip
@@ -118,15 +120,15 @@ def test_nan_stays_nan(bench: Any) -> None:
 
 
 def test_a_training_in_float32_tries_them() -> None:
-    from pycuda_nn.cuda.gemm import gemm
+    from pycuda_nn.cuda.gemm import products
     from pycuda_nn.cuda.gemm.sgemm import TILINGS, worth_a_try
-    from pycuda_nn.cuda.layout import Layer
+    from pycuda_nn.cuda.layout import PaddedDense
 
-    layer = Layer(inputs=784, outputs=512, width=512, weights=0, bias=0)
-    small = gemm.forward(layer, 128, x=0, weights=0, z=0)
+    layer = PaddedDense(inputs=784, outputs=512, width=512, weights=0, bias=0)
+    small = products.forward(layer, 128, x=0, weights=0, z=0)
     hopper = worth_a_try(small, (9, 0), 132)
     assert max(TILINGS[place].split for place in hopper) > 1
     assert all(TILINGS[place].split == 1 for place in worth_a_try(small, (8, 0), 108))
     assert worth_a_try(small, (7, 5), 40) == []
-    large = gemm.forward(layer, 8192, x=0, weights=0, z=0)
+    large = products.forward(layer, 8192, x=0, weights=0, z=0)
     assert worth_a_try(large, (9, 0), 132) == []

@@ -103,6 +103,6 @@ def test_no_room_on_the_host_says_how_much(monkeypatch: pytest.MonkeyPatch) -> N
         raise cuda.MemoryError("cuMemHostAlloc failed: out of memory")
 
     monkeypatch.setattr(cuda, "pagelocked_empty", refuse)
-    monkeypatch.setattr("pycuda_nn.cuda.training.session._RESERVE_BYTES", 1 << 60)
+    monkeypatch.setattr("pycuda_nn.cuda.training.rows._RESERVE_BYTES", 1 << 60)
     with pytest.raises(OutOfHostMemory, match=r"32,000 train rows need .* MiB"):
         _open()

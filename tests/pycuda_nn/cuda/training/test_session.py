@@ -39,7 +39,7 @@ class TestStreamedContract(BackendContract):
 
     @pytest.fixture(autouse=True)
     def no_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("pycuda_nn.cuda.training.session._RESERVE_BYTES", 1 << 60)
+        monkeypatch.setattr("pycuda_nn.cuda.training.rows._RESERVE_BYTES", 1 << 60)
 
     def backend(self) -> Backend:
         return CudaBackend()

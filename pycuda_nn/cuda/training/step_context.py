@@ -1,0 +1,64 @@
+"""What the parts of a training step share."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from pycuda_nn.cuda.layout import PaddedDense
+from pycuda_nn.cuda.runtime.module import Module
+from pycuda_nn.cuda.training.buffers import Buffers
+from pycuda_nn.cuda.training.plan import TrainingPlan
+from pycuda_nn.cuda.training.streams import BatchSource, Streams
+from pycuda_nn.cuda.training.weights import Weights
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepContext:
+    """A step on ``rows`` rows: the session's plan, kernels, streams and memory.
+
+    Attributes:
+        source: Where minibatches come from.
+        rows: Of each step, at most ``batch``.
+        batch: Rows between two steps in the order.
+        multiprocessors: Of the GPU.
+    """
+
+    plan: TrainingPlan
+    module: Module
+    streams: Streams
+    weights: Weights
+    buffers: Buffers
+    source: BatchSource
+    rows: int
+    batch: int
+    multiprocessors: int
+
+    @functools.cached_property
+    def layers(self) -> list[PaddedDense]:
+        """Of the network, on the device."""
+        return self.plan.layout.layers
+
+    @property
+    def last(self) -> int:
+        """Number of the last layer."""
+        return len(self.layers) - 1
+
+    @functools.cached_property
+    def fused(self) -> bool:
+        """Whether the last layer and its loss are one kernel."""
+        return self.plan.fused_head
+
+    @property
+    def scale(self) -> float:
+        """What gradients of outputs are multiplied by."""
+        return 1.0 if self.plan.precision.keep_scale else 1.0 / self.rows
+
+    @property
+    def unscale(self) -> float:
+        """What gradients of parameters are multiplied by, besides."""
+        return 1.0 / self.rows if self.plan.precision.keep_scale else 1.0
+
+    def stream_of(self, number: int) -> int:
+        """Return the stream of the gradient of a layer's weights."""
+        return self.streams.side(number) if number else 0

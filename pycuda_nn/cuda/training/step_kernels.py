@@ -1,0 +1,188 @@
+"""The kernels of a training step around its products: what is launched, with which arguments.
+
+Their sources are the .cuh files beside this file and those of ``pycuda_nn/layers``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pycuda.driver as cuda
+
+from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
+from pycuda_nn.cuda.training.buffers import LOSS_PARTS, PARTS
+from pycuda_nn.cuda.training.step_context import StepContext
+from pycuda_nn.cuda.training.weights import Weights, hyper_scalars
+from pycuda_nn.rng import Purpose
+
+_THREADS = 256
+_UPDATE_ELEMENTS, _BIAS_COLUMNS = 2048, 32  # of a block of the kernel ``update``
+_HEAD_ROWS, _LOSS_ROWS = 8, 4  # rows of a block at a time
+
+
+class StepKernels:
+    """Launches the kernels of step ``j`` of a graph, for layers by number."""
+
+    def __init__(self, context: StepContext) -> None:
+        self._context = context
+        self._hyper = hyper_scalars(context.plan.recipe)
+
+    def tick(self, steps: int) -> None:
+        """Put the clock behind ``steps`` steps, on the main stream."""
+        c = self._context
+        c.module.launch("tick", (1, 1), 1, c.streams.main, c.source.clock, steps)
+
+    def gather(self, j: int, stream: cuda.Stream) -> None:
+        """Put the gather of the rows of step ``j`` on ``stream``."""
+        c = self._context
+        source, b = c.source, c.buffers
+        packs = c.plan.layout.sizes[0] // c.plan.pack
+        c.module.launch(
+            "gather", _blocks(c.rows * packs, _THREADS), _THREADS, stream,
+            source.x, source.y, source.order, source.clock, j, c.batch, c.rows, packs,
+            c.plan.target_words(), b.x[j % 2], b.y[j % 2],
+        )  # fmt: skip
+
+    def _activation(self, number: int, j: int) -> Activation:
+        c = self._context
+        layer, dropout = c.layers[number], c.plan.stack.dropout
+        return Activation(
+            clock=c.source.clock,
+            seed=c.plan.recipe.seed,
+            purpose=int(Purpose.DROPOUT),
+            rows=c.rows,
+            packs=layer.outputs // c.plan.pack,
+            width=layer.width,
+            j=j,
+            layer=number,
+            threshold=dropout.threshold,
+            scale=dropout.scale,
+        )
+
+    def activate(self, number: int, j: int) -> None:
+        """Put bias, activation and dropout of a hidden layer on the main stream."""
+        c = self._context
+        arguments = self._activation(number, j)
+        arguments.a = c.buffers.activations[number]
+        arguments.bias = c.weights.value(c.layers[number].bias)
+        grid = _blocks(c.rows * arguments.packs, _THREADS)
+        c.module.launch("bias_activation", grid, _THREADS, c.streams.main, arguments)
+
+    def activation_grad(self, number: int, j: int) -> None:
+        """Put the gradient of a hidden layer's activation, and its column sums, there."""
+        c = self._context
+        arguments = self._activation(number, j)
+        arguments.h = c.buffers.activations[number]
+        self._launch_grad(number, arguments, c.streams.main)
+
+    def sum_columns(self, number: int, j: int, stream: cuda.Stream) -> None:
+        """Put the column sums of a delta on ``stream``."""
+        self._launch_grad(number, self._activation(number, j), stream)
+
+    def _launch_grad(self, number: int, arguments: Activation, stream: cuda.Stream) -> None:
+        c = self._context
+        columns, share = self._shape_of_grad(number)
+        arguments.a = c.buffers.deltas[number]
+        arguments.partial = c.buffers.partials[number]
+        arguments.share = share
+        grid = (columns, -(-c.rows // share))
+        c.module.launch("activation_grad", grid, _THREADS, stream, arguments)
+
+    def _shape_of_grad(self, number: int) -> tuple[int, int]:
+        """Return blocks across and rows of a block: about four blocks a multiprocessor."""
+        c = self._context
+        columns = -(-c.layers[number].outputs // (32 * c.plan.pack))
+        wanted = min(PARTS, max(1, 4 * c.multiprocessors // columns))
+        share = math.ceil(c.rows / wanted)
+        return columns, math.ceil(share / 8) * 8
+
+    def _parts_of(self, number: int) -> int:
+        """Return how many partial sums there are of a layer's bias gradient."""
+        c = self._context
+        if c.fused and number >= c.last - 1:
+            return self._head_blocks()
+        return -(-c.rows // self._shape_of_grad(number)[1])
+
+    def _head_blocks(self) -> int:
+        c = self._context
+        return head_blocks(c.rows, c.multiprocessors)
+
+    def head(self, j: int) -> None:
+        """Put the last layer, the loss and their gradients, in one kernel, on the main stream."""
+        c = self._context
+        b, layer, last = c.buffers, c.layers[-1], c.last
+        arguments = Head(
+            h=b.activations[-1],
+            weight=c.weights.value(layer.weights),
+            bias=c.weights.value(layer.bias),
+            y=b.y[j % 2],
+            below=b.deltas[last - 1],
+            delta=b.deltas[last],
+            loss=b.loss,
+            partial=b.partials[last],
+            partial_below=b.partials[last - 1],
+            rows=c.rows,
+            scale=c.scale,
+        )
+        grid = (self._head_blocks(), 1)
+        c.module.launch("head", grid, _THREADS, c.streams.main, arguments)
+
+    def loss(self, j: int) -> None:
+        """Put the loss and its gradient on the main stream."""
+        c = self._context
+        b, layer = c.buffers, c.layers[-1]
+        c.module.launch(
+            c.plan.stack.kernels.step, (self._loss_blocks(), 1), 32 * _LOSS_ROWS,
+            c.streams.main, b.logits, c.weights.value(layer.bias), b.y[j % 2], c.rows,
+            layer.outputs, layer.width, c.scale, b.deltas[-1], b.loss,
+        )  # fmt: skip
+
+    def _loss_blocks(self) -> int:
+        c = self._context
+        return min(-(-c.rows // _LOSS_ROWS), LOSS_PARTS)
+
+    def update(self, number: int, j: int, stream: cuda.Stream) -> None:
+        """Put the update of a layer's parameters on ``stream``."""
+        c = self._context
+        layer, w, source = c.layers[number], c.weights, c.source
+        last = number == c.last
+        arguments = Update(
+            **_places("", w, layer.weights),
+            **_places("bias_", w, layer.bias),
+            grad=w.grad and w.grad + 4 * layer.weights,
+            partial=c.buffers.partials[number],
+            loss=c.buffers.loss,
+            losses=source.losses,
+            rates=source.rates,
+            clock=source.clock,
+            n=layer.inputs * layer.outputs,
+            outputs=layer.outputs,
+            parts=self._parts_of(number),
+            loss_parts=self._head_blocks() if c.fused else self._loss_blocks(),
+            rows=c.rows,
+            j=j,
+            bias_scale=c.unscale,
+            **self._hyper,
+        )
+        blocks = -(-arguments.n // _UPDATE_ELEMENTS) + -(-layer.outputs // _BIAS_COLUMNS) + last
+        c.module.launch("update", (blocks, 1), _THREADS, stream, arguments)
+
+
+def head_blocks(rows: int, multiprocessors: int) -> int:
+    """Return the blocks of the kernel ``head``: each loads the weights, so no more than fit."""
+    return min(-(-rows // _HEAD_ROWS), multiprocessors)
+
+
+def _blocks(items: int, threads: int) -> tuple[int, int]:
+    return (-(-items // threads), 1)
+
+
+def _places(prefix: str, weights: Weights, offset: int) -> dict[str, int]:
+    """Return the addresses of a range of parameters and of what belongs to it."""
+    names = {"": "weight", "bias_": "bias"}
+    return {
+        names[prefix]: weights.value(offset),
+        f"{prefix}master": weights.master_at(offset),
+        f"{prefix}first": weights.first + 4 * offset,
+        f"{prefix}second": weights.second and weights.second + 4 * offset,
+    }
