@@ -19,8 +19,8 @@ _STOP_S = 5.0
 class WebStatus:
     """Serve the dashboard in a process of its own as long as the context lasts."""
 
-    def __init__(self, wanted: bool, host: str, port: int, url: str, console: Console) -> None:
-        self._wanted, self._host, self._port = wanted, host, port
+    def __init__(self, enabled: bool, host: str, port: int, url: str, console: Console) -> None:
+        self._enabled, self._host, self._port = enabled, host, port
         self._url, self._console = url, console
         self._server: subprocess.Popen[bytes] | None = None
 
@@ -30,7 +30,7 @@ class WebStatus:
         Raises:
             InputError: The extra ``web`` is not installed, or the address cannot be used.
         """
-        if not self._wanted:
+        if not self._enabled:
             return self
         if importlib.util.find_spec("optuna_dashboard") is None:
             raise InputError(
