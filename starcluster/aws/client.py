@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
+from starcluster.aws.endpoint import endpoint, proxies
 from starcluster.aws.error_table import DRY_RUN_PASSED, translate, wrong_parameters
 from starcluster.config.sections import DEFAULT_REGION, AwsSettings
 from starcluster.errors import (
@@ -205,32 +205,6 @@ class AwsClient:
             what = f"no answer from {address}: {error} ({operation})"
             return Unreachable(what, fix, operation=operation)
         return AwsError(f"{operation} failed: {error}", operation=operation)
-
-
-def endpoint(settings: AwsSettings, service: str) -> str:
-    """Return the address of ``service``, or an empty text for AWS's own."""
-    if settings.aws_endpoint_url:
-        return settings.aws_endpoint_url
-    if settings.aws_region_host and service == "ec2":
-        scheme = "https" if settings.aws_is_secure else "http"
-        port = f":{settings.aws_port}" if settings.aws_port else ""
-        return f"{scheme}://{settings.aws_region_host}{port}"
-    return ""
-
-
-def proxies(settings: AwsSettings) -> dict[str, str] | None:
-    """Return the proxy for each scheme; None for those of the environment."""
-    if not settings.aws_proxy:
-        return None
-    address = settings.aws_proxy.removeprefix("http://").rstrip("/")
-    if settings.aws_proxy_port:
-        address = f"{address}:{settings.aws_proxy_port}"
-    if settings.aws_proxy_user:
-        user, password = (
-            quote(t, safe="") for t in (settings.aws_proxy_user, settings.aws_proxy_pass)
-        )
-        address = f"{user}:{password}@{address}"
-    return {"http": f"http://{address}", "https": f"http://{address}"}
 
 
 def _home_of(service: str, region: str) -> str:

@@ -11,6 +11,7 @@ from starcluster.config.config import Config
 from starcluster.config.template import Template
 from starcluster.errors import ClusterError, InputError, NodeError, did_you_mean
 from starcluster.launch import plan
+from starcluster.launch.origin import Origin, origin_of
 from starcluster.launch.userdata import TAG_HOST_KEY
 from starcluster.model import MASTER, TAG_CLUSTER, group_name, is_master
 from starcluster.node.node import Node
@@ -37,10 +38,10 @@ class Cluster:
         return "/".join(sorted({instance.state for instance in self.instances}))
 
     @cached_property
-    def origin(self) -> plan.Origin:
+    def origin(self) -> Origin:
         """What the cluster was made of. Raises ClusterError where its tags do not name it."""
         for instance in self.instances:
-            found = plan.origin_of(instance.tags)
+            found = origin_of(instance.tags)
             if found is not None:
                 return found
         raise ClusterError(

@@ -14,7 +14,7 @@ from starcluster.errors import ClusterError, StarClusterError
 from starcluster.launch import plan
 from starcluster.launch.groups import remove_groups, remove_groups_soon
 from starcluster.launch.launcher import Launcher, tags_of_node
-from starcluster.launch.plan import Origin
+from starcluster.launch.origin import Origin
 from starcluster.launch.preflight import AwsInventory
 from starcluster.launch.survey import gather
 from starcluster.launch.volumes import attach

@@ -15,7 +15,7 @@ from starcluster.commands._checks import checked
 from starcluster.commands._report import finish, progress
 from starcluster.config.schema import start_options
 from starcluster.launch import plan
-from starcluster.launch.plan import Origin
+from starcluster.launch.origin import Origin
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App

@@ -1,7 +1,8 @@
 """Plan a launch, check it against AWS, launch its instances and wait for them."""
 
 from starcluster.launch.launcher import Launcher
-from starcluster.launch.plan import Origin, Planned, more_nodes, whole_cluster
+from starcluster.launch.origin import Origin
+from starcluster.launch.plan import Planned, more_nodes, whole_cluster
 from starcluster.launch.preflight import AwsInventory, aws_problems, fetch
 from starcluster.launch.survey import LaunchContext, gather
 from starcluster.launch.wait import Timeouts

@@ -18,7 +18,8 @@ from starcluster.errors import (
     InputError,
 )
 from starcluster.launch import groups, plan
-from starcluster.launch.plan import Origin, Planned
+from starcluster.launch.origin import Origin, origin_tags
+from starcluster.launch.plan import Planned
 from starcluster.launch.survey import LaunchContext
 from starcluster.launch.userdata import TAG_HOST_KEY, new_host_key, user_data
 from starcluster.model import TAG_ALIAS, TAG_ALIASES, TAG_CLUSTER, TAG_NAME, TAG_VERSION
@@ -123,7 +124,7 @@ class Launcher:
                 TAG_VERSION: VERSION,
                 TAG_HOST_KEY: key.public,
                 TAG_NAME: self.name,
-                **plan.origin_tags(self.origin),
+                **origin_tags(self.origin),
                 **self._more_tags,
             },
         )

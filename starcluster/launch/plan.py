@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from starcluster.aws.model import Instance, LaunchRequest, Place, Subnet
 from starcluster.config.parsers import NodeType
 from starcluster.config.sections import Permission
 from starcluster.config.template import Template
 from starcluster.errors import InputError
-from starcluster.model import MASTER, TAG_TEMPLATE
+from starcluster.model import MASTER
 
 SSH = Permission(name="ssh", from_port=22, to_port=22)
-_TAG_LENGTH = 255
-_TAG_PARTS = 20
 
 
 # It is part of names in AWS and of paths here; AWS would read * and ? as any text.
@@ -189,33 +186,6 @@ def permissions(template: Template) -> tuple[Permission, ...]:
         if permission.from_port <= SSH.from_port <= permission.to_port
     ]
     return template.permissions if named else (SSH, *template.permissions)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Which template a cluster was made of, and what the command line set otherwise."""
-
-    template: str
-    overrides: Mapping[str, str] = field(default_factory=dict)
-
-
-def origin_tags(origin: Origin) -> dict[str, str]:
-    """Return the tags that hold an instance's origin; several, for one holds 256 letters."""
-    text = json.dumps([origin.template, dict(origin.overrides)], separators=(",", ":"))
-    parts = [text[start : start + _TAG_LENGTH] for start in range(0, len(text), _TAG_LENGTH)]
-    if len(parts) > _TAG_PARTS:
-        raise InputError("the options are too long to be kept in the tags of the nodes")
-    return {TAG_TEMPLATE + (f":{n}" if n else ""): part for n, part in enumerate(parts)}
-
-
-def origin_of(tags: Mapping[str, str]) -> Origin | None:
-    """Return the origin in tags; None where they have none."""
-    names = [TAG_TEMPLATE, *(f"{TAG_TEMPLATE}:{number}" for number in range(1, _TAG_PARTS))]
-    try:
-        name, overrides = json.loads("".join(tags.get(name, "") for name in names))
-    except ValueError:
-        return None
-    return Origin(template=str(name), overrides={str(k): str(v) for k, v in overrides.items()})
 
 
 def request(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from starcluster.aws import client, error_table, instances, prices
+from starcluster.aws import client, endpoint, error_table, instances, prices
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import LaunchRequest, Place
 from starcluster.config import config
@@ -316,16 +316,16 @@ def test_the_host_of_the_config_is_for_its_own_region() -> None:
 
 def test_addresses_and_proxies_of_the_config() -> None:
     host = AwsSettings(aws_region_host="ec2.cloud", aws_port=8773, aws_is_secure=False)
-    assert client.endpoint(host, "ec2") == "http://ec2.cloud:8773"
-    assert client.endpoint(host, "ssm") == ""
-    assert client.proxies(AwsSettings()) is None
+    assert endpoint.endpoint(host, "ec2") == "http://ec2.cloud:8773"
+    assert endpoint.endpoint(host, "ssm") == ""
+    assert endpoint.proxies(AwsSettings()) is None
     proxy = AwsSettings(
         aws_proxy="proxy",
         aws_proxy_port=3128,
         aws_proxy_user="me",
         aws_proxy_pass="p@ss",  # noqa: S106  # noqa: S106
     )
-    assert client.proxies(proxy) == {
+    assert endpoint.proxies(proxy) == {
         "http": "http://me:p%40ss@proxy:3128",
         "https": "http://me:p%40ss@proxy:3128",
     }

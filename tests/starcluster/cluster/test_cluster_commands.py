@@ -17,6 +17,7 @@ from starcluster.commands.start import overrides_of
 from starcluster.config import config, schema
 from starcluster.errors import ConfigError, InputError
 from starcluster.launch import plan
+from starcluster.launch.origin import Origin
 from starcluster.launch.volumes import device_names
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 from tests.starcluster.conftest import IMAGE
@@ -89,7 +90,7 @@ def test_new_nodes_are_made_of_what_was_asked_and_need_nothing_of_the_masters(
     }
     master = cluster("master")
     master.config = settings
-    master.origin = plan.Origin(template="big", overrides=overrides)
+    master.origin = Origin(template="big", overrides=overrides)
     template, _ = template_of_new(master)
     (node,) = plan.more_nodes(template, ["node002"])
     assert (node.instance_type, node.image_id, node.spot) == ("t3.micro", "ami-9", False)

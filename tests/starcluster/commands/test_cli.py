@@ -18,7 +18,7 @@ import pytest
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import LaunchRequest, Place
 from starcluster.cli.main import ALIASES, COMMANDS, cli
-from starcluster.launch.plan import Origin, origin_tags
+from starcluster.launch.origin import Origin, origin_tags
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 from tests import commands
 

@@ -16,7 +16,7 @@ from starcluster.cluster.cluster import Cluster
 from starcluster.config import config
 from starcluster.errors import CapacityError, InputError, NotFound, SetupError, SshError
 from starcluster.launch import groups, plan
-from starcluster.launch.plan import Origin
+from starcluster.launch.origin import Origin
 from starcluster.model import TAG_ALIASES, TAG_CLUSTER
 from starcluster.node.node import Node
 from starcluster.setup.run import SetupResult

@@ -13,7 +13,8 @@ from starcluster.cluster.cluster import Cluster, all_clusters
 from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.config import config
 from starcluster.errors import ConfigError
-from starcluster.launch.plan import Origin, alias_of
+from starcluster.launch.origin import Origin
+from starcluster.launch.plan import alias_of
 from starcluster.setup.run import SetupResult
 
 

@@ -13,6 +13,7 @@ from starcluster.config.sections import Key, Permission
 from starcluster.config.template import Template
 from starcluster.errors import InputError
 from starcluster.launch import plan
+from starcluster.launch.origin import Origin, origin_of, origin_tags
 
 TEMPLATE = Template(
     name="gpu",
@@ -132,15 +133,15 @@ def test_ssh_is_open_unless_the_template_says_from_where() -> None:
 
 @pytest.mark.parametrize("text", ["", "x" * 200, 'quotes " and \\ ' * 60])
 def test_the_origin_survives_tags_of_limited_length(text: str) -> None:
-    origin = plan.Origin(template="gpu", overrides={"userdata_scripts": text} if text else {})
-    tags = plan.origin_tags(origin)
+    origin = Origin(template="gpu", overrides={"userdata_scripts": text} if text else {})
+    tags = origin_tags(origin)
     assert all(len(value) <= 256 for value in tags.values())
-    assert plan.origin_of({"Name": "x", **tags}) == origin
+    assert origin_of({"Name": "x", **tags}) == origin
 
 
 def test_tags_of_another_program_tell_no_origin() -> None:
-    assert plan.origin_of({"Name": "x"}) is None
-    assert plan.origin_of({"starcluster:template": "gpu"}) is None
+    assert origin_of({"Name": "x"}) is None
+    assert origin_of({"starcluster:template": "gpu"}) is None
 
 
 @pytest.mark.parametrize(
