@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spearmint.drivers import DriverSettings, JobState, QueueJobState
+from spearmint.drivers import Dialect, DriverSettings, JobState, QueueJobState
 from spearmint.drivers.submission import token_of
 from spearmint.drivers.testing import FakeQueue
 from spearmint.drivers.testing.contract import until
@@ -222,3 +222,22 @@ def test_a_real_pilot_runs_all_trials_one_after_the_other(tmp_path: Path, reques
     until(lambda: set(driver.poll(jobs).values()) == {JobState.GONE}, "all are gone")
     assert [request.folder.result.exists() for request in requests] == [True] * 3
     assert {request.output.read_text() for request in requests} == {"job.1\n"}
+
+
+def test_a_pilot_that_was_put_back_into_the_queue_is_not_surplus(two, ahead, queue, request_of):
+    """Its host was lost: it waits again, and will go on with the trial that it claimed last."""
+    queue.set_state("job.1", QueueJobState.PENDING)
+    heir = ahead()
+    assert heir.adopt(request_of(1).folder) is None
+    second = heir.adopt(request_of(2).folder)
+    assert heir.poll([second])[second] is JobState.WAITING
+    assert queue.cancelled == ["job.2"]
+
+
+def test_a_queue_that_tells_a_job_no_id_gets_a_job_for_each_trial(
+    ahead, queue, request_of, pending, monkeypatch
+) -> None:
+    monkeypatch.setattr(FakeQueueDriver, "dialect", Dialect(queue="no ids"))
+    ahead().submit(request_of(1))
+    assert pending.take_next("job.9") is None
+    assert "spearmint.trial.runner" in queue.specs["job.1"].argv

@@ -284,3 +284,15 @@ def test_a_preempted_trial_runs_again_as_the_same_job(tmp_path: Path) -> None:
     until_gone(driver, job)
     assert (tmp_path / "starts").read_text() == "xx"
     assert request.folder.result.exists()
+
+
+def test_a_trial_that_is_done_before_its_job_is_listed_is_finished(
+    make, queue, request_of, monkeypatch
+) -> None:
+    monkeypatch.setattr(FakeQueueDriver, "dialect", Dialect(queue="late", listed_after_s=3600))
+    queue.late_s = 3600
+    driver = make()
+    job = driver.submit(request_of(1))
+    assert driver.poll([job]) == {job: JobState.WAITING}
+    Path(queue.specs["job.1"].environment["SPEARMINT_DONE_FILE"]).touch()
+    assert driver.poll([job]) == {job: JobState.FINISHED}
