@@ -16,17 +16,16 @@ from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset, in_order
 from pycuda_nn.data.scaling import Scaler, scaled
 from pycuda_nn.errors import ConfigError, DataError, TrainingDiverged
-from pycuda_nn.layers import LOSSES, Loss
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
-from pycuda_nn.protocols import AdamHyper, Backend, Session, SgdHyper, Split, TrainingRecipe
+from pycuda_nn.protocols import Backend, Session, Split
 from pycuda_nn.rng import EpochOrder
 from pycuda_nn.training import checkpoint as files
 from pycuda_nn.training.checkpoint import Checkpoint
+from pycuda_nn.training.fit_to_data import check_network, network_for, recipe
 from pycuda_nn.training.history import EpochReport, History
 from pycuda_nn.training.learning_rate import learning_rates
 
-_LOSSES = dict(sorted(LOSSES.items(), reverse=True))  # as messages list them
 OnEpoch = Callable[[EpochReport], object]
 
 
@@ -100,56 +99,6 @@ def train(
     finally:
         session.close()
     return _result(end, config)
-
-
-def network_for(config: TrainConfig, data: Dataset) -> Network:
-    """Return the network that fits ``data``; a loss that does not fit raises ConfigError."""
-    loss = config.loss
-    if loss == "auto":
-        loss = "squared" if data.classes is None else "softmax"
-    n_classes = 0 if data.classes is None else len(data.classes)
-    _check_loss(LOSSES[loss], n_classes, data)
-    outputs = LOSSES[loss].outputs(n_classes, data.y.shape[-1])
-    return Network.from_sizes(
-        (data.x.shape[1], *config.hidden, outputs),
-        activation=config.activation,
-        loss=loss,
-        dropout=config.dropout,
-    )
-
-
-def recipe(config: TrainConfig) -> TrainingRecipe:
-    """Return what a backend needs to know of ``config``."""
-    adam = AdamHyper(beta1=config.beta1, beta2=config.beta2, eps=config.eps)
-    sgd = SgdHyper(momentum=config.momentum, nesterov=config.nesterov)
-    return TrainingRecipe(
-        optimizer=adam if config.optimizer == "adam" else sgd,
-        batch_size=config.batch_size,
-        l2=config.l2,
-        seed=config.seed,
-    )
-
-
-def check_network(network: Network, data: Dataset) -> Network:
-    """Return ``network``; one that does not fit ``data`` raises ConfigError."""
-    n_classes = 0 if data.classes is None else len(data.classes)
-    _check_loss(network.loss, n_classes, data)
-    wanted = data.x.shape[1], network.loss.outputs(n_classes, data.y.shape[-1])
-    if (network.inputs, network.outputs) != wanted:
-        raise ConfigError(
-            f"the network has {network.inputs} inputs and {network.outputs} outputs, "
-            f"but {data.name} needs {wanted[0]} and {wanted[1]}"
-        )
-    return network
-
-
-def _check_loss(loss: Loss, n_classes: int, data: Dataset) -> None:
-    if not loss.fits(n_classes):
-        has = f"{n_classes} classes" if n_classes else "real targets"
-        good = ", ".join(name for name, one in _LOSSES.items() if one.fits(n_classes))
-        raise ConfigError(
-            f"loss = '{loss.name}' does not fit: {data.name} has {has}", f"Use {good}."
-        )
 
 
 def _begin(

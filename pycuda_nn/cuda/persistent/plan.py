@@ -7,31 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pycuda_nn.cuda.layout import ParameterLayout
+from pycuda_nn.cuda.persistent.tiles import WARPS, Tiles, block_loads, busiest, round_up, tilings
 from pycuda_nn.cuda.stack import DenseStack
 
-_WARPS = 8
 _MAX_CHUNK = 128  # rows of a weight gradient's operands that are in shared memory at once
 _MAX_FRAGMENTS = 14  # of 16 x 8 weights in a thread's registers, master and velocity: 8 each
 _ROWS = (16, 32, 64, 128)  # of a row group: a warp multiplies 16 or 32, up to 4 warps beside it
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tiles:
-    """Equal tiles (outs, ins) of one weight matrix, one a block from ``first_block`` on."""
-
-    outs: int
-    ins: int
-    count: int
-    first_block: int
-
-    @property
-    def fragments(self) -> int:
-        """Of 16 x 8 weights, that a warp has."""
-        return -(-(self.ins // 8) // (_WARPS * 16 // self.outs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +48,7 @@ class KernelPlan:
     @property
     def deep(self) -> int:
         """Warps that share the depth of a product."""
-        return _WARPS // (self.rows // (16 * self.tall))
+        return WARPS // (self.rows // (16 * self.tall))
 
     @property
     def exchange_words(self) -> int:
@@ -73,7 +57,7 @@ class KernelPlan:
         weights = [i * o for i, o in itertools.pairwise(sizes)]
         elements = batch * (sum(sizes[1:-1]) + sum(sizes[1:])) + sum(weights) + sum(weights[1:-1])
         words = elements // 2 + sum(sizes[1:]) + self.row_groups
-        return 3 * _up(words, 64)
+        return 3 * round_up(words, 64)
 
     @property
     def shared_bytes(self) -> int:
@@ -94,7 +78,7 @@ class KernelPlan:
             2 * self.batch,
             2 * rows,
         )
-        return sum(_up(2 * n, 16) for n in elements) + sum(_up(4 * n, 16) for n in words)
+        return sum(round_up(2 * n, 16) for n in elements) + sum(round_up(4 * n, 16) for n in words)
 
     def strip(self, hidden: int) -> int:
         """Columns of hidden layer ``hidden`` (from 1) that a block makes at once in the passes."""
@@ -177,7 +161,7 @@ def cycles(plan: KernelPlan) -> float:
     for layer in range(1, last):
         strip = product(sizes[layer + 1], plan.strip(layer))
         total += 1500 * (layer + 1 < last) + plan.share(layer) * strip
-    return total + 1000 + max(_loads(plan.tiles, plan.blocks, plan.batch))
+    return total + 1000 + max(block_loads(plan.tiles, plan.blocks, plan.batch))
 
 
 def partition(
@@ -189,16 +173,16 @@ def partition(
     tiles: dict[int, Tiles] = {}
     layers = list(enumerate(itertools.pairwise(sizes)))
     for layer, (ins, outs) in sorted(layers, key=lambda one: -one[1][0] * one[1][1]):
-        loads = _loads(tiles.values(), blocks, batch)
+        loads = block_loads(tiles.values(), blocks, batch)
         places = {0, *((one.first_block + one.count) % blocks for one in tiles.values())}
         choices = [
             dataclasses.replace(one, first_block=first)
-            for one in _tilings(ins, outs, blocks)
+            for one in tilings(ins, outs, blocks)
             for first in places
         ]
         if not choices:
             return None
-        tiles[layer] = min(choices, key=lambda one: _busiest(one, loads, batch))
+        tiles[layer] = min(choices, key=lambda one: busiest(one, loads, batch))
     if sum(one.fragments for one in tiles.values()) > _MAX_FRAGMENTS:
         return None
     chunk = max(size for size in range(16, min(batch, _MAX_CHUNK) + 1, 16) if batch % size == 0)
@@ -217,46 +201,6 @@ def _column_groups(widest: int, most: int) -> list[int]:
     """Return the largest number of groups for each number of the ``widest`` tiles that one has."""
     largest = {-(-widest // groups): groups for groups in range(1, most + 1)}
     return sorted(largest.values())
-
-
-def _load(tiles: Tiles, batch: int) -> float:
-    """Return a model of the cycles that a tile costs its block in the update."""
-    fetched = 2 * batch * (tiles.outs + tiles.ins) / 16
-    return 400 + fetched + batch / 16 * (40 + 24 * tiles.fragments) + 150 * tiles.fragments
-
-
-def _loads(all_tiles: Iterable[Tiles], blocks: int, batch: int) -> list[float]:
-    """Return that of all tiles, for each block."""
-    loads = [0.0] * blocks
-    for tiles in all_tiles:
-        for block in range(tiles.count):
-            loads[(tiles.first_block + block) % blocks] += _load(tiles, batch)
-    return loads
-
-
-def _busiest(tiles: Tiles, loads: list[float], batch: int) -> tuple[float, float]:
-    """Return the load of the busiest block with these tiles besides, and the sum over all."""
-    load, blocks = _load(tiles, batch), len(loads)
-    most = max(loads[(tiles.first_block + one) % blocks] for one in range(tiles.count)) + load
-    return max(most, *loads), tiles.count * load
-
-
-def _tilings(ins: int, outs: int, blocks: int) -> list[Tiles]:
-    """Return for each height the narrowest tiles of which there are enough blocks, and wider."""
-    found = []
-    for high in (16, 32, 64, 128):
-        down = -(-outs // high)
-        if down > blocks or (high > 16 and high >= 2 * outs):
-            continue
-        narrowest = _up(-(-ins // (blocks // down)), 8)
-        for wide in sorted({min(narrowest * factor, _up(ins, 8)) for factor in (1, 2, 3, 4, 8)}):
-            count = down * -(-ins // wide)
-            found.append(Tiles(outs=high, ins=wide, count=count, first_block=0))
-    return found
-
-
-def _up(n: int, step: int) -> int:
-    return -(-n // step) * step
 
 
 def _lanes(n: int) -> int:

@@ -15,7 +15,7 @@ import pycuda_nn as nn
 from pycuda_nn.data.scaling import Scaler, scaled
 from pycuda_nn.protocols import Split
 from pycuda_nn.rng import EpochOrder
-from pycuda_nn.training.loop import network_for, recipe
+from pycuda_nn.training.fit_to_data import network_for, recipe
 
 pytestmark = pytest.mark.gpu
 

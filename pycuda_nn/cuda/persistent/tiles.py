@@ -1,0 +1,66 @@
+"""Tiles of one weight matrix, and a model of what they cost the blocks that update them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+WARPS = 8  # of a block that multiply
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiles:
+    """Equal tiles (outs, ins) of one weight matrix, one a block from ``first_block`` on."""
+
+    outs: int
+    ins: int
+    count: int
+    first_block: int
+
+    @property
+    def fragments(self) -> int:
+        """Of 16 x 8 weights, that a warp has."""
+        return -(-(self.ins // 8) // (WARPS * 16 // self.outs))
+
+
+def _load(tiles: Tiles, batch: int) -> float:
+    """Return a model of the cycles that a tile costs its block in the update."""
+    fetched = 2 * batch * (tiles.outs + tiles.ins) / 16
+    return 400 + fetched + batch / 16 * (40 + 24 * tiles.fragments) + 150 * tiles.fragments
+
+
+def block_loads(all_tiles: Iterable[Tiles], blocks: int, batch: int) -> list[float]:
+    """Return that of all tiles, for each block."""
+    loads = [0.0] * blocks
+    for tiles in all_tiles:
+        for block in range(tiles.count):
+            loads[(tiles.first_block + block) % blocks] += _load(tiles, batch)
+    return loads
+
+
+def busiest(tiles: Tiles, loads: list[float], batch: int) -> tuple[float, float]:
+    """Return the load of the busiest block with these tiles besides, and the sum over all."""
+    load, blocks = _load(tiles, batch), len(loads)
+    most = max(loads[(tiles.first_block + one) % blocks] for one in range(tiles.count)) + load
+    return max(most, *loads), tiles.count * load
+
+
+def tilings(ins: int, outs: int, blocks: int) -> list[Tiles]:
+    """Return for each height the narrowest tiles of which there are enough blocks, and wider."""
+    found = []
+    for high in (16, 32, 64, 128):
+        down = -(-outs // high)
+        if down > blocks or (high > 16 and high >= 2 * outs):
+            continue
+        narrowest = round_up(-(-ins // (blocks // down)), 8)
+        for wide in sorted(
+            {min(narrowest * factor, round_up(ins, 8)) for factor in (1, 2, 3, 4, 8)}
+        ):
+            count = down * -(-ins // wide)
+            found.append(Tiles(outs=high, ins=wide, count=count, first_block=0))
+    return found
+
+
+def round_up(n: int, step: int) -> int:
+    """Return ``n`` rounded up to a multiple of ``step``."""
+    return -(-n // step) * step

@@ -1,0 +1,62 @@
+"""The network and the recipe that settings describe, fitted to the data and checked against it."""
+
+from __future__ import annotations
+
+from pycuda_nn.config import TrainConfig
+from pycuda_nn.data.dataset import Dataset
+from pycuda_nn.errors import ConfigError
+from pycuda_nn.layers import LOSSES, Loss
+from pycuda_nn.network import Network
+from pycuda_nn.protocols import AdamHyper, SgdHyper, TrainingRecipe
+
+_LOSSES = dict(sorted(LOSSES.items(), reverse=True))  # as messages list them
+
+
+def network_for(config: TrainConfig, data: Dataset) -> Network:
+    """Return the network that fits ``data``; a loss that does not fit raises ConfigError."""
+    loss = config.loss
+    if loss == "auto":
+        loss = "squared" if data.classes is None else "softmax"
+    n_classes = 0 if data.classes is None else len(data.classes)
+    _check_loss(LOSSES[loss], n_classes, data)
+    outputs = LOSSES[loss].outputs(n_classes, data.y.shape[-1])
+    return Network.from_sizes(
+        (data.x.shape[1], *config.hidden, outputs),
+        activation=config.activation,
+        loss=loss,
+        dropout=config.dropout,
+    )
+
+
+def recipe(config: TrainConfig) -> TrainingRecipe:
+    """Return what a backend needs to know of ``config``."""
+    adam = AdamHyper(beta1=config.beta1, beta2=config.beta2, eps=config.eps)
+    sgd = SgdHyper(momentum=config.momentum, nesterov=config.nesterov)
+    return TrainingRecipe(
+        optimizer=adam if config.optimizer == "adam" else sgd,
+        batch_size=config.batch_size,
+        l2=config.l2,
+        seed=config.seed,
+    )
+
+
+def check_network(network: Network, data: Dataset) -> Network:
+    """Return ``network``; one that does not fit ``data`` raises ConfigError."""
+    n_classes = 0 if data.classes is None else len(data.classes)
+    _check_loss(network.loss, n_classes, data)
+    wanted = data.x.shape[1], network.loss.outputs(n_classes, data.y.shape[-1])
+    if (network.inputs, network.outputs) != wanted:
+        raise ConfigError(
+            f"the network has {network.inputs} inputs and {network.outputs} outputs, "
+            f"but {data.name} needs {wanted[0]} and {wanted[1]}"
+        )
+    return network
+
+
+def _check_loss(loss: Loss, n_classes: int, data: Dataset) -> None:
+    if not loss.fits(n_classes):
+        has = f"{n_classes} classes" if n_classes else "real targets"
+        good = ", ".join(name for name, one in _LOSSES.items() if one.fits(n_classes))
+        raise ConfigError(
+            f"loss = '{loss.name}' does not fit: {data.name} has {has}", f"Use {good}."
+        )
