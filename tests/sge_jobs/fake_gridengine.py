@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -35,9 +36,8 @@ class FakeGridEngine:
         self._state.write_text(json.dumps(EMPTY))
         for name in COMMANDS:
             program = self.programs / name
-            program.write_text(
-                f'#!/bin/sh\nexec {sys.executable} -S "{__file__}" "{self._state}" {name} "$@"\n'
-            )
+            argv = [sys.executable, "-S", __file__, str(self._state), name]
+            program.write_text(f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
             program.chmod(0o755)
 
     @contextmanager
