@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +10,8 @@ from typing import Any, TypeVar
 from starcluster.aws import responses
 from starcluster.aws.client import AwsClient
 from starcluster.aws.error_table import translate
-from starcluster.aws.model import Instance, LaunchRequest, Place, SpotRequest
+from starcluster.aws.model import Instance, LaunchRequest, SpotRequest
+from starcluster.aws.requests import fleet_arguments, run_arguments, template_data
 from starcluster.errors import AwsError, NotFound
 from starcluster.logger import log
 from starcluster.model import TAG_CLUSTER
@@ -163,134 +163,3 @@ def settled(ask: Callable[[], T], codes: tuple[str, ...] = ("",)) -> T:
 def as_filters(filters: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     """Return filters as AWS takes them; those without a value are left out."""
     return [{"Name": name, "Values": list(values)} for name, values in filters.items() if values]
-
-
-def run_arguments(request: LaunchRequest) -> dict[str, Any]:
-    """Return the arguments of RunInstances."""
-    place = request.places[0]
-    arguments = _common(request) | {
-        "InstanceType": place.instance_type,
-        "MinCount": request.count,
-        "MaxCount": request.count,
-    }
-    network = _network(request, place)
-    arguments |= network
-    placement: dict[str, str] = {}
-    if place.zone and not place.subnet_id:
-        placement["AvailabilityZone"] = place.zone
-    if request.placement_group:
-        placement["GroupName"] = request.placement_group
-    if placement:
-        arguments["Placement"] = placement
-    if request.token:
-        arguments["ClientToken"] = request.token
-    if request.spot:
-        options = {"SpotInstanceType": "one-time"}
-        if request.spot_bid is not None:
-            options["MaxPrice"] = f"{request.spot_bid:.6g}"
-        arguments["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
-    if request.user_data:
-        arguments["UserData"] = request.user_data
-    return arguments
-
-
-def template_data(request: LaunchRequest) -> dict[str, Any]:
-    """Return the data of a launch template for :meth:`Instances.run_fleet`."""
-    data = _common(request) | _network(request, Place(instance_type=""))
-    if request.user_data:
-        data["UserData"] = base64.b64encode(request.user_data.encode()).decode()
-    if request.placement_group:
-        data["Placement"] = {"GroupName": request.placement_group}
-    return data
-
-
-def fleet_arguments(request: LaunchRequest, template_id: str) -> dict[str, Any]:
-    """Return the arguments of CreateFleet: at once, and for this once."""
-    overrides: list[dict[str, Any]] = []
-    for priority, place in enumerate(request.places):
-        override: dict[str, Any] = {"InstanceType": place.instance_type}
-        if place.subnet_id:
-            override["SubnetId"] = place.subnet_id
-        elif place.zone:
-            override["AvailabilityZone"] = place.zone
-        if request.spot and request.spot_bid is not None:
-            override["MaxPrice"] = f"{request.spot_bid:.6g}"
-        if not request.spot:
-            override["Priority"] = float(priority)
-        overrides.append(override)
-    kind = "spot" if request.spot else "on-demand"
-    arguments: dict[str, Any] = {
-        "Type": "instant",
-        "LaunchTemplateConfigs": [
-            {
-                "LaunchTemplateSpecification": {
-                    "LaunchTemplateId": template_id,
-                    "Version": "$Latest",
-                },
-                "Overrides": overrides,
-            }
-        ],
-        "TargetCapacitySpecification": {
-            "TotalTargetCapacity": request.count,
-            "DefaultTargetCapacityType": kind,
-        },
-    }
-    if request.spot:
-        arguments["SpotOptions"] = {"AllocationStrategy": "price-capacity-optimized"}
-    else:
-        arguments["OnDemandOptions"] = {"AllocationStrategy": "prioritized"}
-    if request.token:
-        arguments["ClientToken"] = request.token
-    return arguments
-
-
-def _common(request: LaunchRequest) -> dict[str, Any]:
-    """Return what RunInstances and a launch template have in common."""
-    arguments: dict[str, Any] = {
-        "ImageId": request.image_id,
-        # Only requests with a session's token are answered: no page on a node can be made to
-        # read the role's credentials. Two hops, for a container on the node.
-        "MetadataOptions": {
-            "HttpTokens": "required",
-            "HttpEndpoint": "enabled",
-            "HttpPutResponseHopLimit": 2,
-        },
-    }
-    if request.key_name:
-        arguments["KeyName"] = request.key_name
-    if request.tags:
-        tags = responses.tag_list(request.tags)
-        arguments["TagSpecifications"] = [
-            {"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume")
-        ]
-    if request.root_device:
-        disk: dict[str, Any] = {
-            "VolumeType": "gp3",
-            "DeleteOnTermination": True,
-            "Encrypted": request.root_encrypted,
-        }
-        if request.root_size_gib is not None:
-            disk["VolumeSize"] = request.root_size_gib
-        arguments["BlockDeviceMappings"] = [{"DeviceName": request.root_device, "Ebs": disk}]
-    return arguments
-
-
-def _network(request: LaunchRequest, place: Place) -> dict[str, Any]:
-    """Return subnet and groups; by an interface where the public address is set."""
-    if request.public_ip is None:
-        network: dict[str, Any] = {}
-        if request.group_ids:
-            network["SecurityGroupIds"] = list(request.group_ids)
-        if place.subnet_id:
-            network["SubnetId"] = place.subnet_id
-        return network
-    interface: dict[str, Any] = {
-        "DeviceIndex": 0,
-        "AssociatePublicIpAddress": request.public_ip,
-        "DeleteOnTermination": True,
-    }
-    if request.group_ids:
-        interface["Groups"] = list(request.group_ids)
-    if place.subnet_id:
-        interface["SubnetId"] = place.subnet_id
-    return {"NetworkInterfaces": [interface]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -11,17 +10,12 @@ from starcluster.aws.model import Instance
 from starcluster.errors import ClusterError, SshError
 from starcluster.model import is_master
 from starcluster.node.hosts_file import with_names, without_names
+from starcluster.node.packages import NodePackages
 from starcluster.node.users import NodeUsers
 
 if TYPE_CHECKING:
     from starcluster.node.shell import Shell
 
-_APT = (
-    "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a apt-get -q -y "
-    "-o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold"
-)
-# apt-get does not wait for the lock of the lists, which others fetch after a boot too.
-_APT_UPDATE = f"for pause in 5 15 30 60 0; do {_APT} update && break; sleep $pause; done"
 EXPORT_OPTIONS = "rw,async,no_root_squash,no_subtree_check"
 MOUNT_OPTIONS = "rw,hard,noatime"
 
@@ -42,7 +36,7 @@ class Power(Protocol):
         """Delete instances."""
 
 
-class Node(NodeUsers):
+class Node(NodeUsers, NodePackages):
     """One instance of a cluster, its SSH connection, and what plugins do with it."""
 
     def __init__(
@@ -217,37 +211,6 @@ class Node(NodeUsers):
             self._facts[name] = int(self.ssh.checked(["sh", "-c", command]))
         return self._facts[name]
 
-    # Packages
-
-    @property
-    def package_provider(self) -> str:
-        """``apt`` or ``yum``."""
-        return "apt" if self.ssh.which("apt-get") else "yum"
-
-    def apt_command(self, cmd: str) -> None:
-        """Run apt-get; ``cmd`` such as ``install htop`` or ``update``."""
-        self.ssh.execute(f"{_APT} {cmd}")
-
-    def apt_install(self, pkgs: str | Iterable[str]) -> None:
-        """Install Debian packages; the package lists are fetched where they are missing or old."""
-        names = _words(pkgs)
-        self.ssh.execute(f"{_APT} install {names} || {{ {_APT_UPDATE}; {_APT} install {names}; }}")
-
-    def yum_command(self, cmd: str) -> None:
-        """Run dnf or yum; ``cmd`` such as ``install htop``."""
-        self.ssh.execute(f"$(command -v dnf || command -v yum) -y -q {cmd}")
-
-    def yum_install(self, pkgs: str | Iterable[str]) -> None:
-        """Install packages of Red Hat's or Amazon's kind."""
-        self.yum_command(f"install {_words(pkgs)}")
-
-    def package_install(self, pkgs: str | Iterable[str]) -> None:
-        """Install packages by what the node has for that."""
-        if self.package_provider == "apt":
-            self.apt_install(pkgs)
-        else:
-            self.yum_install(pkgs)
-
     # Its name, and the others'
 
     def set_hostname(self, hostname: str | None = None) -> None:
@@ -304,11 +267,6 @@ class Node(NodeUsers):
                 self.ssh.makedirs(path)
                 source = f"{server_node.alias}:{path}"
                 self.ssh.checked(["mount", "-t", "nfs", "-o", MOUNT_OPTIONS, source, path])
-
-
-def _words(names: str | Iterable[str]) -> str:
-    words = names.split() if isinstance(names, str) else names
-    return " ".join(map(shlex.quote, words))
 
 
 def _is_export(line: str, names: set[str], paths: Sequence[str] | None) -> bool:

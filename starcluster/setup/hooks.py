@@ -13,8 +13,10 @@ from typing import Any
 
 from starcluster.clustersetup import ClusterSetup
 from starcluster.config.sections import Plugin, Volume
+from starcluster.config.template import Template
 from starcluster.errors import ConfigError, PluginError, SetupError, StarClusterError
 from starcluster.logger import log
+from starcluster.node.node import Node
 
 FOLDER = Path("~/.starcluster/plugins")
 
@@ -165,3 +167,9 @@ def volumes_for_plugins(volumes: Sequence[Volume]) -> Mapping[str, Mapping[str, 
         }
         for volume in volumes
     }
+
+
+def hook_arguments(master: Node, template: Template) -> tuple[Any, ...]:
+    """Return the last arguments of every hook: master, user, shell and volumes."""
+    volumes = volumes_for_plugins(template.volumes)
+    return master, template.cluster_user, template.cluster_shell, volumes

@@ -15,8 +15,8 @@ from starcluster.errors import SetupError, StarClusterError
 from starcluster.logger import log
 from starcluster.node.node import Node
 from starcluster.setup import steps
-from starcluster.setup.hooks import LoadedPlugin, call, volumes_for_plugins
-from starcluster.threadpool import ThreadPool
+from starcluster.setup.hooks import LoadedPlugin, call, hook_arguments
+from starcluster.setup.parallel import on_all
 
 __all__ = ["SetupResult", "add_nodes", "remove_nodes", "run_hook", "set_up"]
 
@@ -95,7 +95,7 @@ def remove_nodes(
         progress(node.alias, "plugins")
         for plugin in reversed(plugins):
             try:
-                call(plugin, "on_remove_node", node, nodes, *_for_plugins(master, template))
+                call(plugin, "on_remove_node", node, nodes, *hook_arguments(master, template))
             except StarClusterError as error:
                 log.error("%s: %s", node.alias, error.what)
     for alias in aliases:
@@ -104,7 +104,7 @@ def remove_nodes(
         steps.forget(master, aliases)
     workers = [node for node in remaining if node is not master]
     steps.share(master, workers, steps.SetupOptions.of(template))
-    _on_all(remaining, lambda node: node.remove_from_etc_hosts(removed))
+    on_all(remaining, lambda node: node.remove_from_etc_hosts(removed))
 
 
 def run_hook(
@@ -113,7 +113,7 @@ def run_hook(
     """Call ``run``, ``on_restart`` or ``on_shutdown`` of plugins; raises as they do."""
     ordered = plugins if hook == "run" else list(reversed(plugins))
     for plugin in ordered:
-        call(plugin, hook, nodes, *_for_plugins(_master(nodes), template))
+        call(plugin, hook, nodes, *hook_arguments(_master(nodes), template))
 
 
 class _SetUp:
@@ -154,7 +154,7 @@ class _SetUp:
         others = [node for node in self.nodes if node not in new or node in reached]
         if adding:
             old = [node for node in self.nodes if node not in new]
-            _, unreached = _on_all(old, lambda node: _introduce(node, others))
+            _, unreached = on_all(old, lambda node: _introduce(node, others))
             for alias, why in unreached.items():
                 log.warning("%s does not know the new nodes by name: %s", alias, why)
         done = self._on(
@@ -196,7 +196,7 @@ class _SetUp:
 
     def _call(self, plugin: LoadedPlugin, hook: str, *arguments: Any) -> None:
         try:
-            call(plugin, hook, *arguments, *_for_plugins(self.master, self.template))
+            call(plugin, hook, *arguments, *hook_arguments(self.master, self.template))
         except SetupError as error:
             unknown = set(error.failed) - {node.alias for node in self.nodes}
             if unknown:
@@ -211,7 +211,7 @@ class _SetUp:
 
     def _on(self, nodes: Sequence[Node], what: str, work: Callable[[Node], T]) -> dict[Node, T]:
         self._report(nodes, what)
-        results, failed = _on_all(nodes, work)
+        results, failed = on_all(nodes, work)
         self.failed |= failed
         return results
 
@@ -240,23 +240,6 @@ def _introduce(node: Node, others: Sequence[Node]) -> None:
     steps.know_hosts(node, others)
 
 
-def _on_all(
-    nodes: Sequence[Node], work: Callable[[Node], T]
-) -> tuple[dict[Node, T], dict[str, str]]:
-    """Do ``work`` on all nodes at once; return the results, and why others failed."""
-
-    def attempt(node: Node) -> tuple[bool, Any]:
-        try:
-            return True, work(node)
-        except (StarClusterError, OSError) as error:
-            what = error.what if isinstance(error, StarClusterError) else str(error)
-            return False, what.removeprefix(f"{node.alias}: ")
-
-    ended = dict(zip(nodes, ThreadPool().map(attempt, nodes), strict=True))
-    results = {node: value for node, (done, value) in ended.items() if done}
-    return results, {node.alias: value for node, (done, value) in ended.items() if not done}
-
-
 def _master(nodes: Sequence[Node]) -> Node:
     for node in nodes:
         if node.is_master():
@@ -270,8 +253,3 @@ def _unusable(master: Node, why: str, failed: Mapping[str, str]) -> SetupError:
         "Fix this and rerun the command: it continues where it stopped.",
         failed={**failed, master.alias: why},
     )
-
-
-def _for_plugins(master: Node, template: Template) -> tuple[Any, ...]:
-    volumes = volumes_for_plugins(template.volumes)
-    return master, template.cluster_user, template.cluster_shell, volumes

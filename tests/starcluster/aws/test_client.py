@@ -9,16 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from starcluster.aws import (
-    client,
-    prices,
-)
-from starcluster.aws import (
-    instances as ec2_instances,
-)
-from starcluster.aws import (
-    responses as ec2_types,
-)
+from starcluster.aws import client, prices, requests, responses
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import LaunchRequest, Place
 from starcluster.config.sections import Permission
@@ -155,14 +146,14 @@ def test_arguments_of_a_launch_say_what_was_asked_for() -> None:
         placement_group="@sc-c",
         token="t",  # noqa: S106
     )
-    run = ec2_instances.run_arguments(wanted)
+    run = requests.run_arguments(wanted)
     assert run["MinCount"] == run["MaxCount"] == 4
     assert run["InstanceMarketOptions"]["SpotOptions"]["MaxPrice"] == "0.123456"
     assert run["MetadataOptions"]["HttpTokens"] == "required"
     assert (run["SubnetId"], run["SecurityGroupIds"], run["KeyName"]) == ("subnet-1", ["sg-1"], "k")
     assert run["Placement"] == {"GroupName": "@sc-c"}
     assert run["ClientToken"] == "t"
-    fleet = ec2_instances.fleet_arguments(wanted, "lt-1")
+    fleet = requests.fleet_arguments(wanted, "lt-1")
     assert fleet["Type"] == "instant"
     assert fleet["SpotOptions"]["AllocationStrategy"] == "price-capacity-optimized"
     overrides = fleet["LaunchTemplateConfigs"][0]["Overrides"]
@@ -170,7 +161,7 @@ def test_arguments_of_a_launch_say_what_was_asked_for() -> None:
         "subnet-1",
         "us-east-1b",
     ]
-    on_demand = ec2_instances.fleet_arguments(request(token=""), "lt-1")
+    on_demand = requests.fleet_arguments(request(token=""), "lt-1")
     assert on_demand["OnDemandOptions"]["AllocationStrategy"] == "prioritized"
     assert "ClientToken" not in on_demand
 
@@ -178,9 +169,7 @@ def test_arguments_of_a_launch_say_what_was_asked_for() -> None:
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_public_address_is_said_at_the_interface(wanted: bool) -> None:
     place = Place(instance_type="t3.micro", subnet_id="subnet-1")
-    run = ec2_instances.run_arguments(
-        request(public_ip=wanted, places=(place,), group_ids=("sg-1",))
-    )
+    run = requests.run_arguments(request(public_ip=wanted, places=(place,), group_ids=("sg-1",)))
     (interface,) = run["NetworkInterfaces"]
     assert interface["AssociatePublicIpAddress"] is wanted
     assert (interface["SubnetId"], interface["Groups"]) == ("subnet-1", ["sg-1"])
@@ -209,7 +198,7 @@ def test_groups_open_ports_once_and_their_members_to_one_another(ec2: Ec2) -> No
 
 
 def test_addresses_of_version_6_are_taken() -> None:
-    rule = ec2_types.ip_permission(
+    rule = responses.ip_permission(
         Permission(name="web", from_port=80, to_port=80, cidr_ip="2001:db8::/32")
     )
     assert rule["Ipv6Ranges"] == [{"CidrIpv6": "2001:db8::/32", "Description": "web"}]
