@@ -8,7 +8,13 @@ import click
 @click.command(short_help="Print how many trials there are.")
 @click.argument("config", type=click.Path(path_type=Path))
 def count(config):
-    """Print how many trials the search of CONFIG has, in any state."""
+    """Print how many trials the search of CONFIG has, in any state.
+
+    \b
+    Examples:
+      spearmint count examples/branin
+      spearmint count .
+    """
     from spearmint.store.session import read_sessions  # loads Optuna: not for --help
 
     sessions = read_sessions(config, storage=None)
