@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Sequence
 
 from spearmint.drivers.base import JobEnd
-from spearmint.drivers.queue import Dialect, EndedRun
+from spearmint.drivers.queue import Dialect, EndedRun, Queue
+from spearmint.errors import DriverError
 from spearmint.formatting import format_duration
 from spearmint.trial.languages import signal_name
+
+_ACCOUNTING_S = 3.0
 
 
 def explain_end(
@@ -36,6 +41,21 @@ def explain_end(
     if last.failure:
         return JobEnd(f"{dialect.queue} ended it{where}: {last.failure}")
     return JobEnd(f"exited with status {last.exit_status}{where} before main returned")
+
+
+def ended_runs(queue: Queue, id: str) -> Sequence[EndedRun] | None:
+    """Return what the queue's accounting says of a job, once it does; None without accounting.
+
+    It is waited for 3 s; a queue that does not answer says nothing.
+    """
+    deadline = time.monotonic() + _ACCOUNTING_S
+    runs: Sequence[EndedRun] | None = ()
+    with contextlib.suppress(DriverError):
+        runs = queue.accounting(id)
+        while runs is not None and not runs and time.monotonic() < deadline:
+            time.sleep(0.2)
+            runs = queue.accounting(id)
+    return runs
 
 
 def _silence(runs: Sequence[EndedRun] | None, dialect: Dialect) -> str:

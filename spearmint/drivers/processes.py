@@ -1,4 +1,4 @@
-"""Processes of a trial on this machine: who lives, who is left, and their end."""
+"""Processes of a trial on this machine: find them, end them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_alive(job_id: str) -> bool:
 
 
 def runner_identity(folder: TrialFolder) -> str | None:
-    """Return the identity of the living runner that wrote ``runner.json``, None when it is gone.
+    """Return the identity of the runner that wrote ``runner.json``; None when it is gone.
 
     A process that has its number by now was born after the runner wrote the file.
     """

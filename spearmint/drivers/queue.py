@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
+from spearmint.drivers.base import DriverSettings
 from spearmint.resources import Resources
 
 
@@ -159,6 +161,14 @@ class Queue(Protocol):
         return f"{shlex.join(spec.argv)} >> {shlex.quote(str(spec.output))} 2>&1"
 
 
+class QueueFactory(Protocol):
+    """A subclass of Queue whose constructor takes the driver's settings, or a function."""
+
+    def __call__(self, settings: DriverSettings) -> Queue:
+        """Return the queue for these settings."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """What differs between queues and needs no code.
@@ -187,3 +197,9 @@ class Dialect:
     retry: str = ""
     cancel: str = ""
     forget: str = ""
+
+
+def room_for(hosts: Sequence[QueueHost], need: Resources) -> int:
+    """Return how many trials fit on ``hosts`` at once."""
+    by_gpus = (host.gpus // need.gpus if need.gpus else sys.maxsize for host in hosts)
+    return sum(min(host.slots // need.slots, n) for host, n in zip(hosts, by_gpus, strict=True))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar, Protocol
+from collections.abc import Collection, Mapping
+from typing import ClassVar
 
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.done_files import DoneMarkers
-from spearmint.drivers.ends import explain_end
-from spearmint.drivers.queue import Dialect, EndedRun, Queue, QueueHost, QueueJobState, SubmitSpec
+from spearmint.drivers.ends import ended_runs, explain_end
+from spearmint.drivers.queue import (
+    Dialect,
+    Queue,
+    QueueFactory,
+    QueueJobState,
+    SubmitSpec,
+    room_for,
+)
 from spearmint.drivers.queue_listing import QueueListing
 from spearmint.drivers.queue_notices import QueueNotices
 from spearmint.drivers.queue_trials import QueueTrials
@@ -19,7 +24,6 @@ from spearmint.drivers.submission import has_time_limit, submit_spec, token_of
 from spearmint.drivers.submit_lock import submit_lock
 from spearmint.errors import DriverError, DriverUnreachable, SpearmintError
 from spearmint.layout import Layout, TrialFolder
-from spearmint.resources import Resources
 from spearmint.trial.pending import PendingTrials
 
 _SNAPSHOT_S = 5.0  # how old a listing may be that shows what an earlier controller submitted
@@ -27,15 +31,6 @@ _ENDING_POLL_S = 0.3  # seconds between polls while all that is left are jobs ab
 _DONE_POLL_S = 0.1
 _CANCEL_S = 40.0  # longer than Grid Engine takes to see that a host is lost
 _CANCEL_AGAIN_S = 5.0  # then a queue forgets the job, if it is asked again
-_ACCOUNTING_S = 3.0
-
-
-class QueueFactory(Protocol):
-    """A subclass of Queue whose constructor takes the driver's settings, or a function."""
-
-    def __call__(self, settings: DriverSettings) -> Queue:
-        """Return the queue for these settings."""
-        ...
 
 
 class QueueDriver(Driver):
@@ -141,7 +136,7 @@ class QueueDriver(Driver):
     def capacity(self) -> int:
         """Return how many trials the queue's hosts can run at once; at least 1."""
         hosts = self._queue.hosts(self._resources)
-        return super().capacity() if hosts is None else max(1, _room(hosts, self._resources))
+        return super().capacity() if hosts is None else max(1, room_for(hosts, self._resources))
 
     # Polling
 
@@ -245,21 +240,6 @@ class QueueDriver(Driver):
         holder = self._trials[job.id].holder
         if not holder:
             return JobEnd(f"its job is gone; {self.dialect.queue} never listed it")
-        runs = self._accounting(holder)
-        return explain_end(runs, self.dialect, self._resources.walltime_s)
-
-    def _accounting(self, id: str) -> Sequence[EndedRun] | None:
-        deadline = time.monotonic() + _ACCOUNTING_S
-        runs: Sequence[EndedRun] | None = ()
-        with contextlib.suppress(DriverError):
-            runs = self._queue.accounting(id)
-            while runs is not None and not runs and time.monotonic() < deadline:
-                time.sleep(0.2)
-                runs = self._queue.accounting(id)
-        return runs
-
-
-def _room(hosts: Sequence[QueueHost], need: Resources) -> int:
-    """Return how many trials fit on ``hosts`` at once."""
-    by_gpus = (host.gpus // need.gpus if need.gpus else sys.maxsize for host in hosts)
-    return sum(min(host.slots // need.slots, n) for host, n in zip(hosts, by_gpus, strict=True))
+        return explain_end(
+            ended_runs(self._queue, holder), self.dialect, self._resources.walltime_s
+        )

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import subprocess
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from spearmint.drivers.base import DriverSettings
 from spearmint.drivers.processes import identity
@@ -23,6 +19,7 @@ from spearmint.drivers.queue import (
     QueueJobState,
     SubmitSpec,
 )
+from spearmint.drivers.testing.sessions import kill_session, signal_session, start_session
 from spearmint.errors import DriverUnreachable
 from spearmint.layout import read_json, write_json
 from spearmint.resources import Resources
@@ -32,8 +29,6 @@ JOB_ID_VARIABLE = "FAKE_JOB"
 
 HOST = "fakehost"
 
-# Leaves its process id, so that any controller finds the job, and its exit status.
-_SCRIPT = 'echo "$$" > "$0/pid"; "$@"; status=$?; echo "$status" > "$0/exit"; exit "$status"'
 _STATES = {state.value: state for state in QueueJobState}
 
 
@@ -219,16 +214,7 @@ class FakeQueue(Queue):
     def _start(self, id: str) -> None:
         job = self._read(id)
         (self._job(id) / "started").touch()
-        with Path(job["output"]).open("ab") as output:
-            subprocess.run(
-                ["setsid", "--fork", "sh", "-c", _SCRIPT, str(self._job(id)), *job["argv"]],
-                env={**os.environ, **job["environment"]},
-                cwd=job["directory"],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                check=True,
-            )
+        start_session(self._job(id), job)
         while self._pid(id) is None:
             time.sleep(0.001)
 
@@ -250,20 +236,8 @@ class FakeQueue(Queue):
         except (FileNotFoundError, ValueError):  # not started, or starting
             return None
 
-    def _processes(self, id: str) -> Iterator[int]:
-        """Yield the processes of the job's session."""
-        session = self._pid(id)
-        for pid in psutil.pids() if session is not None else ():
-            with contextlib.suppress(OSError):
-                if os.getsid(pid) == session and identity(pid) is not None:
-                    yield pid
-
     def _signal(self, id: str, number: int) -> None:
-        for pid in self._processes(id):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+        signal_session(self._pid(id), number)
 
     def _kill(self, id: str) -> None:
-        while any(True for _ in self._processes(id)):
-            self._signal(id, signal.SIGKILL)
-            time.sleep(0.01)
+        kill_session(self._pid(id))

@@ -12,7 +12,7 @@ import pytest
 from spearmint.drivers import Dialect, DriverSettings, JobState, QueueJobState
 from spearmint.drivers.submission import token_of
 from spearmint.drivers.testing import FakeQueue
-from spearmint.drivers.testing.contract import until
+from spearmint.drivers.testing.trials import until
 from spearmint.errors import DriverUnreachable
 from spearmint.layout import Layout, write_json
 from spearmint.trial.pending import PendingTrials

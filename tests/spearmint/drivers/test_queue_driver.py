@@ -267,7 +267,7 @@ def test_a_queue_without_accounting_is_not_waited_for(make, queue, request_of) -
 
 
 def test_a_preempted_trial_runs_again_as_the_same_job(tmp_path: Path) -> None:
-    from spearmint.drivers.testing.contract import make_request, until, until_gone
+    from spearmint.drivers.testing.trials import make_request, until, until_gone
 
     code = (
         "import os, time\ndef main(job_id, params):\n    open('starts', 'a').write('x')\n"

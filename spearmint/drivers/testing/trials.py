@@ -1,0 +1,96 @@
+"""Trials for tests of drivers, and steps that wait for what happens to them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spearmint.drivers.base import Driver, Job, JobRequest, JobState
+from spearmint.errors import DriverUnreachable
+from spearmint.layout import TrialFolder, write_json
+
+QUICK = "def main(job_id, params):\n    print('hello')\n    return 0.5\n"
+SLOW = "import time\ndef main(job_id, params):\n    time.sleep(60)\n    return 0.5\n"
+COUNTED = "def main(job_id, params):\n    open('starts', 'a').write('x')\n    return 0.5\n"
+PARENT = (
+    "import subprocess, time\ndef main(job_id, params):\n"
+    "    child = subprocess.Popen(['env', '-i', 'sleep', '60'])\n"
+    "    open('child.pid', 'w').write(f'{child.pid}.')\n    time.sleep(60)\n"
+)
+DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nopen('deaf', 'w')\n" + SLOW
+PATIENT = (
+    "import os, time\ndef main(job_id, params):\n"
+    "    while not os.path.exists('go'):\n        time.sleep(0.01)\n    return 0.5\n"
+)
+
+
+def make_request(root: Path, code: str, trial_id: int = 1) -> JobRequest:
+    """Return the request of a trial in ``root`` that runs ``code``, its folder written."""
+    (root / "wrapper.py").write_text(code)
+    folder = TrialFolder(root / f"a 'quoted': trial {trial_id}")
+    folder.path.mkdir()
+    spec = {"key": "k", "job_id": trial_id, "directory": str(root), "name": "wrapper"}
+    write_json(folder.spec, {**spec, "language": "PYTHON", "params": {}})
+    return JobRequest(
+        name=f"wrapper-{trial_id:08d}", folder=folder, directory=root, output=root / "out put.txt"
+    )
+
+
+def until(happens: Callable[[], object], what: str) -> None:
+    """Return when ``happens`` returns a true value; fail after a minute without."""
+    deadline = time.monotonic() + 60
+    while not happens():
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within 60 s: {what}")
+        time.sleep(0.01)
+
+
+def until_gone(driver: Driver, job: Job) -> None:
+    """Return when ``job`` is over."""
+    until(lambda: driver.poll([job])[job] is JobState.GONE, "the job is gone")
+
+
+def expect(condition: object, rule: str) -> None:
+    """Fail with the rule that is broken unless ``condition`` holds."""
+    if not condition:
+        pytest.fail(rule)
+
+
+def child_of(root: Path) -> int:
+    """Return the process that the trial PARENT started."""
+    path = root / "child.pid"
+    until(lambda: path.exists() and path.read_text().endswith("."), "the trial starts its child")
+    return int(path.read_text().rstrip("."))
+
+
+def value_of(request: JobRequest) -> float:
+    """Return the value that the trial wrote as its result."""
+    return float(json.loads(request.folder.result.read_text())["value"])
+
+
+def submit_again(driver: Driver, request: JobRequest) -> Job:
+    """Submit, as a controller does, until the queue says whether it took the first job."""
+    submitted: list[Job] = []
+
+    def submit() -> bool:
+        with contextlib.suppress(DriverUnreachable):
+            submitted.append(driver.submit(request))
+        return bool(submitted)
+
+    until(submit, "the trial is submitted")
+    return submitted[0]
+
+
+def poll_until(driver: Driver, job: Job, path: Path) -> None:
+    """Poll, as a controller does, until the trial has made ``path``."""
+
+    def polled() -> bool:
+        driver.poll([job])
+        return path.exists()
+
+    until(polled, f"the trial makes {path.name}")
