@@ -126,7 +126,7 @@ def _divided(tree: Path, package: str, graph: grimp.ImportGraph, split: set[str]
         room_of[_module(package, place)] = name
         house.flat += len(place.parts) == 1 and place.name != "__init__.py"
     for importer, name in room_of.items():
-        for imported in graph.find_modules_directly_imported_by(importer):
+        for imported in sorted(graph.find_modules_directly_imported_by(importer)):
             target = room_of.get(imported)
             other = imported.partition(".")[0]
             if target is None and other != package:
