@@ -35,7 +35,7 @@ def test_training_costs_numpy_only() -> None:
     loaded = modules_after(
         "import numpy as np, pycuda_nn as nn\n"
         "d = nn.Dataset.from_arrays(np.eye(8), np.arange(8) % 2)\n"
-        "nn.evaluate(nn.train(nn.TrainConfig(epochs=1), d).model, d)"
+        "nn.evaluate(nn.train(nn.TrainConfig(epochs=1), d, backend='numpy').model, d)"
     )
     assert loaded.isdisjoint(HEAVY)
 

@@ -51,7 +51,7 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_process_trains_and_separates_result_from_progress(table: Path) -> None:
-    done = run("train", "--data", str(table), *QUICK, "--json")
+    done = run("train", "--data", str(table), *QUICK, "--json", "--backend", "numpy")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["last"]["epoch"] == 3
@@ -63,7 +63,7 @@ def test_process_trains_and_separates_result_from_progress(table: Path) -> None:
 
 
 def test_process_bad_input_is_no_traceback() -> None:
-    done = run("train", "--data", "nothing.csv")
+    done = run("train", "--data", "nothing.csv", "--backend", "numpy")
     assert done.returncode == 2
     assert done.stderr == "Error: nothing.csv: no such file\nCheck the path.\n"
     assert done.stdout == ""
