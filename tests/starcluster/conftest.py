@@ -20,7 +20,7 @@ from starcluster.aws.ec2 import Ec2
 from starcluster.config import config
 from starcluster.config.sections import AwsSettings
 
-START_LIMIT_S = 60
+START_LIMIT_S = 300
 IMAGE = "ami-12c6146b"
 
 

@@ -219,7 +219,7 @@ def test_a_trial_that_another_process_runs_is_left_to_it(
     spec = {"key": "k", "job_id": 1, "directory": str(tmp_path), "name": "x", "params": {}}
     write_json(folder.spec, {**spec, "language": "PYTHON"})
     with folder.lock.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_SH)  # a lock of its own must be exclusive
         done = subprocess.run(
             [sys.executable, "-m", "spearmint.trial.runner", str(tmp_path)],
             capture_output=True,
