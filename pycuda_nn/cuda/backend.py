@@ -65,7 +65,7 @@ class CudaBackend(Backend):
                 "Use --backend numpy (backend='numpy'), which trains any layers.",
             )
         from pycuda_nn.cuda.runtime.precision import PRECISIONS
-        from pycuda_nn.cuda.training.plan import TrainingPlan
+        from pycuda_nn.cuda.step.plan import TrainingPlan
         from pycuda_nn.cuda.training.session import CudaSession
 
         precision = PRECISIONS[self._options.precision]

@@ -43,7 +43,7 @@ def test_the_walk_enters_every_room_on_the_way() -> None:
     rooms = {str(Path(path).parent) for path, _ in STEPS}
     spearmint = ["config", "store", "controller", "choosers", "acquisition", "gp", "trial"]
     assert {"spearmint/drivers", "spearmint/drivers/sge", "pycuda_nn/layers"} <= rooms
-    pycuda_nn = ["training", "backends", "cuda", "cuda/training", "cuda/persistent"]
+    pycuda_nn = ["training", "backends", "cuda", "cuda/training", "cuda/step", "cuda/persistent"]
     assert {f"spearmint/{room}" for room in spearmint} <= rooms
     assert {"sge_jobs/queue", "sge_jobs/node/claim"} <= rooms
     assert {f"pycuda_nn/{room}" for room in pycuda_nn} <= rooms

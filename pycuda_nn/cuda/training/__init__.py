@@ -1,25 +1,19 @@
-"""Train a network on one GPU: buffers, weights, the captured training step, evaluation."""
+"""Train a network on one GPU: rows and their order, epochs, evaluation."""
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pycuda_nn.cuda.training.plan import TrainingPlan
     from pycuda_nn.cuda.training.session import CudaSession
-    from pycuda_nn.cuda.training.step import TrainingStep
 
-__all__ = ["CudaSession", "TrainingPlan", "TrainingStep"]
-_MODULES = {
-    "CudaSession": "pycuda_nn.cuda.training.session",
-    "TrainingPlan": "pycuda_nn.cuda.training.plan",
-    "TrainingStep": "pycuda_nn.cuda.training.step",
-}
+__all__ = ["CudaSession"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is first used: most need PyCUDA."""
-    if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
+    """Import CudaSession when it is first used: it needs PyCUDA."""
+    if name == "CudaSession":
+        from pycuda_nn.cuda.training.session import CudaSession
+
+        return CudaSession
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,9 +8,9 @@ import pycuda.driver as cuda
 
 from pycuda_nn.cuda.persistent.kernel import PersistentKernel
 from pycuda_nn.cuda.runtime.module import Module
-from pycuda_nn.cuda.training.step import TrainingStep
-from pycuda_nn.cuda.training.streams import BatchSource
-from pycuda_nn.cuda.training.weights import Weights
+from pycuda_nn.cuda.step.step import TrainingStep
+from pycuda_nn.cuda.step.streams import BatchSource
+from pycuda_nn.cuda.step.weights import Weights
 
 STEPS_A_GRAPH = 8  # more gained nothing
 _STEPS_A_LAUNCH = 4096  # tens of milliseconds: other processes get the GPU between

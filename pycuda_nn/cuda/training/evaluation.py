@@ -10,10 +10,10 @@ from pycuda_nn.cuda.gemm.products import forward
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Activation
-from pycuda_nn.cuda.training.buffers import Buffers
-from pycuda_nn.cuda.training.plan import TrainingPlan
+from pycuda_nn.cuda.step.buffers import Buffers
+from pycuda_nn.cuda.step.plan import TrainingPlan
+from pycuda_nn.cuda.step.weights import Weights
 from pycuda_nn.cuda.training.rows import Rows
-from pycuda_nn.cuda.training.weights import Weights
 from pycuda_nn.protocols import Metrics
 
 _PIECE_ROWS = 4096  # where a minibatch has fewer

@@ -13,7 +13,7 @@ import pycuda.driver as cuda
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.runtime.module import Module
-from pycuda_nn.cuda.training.plan import TrainingPlan
+from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.errors import OutOfHostMemory
 from pycuda_nn.protocols import Split
 

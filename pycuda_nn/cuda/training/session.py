@@ -20,18 +20,18 @@ from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.persistent.recognise import recognise
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.stack import NotCovered
-from pycuda_nn.cuda.training.buffers import Buffers
+from pycuda_nn.cuda.step.buffers import Buffers
+from pycuda_nn.cuda.step.context import StepContext
+from pycuda_nn.cuda.step.kernels import head_blocks
+from pycuda_nn.cuda.step.plan import TrainingPlan
+from pycuda_nn.cuda.step.step import TrainingStep
+from pycuda_nn.cuda.step.streams import N_STREAMS, BatchSource, Streams
+from pycuda_nn.cuda.step.tune import refine
+from pycuda_nn.cuda.step.weights import Weights, optimizer_number, rates_of
 from pycuda_nn.cuda.training.epoch import STEPS_A_GRAPH, Epoch, GraphEpoch, PersistentEpoch
 from pycuda_nn.cuda.training.evaluation import Evaluator
 from pycuda_nn.cuda.training.order import DeviceOrder
-from pycuda_nn.cuda.training.plan import TrainingPlan
 from pycuda_nn.cuda.training.rows import Rows, place_rows
-from pycuda_nn.cuda.training.step import TrainingStep
-from pycuda_nn.cuda.training.step_context import StepContext
-from pycuda_nn.cuda.training.step_kernels import head_blocks
-from pycuda_nn.cuda.training.streams import N_STREAMS, BatchSource, Streams
-from pycuda_nn.cuda.training.tune_step import refine
-from pycuda_nn.cuda.training.weights import Weights, optimizer_number, rates_of
 from pycuda_nn.protocols import Metrics, Session, Split, State, TrainingRecipe
 from pycuda_nn.rng import EpochOrder
 

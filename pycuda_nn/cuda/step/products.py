@@ -8,8 +8,8 @@ import pycuda.driver as cuda
 
 from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
 from pycuda_nn.cuda.gemm.products import Product, data_gradient, forward, weight_gradient
-from pycuda_nn.cuda.training.step_context import StepContext
-from pycuda_nn.cuda.training.weights import MOMENTUM, hyper_scalars
+from pycuda_nn.cuda.step.context import StepContext
+from pycuda_nn.cuda.step.weights import MOMENTUM, hyper_scalars
 
 
 class StepProducts:

@@ -10,9 +10,9 @@ import math
 import pycuda.driver as cuda
 
 from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
-from pycuda_nn.cuda.training.buffers import LOSS_PARTS, PARTS
-from pycuda_nn.cuda.training.step_context import StepContext
-from pycuda_nn.cuda.training.weights import Weights, hyper_scalars
+from pycuda_nn.cuda.step.buffers import LOSS_PARTS, PARTS
+from pycuda_nn.cuda.step.context import StepContext
+from pycuda_nn.cuda.step.weights import Weights, hyper_scalars
 from pycuda_nn.rng import Purpose
 
 _THREADS = 256

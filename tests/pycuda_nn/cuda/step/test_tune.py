@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pycuda_nn.cuda.runtime.stopwatch import Stopwatch
-from pycuda_nn.cuda.training.tune_step import refine
+from pycuda_nn.cuda.step.tune import refine
 
 
 class FakeProduct:

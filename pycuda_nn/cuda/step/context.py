@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pycuda_nn.cuda.layout import PaddedDense
 from pycuda_nn.cuda.runtime.module import Module
-from pycuda_nn.cuda.training.buffers import Buffers
-from pycuda_nn.cuda.training.plan import TrainingPlan
-from pycuda_nn.cuda.training.streams import BatchSource, Streams
-from pycuda_nn.cuda.training.weights import Weights
+from pycuda_nn.cuda.step.buffers import Buffers
+from pycuda_nn.cuda.step.plan import TrainingPlan
+from pycuda_nn.cuda.step.streams import BatchSource, Streams
+from pycuda_nn.cuda.step.weights import Weights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pycuda_nn.cuda.runtime.device import Memory
-from pycuda_nn.cuda.training.plan import TrainingPlan
+from pycuda_nn.cuda.step.plan import TrainingPlan
 
 PARTS = 128  # most blocks that sum rows of a gradient for one bias
 LOSS_PARTS = 1024  # most blocks that sum losses

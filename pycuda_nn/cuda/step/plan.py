@@ -12,9 +12,9 @@ from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.precision import Precision
 from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
 from pycuda_nn.cuda.stack import DenseStack
-from pycuda_nn.cuda.training import head
-from pycuda_nn.cuda.training.sources import HEAD_FILES, ORDER_FILES, STEP_FILES
-from pycuda_nn.cuda.training.weights import optimizer_number
+from pycuda_nn.cuda.step import head
+from pycuda_nn.cuda.step.sources import HEAD_FILES, ORDER_FILES, STEP_FILES
+from pycuda_nn.cuda.step.weights import optimizer_number
 from pycuda_nn.protocols import TrainingRecipe
 
 _LOSS, _METRICS = "PPPiiifPP", "PPPiiiP"  # arguments of the two kernels of a loss

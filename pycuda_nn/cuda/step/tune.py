@@ -10,7 +10,7 @@ from pycuda_nn.cuda.runtime.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from pycuda_nn.cuda.gemm.matmul import Gemms
-    from pycuda_nn.cuda.training.step import TrainingStep
+    from pycuda_nn.cuda.step.step import TrainingStep
 
 _GAIN = 0.995  # below this share of the best time an algorithm is better, not only luckier
 _REPLAYS, _ROUNDS = 4, 3

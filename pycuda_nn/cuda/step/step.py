@@ -11,9 +11,9 @@ import pycuda.driver as cuda
 
 from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
 from pycuda_nn.cuda.runtime.graph import Graph
-from pycuda_nn.cuda.training.step_context import StepContext
-from pycuda_nn.cuda.training.step_kernels import StepKernels
-from pycuda_nn.cuda.training.step_products import StepProducts
+from pycuda_nn.cuda.step.context import StepContext
+from pycuda_nn.cuda.step.kernels import StepKernels
+from pycuda_nn.cuda.step.products import StepProducts
 
 
 class TrainingStep:

@@ -8,9 +8,9 @@ STEP_FILES = (
     "cuda/runtime/philox.cuh",
     "layers/activation.cuh",
     "layers/dropout.cuh",
-    "cuda/training/hidden.cuh",
+    "cuda/step/hidden.cuh",
     "layers/loss.cuh",
-    "cuda/training/update.cuh",
+    "cuda/step/update.cuh",
 )
 ORDER_FILES = ("cuda/training/order.cuh",)
-HEAD_FILES = ("cuda/training/head.cuh",)  # where the last layer and its loss are one kernel
+HEAD_FILES = ("cuda/step/head.cuh",)  # where the last layer and its loss are one kernel
