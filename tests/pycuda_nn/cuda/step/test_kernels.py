@@ -11,8 +11,8 @@ from pycuda_nn import layers
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
 from pycuda_nn.cuda.stack import DenseStack, recognise
-from pycuda_nn.cuda.step.sources import HEAD_FILES, ORDER_FILES, STEP_FILES
 from pycuda_nn.cuda.step import head
+from pycuda_nn.cuda.step.sources import HEAD_FILES, ORDER_FILES, STEP_FILES
 from pycuda_nn.network import Network
 
 NVCC = find_nvcc()
