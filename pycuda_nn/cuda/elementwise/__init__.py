@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from pycuda_nn.cuda.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pycuda_nn.cuda.elementwise.expression import Input, Scalar
@@ -17,9 +18,4 @@ _MODULES = {
     "Scalar": "pycuda_nn.cuda.elementwise.expression",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Import a name when it is first used: most need PyCUDA."""
-    if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from pycuda_nn.cuda.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pycuda_nn.cuda.persistent.kernel import PersistentKernel
@@ -15,9 +16,4 @@ _MODULES = {
     "PersistentKernel": "pycuda_nn.cuda.persistent.kernel",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Import a name when it is first used: most need PyCUDA."""
-    if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pycuda_nn.cuda.lazy import lazy_names
+
 if TYPE_CHECKING:
     from pycuda_nn.cuda.training.session import CudaSession
 
 __all__ = ["CudaSession"]
+_MODULES = {"CudaSession": "pycuda_nn.cuda.training.session"}
 
-
-def __getattr__(name: str) -> object:
-    """Import CudaSession when it is first used: it needs PyCUDA."""
-    if name == "CudaSession":
-        from pycuda_nn.cuda.training.session import CudaSession
-
-        return CudaSession
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,10 +16,11 @@ from sge_jobs.node.claim.lock_state import LockState
 from sge_jobs.node.claim.locks import Locks
 from sge_jobs.node.claim.processes import read_process
 from sge_jobs.node.claim.record import SIZE, Record, encode
+from tests.sge_jobs.node.claim.group_carriers import GROUP, carrier
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[4]
 UUIDS = [f"GPU-{place}" for place in range(6)]
-GROUP = 10_000_000 + 2 * os.getpid()  # no other run's
 needs_root = pytest.mark.root  # who alone gives a process a group
 
 Taken = list[tuple[str, int]]
@@ -30,18 +29,6 @@ Taken = list[tuple[str, int]]
 @pytest.fixture
 def directory(tmp_path: Path) -> str:
     return str(tmp_path / "with space")
-
-
-@pytest.fixture
-def children() -> Iterator[list[int]]:
-    pids: list[int] = []
-    yield pids
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
 
 
 def me(job: int = 1, *, group: int = 0, boot: str = "boot", **more: int) -> Record:
@@ -168,27 +155,7 @@ def test_the_lock_lives_on_in_a_child_across_exec_under_a_high_number(
     os.waitpid(pid, 0)
     assert survey(directory)["GPU-0"].held
     go_on.write_text("")
-    wait_for(lambda: survey(directory)["GPU-0"].free)
-
-
-def wait_for(happens: Callable[[], object]) -> None:
-    for _ in range(500):
-        if happens():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it did not happen")
-
-
-def carrier(children: list[int], group: int = GROUP) -> int:
-    """Start a process with a job's group, as Grid Engine does; without any descriptor."""
-    code = f"import os, time; os.setgroups([{group}]); print(1, flush=True); time.sleep(60)"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"1\n"
-    process.stdout.close()
-    process.returncode = 0  # reaped by the fixture
-    children.append(process.pid)
-    return process.pid
+    until(lambda: survey(directory)["GPU-0"].free)
 
 
 @needs_root

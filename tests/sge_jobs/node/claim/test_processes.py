@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,41 +12,10 @@ import pytest
 from sge_jobs.node.claim.lock_state import survivors
 from sge_jobs.node.claim.processes import Process, carriers, read_process
 from sge_jobs.node.claim.record import Record
+from tests.sge_jobs.node.claim.group_carriers import GROUP, carrier
+from tests.waiting import until
 
-GROUP = 10_000_000 + 2 * os.getpid()  # no other run's
 needs_root = pytest.mark.root  # who alone gives a process a group
-
-
-@pytest.fixture
-def children() -> Iterator[list[int]]:
-    pids: list[int] = []
-    yield pids
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
-
-
-def wait_for(happens: Callable[[], object]) -> None:
-    for _ in range(500):
-        if happens():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it did not happen")
-
-
-def carrier(children: list[int], group: int = GROUP) -> int:
-    """Start a process with a job's group, as Grid Engine does; without any descriptor."""
-    code = f"import os, time; os.setgroups([{group}]); print(1, flush=True); time.sleep(60)"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"1\n"
-    process.stdout.close()
-    process.returncode = 0  # reaped by the fixture
-    children.append(process.pid)
-    return process.pid
 
 
 def made(
@@ -75,7 +41,7 @@ def test_proc_is_read_without_zombies_and_kernel_threads(children: list[int]) ->
     pid = os.fork()
     if pid == 0:
         os._exit(0)
-    wait_for(lambda: read_process(pid) is None)
+    until(lambda: read_process(pid) is None)
     left = carrier(children)
     found = carriers([GROUP, GROUP + 1])
     assert set(found) >= {left, os.getpid(), os.getppid()}  # with those above it
@@ -100,5 +66,5 @@ def test_a_process_whose_first_thread_has_ended_still_lives(children: list[int])
     process.returncode = 0
     children.append(process.pid)
     stat = Path(f"/proc/{process.pid}/stat")
-    wait_for(lambda: ") Z " in stat.read_text())
+    until(lambda: ") Z " in stat.read_text())
     assert process.pid in carriers([GROUP])
