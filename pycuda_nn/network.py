@@ -106,12 +106,12 @@ class Network:
     @property
     def n_weights(self) -> int:
         """How many of the parameters ``l2`` acts on; they come first in the flat buffer."""
-        return sum(one.size for one in self.parameters if one.decay)
+        return sum(parameter.size for parameter in self.parameters if parameter.decay)
 
     @property
     def n_params(self) -> int:
         """Weights and biases."""
-        return sum(one.size for one in self.parameters)
+        return sum(parameter.size for parameter in self.parameters)
 
     def views_by_layer(self, flat: Array) -> list[tuple[Array, ...]]:
         """Return the parameters of every layer as views of ``flat``: all weights, then biases."""
@@ -119,10 +119,10 @@ class Network:
         views = []
         for layer in self.layers:
             of_layer = []
-            for one in layer.parameters():
-                start = place[one.decay]
-                of_layer.append(flat[start : start + one.size].reshape(one.shape))
-                place[one.decay] += one.size
+            for parameter in layer.parameters():
+                start = place[parameter.decay]
+                of_layer.append(flat[start : start + parameter.size].reshape(parameter.shape))
+                place[parameter.decay] += parameter.size
             views.append(tuple(of_layer))
         return views
 

@@ -135,6 +135,6 @@ def submit_arguments(resources: Resources, driver: str) -> tuple[str, ...]:
                 f"{declared.flag}: driver {driver} has no request for {declared.name}",
                 f"Leave it out; the drivers that have one: {known}.",
             )
-        for one in value if declared.repeated else (value,):
-            arguments += [part.format(value=one) for part in declared.submit[driver]]
+        for item in value if declared.repeated else (value,):
+            arguments += [part.format(value=item) for part in declared.submit[driver]]
     return tuple(arguments)

@@ -103,7 +103,7 @@ class LayerContract(ABC):
         np.testing.assert_equal(from_description(values) == self.layer(), True)
 
     def _parameters(self) -> list[Array]:
-        params = [np.zeros(one.shape) for one in self.layer().parameters()]
+        params = [np.zeros(parameter.shape) for parameter in self.layer().parameters()]
         self.layer().initialise(params, lambda n: uniform(n, 7, 0))
         return params
 

@@ -81,7 +81,7 @@ class NumpySession(Session):
             "training path: numpy, layer by layer (%d layers, %s of %d outputs, minibatch %d)",
             len(network.layers), network.loss.name, network.outputs, recipe.batch_size,
         )  # fmt: skip
-        largest = recipe.batch_size * max(one.size for one in network.parameters)
+        largest = recipe.batch_size * max(parameter.size for parameter in network.parameters)
         self._threads: Callable[[], contextlib.AbstractContextManager[object]]
         self._threads = blas.one_thread if largest < _SMALL_PRODUCT else contextlib.nullcontext
 

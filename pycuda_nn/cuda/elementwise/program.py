@@ -145,7 +145,7 @@ class _Builder:
         waiting = [expression]
         while waiting:
             node = waiting[-1]
-            missing = [each for each in node.operands if id(each) not in self._codes]
+            missing = [operand for operand in node.operands if id(operand) not in self._codes]
             if missing:
                 waiting += reversed(missing)
                 continue
@@ -161,7 +161,7 @@ class _Builder:
             case Scalar():
                 return self._scalar(node)
             case Applied():
-                codes = tuple(self._codes[id(each)] for each in node.operands)
+                codes = tuple(self._codes[id(operand)] for operand in node.operands)
                 return self.steps.setdefault(
                     ProgramStep(node.operation, codes), f"v{len(self.steps)}"
                 )

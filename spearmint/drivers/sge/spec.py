@@ -40,4 +40,6 @@ def slots_of(host: Host, queue: str) -> int:
     names = {name.partition("@")[0] for name in queue.split(",") if name}
     if not names:
         return host.slots
-    return sum(each.slots for each in host.queues if each.name.partition("@")[0] in names)
+    return sum(
+        instance.slots for instance in host.queues if instance.name.partition("@")[0] in names
+    )
