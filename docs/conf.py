@@ -22,17 +22,33 @@ import setting_pages
 project = "starmint"
 author = "the starmint contributors"
 release = version = __version__
-extensions: list[str] = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
 exclude_patterns = ["_build", "_generated", "_tables", "_tools"]
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "Networks on GPUs, hyperparameters across a Grid Engine cluster",
-    "page_width": "1000px",
-}
+html_theme = "furo"
+html_title = "starmint"
 html_static_path = ["_static"]
+html_css_files = ["starmint.css"]
+html_copy_source = html_show_sourcelink = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-nitpicky = False
+# The prompt and the output of a console block are not copied.
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
+copybutton_line_continuation_character = "\\"
+myst_enable_extensions = ["colon_fence"]
+suppress_warnings = ["myst.header"]
+nitpicky = True
+# Types of other packages have no page here; docstrings name classes of their own package only.
+nitpick_ignore_regex = [
+    ("py:.*", r"(numpy|optuna|collections|pathlib|typing|np|spearmint\.model)\b.*"),
+    ("py:(class|exc|func|meth)", r"[\w ]+"),
+]
 
 
 def help_pages(name: str, group: click.Group) -> str:
@@ -71,8 +87,6 @@ def argparse_pages(parser: argparse.ArgumentParser) -> str:
 
 generated = Path(__file__).parent / "_generated"
 generated.mkdir(exist_ok=True)
-readme = (Path(__file__).parents[1] / "README.rst").read_text()
-(generated / "readme.rst").write_text(readme.replace("docs/_static", "/_static"))
 for name, group in (
     ("spearmint", spearmint_cli),
     ("starcluster", starcluster_cli),

@@ -16,11 +16,11 @@ from spearmint.trial.languages import to_arrays, to_entries
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "why" / "one_trial.rst").read_text(encoding="utf-8")
-GLOSSARY = (ROOT / "docs" / "why" / "glossary.rst").read_text(encoding="utf-8")
+GLOSSARY = (ROOT / "docs" / "style.md").read_text(encoding="utf-8")
 
 
 def named(page: str) -> list[tuple[str, str]]:
-    return re.findall(r"``([\w/]+\.py):([\w.]+)``", page)
+    return re.findall(r"``?([\w/]+\.py):([\w.]+)``?", page)
 
 
 STEPS = named(PAGE)
