@@ -39,7 +39,7 @@ class Command:
 
 
 def click_commands(name: str, command: click.Command) -> Iterator[Command]:
-    context = click.Context(command, info_name=name)
+    context = command.context_class(command, info_name=name)
     options = tuple(
         Option(
             "/".join(parameter.opts),
