@@ -22,17 +22,17 @@ Spec = Mapping[str, Any]
 
 
 class BadResult(Exception):
-    """The user's code ended, but not with one number."""
+    """The user's code did not produce one number."""
 
 
 def run_python(spec: Spec, folder: TrialFolder) -> float:
-    """Call ``main(job_id, params)`` of the module NAME.py; return its number.
+    """Call ``main(job_id, params)`` of the module NAME.py and return its number.
 
-    FLOAT and INT arrive as numpy arrays of length ``size``, ENUM as a list of str.
+    FLOAT and INT are passed as numpy arrays of length ``size``, ENUM as a list of str.
 
     Raises:
-        BadResult: There is no such function, or it returned no number.
-        BaseException: Whatever the user's code raises.
+        BadResult: The function does not exist, or did not return one number.
+        BaseException: Any exception of the user's code.
     """
     params = to_arrays(spec["params"])
     main = getattr(_load(Path(spec["directory"]), spec["name"]), "main", None)
@@ -42,7 +42,7 @@ def run_python(spec: Spec, folder: TrialFolder) -> float:
 
 
 def to_entries(variables: Iterable[Variable], params: Params) -> dict[str, Any]:
-    """Return ``params`` as they stand in trial.json: kind and values by name."""
+    """Return ``params`` in the format of trial.json: kind and values by name."""
     return {
         variable.name: {"kind": variable.kind, "values": params[variable.name]}
         for variable in variables
@@ -50,7 +50,7 @@ def to_entries(variables: Iterable[Variable], params: Params) -> dict[str, Any]:
 
 
 def to_arrays(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what ``main`` receives: numpy arrays for FLOAT and INT, lists of str for ENUM."""
+    """Return the arguments of ``main``: numpy arrays for FLOAT and INT, lists of str for ENUM."""
     import numpy as np
 
     dtypes = {"FLOAT": np.float64, "INT": np.int64}
@@ -63,16 +63,16 @@ def to_arrays(entries: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _load(directory: Path, name: str) -> ModuleType:
-    """Import the file NAME.py of ``directory``, whatever else is called NAME.
+    """Import the file NAME.py of ``directory``, even if another module has the same name.
 
-    The directory comes last in the path: a wrapper called random.py must not be what others get
-    for ``import random``.
+    The directory is the last entry of sys.path: a wrapper called random.py must not replace the
+    standard module for other imports.
     """
     sys.path.append(str(directory))
     path = directory / f"{name}.py"
     found = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or found is None or found.loader is None:
-        raise BadResult(f"there is no {path}")
+        raise BadResult(f"{path} does not exist")
     module = importlib.util.module_from_spec(found)
     if name not in sys.modules and name not in sys.stdlib_module_names:
         sys.modules[name] = module
@@ -81,10 +81,10 @@ def _load(directory: Path, name: str) -> ModuleType:
 
 
 def to_number(returned: object) -> float:
-    """Return what ``main`` returned as a float.
+    """Convert the return value of ``main`` to a float.
 
     Raises:
-        BadResult: None, text, NaN, several numbers or anything else that is not one number.
+        BadResult: It is None, text, NaN, several numbers or anything else that is not one number.
     """
     value = to_float(returned)
     if math.isnan(value):
@@ -93,7 +93,7 @@ def to_number(returned: object) -> float:
 
 
 def to_float(returned: object) -> float:
-    """Return one number as a float, NaN included. Raises BadResult for what is no number."""
+    """Convert one number, or NaN, to a float. Raises BadResult for anything else."""
     if returned is None or isinstance(returned, str | bytes):
         raise BadResult(f"main returned {_short(returned)}, expected one number")
     single: Any = returned
@@ -111,10 +111,10 @@ def _short(value: object) -> str:
 
 
 def run_shell(spec: Spec, folder: TrialFolder) -> float:
-    """Run the executable NAME or NAME.sh; return the number it wrote to $SPEARMINT_RESULT.
+    """Run the executable NAME or NAME.sh and return the number that it wrote to $SPEARMINT_RESULT.
 
     Raises:
-        BadResult: It failed, or wrote no number.
+        BadResult: The executable failed, or did not write one number.
     """
     directory = Path(spec["directory"])
     params = {name: entry["values"] for name, entry in spec["params"].items()}
@@ -137,7 +137,7 @@ def run_shell(spec: Spec, folder: TrialFolder) -> float:
 
 
 def signal_name(number: int) -> str:
-    """Return ``SIGKILL`` for 9; the number of a signal without a name."""
+    """Return the name of a signal, ``SIGKILL`` for 9; its number as text if it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -145,7 +145,7 @@ def signal_name(number: int) -> str:
 
 
 def environment_name(name: str) -> str:
-    """Return the environment variable that holds the values of the variable ``name``."""
+    """Return the name of the environment variable with the values of the variable ``name``."""
     return "SPEARMINT_PARAM_" + re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
@@ -153,7 +153,7 @@ def _command(directory: Path, name: str) -> list[str]:
     for path in wrappers("SHELL", directory, name):
         if path.is_file():
             return [str(path)] if os.access(path, os.X_OK) else ["/bin/sh", str(path)]
-    raise BadResult(f"there is no {directory / name} or {name}.sh")
+    raise BadResult(f"neither {directory / name} nor {name}.sh exists")
 
 
 def _read_value(path: Path) -> float:
@@ -173,7 +173,7 @@ def _read_value(path: Path) -> float:
 
 
 def wrappers(language: str, directory: Path, name: str) -> list[Path]:
-    """Return the files that may hold the user's code; one must be there."""
+    """Return the possible files of the user's code; one of them must exist."""
     ends = {"PYTHON": (".py",), "SHELL": ("", ".sh")}[language]
     return [directory / f"{name}{end}" for end in ends]
 

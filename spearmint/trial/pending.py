@@ -1,7 +1,7 @@
-"""Trials that wait in a queue, and which job has claimed each of them.
+"""Pending trials, and the job that has claimed each trial.
 
-A pending trial is a file. A job claims it by renaming it: of several jobs, exactly one succeeds.
-Standard library only: jobs use it too.
+A pending trial is a file. A job claims it by a rename, which succeeds for exactly one of several
+jobs. This module imports only the standard library, because jobs use it too.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from spearmint.layout import TrialFolder, read_json, write_json
 class PendingTrials:
     """The pending trials in one directory.
 
-    A token names a trial and has neither dot nor dash; a job is the queue's id, any text.
+    A token identifies a trial and contains neither a dot nor a dash. A job is identified by the
+    queue's id, which can be any text.
     """
 
     def __init__(self, directory: Path) -> None:
         self._waiting, self._taken = directory / "waiting", directory / "taken"
 
     def offer(self, token: str, order: int, content: Mapping[str, str]) -> None:
-        """Let any job claim the trial; of several trials, the lowest ``order`` goes first.
+        """Make the trial available to every job; jobs claim the lowest ``order`` first.
 
         Args:
-            content: What the job needs: at least the trial's ``folder``.
+            content: The data that the job needs: at least the trial's ``folder``.
         """
         for directory in (self._waiting, self._taken):
             directory.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ class PendingTrials:
             path.unlink(missing_ok=True)
 
     def withdraw(self, token: str) -> bool:
-        """Let no job claim the trial from now on; False when one has claimed it."""
+        """Prevent jobs from claiming the trial; return False if a job has already claimed it."""
         for path in self._waiting.glob(f"*-{token}"):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
@@ -49,13 +50,13 @@ class PendingTrials:
         return token not in self.claims()
 
     def claims(self) -> dict[str, str]:
-        """Return the job that claimed each trial, by token."""
+        """Return the job that claimed each trial, by the trial's token."""
         return dict(claim for path in _listed(self._taken) if (claim := _parse(path.name)))
 
     def claim(self, token: str, job: str) -> bool:
-        """Claim the trial that ``job`` was submitted for; False when another job has it.
+        """Claim the trial that ``job`` was submitted for; return False if another job has it.
 
-        A trial that was never offered belongs to its job.
+        A trial that was never offered belongs to the job that was submitted for it.
         """
         for path in self._waiting.glob(f"*-{token}"):
             if self._take(path, token, job):
@@ -63,9 +64,9 @@ class PendingTrials:
         return self.claims().get(token, job) == job
 
     def take_next(self, job: str) -> dict[str, Any] | None:
-        """Claim the next pending trial for ``job`` and return its content; None when none waits.
+        """Claim the next pending trial for ``job`` and return its content; None if none is pending.
 
-        A trial that the job claimed before it was restarted, and did not finish, comes first.
+        If the job was restarted, a trial that it had claimed and not finished comes first.
         """
         for path in _listed(self._taken):
             claim = _parse(path.name)
@@ -90,7 +91,7 @@ class PendingTrials:
 
 
 def _parse(name: str) -> tuple[str, str] | None:
-    """Return token and job in the name of a claimed trial's file."""
+    """Return the token and the job from the file name of a claimed trial."""
     token, dot, job = name.partition(".")
     return (token, unquote(job)) if token and dot else None
 

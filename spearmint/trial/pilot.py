@@ -1,7 +1,8 @@
-"""A pilot job: runs a trial, then pending ones: ``-m spearmint.trial.pilot TOKEN FOLDER``.
+"""A pilot job runs a trial, then pending trials: ``-m spearmint.trial.pilot TOKEN FOLDER``.
 
-A queue takes about a second to start a job where another has ended (Grid Engine, measured); a job
-that runs the next trial itself leaves its GPU idle for a third of that. Standard library only.
+After a job ends, a queue needs about a second to start the next one (Grid Engine, measured). A job
+that runs the next trial itself leaves its GPU idle for a third of that. This module imports only
+the standard library.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from spearmint.trial.environment import DONE_FILE, JOB_ID_VARIABLE, PENDING_DIR,
 from spearmint.trial.pending import PendingTrials
 from spearmint.trial.retry import retry_os_error
 
-_MAX_AGE_S = 600.0  # a job this old gives its GPU back: others in the queue wait too
-_WAIT_S = 1.0  # how long a GPU waits here for a trial; about what a queue takes to start a job
+_MAX_AGE_S = 600.0  # an older job exits and frees its GPU: other users' jobs wait too
+_WAIT_S = 1.0  # how long to wait for a trial; a queue needs about as long to start a job
 _STEP_S = 0.03
 _TERM_GRACE_S = 5.0
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the trial of the token and the folder in ``argv``, then pending ones."""
+    """Run the trial with the token and the folder in ``argv``, then pending trials."""
     token, folder = sys.argv[1:] if argv is None else argv
     began, environment = time.monotonic(), dict(os.environ)
     pending, job = PendingTrials(Path(environment[PENDING_DIR])), _job_id(environment)
@@ -58,10 +59,10 @@ def _job_id(environment: Mapping[str, str]) -> str:
 
 
 class _Signals:
-    """Forwards signals that only this process gets to the runner, also to one that starts later.
+    """Forwards signals that only this process gets to the runner, even if it starts later.
 
     Attributes:
-        received: Number of the last signal that asked to end; 0 for none.
+        received: Number of the last SIGTERM or SIGINT; 0 if none arrived.
     """
 
     def __init__(self) -> None:
@@ -69,7 +70,8 @@ class _Signals:
         self._child: subprocess.Popen[bytes] | None = None
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._forward)
-        for number in (signal.SIGUSR1, signal.SIGUSR2):  # the queue's warnings go to all
+        # The queue sends its warnings to all processes of the job.
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, lambda number, frame: None)
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
@@ -78,7 +80,7 @@ class _Signals:
             self._child.send_signal(number)
 
     def wait(self, child: subprocess.Popen[bytes]) -> int:
-        """Return the exit status of a runner; signals from before its start are sent to it too."""
+        """Return the exit status of a runner; forward signals that arrived before its start too."""
         self._child = child
         if self.received:
             child.send_signal(self.received)
@@ -102,19 +104,19 @@ def _wait_for_trial(pending: PendingTrials, job: str, signals: _Signals) -> dict
 def _run(folder: str, environment: Mapping[str, str], signals: _Signals) -> int:
     """Return the exit status of a runner."""
     argv = [sys.executable, "-P", "-m", "spearmint.trial.runner", folder]
-    # It inherits the lock of the GPU: if this process is killed, the GPU stays reserved.
+    # The runner inherits the lock of the GPU: if this process is killed, the GPU stays reserved.
     with subprocess.Popen(argv, env=environment, close_fds=False) as child:
         return signals.wait(child)
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of processes that trials leave behind, to end them."""
+    """Become the parent of leftover processes of trials, to terminate them."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
 def _end_children() -> None:
-    """End processes that the trial left behind: TERM, and KILL 5 s later."""
+    """Terminate leftover processes of the trial: SIGTERM, and SIGKILL 5 s later."""
     deadline = time.monotonic() + _TERM_GRACE_S
     asked: set[int] = set()
     while children := _children():
@@ -137,7 +139,7 @@ def _children() -> set[int]:
 
 
 def _log_to(path: str) -> None:
-    """Send what is printed from now on to the end of ``path``."""
+    """Redirect standard output and error to the end of the file ``path``."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(fd, stream)
@@ -145,7 +147,7 @@ def _log_to(path: str) -> None:
 
 
 def _end_as(status: int) -> int:
-    """Return ``status``; end by the signal that ended the trial, so that the queue sees it."""
+    """Return ``status``; if a signal killed the trial, exit by it, so that the queue sees it."""
     if status < 0:
         if -status != signal.SIGKILL:
             signal.signal(-status, signal.SIG_DFL)

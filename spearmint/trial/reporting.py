@@ -1,4 +1,4 @@
-"""Report intermediate values from inside a trial; standard library only."""
+"""Report intermediate values from inside a trial. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _LAST_STEP = 2**31 - 1
 
 
 def report(step: int, value: float) -> None:
-    """Report the objective at ``step`` (an epoch, say; 0 to 2**31 - 1) of the running trial.
+    """Report the objective at ``step`` of the running trial.
 
-    The values become the loss curves of ``spearmint report``. Outside of a trial nothing
-    happens, so the same ``main`` runs by hand. A full disk is no error either.
+    ``step`` is for example an epoch, 0 to 2**31 - 1. The report of ``spearmint report`` plots the
+    values as loss curves. Outside of a trial, for example when you call ``main`` yourself, this
+    function does nothing. If the disk is full, the value is lost without an error.
     """
     path = os.environ.get(REPORTS_FILE)
     if not path:
@@ -28,12 +29,12 @@ def report(step: int, value: float) -> None:
 
 
 def region() -> str:
-    """Return the region of the running trial; empty outside of one, or without regions."""
+    """Return the region of the running trial; empty outside of a trial or without regions."""
     return os.environ.get(REGION, "")
 
 
 def read_reports(path: Path) -> dict[int, float]:
-    """Return the values in ``path`` by step; skip truncated lines and what is not a number."""
+    """Return the values in ``path`` by step; skip truncated lines and text that is not a number."""
     reports: dict[int, float] = {}
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

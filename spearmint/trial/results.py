@@ -1,4 +1,4 @@
-"""What a runner left in its trial's folder."""
+"""Read the result that a runner wrote into the folder of its trial."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from spearmint.trial.reporting import read_reports
 
 
 def read_result(folder: TrialFolder, key: str) -> Result | None:
-    """Return the result of the trial with this ``key``; None when there is none.
+    """Return the result of the trial with this ``key``; None if there is none.
 
-    A file of another trial, a torn one, or one that no runner wrote counts as none.
+    A file of another trial, a truncated file, or a file that no runner wrote is ignored.
     """
     raw = read_json(folder.result)
     if raw is None or raw.get("key") != key:

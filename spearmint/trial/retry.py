@@ -1,4 +1,4 @@
-"""Retry what a network file system cannot do for a moment."""
+"""Retry file operations while a network file system does not respond."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def retry_os_error(do: Callable[[], T], timeout_s: float) -> T:
-    """Return ``do()``; retry it after an OSError, once a second, and log that once.
+    """Return ``do()``. Retry it once a second after an OSError, and log the first error.
 
     Raises:
         OSError: ``do`` still fails after ``timeout_s`` seconds.

@@ -1,8 +1,8 @@
-"""Run one trial: ``python -m spearmint.trial.runner FOLDER``; starts without Optuna and scipy.
+"""Run one trial: ``python -m spearmint.trial.runner FOLDER``. Imports neither Optuna nor scipy.
 
-The folder holds ``trial.json``; the runner writes ``result.json``, by rename. What the user's
-code prints goes to standard output, which the driver redirects to ``output/%08d.out``. The runner
-knows no queue: what it needs of one, the driver sets in the environment.
+The runner reads ``trial.json`` in the folder and writes ``result.json`` by a rename. The user's
+code prints to standard output, which the driver redirects to ``output/%08d.out``. The runner is
+independent of the queue: the driver sets all that differs in environment variables.
 """
 
 from __future__ import annotations
@@ -34,35 +34,36 @@ from spearmint.trial.retry import retry_os_error
 _KEYS = {"key", "job_id", "directory", "name", "language", "params"}
 _RESERVED_BYTES = 16384
 _MOST_REASON = 2000
-_LOCK_S = 30.0  # how long to wait for the end of another runner
+_LOCK_S = 30.0  # how long to wait until another runner exits
 
 
 class ResultFile:
-    """The file result.json, its disk space reserved before the trial starts.
+    """The file result.json. Its disk space is reserved before the trial starts.
 
-    So a trial that fills the disk does not lose its own result.
+    A trial that fills the disk therefore does not lose its own result.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._beside = path.with_name(f".{path.name}.{os.getpid()}")
-        self._fd = os.open(self._beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._fd = os.open(self._temporary, flags, 0o644)
         os.pwrite(self._fd, b" " * _RESERVED_BYTES, 0)
 
     def write(self, data: object) -> None:
-        """Put ``data`` in place by rename."""
+        """Write ``data`` as JSON and rename the temporary file to result.json."""
         text = json.dumps(data).encode()
         try:
             os.pwrite(self._fd, text, 0)
             os.ftruncate(self._fd, len(text))
             os.fsync(self._fd)
-            self._beside.replace(self._path)
+            self._temporary.replace(self._path)
         except OSError:  # the trial closed every descriptor, or removed the file
             write_json(self._path, data, durable=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the trial of the folder named by ``argv``; return 0 when its result is written."""
+    """Run the trial in the folder that ``argv`` names; return 0 if its result is written."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m spearmint.trial.runner FOLDER\n")
@@ -70,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = TrialFolder(Path(arguments[0]).absolute())
     spec = read_json(folder.spec)
     if spec is None or not spec.keys() >= _KEYS:
-        sys.stderr.write(f"there is no trial in {folder.spec}\n")
+        sys.stderr.write(f"{folder.spec} is missing or does not describe a trial\n")
         return 2
     retry_s, done_file = float(os.environ.pop(RETRY_S, "0")), os.environ.pop(DONE_FILE, "")
     rerun_exit_code = int(os.environ.pop(RERUN_EXIT_CODE, "0"))
@@ -84,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         result_file = retry_os_error(lambda: _begin(folder), retry_s)
     except OSError as error:
-        sys.stderr.write(f"the trial cannot start: {error}\n")
+        sys.stderr.write(f"cannot start the trial: {error}\n")
         return 1
     os.environ[TRIAL_DIR] = str(folder.files)
     os.environ[REPORTS_FILE] = str(folder.reports)
@@ -92,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     started = time.time()
     result = _evaluate(spec, folder)
     if os.getpid() != pid:
-        os._exit(0)  # a fork that returned from main, too: the result is its parent's
+        os._exit(0)  # a forked child that also returned from main: its parent writes the result
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
@@ -103,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _begin(folder: TrialFolder) -> ResultFile:
-    """Record which process runs the trial, and reserve the space of its result."""
+    """Record which process runs the trial, and reserve the disk space of its result."""
     mine = {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
     write_json(folder.runner, mine)
     folder.files.mkdir(exist_ok=True)
@@ -118,9 +119,9 @@ def _mark_done(done_file: str) -> None:
 
 
 def _lock(folder: TrialFolder, retry_s: float) -> int | None:
-    """Take the trial's lock, or the one that the driver passed on; None when it stays held.
+    """Return the trial's lock, which the driver may have passed on; None on a timeout.
 
-    The kernel releases it when this process and those it forked are gone, however they die.
+    The kernel releases the lock when this process and all its forks have exited or were killed.
     """
     inherited = os.environ.pop(LOCK_FD, None)
     if inherited is not None:
@@ -151,14 +152,14 @@ def _evaluate(spec: Spec, folder: TrialFolder) -> dict[str, object]:
         return {"reason": str(error)}
     except SystemExit as error:
         return {"reason": f"called sys.exit({error.code!r})"[:_MOST_REASON]}
-    except BaseException as error:  # noqa: BLE001 - whatever a trial does is its result
+    except BaseException as error:  # noqa: BLE001 - any exception makes the trial fail
         with contextlib.suppress(OSError, ValueError):
             traceback.print_exception(error.with_traceback(_user_part(error.__traceback__)))
         return {"reason": _describe(error, Path(spec["directory"]))}
 
 
 def _user_part(trace: TracebackType | None) -> TracebackType | None:
-    """Return ``trace`` from where it leaves this package."""
+    """Return ``trace`` without the frames of this package at its start."""
     here = Path(__file__).parent
     part = trace
     while part is not None and Path(part.tb_frame.f_code.co_filename).parent == here:
@@ -167,9 +168,9 @@ def _user_part(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _describe(error: BaseException, directory: Path) -> str:
-    """Return the error in one line, with the place in the user's own files."""
+    """Return the error in one line, with file and line of the user's code."""
     shown = traceback.TracebackException.from_exception(error)
-    shown.__notes__ = None  # they come after the message
+    shown.__notes__ = None  # otherwise they follow the message
     text = list(shown.format_exception_only())[-1].strip().splitlines() or [type(error).__name__]
     frames = [
         frame

