@@ -1,4 +1,4 @@
-"""Run trials somewhere: the contract of a driver, and what a driver for a queue is made of."""
+"""Run trials as jobs: the contract of a driver, and the classes for a queue's driver."""
 
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ _QUEUE = (
     "SubmitSpec",
 )
 
-# A search on this machine needs no queue.
+# Loaded on first use: a search on this machine does not need a queue.
 __getattr__ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""What a driver is: the contract between the controller and whatever runs trials."""
+"""The contract of a driver: how the controller starts, follows and stops jobs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from spearmint.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One submission of a trial; the driver's own id is unique while the job is not over."""
+    """One submission of a trial. Its id is unique for the driver until the job has ended."""
 
     driver: str
     id: str
 
 
 class JobState(Enum):
-    """What a driver knows of a job.
+    """The state of a job.
 
     Attributes:
-        WAITING: It is queued, held or suspended; its time does not count.
-        ALIVE: It runs.
-        FINISHED: Its result is written; the job itself is about to end.
-        GONE: It is over, and its result file final.
+        WAITING: The job is queued, held or suspended. This time does not count as run time.
+        ALIVE: The job runs.
+        FINISHED: The trial's result is written; the job is about to exit.
+        GONE: The job has ended, and its result file is final.
     """
 
     WAITING = "waiting"
@@ -40,11 +40,11 @@ class JobState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """How a job ended that wrote no result.
+    """How a job ended that did not write a result.
 
     Attributes:
-        text: For people, in one line.
-        again: Whether to run its trial again: not when that would end the same way.
+        text: One line for users.
+        again: Whether to retry the trial; False if a retry would fail in the same way.
     """
 
     text: str
@@ -53,14 +53,14 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverSettings:
-    """What every driver is made with.
+    """The arguments of every driver.
 
     Attributes:
         directory: The experiment's directory.
-        max_concurrent: Trials that will run at once, to divide by what they share.
-        queues_ahead: Whether more trials are submitted than run at once.
-        polling_s: Seconds between two listings of a queue, at least.
-        resources: What each trial needs.
+        max_concurrent: Number of trials that run at the same time and share the machine.
+        queues_ahead: Whether more trials are submitted than run at the same time.
+        polling_s: Minimum number of seconds between two listings of a queue.
+        resources: The resources of each trial.
     """
 
     directory: Path
@@ -72,13 +72,13 @@ class DriverSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """What the controller asks a driver to run.
+    """A trial that the controller asks a driver to run.
 
     Attributes:
-        name: For people and queues, ``branin-7``.
-        folder: Trial folder; its ``trial.json`` is written.
+        name: Name for users and queues, such as ``branin-7``.
+        folder: Trial folder; it contains ``trial.json``.
         directory: The experiment's directory.
-        output: File that standard output and error are appended to.
+        output: File to which the driver appends standard output and error.
     """
 
     name: str
@@ -88,67 +88,68 @@ class JobRequest:
 
 
 class Driver(ABC):
-    """Runs ``python -m spearmint.trial.runner FOLDER`` somewhere.
+    """Runs ``python -m spearmint.trial.runner FOLDER`` for each trial.
 
-    For a queue, subclass :class:`~spearmint.drivers.queue_driver.QueueDriver` instead. Rules,
-    checked for every driver by :class:`spearmint.drivers.testing.DriverContract`:
+    For a queue, subclass :class:`~spearmint.drivers.queue_driver.QueueDriver` instead.
+    :class:`spearmint.drivers.testing.DriverContract` checks these rules for every driver:
 
-    - ``submit`` returns at once; the runner starts soon after, and at most once.
-    - ``poll`` says GONE only of a job that is certainly over; a poll that fails raises
+    - ``submit`` returns immediately; the runner starts soon after, and at most once.
+    - ``poll`` returns GONE only for a job that has certainly ended. A poll that fails raises
       DriverUnreachable and changes nothing. When a job is GONE, its result file is final.
-    - ``adopt`` finds the job that an earlier controller, killed at any instant, submitted for
-      a folder, or returns None when none of it can ever write there again.
-    - ``cancel`` returns when the jobs and every process they started are over; of a job that is
-      GONE it ends what was left behind.
-    - Killing the controller leaves jobs running.
+    - ``adopt`` returns the job that an earlier controller submitted for a folder, even if that
+      controller was killed at any point. It returns None only if no process of such a job can
+      write to the folder any more.
+    - ``cancel`` returns when the jobs and all their processes have ended. For a job that is GONE it
+      terminates leftover processes.
+    - Jobs continue to run if the controller is killed.
 
     Attributes:
-        name: What ``--driver`` takes to make it; ``make_driver`` sets it.
+        name: Value of ``--driver`` that selects this driver; ``make_driver`` sets it.
     """
 
     name: str = ""
     detaches: ClassVar[bool] = False
-    """Whether Ctrl-C leaves the jobs running, for the next run to find."""
+    """Whether jobs keep running after Ctrl-C, so that the next run adopts them."""
 
-    def __init__(self, settings: DriverSettings) -> None:  # noqa: B027 - may be enough
-        """Make the driver; nothing is submitted."""
+    def __init__(self, settings: DriverSettings) -> None:  # noqa: B027 - overriding is optional
+        """Create the driver; submit nothing."""
 
     @abstractmethod
     def submit(self, request: JobRequest) -> Job:
-        """Start a job for ``request``. Raises DriverError when it cannot."""
+        """Start a job for ``request``. Raises DriverError if that fails."""
 
     @abstractmethod
     def adopt(self, folder: TrialFolder) -> Job | None:
-        """Return the job of ``folder`` that is not over; None after clearing what is left of it."""
+        """Return the unfinished job of ``folder``, or None after ending its leftover processes."""
 
     @abstractmethod
     def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
-        """Return the state of each of ``jobs``."""
+        """Return the state of each job in ``jobs``."""
 
     @abstractmethod
     def cancel(self, jobs: Collection[Job]) -> None:
-        """End ``jobs`` and all processes that they started."""
+        """Terminate ``jobs`` and all processes that they started."""
 
     def end(self, jobs: Collection[Job]) -> None:
-        """Ask ``jobs`` to end; they may be GONE only some polls later."""
+        """Ask ``jobs`` to terminate, without waiting; they can become GONE some polls later."""
         self.cancel(jobs)
 
     @abstractmethod
     def explain(self, job: Job) -> JobEnd:
-        """Return how a job that is GONE ended without a result."""
+        """Return how a job that is GONE without a result ended."""
 
     @abstractmethod
     def preview(self, request: JobRequest) -> str:
-        """Return what ``submit`` would run, for people."""
+        """Return the command that ``submit`` would run, for users."""
 
     def capacity(self) -> int:
-        """Return how many trials run at once unless the user says so."""
+        """Return the default number of trials that run at the same time."""
         return 1
 
     def notices(self) -> list[str]:
-        """Return what users should know of jobs since the last call: held, in error."""
+        """Return new messages about jobs, for example that a job is held or in error."""
         return []
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
-        """Return when one of ``jobs`` may have ended, after ``timeout_s`` seconds at most."""
+        """Return when one of ``jobs`` may have ended, or after ``timeout_s`` seconds."""
         time.sleep(timeout_s)

@@ -1,7 +1,7 @@
-"""How a trial on another host signals that its result is written: an empty file in one directory.
+"""Done markers: empty files by which trials on other hosts signal that their result is written.
 
-One directory serves all trials: listing it makes a network file system refresh, and costs the
-same for one trial as for a thousand.
+All markers are in one directory. Listing it makes a network file system refresh, and costs the same
+for one trial as for a thousand.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from pathlib import Path
 
 
 class DoneMarkers:
-    """The directory of done markers, each named by the token of its trial."""
+    """The directory of done markers. The name of a marker is the token of its trial."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._done: set[str] = set()
 
     def path(self, token: str) -> Path:
-        """Return the file that the runner of ``token`` creates when its result is written."""
+        """Return the file that the runner creates when the result of ``token`` is written."""
         return self._directory / token
 
     def reset(self, token: str) -> None:
-        """Forget an earlier marker of ``token``, before its job is submitted."""
+        """Delete an earlier marker of ``token``, before its job is submitted."""
         self._directory.mkdir(parents=True, exist_ok=True)
         self._done.discard(token)
         self.path(token).unlink(missing_ok=True)
 
     def is_done(self, token: str) -> bool:
-        """Tell whether an earlier :meth:`refresh` found the marker."""
+        """Return whether an earlier :meth:`refresh` found the marker."""
         return token in self._done
 
     def refresh(self) -> bool:
@@ -45,7 +45,7 @@ class DoneMarkers:
         return bool(new)
 
     def wait(self, timeout_s: float, *, step_s: float) -> None:
-        """Return when there is a new marker, after ``timeout_s`` seconds at most."""
+        """Return when there is a new marker, or after ``timeout_s`` seconds."""
         deadline = time.monotonic() + timeout_s
         while not self.refresh():
             left = deadline - time.monotonic()

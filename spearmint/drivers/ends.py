@@ -1,4 +1,4 @@
-"""How a queued job ended without a result, for people."""
+"""Explain to users how a queued job ended without a result."""
 
 from __future__ import annotations
 
@@ -18,35 +18,36 @@ _ACCOUNTING_S = 3.0
 def explain_end(
     runs: Sequence[EndedRun] | None, dialect: Dialect, walltime_s: float | None
 ) -> JobEnd:
-    """Return how a job ended, from the last of its runs.
+    """Return how a job ended, based on its last run.
 
     Args:
-        runs: From the queue's accounting; None when the queue has none.
-        walltime_s: How long it was allowed to run; a job that ran as long timed out.
+        runs: The runs in the queue's accounting; None if the queue has no accounting.
+        walltime_s: Time limit of the job in seconds; a job that ran this long timed out.
     """
     if not runs:
-        return JobEnd(f"its job is gone without a result, and {_silence(runs, dialect)}")
+        return JobEnd(f"its job disappeared without a result, and {_silence(runs, dialect)}")
     last = max(runs, key=lambda run: run.ended)
     where = f" on {last.host}" if last.host else ""
     if last.timed_out or (walltime_s is not None and last.seconds >= walltime_s):
         limit = "" if walltime_s is None else f" of {format_duration(walltime_s)}"
         return JobEnd(f"timed out: it reached the walltime{limit}{where}", again=False)
     if last.limit:
-        return JobEnd(f"it reached a limit of its queue ({last.limit}){where}", again=False)
+        return JobEnd(f"reached a limit of the queue ({last.limit}){where}", again=False)
     if last.signal:
-        cancel = dialect.cancel.partition(" ")[0]
-        causes = f"by {cancel}, for its memory, or by hand" if cancel else "cancelled or by hand"
+        cancel = dialect.cancel.partition(" ")[0] or "cancelled"
+        causes = f"possible causes: {cancel}, out of memory, or a user's kill"
         name = signal_name(last.signal)
-        return JobEnd(f"killed by signal {last.signal} ({name}){where}: {causes}")
+        return JobEnd(f"killed by signal {last.signal} ({name}){where}; {causes}")
     if last.failure:
-        return JobEnd(f"{dialect.queue} ended it{where}: {last.failure}")
+        return JobEnd(f"{dialect.queue} reported a failure{where}: {last.failure}")
     return JobEnd(f"exited with status {last.exit_status}{where} before main returned")
 
 
 def ended_runs(queue: Queue, id: str) -> Sequence[EndedRun] | None:
-    """Return what the queue's accounting says of a job, once it does; None without accounting.
+    """Return the runs of a job in the queue's accounting; None if the queue has no accounting.
 
-    It is waited for 3 s; a queue that does not answer says nothing.
+    Wait up to 3 s for the first record. The result is empty if there is no record by then, or if
+    the queue does not answer.
     """
     deadline = time.monotonic() + _ACCOUNTING_S
     runs: Sequence[EndedRun] | None = ()
@@ -61,4 +62,4 @@ def ended_runs(queue: Queue, id: str) -> Sequence[EndedRun] | None:
 def _silence(runs: Sequence[EndedRun] | None, dialect: Dialect) -> str:
     if runs is None:
         return f"{dialect.queue} does not record why"
-    return f"{dialect.accounting or dialect.queue} does not know it yet"
+    return f"{dialect.accounting or dialect.queue} has no record of it yet"

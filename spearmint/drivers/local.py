@@ -1,4 +1,4 @@
-"""Run trials as processes of this machine."""
+"""Run trials as processes on this machine."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _REAP_S = 5.0
 
 
 class LocalDriver(Driver):
-    """Run each trial in a session of its own; it outlives the controller.
+    """Run each trial in a separate session, which continues if the controller exits.
 
-    The trial's lock is taken before the process starts and inherited by it, so that no instant
-    exists at which a started trial cannot be seen.
+    The driver locks the trial before it starts the process, which inherits the lock. Another
+    controller can therefore always see that the trial runs.
     """
 
     name = "local"
@@ -38,7 +38,7 @@ class LocalDriver(Driver):
         self._families: dict[Job, Family] = {}
 
     def submit(self, request: JobRequest) -> Job:
-        """Start the runner; its output goes to the end of ``request.output``."""
+        """Start the runner; append its output to ``request.output``."""
         folder = request.folder
         try:
             lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -59,7 +59,7 @@ class LocalDriver(Driver):
                     start_new_session=True,
                 )
         except BlockingIOError:
-            raise _cannot_start(f"{folder.path} is being run by another process") from None
+            raise _cannot_start(f"another process is running {folder.path}") from None
         except OSError as error:
             raise _cannot_start(str(error)) from error
         finally:
@@ -82,7 +82,7 @@ class LocalDriver(Driver):
         }
 
     def adopt(self, folder: TrialFolder) -> Job | None:
-        """Return the runner that still lives in ``folder``; end what a dead one left."""
+        """Return the runner that still runs in ``folder``, or terminate leftover processes."""
         deadline = time.monotonic() + _START_GRACE_S
         while _is_locked(folder):
             runner = processes.runner_identity(folder)
@@ -91,13 +91,13 @@ class LocalDriver(Driver):
                 self._families[job] = Family(runner, folder.files)
                 return job
             if folder.runner.exists() or time.monotonic() > deadline:
-                break  # the runner is dead; what it forked still holds the lock
+                break  # the runner has exited; a process that it forked still holds the lock
             time.sleep(0.01)
         Family(processes.dead_runner(folder), folder.files).end()
         return None
 
     def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
-        """Return ALIVE while the runner process lives."""
+        """Return ALIVE while the runner process exists."""
         return {job: self._state(job) for job in jobs}
 
     def _state(self, job: Job) -> JobState:
@@ -106,7 +106,7 @@ class LocalDriver(Driver):
         return JobState.ALIVE if alive else JobState.GONE
 
     def cancel(self, jobs: Collection[Job]) -> None:
-        """End the processes of ``jobs``: TERM, and KILL 5 s later."""
+        """Terminate the processes of ``jobs``: SIGTERM, and SIGKILL 5 s later."""
         processes.end_all([self._families[job] for job in jobs])
         for job in jobs:
             if child := self._children.get(job):
@@ -118,13 +118,13 @@ class LocalDriver(Driver):
         child = self._children.get(job)
         status = child.returncode if child is not None else None
         if status is None:
-            return JobEnd("its process ended without a result")
+            return JobEnd("its process disappeared without a result")
         if status < 0:
             return JobEnd(f"killed by signal {-status} ({signal_name(-status)})")
         return JobEnd(f"exited with status {status} before main returned")
 
     def preview(self, request: JobRequest) -> str:
-        """Return the command and where its output goes."""
+        """Return the command with the redirection of its output."""
         return f"{shlex.join(_argv(request.folder))} >> {shlex.quote(str(request.output))} 2>&1"
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
@@ -158,6 +158,6 @@ def _is_locked(folder: TrialFolder) -> bool:
 
 def _cannot_start(why: str) -> DriverError:
     return DriverError(
-        f"a trial could not be started: {why}",
+        f"cannot start a trial: {why}",
         "Fix this and rerun the command; finished trials are safe.",
     )

@@ -1,4 +1,4 @@
-"""Processes of a trial on this machine: find them, end them."""
+"""Find and terminate the processes of a trial on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLOCK_SLACK_S = 1.0
 
 
 def identity(pid: int) -> str | None:
-    """Return ``PID@START``, which no later process can have; None when there is none."""
+    """Return ``PID@START``, which is unique in time; None if the process does not run."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -33,19 +33,19 @@ def identity(pid: int) -> str | None:
 
 
 def pid_of(job_id: str) -> int:
-    """Return the process id in an identity."""
+    """Return the process id of an identity."""
     return int(job_id.partition("@")[0])
 
 
 def is_alive(job_id: str) -> bool:
-    """Tell whether the process of this identity runs."""
+    """Return whether the process with this identity runs."""
     return identity(pid_of(job_id)) == job_id
 
 
 def runner_identity(folder: TrialFolder) -> str | None:
-    """Return the identity of the runner that wrote ``runner.json``; None when it is gone.
+    """Return the identity of the runner that wrote ``runner.json``; None if it has exited.
 
-    A process that has its number by now was born after the runner wrote the file.
+    If another process reuses the process id, it started after the runner wrote the file.
     """
     written = read_json(folder.runner)
     if written is None:
@@ -57,37 +57,37 @@ def runner_identity(folder: TrialFolder) -> str | None:
 
 
 def dead_runner(folder: TrialFolder) -> str | None:
-    """Return what tells the session of a runner that is gone; None when it never wrote its pid."""
+    """Return an identity for the session of an exited runner; None if it never wrote its pid."""
     written = read_json(folder.runner)
     return None if written is None else f"{written['pid']}@gone"
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All processes of one job: its session, those with its mark, and their children.
+    """All processes of one job: those of its session or with its mark, and their children.
 
     Attributes:
-        leader: Identity of the runner, which leads the session; None when it is not known.
-        mark: The trial's own folder, as the environment variable SPEARMINT_TRIAL_DIR.
+        leader: Identity of the runner, which leads the session; None if unknown.
+        mark: The trial's folder, which its processes have in SPEARMINT_TRIAL_DIR.
     """
 
     leader: str | None
     mark: Path
 
     def members(self) -> list[psutil.Process]:
-        """Return those that run now."""
+        """Return the processes that run now."""
         session = self._session()
         found: dict[int, psutil.Process] = {}
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 if self._is_member(process, session):
-                    for one in (process, *process.children(recursive=True)):
-                        found[one.pid] = one
+                    for member in (process, *process.children(recursive=True)):
+                        found[member.pid] = member
         found.pop(os.getpid(), None)
         return [process for process in found.values() if _runs(process)]
 
     def _session(self) -> int | None:
-        """Return the session id, unless its leader's number belongs to a stranger by now."""
+        """Return the session id; None if an unrelated process has reused the leader's pid."""
         if self.leader is None:
             return None
         pid = pid_of(self.leader)
@@ -101,12 +101,12 @@ class Family:
         return bool(process.environ().get(TRIAL_DIR) == str(self.mark))
 
     def end(self) -> None:
-        """End all: TERM, a grace of 5 s, then KILL."""
+        """Terminate all processes: SIGTERM, and SIGKILL 5 s later."""
         if self._signal(psutil.Process.terminate, _TERM_GRACE_S):
             self._signal(psutil.Process.kill, _KILL_GRACE_S)
 
     def _signal(self, send: Callable[[psutil.Process], None], grace_s: float) -> bool:
-        """Send to all members; return whether some are left after ``grace_s`` seconds."""
+        """Signal all members; return whether any member still runs after ``grace_s`` seconds."""
         deadline = time.monotonic() + grace_s
         reached: set[int] = set()
         while members := self.members():
@@ -129,7 +129,7 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def end_all(families: Collection[Family]) -> None:
-    """End several jobs; each gets its TERM at once."""
+    """Terminate several jobs; send SIGTERM to all of them before waiting for any."""
     for family in families:
         for process in family.members():
             with contextlib.suppress(psutil.Error):
@@ -139,7 +139,7 @@ def end_all(families: Collection[Family]) -> None:
 
 
 def wait_for_end(pids: Iterable[int], timeout_s: float) -> None:
-    """Return when one of ``pids`` ends, or has ended, after ``timeout_s`` at most."""
+    """Return when one of ``pids`` has ended, or after ``timeout_s`` seconds."""
     opened: list[int] = []
     try:
         poller = select.poll()

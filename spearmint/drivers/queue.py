@@ -1,4 +1,4 @@
-"""What a queue is to :class:`~spearmint.drivers.queue_driver.QueueDriver`: calls, nouns, words."""
+"""The interface of a queue to :class:`~spearmint.drivers.queue_driver.QueueDriver`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from spearmint.resources import Resources
 
 
 class QueueJobState(Enum):
-    """State of a job that is listed; every one of them may still run.
+    """State of a listed job. A job in any state may still run.
 
     Attributes:
-        PENDING: Waits for its turn.
+        PENDING: Waits for a free host.
         HELD: Waits until somebody releases it.
         RUNNING: Runs.
-        SUSPENDED: Stopped in place; keeps its memory.
-        PREEMPTED: Lost its host to another job; the queue runs it again.
-        ERROR: Does not start until somebody acts.
+        SUSPENDED: Stopped; keeps its memory.
+        PREEMPTED: Lost its host to another job; the queue reruns it.
+        ERROR: Does not start until somebody fixes the error.
         ENDING: Is being cancelled, or cleans up.
     """
 
@@ -41,15 +41,15 @@ class SubmitSpec:
     """A job to submit.
 
     Attributes:
-        token: 12 hexadecimal digits that identify the trial's folder. The queue keeps them with
-            the job, at the end of its name for example, and lists them again.
-        label: For people, ``branin-7``; any characters.
-        argv: Program and arguments, never read by a shell.
-        directory: Where it starts.
-        output: File that standard output and error are appended to.
-        environment: Variables of the job.
-        resources: What it needs. The queue loads ``modules``, activates ``venv`` and runs
-            ``setup``; ``environment`` is already merged into that of the job.
+        token: 12 hexadecimal digits that identify the trial's folder. The queue stores them with
+            the job, for example at the end of its name, and lists them later.
+        label: Name for users, such as ``branin-7``; can contain any characters.
+        argv: Program and arguments, not interpreted by a shell.
+        directory: Working directory.
+        output: File to which standard output and error are appended.
+        environment: Environment variables of the job.
+        resources: Resources of the job. The queue loads ``modules``, activates ``venv`` and runs
+            ``setup``. The ``environment`` above already includes ``resources.environment``.
     """
 
     token: str
@@ -63,12 +63,12 @@ class SubmitSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueJob:
-    """A job that is not over.
+    """A job that has not ended.
 
     Attributes:
         id: The queue's id, any text.
-        token: That of its :class:`SubmitSpec`; any text for jobs of others.
-        text: The queue's own word for the state, such as ``hqw`` or ``PD``.
+        token: Token of its :class:`SubmitSpec`; any text for other jobs.
+        text: The queue's own code for the state, such as ``hqw`` or ``PD``.
     """
 
     id: str
@@ -79,11 +79,11 @@ class QueueJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueHost:
-    """A host that takes jobs.
+    """A host that accepts jobs.
 
     Attributes:
-        slots: Slots that the jobs in question can have there.
-        gpus: GPUs that jobs can have there.
+        slots: Number of slots that jobs of this search can use.
+        gpus: Number of GPUs that jobs can use.
     """
 
     name: str
@@ -96,14 +96,14 @@ class EndedRun:
     """How one run of a job ended, from the queue's accounting.
 
     Attributes:
-        host: Where it ran; may be empty.
-        ended: Seconds since the epoch, 0 when unknown.
-        seconds: How long it ran.
-        exit_status: What it exited with.
-        signal: Number of the signal that ended it; 0 for none.
-        timed_out: Whether it reached the walltime.
-        limit: Another limit of the queue that it reached, such as ``memory``; empty for none.
-        failure: Why the queue ended it, in the queue's own words; empty when it did not.
+        host: Host of the run; can be empty.
+        ended: End of the run in seconds since the epoch; 0 if unknown.
+        seconds: Duration of the run.
+        exit_status: Exit status of the job.
+        signal: Number of the signal that killed the job; 0 if none.
+        timed_out: Whether the job reached the walltime.
+        limit: Another limit of the queue that the job reached, such as ``memory``; empty if none.
+        failure: The failure that the queue reported, in the queue's own words; empty if none.
     """
 
     host: str = ""
@@ -117,35 +117,35 @@ class EndedRun:
 
 
 class Queue(Protocol):
-    """The calls of a queue. Subclass it: methods with a body here are optional.
+    """The calls of a queue. Subclass this class; methods with a body here are optional.
 
-    Every method raises DriverUnreachable when the queue does not answer, which says nothing of
-    any job, and DriverError, with the queue's own words, when it refuses.
+    Every method raises DriverUnreachable if the queue does not answer, so that the states of jobs
+    are unknown. It raises DriverError, with the queue's own message, if the queue refuses the call.
     """
 
     def submit(self, spec: SubmitSpec, *, inherit: Sequence[int]) -> str | None:
-        """Queue a job and return its id; None when the queue assigns ids later.
+        """Submit a job and return its id; None if the queue assigns ids later.
 
         Args:
-            inherit: File descriptors that the command that submits keeps open until it is done:
-                the next controller waits for it if this one is killed.
+            inherit: File descriptors that the submit command must keep open until it exits. If this
+                controller is killed, the next controller waits for the command.
         """
         ...
 
     def jobs(self) -> Sequence[QueueJob]:
-        """Return this user's jobs that are not over, in any state."""
+        """Return this user's jobs that have not ended, in any state."""
         ...
 
     def cancel(self, ids: Collection[str]) -> None:
-        """Ask the queue to end jobs; one that is over is no error."""
+        """Ask the queue to cancel jobs; a job that has already ended is not an error."""
         ...
 
     def hosts(self, need: Resources) -> Sequence[QueueHost] | None:
-        """Return the hosts that take jobs with this ``need`` now; None when unknown."""
+        """Return the hosts that now accept jobs with this ``need``; None if unknown."""
         return None
 
     def accounting(self, id: str) -> Sequence[EndedRun] | None:
-        """Return how the runs of a job ended, empty until known; None without accounting."""
+        """Return how the runs of a job ended, empty until known; None if there is no accounting."""
         return None
 
     def reason(self, id: str) -> str:
@@ -153,37 +153,39 @@ class Queue(Protocol):
         return ""
 
     def preview(self, spec: SubmitSpec) -> str:
-        """Return what ``submit`` would run, for people.
+        """Return the command that ``submit`` would run, for users.
 
         Raises:
-            InputError: The queue could not run this.
+            InputError: The queue cannot run this job.
         """
         return f"{shlex.join(spec.argv)} >> {shlex.quote(str(spec.output))} 2>&1"
 
 
 class QueueFactory(Protocol):
-    """A subclass of Queue whose constructor takes the driver's settings, or a function."""
+    """A callable that creates a queue: a function, or a subclass of Queue."""
 
     def __call__(self, settings: DriverSettings) -> Queue:
-        """Return the queue for these settings."""
+        """Return the queue for the driver's settings."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What differs between queues and needs no code.
+    """The differences between queues that need no code.
 
     Attributes:
-        queue: The queue's name in messages.
-        job_id_variable: Environment variable that holds the job's id in a job. Without it every
-            trial gets a job of its own, even if trials are queued ahead.
-        rerun_exit_code: Exit code by which a job asks to be run again; 0 for none.
-        listed_after_s: Seconds until a submitted job is listed, at most.
+        queue: Name of the queue in messages.
+        job_id_variable: Environment variable with the job id, inside a job. Without it every trial
+            has a separate job, even if trials are queued ahead.
+        rerun_exit_code: Exit code with which a job asks for a rerun; 0 if there is none.
+        listed_after_s: Maximum number of seconds until a submitted job is listed.
         limits_time: Names of ``Resources.requests`` that limit how long a job runs.
-        accounting: The command that shows how a job ended.
-        release, resume, retry, cancel, forget: Commands, with ``{id}`` for the job's id, that
-            release a held job, resume a suspended one, retry one in error, cancel one, and
-            remove one whose host is lost. Empty for none.
+        accounting: Command that shows how a job ended.
+        release: Command that releases a held job, with ``{id}`` for the job id; empty if none.
+        resume: The same for a suspended job.
+        retry: The same for a job in the ERROR state.
+        cancel: The command that cancels a job.
+        forget: The command that removes a job whose host is unreachable.
     """
 
     queue: str
@@ -200,6 +202,6 @@ class Dialect:
 
 
 def room_for(hosts: Sequence[QueueHost], need: Resources) -> int:
-    """Return how many trials fit on ``hosts`` at once."""
+    """Return how many trials ``hosts`` can run at the same time."""
     by_gpus = (host.gpus // need.gpus if need.gpus else sys.maxsize for host in hosts)
     return sum(min(host.slots // need.slots, n) for host, n in zip(hosts, by_gpus, strict=True))

@@ -1,4 +1,4 @@
-"""Run trials as jobs of a queue, whichever it is."""
+"""Run trials as jobs of any queue."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from spearmint.errors import DriverError, DriverUnreachable, SpearmintError
 from spearmint.layout import Layout, TrialFolder
 from spearmint.trial.pending import PendingTrials
 
-_SNAPSHOT_S = 5.0  # how old a listing may be that shows what an earlier controller submitted
-_ENDING_POLL_S = 0.3  # seconds between polls while all that is left are jobs about to end
+_SNAPSHOT_S = 5.0  # maximum age of a listing in which to look for jobs of an earlier controller
+_ENDING_POLL_S = 0.3  # seconds between polls while all jobs are about to exit
 _DONE_POLL_S = 0.1
-_CANCEL_S = 40.0  # longer than Grid Engine takes to see that a host is lost
-_CANCEL_AGAIN_S = 5.0  # then a queue forgets the job, if it is asked again
+_CANCEL_S = 40.0  # longer than Grid Engine needs to detect that a host is unreachable
+_CANCEL_AGAIN_S = 5.0  # a queue may remove the job only after a second request
 
 
 class QueueDriver(Driver):
-    """Submit each trial to a queue; the jobs outlive the controller.
+    """Submit each trial to a queue; the jobs continue if the controller exits.
 
     A driver for a queue is a subclass that names a :class:`~spearmint.drivers.queue.Queue` and a
-    :class:`~spearmint.drivers.queue.Dialect`. A job is found again by the token that it was
-    submitted with. One listing tells the state of all jobs; results are noticed at once, by the
-    done marker that each trial creates.
+    :class:`~spearmint.drivers.queue.Dialect`. The driver finds a job by the token that it was
+    submitted with. One listing gives the states of all jobs. The done marker that each trial
+    creates announces its result immediately.
 
     Attributes:
-        queue_type: Makes the queue from the driver's settings.
-        dialect: What differs between queues and needs no code.
+        queue_type: Creates the queue from the driver's settings.
+        dialect: The differences between queues that need no code.
     """
 
     detaches: ClassVar[bool] = True
@@ -59,7 +59,7 @@ class QueueDriver(Driver):
         self._uses_pilots = (
             settings.queues_ahead
             and bool(self.dialect.job_id_variable)
-            # A walltime counts from the start of a job: then each trial has its own.
+            # A walltime counts from the start of a job, so each trial needs a separate job.
             and not has_time_limit(settings.resources, self.dialect)
         )
         self._listing = QueueListing(self._queue)
@@ -67,13 +67,13 @@ class QueueDriver(Driver):
             self._listing, self._done, self._pending, listed_after_s=self.dialect.listed_after_s
         )
         self._notices = QueueNotices(self._queue, self.dialect)
-        self._doubtful: dict[str, float] = {}  # when a submission got no answer, by token
+        self._doubtful: dict[str, float] = {}  # time of a submission without an answer, by token
         self._made = time.monotonic()
 
     # Submitting
 
     def submit(self, request: JobRequest) -> Job:
-        """Queue the runner; an answer that was lost does not queue it twice."""
+        """Queue the runner; after a submission without an answer, never queue it twice."""
         token, folder = token_of(request.folder), request.folder
         if token in self._doubtful and (found := self._find_doubtful(folder)) is not None:
             return found
@@ -96,14 +96,15 @@ class QueueDriver(Driver):
         return self._job(self._trials.add(folder, own=id or "", submitted=time.monotonic()))
 
     def _find_doubtful(self, folder: TrialFolder) -> Job | None:
-        """Return the job of a submission that got no answer, None when there is certainly none."""
+        """Return the job of a submission without an answer; None if there is certainly no job."""
         token = token_of(folder)
         age_s = time.monotonic() - self._doubtful[token]
         self._listing.expire()
         found = self.adopt(folder)
         if found is None and age_s < self.dialect.listed_after_s:
             raise DriverUnreachable(
-                f"{self.dialect.queue} has not shown yet whether it took the job of {folder.path}"
+                f"{self.dialect.queue} does not list the job of {folder.path} yet, "
+                "so it may or may not have accepted it"
             )
         self._doubtful.pop(token, None)
         return found
@@ -113,7 +114,7 @@ class QueueDriver(Driver):
         return Job(self.name, id)
 
     def _offer(self, token: str, request: JobRequest) -> None:
-        """Let a pilot that finishes another trial claim this one."""
+        """Allow a pilot that finishes another trial to claim this trial."""
         if not self._uses_pilots:
             self._pending.forget(token)
             return
@@ -130,11 +131,11 @@ class QueueDriver(Driver):
         return submit_spec(request, self._resources, self.dialect, done=done, pending=pending)
 
     def preview(self, request: JobRequest) -> str:
-        """Return what would be submitted. Raises InputError when the queue could not run it."""
+        """Return the job to submit, as text. Raises InputError if the queue cannot run it."""
         return self._queue.preview(self._spec(request))
 
     def capacity(self) -> int:
-        """Return how many trials the queue's hosts can run at once; at least 1."""
+        """Return how many trials the queue's hosts can run at the same time; at least 1."""
         hosts = self._queue.hosts(self._resources)
         return super().capacity() if hosts is None else max(1, room_for(hosts, self._resources))
 
@@ -142,7 +143,7 @@ class QueueDriver(Driver):
 
     def adopt(self, folder: TrialFolder) -> Job | None:
         """Return the queued or running job of ``folder``, found by its claim or its token."""
-        with submit_lock(self._layout.submit_lock):  # the submission of a killed controller ended
+        with submit_lock(self._layout.submit_lock):  # wait for a killed controller's submission
             if self._listing.age_s > _SNAPSHOT_S:
                 self._refresh()
         found = self._trials.find(folder)
@@ -153,11 +154,11 @@ class QueueDriver(Driver):
         return None if found is None else self._job(found)
 
     def _is_too_early(self) -> bool:
-        """Tell whether the listing may lack jobs that an earlier controller submitted."""
+        """Return whether the listing may lack jobs that an earlier controller submitted."""
         return self._listing.asked < self._made + self.dialect.listed_after_s
 
     def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
-        """Return the state of every job, from one listing; the last one while it is new enough."""
+        """Return the state of every job, from the last listing or, if that is old, a new one."""
         self._done.refresh()
         self._see_claims()
         all_done = all(self._done.is_done(self._trials[job.id].token) for job in jobs)
@@ -170,35 +171,35 @@ class QueueDriver(Driver):
         return states
 
     def _see_claims(self) -> None:
-        """Learn which trials pilots claimed, and cancel the jobs that are surplus by that."""
+        """Read which trials pilots claimed, and cancel the jobs that are no longer needed."""
         self._trials.see_claims()
         if self._trials.surplus:
             self._queue.cancel(sorted(self._trials.surplus))
             self._trials.surplus.clear()
 
     def _refresh(self) -> None:
-        """List the jobs; a failure keeps what is known."""
+        """List the jobs; if that fails, keep the last listing."""
         self._listing.refresh()
         self._trials.learn_ids()
         running = self._trials.running()
         for id, job in self._listing.jobs.items():
             if (trial := running.get(id)) is not None:
                 if job.state is QueueJobState.HELD:
-                    self._pending.withdraw(trial.token)  # nor may a pilot run it
+                    self._pending.withdraw(trial.token)  # a pilot must not run it either
                 self._notices.see(job, str(trial.folder.path.relative_to(self._layout.root)))
 
     def notices(self) -> list[str]:
-        """Return which jobs came to be held, suspended or in error, with the fix."""
+        """Return messages about jobs that are newly held, suspended or in error, with the fix."""
         return self._notices.take()
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
-        """Return when a trial creates its done marker."""
+        """Return when a trial has created its done marker, or after ``timeout_s`` seconds."""
         self._done.wait(timeout_s, step_s=_DONE_POLL_S)
 
     # Ends
 
     def cancel(self, jobs: Collection[Job]) -> None:
-        """Cancel jobs and wait until the queue has ended them."""
+        """Cancel jobs and wait until they have ended."""
         deadline, asked = time.monotonic() + _CANCEL_S, float("-inf")
         cancelled: set[str] = set()
         left = self._unfinished(jobs)
@@ -213,7 +214,7 @@ class QueueDriver(Driver):
             left = [job for job in left if self._trials.state(job.id) is not JobState.GONE]
         if left:
             self._trials.cancel_when_listed(job.id for job in left)
-            self._notices.do_not_end(self._holders(left))
+            self._notices.cannot_cancel(self._holders(left))
 
     def end(self, jobs: Collection[Job]) -> None:
         """Ask the queue to cancel jobs."""
@@ -224,7 +225,7 @@ class QueueDriver(Driver):
             self._listing.expire()
 
     def _unfinished(self, jobs: Collection[Job]) -> list[Job]:
-        """Return those of ``jobs`` that are not over, and let no pilot run them."""
+        """Return the jobs that have not ended, and prevent pilots from running their trials."""
         for job in jobs:
             self._pending.withdraw(self._trials[job.id].token)
         self._done.refresh()
@@ -232,14 +233,14 @@ class QueueDriver(Driver):
         return [job for job in jobs if self._trials.state(job.id) is not JobState.GONE]
 
     def _holders(self, jobs: Collection[Job]) -> set[str]:
-        """Return the ids that the queue must cancel to end ``jobs``."""
+        """Return the queue's ids to cancel in order to end ``jobs``."""
         return {self._trials[job.id].holder for job in jobs} - {""}
 
     def explain(self, job: Job) -> JobEnd:
-        """Return how the job ended, once the queue's accounting knows."""
+        """Return how the job ended; wait for the queue's accounting."""
         holder = self._trials[job.id].holder
         if not holder:
-            return JobEnd(f"its job is gone; {self.dialect.queue} never listed it")
+            return JobEnd(f"its job disappeared: {self.dialect.queue} never listed it")
         return explain_end(
             ended_runs(self._queue, holder), self.dialect, self._resources.walltime_s
         )

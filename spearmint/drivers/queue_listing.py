@@ -1,4 +1,4 @@
-"""The jobs of a queue as last listed, asked for no more often than the queue can bear."""
+"""The last listing of a queue's jobs, with a limit on how often the queue is asked."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping
 
 from spearmint.drivers.queue import Queue, QueueJob
 
-_LOAD = 50  # listing takes at most this share of the time: 1 / 50
+_LOAD = 50  # listing takes at most 1 / 50 of the time
 
 
 class QueueListing:
-    """One answer of :meth:`~spearmint.drivers.queue.Queue.jobs` serves all trials.
+    """The last answer of :meth:`~spearmint.drivers.queue.Queue.jobs`, for all trials.
 
     Attributes:
-        jobs: By id.
-        asked: Clock, ``time.monotonic``, when the answer was asked for.
-        cost_s: Seconds that it took.
+        jobs: Jobs by id.
+        asked: ``time.monotonic`` at the start of the call.
+        cost_s: Duration of the call in seconds.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -26,19 +26,19 @@ class QueueListing:
 
     @property
     def age_s(self) -> float:
-        """Seconds since it was asked for."""
+        """Seconds since the call."""
         return time.monotonic() - self.asked
 
     def is_due(self, polling_s: float) -> bool:
-        """Tell whether ``polling_s`` seconds have passed, and the queue may be asked again."""
+        """Return whether to list again, after ``polling_s`` s or later if listing is slow."""
         return self.age_s >= max(polling_s, _LOAD * self.cost_s)
 
     def expire(self) -> None:
-        """Make the listing due: something has changed."""
+        """Make a new listing due, after a change."""
         self.asked = float("-inf")
 
     def refresh(self) -> None:
-        """List again. Raises DriverUnreachable, and keeps what is known, when that fails."""
+        """List the jobs. If that fails, keep the last listing and raise DriverUnreachable."""
         began = time.monotonic()
         self.jobs = {job.id: job for job in self._queue.jobs()}
         self.asked, self.cost_s = began, time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Notices of jobs that are held, suspended, preempted, in error, or do not end."""
+"""Messages about jobs that are held, suspended, preempted or in error, or cannot be cancelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spearmint.errors import DriverError
 
 
 class QueueNotices:
-    """Collects one notice for each change of a job's state, with the command that helps."""
+    """Collects one message for each change of a job's state, with the command that fixes it."""
 
     def __init__(self, queue: Queue, dialect: Dialect) -> None:
         self._queue, self._dialect = queue, dialect
@@ -18,25 +18,25 @@ class QueueNotices:
         self._notices: list[str] = []
 
     def take(self) -> list[str]:
-        """Return the notices since the last call."""
+        """Return the messages since the last call."""
         notices, self._notices = self._notices, []
         return notices
 
     def see(self, job: QueueJob, trial: str) -> None:
-        """Add a notice of ``job``, which runs ``trial``, when its state has changed."""
+        """Add a message about ``job``, which runs ``trial``, if its state has changed."""
         if self._states.get(job.id, QueueJobState.PENDING) is not job.state:
             self._states[job.id] = job.state
             if text := self._text(job):
                 self._notices.append(f"job {job.id} ({trial}) {text}")
 
-    def do_not_end(self, ids: Collection[str]) -> None:
-        """Add a notice of jobs that the queue does not end; none when their ids are unknown."""
+    def cannot_cancel(self, ids: Collection[str]) -> None:
+        """Add a message about jobs that the queue does not cancel; nothing without ids."""
         if not ids:
             return
         listed = " ".join(sorted(ids))
         forget = self._dialect.forget.format(id=listed)
         self._notices.append(
-            f"jobs that do not end: {listed}; their host may be lost."
+            f"cannot cancel jobs {listed}: their host may be unreachable."
             + (f" Remove them as a manager of the queue: {forget}" if forget else "")
         )
 
@@ -48,7 +48,7 @@ class QueueNotices:
             case QueueJobState.SUSPENDED:
                 return f"is suspended{state}." + _advice(" Resume it: ", dialect.resume, job)
             case QueueJobState.PREEMPTED:
-                return f"was preempted{state}; {dialect.queue} runs it again."
+                return f"was preempted{state}; {dialect.queue} reruns it."
             case QueueJobState.ERROR:
                 retry = _advice("\nFix this, then run: ", dialect.retry, job)
                 cancel = _advice("    or delete it: ", dialect.cancel, job)

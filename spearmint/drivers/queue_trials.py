@@ -1,4 +1,4 @@
-"""Which job of a queue runs each trial: the one submitted for it, or a pilot that claimed it."""
+"""Which job of a queue runs each trial: the job submitted for it, or a pilot that claimed it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class QueuedTrial:
     """A trial and its jobs in the queue.
 
     Attributes:
-        own: Id of the job that was submitted for it; empty while it is unknown.
-        holder: Id of the job that runs it, or will; empty while it is unknown.
-        submitted: Clock, ``time.monotonic``, of our submission; minus infinity for none.
+        own: Id of the job that was submitted for the trial; empty while unknown.
+        holder: Id of the job that runs the trial or will run it; empty while unknown.
+        submitted: ``time.monotonic`` when this driver submitted it; minus infinity if it did not.
         is_over: Whether its end was reported.
-        is_cancelled: Whether its job is to be cancelled as soon as its id is known.
+        is_cancelled: Whether to cancel its job as soon as the job's id is known.
     """
 
     token: str
@@ -46,10 +46,10 @@ class QueuedTrial:
 
 
 class QueueTrials:
-    """The trials of a driver, by the ids of their jobs as the driver's users see them.
+    """The trials of a driver, by the job ids that the driver returns.
 
     Attributes:
-        surplus: Ids of jobs that wait for a trial which another job runs, or has run.
+        surplus: Ids of waiting jobs whose trial another job runs or has run.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class QueueTrials:
     def add(
         self, folder: TrialFolder, *, own: str = "", holder: str = "", submitted: float = _NEVER
     ) -> str:
-        """Add a trial with what is known of its jobs; return the id for users of the driver."""
+        """Add a trial and its known jobs; return the job id for users of the driver."""
         token = token_of(folder)
         job_id = own or f"{holder}/{token}"
         self._trials[job_id] = QueuedTrial(token, folder, own, holder or own, submitted)
@@ -81,7 +81,7 @@ class QueueTrials:
         return job_id
 
     def find(self, folder: TrialFolder) -> str | None:
-        """Add the trial of ``folder`` if a listed job runs it or will; return its id."""
+        """Add the trial of ``folder`` if a listed job runs it or will run it; return its job id."""
         token = token_of(folder)
         own = [job.id for job in self._listing.jobs.values() if job.token == token]
         if folder.result.exists():
@@ -89,7 +89,7 @@ class QueueTrials:
             return None
         holder = self._pending.claims().get(token)
         if holder is None and not own and not self._pending.withdraw(token):
-            holder = self._pending.claims().get(token)  # claimed this instant
+            holder = self._pending.claims().get(token)  # claimed since the first look
         if holder is not None and holder in self._listing.jobs and holder not in own:
             self.surplus |= set(own)
             return self.add(folder, holder=holder)
@@ -99,7 +99,7 @@ class QueueTrials:
         return {id for id in ids if self._listing.jobs[id].state in _WAITING}
 
     def learn_ids(self) -> None:
-        """Find the ids of jobs whose submission returned none in a new listing."""
+        """Look in a new listing for the ids of jobs whose submission returned no id."""
         known = {trial.own for trial in self._trials.values()}
         by_token = {job.token: id for id, job in self._listing.jobs.items() if id not in known}
         for trial in self._active():
@@ -110,12 +110,12 @@ class QueueTrials:
                     self.surplus.add(trial.own)
 
     def cancel_when_listed(self, job_ids: Iterable[str]) -> None:
-        """Make jobs surplus as soon as their ids are known, if these are not known yet."""
+        """Mark jobs without a known id to be cancelled as soon as the id is known."""
         for trial in map(self._trials.__getitem__, job_ids):
             trial.is_cancelled = not trial.own
 
     def see_claims(self) -> None:
-        """Learn which trials pilots have claimed, also those of an earlier controller."""
+        """Read which trials pilots have claimed, including pilots of an earlier controller."""
         claims = self._pending.claims()
         for trial in self._active():
             holder = claims.get(trial.token, trial.own)
@@ -125,7 +125,7 @@ class QueueTrials:
                     self.surplus.add(trial.own)
 
     def state(self, job_id: str) -> JobState:
-        """Return the state of a trial's job, by the last listing and the done markers."""
+        """Return the state of a trial's job, from the last listing and the done markers."""
         trial = self._trials[job_id]
         job, is_done = self._listing.jobs.get(trial.holder), self._done.is_done(trial.token)
         if job is None and self._may_be_listed_later(trial):
@@ -143,24 +143,24 @@ class QueueTrials:
         return since + self._listed_after_s >= self._listing.asked
 
     def _runs_another(self, holder: str) -> bool:
-        """Tell whether a job runs a later trial than one that is done."""
+        """Return whether a job now runs another trial."""
         return any(
             trial.holder == holder and not self._done.is_done(trial.token)
             for trial in self._active()
         )
 
     def running(self) -> dict[str, QueuedTrial]:
-        """Return the trial that each job runs, or will run, by the queue's id."""
+        """Return the trial that each job runs or will run, by the queue's id."""
         latest_last = sorted(self._active(), key=lambda trial: not self._done.is_done(trial.token))
         return {trial.holder: trial for trial in latest_last}
 
     def job_of(self, token: str) -> str | None:
-        """Return the id of a job of this trial that is not over."""
+        """Return the id of a job of this trial that has not ended."""
         ids = (id for id, trial in self._trials.items() if trial.token == token)
         return next((id for id in ids if self.state(id) is not JobState.GONE), None)
 
     def end(self, job_id: str) -> None:
-        """Note that the end of a trial's job was reported."""
+        """Record that the end of a trial's job was reported."""
         trial = self._trials[job_id]
         if not trial.is_over:
             trial.is_over = True

@@ -1,6 +1,6 @@
-"""Drivers by name: ours, those of installed packages, and ``package.module:Class``.
+"""Drivers by name: built-in, of installed packages, or ``package.module:Class``.
 
-Only the driver that is asked for is imported.
+Only the requested driver is imported.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ DRIVERS: dict[str, str] = {
     "local": "spearmint.drivers.local:LocalDriver",
     "SGE": "spearmint.drivers.sge.driver:SgeDriver",
 }
-"""Ours, ``package.module:Class`` by name."""
+"""The built-in drivers: ``package.module:Class`` by name."""
 
 
 def driver_names() -> list[str]:
-    """Return all names that :func:`make_driver` takes: ours, then entry points'."""
+    """Return all names that :func:`make_driver` accepts: built-in names, then entry points."""
     return list(dict.fromkeys([*DRIVERS, *entry_point_classes(ENTRY_POINTS)]))
 
 
 def driver_name(name: str) -> str:
-    """Return the driver called ``name``, in any case, as it is spelled.
+    """Return the exact name of the driver ``name``, which can be in any letter case.
 
     Args:
-        name: One of :func:`driver_names`, or ``package.module:Class``, which stays as it is.
+        name: One of :func:`driver_names`, or ``package.module:Class``, which is returned unchanged.
 
     Raises:
-        InputError: There is none.
+        InputError: No driver has this name.
     """
     if is_class_path(name):
         return name
@@ -47,18 +47,18 @@ def _match(name: str, names: dict[str, str]) -> str | None:
 def _miss(name: str) -> str:
     names = driver_names()
     hint = did_you_mean(name, names)
-    choice = "A class of your own: --driver=package.module:Class"
+    choice = "For a custom driver: --driver=package.module:Class"
     raise InputError(
-        f"no driver {name!r}; there is: {', '.join(sorted(names))}",
+        f"unknown driver {name!r}; available drivers: {', '.join(sorted(names))}",
         f"{hint}\n{choice}" if hint else choice,
     )
 
 
 def make_driver(name: str, settings: DriverSettings) -> Driver:
-    """Return the driver called ``name``; its attribute ``name`` makes it again.
+    """Create the driver ``name``; with its attribute ``name``, this function can recreate it.
 
     Raises:
-        InputError: There is none, or it cannot be imported or made.
+        InputError: No driver has this name, or it cannot be imported or created.
     """
     known = driver_name(name)
     path = DRIVERS.get(known) or entry_point_classes(ENTRY_POINTS).get(known, known)
@@ -69,19 +69,19 @@ def make_driver(name: str, settings: DriverSettings) -> Driver:
         raise
     except Exception as error:
         raise InputError(
-            f"driver {known} cannot be made: {type(error).__name__}: {error}"
+            f"cannot create driver {known}: {type(error).__name__}: {error}"
         ) from error
     driver.name = known
     return driver
 
 
 def _driver_class(path: str) -> type[Driver]:
-    """Return the class at ``package.module:Class``, checked to be one that can be made."""
+    """Return the class ``package.module:Class``; check that it is a complete driver."""
     found = load_class(path)
     if not inspect.isclass(found) or not issubclass(found, Driver):
         raise InputError(
             f"{path} is not a driver", "Expected a subclass of spearmint.drivers.Driver."
         )
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
-        raise InputError(f"{path} lacks what a driver has: {', '.join(missing)}")
+        raise InputError(f"{path} does not implement: {', '.join(missing)}")
     return found

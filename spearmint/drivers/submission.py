@@ -1,4 +1,4 @@
-"""A trial as a job for any queue."""
+"""Describe a trial as a job for any queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spearmint.trial.environment import (
     TRIAL_DIR,
 )
 
-_RETRY_S = 600.0  # longer than a file server takes to come back
+_RETRY_S = 600.0  # longer than a file server needs to restart
 
 
 def token_of(folder: TrialFolder) -> str:
@@ -38,7 +38,7 @@ def submit_spec(
 
     Args:
         done: File that the trial creates when its result is written.
-        pending: Where the job finds further trials to run; None when it runs no other.
+        pending: Directory of further trials for the job; None if the job runs a single trial.
     """
     folder, token = request.folder, token_of(request.folder)
     module = ("spearmint.trial.runner",) if pending is None else ("spearmint.trial.pilot", token)
@@ -73,6 +73,6 @@ def _queue_variables(dialect: Dialect, pending: Path | None) -> Mapping[str, str
 
 
 def has_time_limit(need: Resources, dialect: Dialect) -> bool:
-    """Tell whether a job may run for so long only, whatever it runs."""
+    """Return whether jobs have a time limit, which counts from the start of a job."""
     named = any(request.partition("=")[0] in dialect.limits_time for request in need.requests)
     return need.walltime_s is not None or named

@@ -1,4 +1,4 @@
-"""The right to submit: one submission of a search at a time, also across controllers."""
+"""A lock that allows one submission of a search at a time, across controllers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _TIMEOUT_S = 60.0
 
 @contextmanager
 def submit_lock(path: Path) -> Iterator[int]:
-    """Hold the lock and give its file descriptor.
+    """Hold the lock and yield its file descriptor.
 
-    A command that inherits the descriptor keeps the lock if its controller is killed, so the next
-    controller sees the job that it submits.
+    A command that inherits the descriptor keeps the lock if its controller is killed. The next
+    controller therefore waits for the command and sees the job that it submits.
 
     Raises:
-        DriverUnreachable: A submission of an earlier run has not ended for a minute.
+        DriverUnreachable: A submission of an earlier run is still in progress after a minute.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -41,6 +41,6 @@ def _lock(fd: int) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise DriverUnreachable(
-                    f"a submission of an earlier run has not ended for {_TIMEOUT_S:g} s"
+                    f"a submission of an earlier run is still in progress after {_TIMEOUT_S:g} s"
                 ) from None
             time.sleep(0.05)

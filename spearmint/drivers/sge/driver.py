@@ -1,4 +1,4 @@
-"""Grid Engine as a queue of trials."""
+"""The driver for Grid Engine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STATES = {
 
 
 class GridEngine(Queue):
-    """The calls of a queue by qsub, qstat, qdel, qacct and qhost."""
+    """Implements the calls of a queue with qsub, qstat, qdel, qacct and qhost."""
 
     def __init__(self, settings: DriverSettings, *, queue: sge_jobs.Queue | None = None) -> None:
         self._queue = queue or sge_jobs.Queue()
@@ -66,7 +66,7 @@ class GridEngine(Queue):
             self._queue.delete(ids)
 
     def hosts(self, need: Resources) -> Sequence[QueueHost]:
-        """Run qhost; hosts that do not answer are left out."""
+        """Run qhost; omit hosts that do not answer."""
         with _translated():
             return [
                 QueueHost(name=host.name, slots=slots_of(host, need.queue), gpus=host.gpus or 0)
@@ -85,14 +85,14 @@ class GridEngine(Queue):
             return self._queue.error_reason(id)
 
     def preview(self, spec: SubmitSpec) -> str:
-        """Return the qsub line and the script on its standard input."""
+        """Return the qsub command line and the script for its standard input."""
         with _translated():
             job = job_spec(spec)
             return f"{shlex.join(['qsub', *qsub_argv(job)])} <<'END'\n{job_script(job)}END"
 
 
 class SgeDriver(QueueDriver):
-    """Run trials as Grid Engine jobs, each on a GPU of its own."""
+    """Run trials as Grid Engine jobs, each on its own GPUs."""
 
     name = "SGE"
     queue_type = GridEngine

@@ -10,11 +10,11 @@ _SIGNALLED = 128
 
 
 def ended_run(record: AccountingRecord, walltime_s: float | None) -> EndedRun:
-    """Return the record in neutral terms.
+    """Convert the record to the terms of :class:`~spearmint.drivers.queue.EndedRun`.
 
     Args:
-        walltime_s: Of the job; Grid Engine does not say which of its limits a job reached, so with
-            a walltime that is the one.
+        walltime_s: Walltime of the job. Grid Engine does not record which limit a job reached; if
+            there is a walltime, it counts as the limit.
     """
     is_limit = record.failed == _LIMIT
     return EndedRun(

@@ -1,4 +1,4 @@
-"""A trial as a job of Grid Engine, and the slots it can have."""
+"""Describe a trial as a Grid Engine job, and count the slots that it can use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME_LENGTH = 80
 
 
 def job_spec(spec: SubmitSpec) -> JobSpec:
-    """Return the job for sge_jobs; its name ends in the token."""
+    """Return the job for sge_jobs; its name ends with the token."""
     need = spec.resources
     return JobSpec(
         name=f"{job_name(spec.label)[:_NAME_LENGTH]}-{spec.token}",
@@ -29,14 +29,14 @@ def job_spec(spec: SubmitSpec) -> JobSpec:
 
 
 def _sge_resources(need: Resources) -> sge_jobs.Resources:
-    """Return what sge_jobs knows of ``need`` by name, and the rest as options of qsub."""
+    """Convert ``need``: fields that sge_jobs has by the same name, and the rest as qsub options."""
     shared = {field.name: getattr(need, field.name) for field in fields(sge_jobs.Resources)}
     options = (*submit_arguments(need, "SGE"), *need.options)
     return sge_jobs.Resources(**{**shared, "options": options})
 
 
 def slots_of(host: Host, queue: str) -> int:
-    """Return the slots of a host; in ``queue``, a list as for qsub, if one is named."""
+    """Return the slots of a host, only those in ``queue`` if it is not empty (as in ``-q``)."""
     names = {name.partition("@")[0] for name in queue.split(",") if name}
     if not names:
         return host.slots

@@ -1,7 +1,7 @@
-"""What tests of a driver need: the rules of a driver as tests, and a queue with every fault.
+"""Tools to test a driver: the rules of a driver as tests, and a fake queue that can fail.
 
 Subclass :class:`DriverContract` in a test file, and pytest checks every rule of
-:class:`~spearmint.drivers.base.Driver`. This one tests a driver for a queue of one's own::
+:class:`~spearmint.drivers.base.Driver`. This example tests a driver for a custom queue::
 
     from pathlib import Path
 
@@ -19,7 +19,7 @@ Subclass :class:`DriverContract` in a test file, and pytest checks every rule of
         def make_driver(self, directory: Path) -> MyDriver:
             return MyDriver(DriverSettings(directory=directory, polling_s=0.1))
 
-``spearmint --driver=my_package.my_module:MyDriver config.pb`` runs it then. Needs pytest.
+``spearmint --driver=my_package.my_module:MyDriver config.pb`` then uses the driver. Needs pytest.
 """
 
 from spearmint.drivers.testing.contract import DriverContract, QueueContract

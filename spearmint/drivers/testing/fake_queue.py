@@ -1,4 +1,4 @@
-"""A queue in a directory that runs its jobs as processes of this machine, and can fail."""
+"""A queue in a directory. It runs its jobs as processes on this machine, and it can fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spearmint.layout import read_json, write_json
 from spearmint.resources import Resources
 
 JOB_ID_VARIABLE = "FAKE_JOB"
-"""Environment variable that holds the id of a job in it."""
+"""Environment variable with the job id, inside a job."""
 
 HOST = "fakehost"
 
@@ -33,24 +33,24 @@ _STATES = {state.value: state for state in QueueJobState}
 
 
 class FakeQueue(Queue):
-    """A queue whose state is in files: all instances on one directory are the same queue.
+    """A queue whose state is in files: all instances with one directory are the same queue.
 
-    Jobs start in order, at most ``slots`` at a time, each in a session of its own; the queue
-    acts when it is called. The ids are no numbers. Tests change the attributes.
+    Jobs start in order, at most ``slots`` at a time, each in a separate session. The queue starts
+    and ends jobs only during a call. Job ids are not numbers. Tests change the attributes.
 
     Attributes:
-        slots: Jobs that run at once.
-        starts_jobs: Whether jobs start; otherwise they wait until :meth:`set_state`.
-        is_silent: Every call raises DriverUnreachable.
-        loses_answers: ``submit`` takes the job and then raises DriverUnreachable.
-        answer_s: Seconds that each call takes.
-        late_s: Seconds until a new job has an id and is listed, though it may run at once;
-            ``submit`` returns None then.
-        has_accounting: Otherwise ``accounting`` returns None.
-        known_hosts: What ``hosts`` returns.
-        specs: What was submitted through this instance, by id.
+        slots: Number of jobs that run at the same time.
+        starts_jobs: Whether jobs start; otherwise they wait for :meth:`set_state`.
+        is_silent: Whether every call raises DriverUnreachable.
+        loses_answers: Whether ``submit`` accepts the job and then raises DriverUnreachable.
+        answer_s: Duration of each call in seconds.
+        late_s: Seconds until a new job has an id and is listed, although it can run before. If not
+            0, ``submit`` returns None.
+        has_accounting: Whether there is accounting; otherwise ``accounting`` returns None.
+        known_hosts: Return value of ``hosts``.
+        specs: Jobs submitted through this instance, by id.
         cancelled: Ids in calls of ``cancel``, in order.
-        listings: Calls of ``jobs`` that were answered.
+        listings: Number of answered calls of ``jobs``.
     """
 
     def __init__(self, settings: DriverSettings) -> None:
@@ -67,7 +67,7 @@ class FakeQueue(Queue):
     # The calls of a queue
 
     def submit(self, spec: SubmitSpec, *, inherit: Sequence[int]) -> str | None:
-        """Write the job into a directory of its own."""
+        """Write the job into a new directory."""
         self._answer()
         if not inherit:
             raise AssertionError("the submission must inherit the lock")
@@ -97,13 +97,13 @@ class FakeQueue(Queue):
             number += 1
 
     def jobs(self) -> Sequence[QueueJob]:
-        """End what is over, start what may start, and list the rest."""
+        """Remove finished jobs, start waiting jobs, and list the rest."""
         self._answer()
         self.listings += 1
         return [self._listed(id) for id in self._schedule() if self._has_id(id)]
 
     def cancel(self, ids: Collection[str]) -> None:
-        """End all processes of the jobs; nothing happens to jobs of a lost host."""
+        """Kill all processes of the jobs; do nothing for jobs of a lost host."""
         self._answer()
         for id in ids:
             self.cancelled.append(id)
@@ -117,7 +117,7 @@ class FakeQueue(Queue):
         return self.known_hosts
 
     def accounting(self, id: str) -> Sequence[EndedRun] | None:
-        """Return how the job's process exited."""
+        """Return how the job's process ended."""
         self._answer()
         if not self.has_accounting:
             return None
@@ -132,10 +132,10 @@ class FakeQueue(Queue):
             return (self._job(id) / "reason").read_text()
         return ""
 
-    # What may happen to a job
+    # Events of a job
 
     def set_state(self, id: str, state: QueueJobState, *, reason: str = "") -> None:
-        """List the job in ``state`` from now on; what runs is stopped, continued or killed."""
+        """List the job in ``state`` from now on; stop, continue or kill its processes to match."""
         before = self._listed(id).state
         if state is QueueJobState.SUSPENDED:
             self._signal(id, signal.SIGSTOP)
@@ -149,26 +149,26 @@ class FakeQueue(Queue):
         (self._job(id) / "state").write_text(state.value)
 
     def free(self, id: str) -> None:
-        """Release or resume the job, or retry it after an error or a preemption."""
+        """Release, resume or retry the job, depending on its state."""
         if (self._job(id) / "pid").exists():
             self.set_state(id, QueueJobState.RUNNING)
         (self._job(id) / "state").unlink(missing_ok=True)
 
     def lose_host(self, id: str) -> None:
-        """Kill the job while the queue goes on to list it, and cannot cancel it."""
+        """Kill the job; the queue continues to list it and cannot cancel it."""
         (self._job(id) / "lost").touch()
         (self._job(id) / "state").write_text(QueueJobState.RUNNING.value)
         self._kill(id)
 
     def find_host(self, id: str) -> None:
-        """Let the job of a lost host be cancelled again."""
+        """Make the job of a lost host cancellable again."""
         (self._job(id) / "lost").unlink()
 
     def remove(self, id: str) -> None:
-        """List the job no more."""
+        """Stop listing the job."""
         (self._job(id) / "over").touch()
 
-    # Inside
+    # Internals
 
     def _answer(self) -> None:
         time.sleep(self.answer_s)
@@ -179,7 +179,7 @@ class FakeQueue(Queue):
         return self._directory / id
 
     def _schedule(self) -> list[str]:
-        """End what is over, start what may start; return the jobs that are not over, in order."""
+        """Remove finished jobs and start waiting jobs; return the remaining jobs in order."""
         found = [path.parent for path in self._directory.glob("job.*/job.json")]
         ids = [path.name for path in sorted(found, key=lambda path: int(path.suffix[1:]))]
         left = [id for id in ids if not (self._is_over(id) or self._reap(id))]
@@ -219,7 +219,7 @@ class FakeQueue(Queue):
             time.sleep(0.001)
 
     def _reap(self, id: str) -> bool:
-        """Tell whether the job is over; end what its first process left behind."""
+        """Return whether the job has ended; kill its leftover processes."""
         path = self._job(id)
         pid = self._pid(id)
         if pid is None or (path / "lost").exists():
@@ -233,7 +233,7 @@ class FakeQueue(Queue):
     def _pid(self, id: str) -> int | None:
         try:
             return int((self._job(id) / "pid").read_text())
-        except (FileNotFoundError, ValueError):  # not started, or starting
+        except (FileNotFoundError, ValueError):  # not started yet, or just starting
             return None
 
     def _signal(self, id: str, number: int) -> None:

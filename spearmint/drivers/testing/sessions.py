@@ -1,4 +1,4 @@
-"""The processes of a session, as a queue ends them."""
+"""Start and kill the processes of a session, as a queue does."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import psutil
 
 from spearmint.drivers.processes import identity
 
-# Leaves its process id, so that any controller finds the job, and its exit status.
+# Writes its process id, so that every controller finds the job, and later its exit status.
 _SCRIPT = 'echo "$$" > "$0/pid"; "$@"; status=$?; echo "$status" > "$0/exit"; exit "$status"'
 
 
 def start_session(folder: Path, job: Mapping[str, Any]) -> None:
-    """Start a job in a session of its own, which writes ``pid`` and ``exit`` into ``folder``."""
+    """Start a job in a new session, which writes ``pid`` and ``exit`` into ``folder``."""
     with Path(job["output"]).open("ab") as output:
         subprocess.run(
             ["setsid", "--fork", "sh", "-c", _SCRIPT, str(folder), *job["argv"]],
@@ -34,7 +34,7 @@ def start_session(folder: Path, job: Mapping[str, Any]) -> None:
 
 
 def kill_session(leader: int | None) -> None:
-    """Kill all processes of a session and return when they are gone; None has none."""
+    """Kill all processes of a session and return when they have ended; None: do nothing."""
     while any(True for _ in _members(leader)):
         signal_session(leader, signal.SIGKILL)
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Trials for tests of drivers, and steps that wait for what happens to them."""
+"""Trials for tests of drivers, and functions that wait for their events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATIENT = (
 
 
 def make_request(root: Path, code: str, trial_id: int = 1) -> JobRequest:
-    """Return the request of a trial in ``root`` that runs ``code``, its folder written."""
+    """Write the folder of a trial in ``root`` that runs ``code``, and return its request."""
     (root / "wrapper.py").write_text(code)
     folder = TrialFolder(root / f"a 'quoted': trial {trial_id}")
     folder.path.mkdir()
@@ -42,7 +42,7 @@ def make_request(root: Path, code: str, trial_id: int = 1) -> JobRequest:
 
 
 def until(happens: Callable[[], object], what: str) -> None:
-    """Return when ``happens`` returns a true value; fail after a minute without."""
+    """Wait until ``happens`` returns a true value; fail after a minute."""
     deadline = time.monotonic() + 60
     while not happens():
         if time.monotonic() > deadline:
@@ -51,30 +51,30 @@ def until(happens: Callable[[], object], what: str) -> None:
 
 
 def until_gone(driver: Driver, job: Job) -> None:
-    """Return when ``job`` is over."""
-    until(lambda: driver.poll([job])[job] is JobState.GONE, "the job is gone")
+    """Wait until ``job`` has ended."""
+    until(lambda: driver.poll([job])[job] is JobState.GONE, "the job is GONE")
 
 
 def expect(condition: object, rule: str) -> None:
-    """Fail with the rule that is broken unless ``condition`` holds."""
+    """Fail with the text ``rule`` unless ``condition`` is true."""
     if not condition:
         pytest.fail(rule)
 
 
 def child_of(root: Path) -> int:
-    """Return the process that the trial PARENT started."""
+    """Return the id of the process that the trial PARENT started."""
     path = root / "child.pid"
     until(lambda: path.exists() and path.read_text().endswith("."), "the trial starts its child")
     return int(path.read_text().rstrip("."))
 
 
 def value_of(request: JobRequest) -> float:
-    """Return the value that the trial wrote as its result."""
+    """Return the value in the trial's result file."""
     return float(json.loads(request.folder.result.read_text())["value"])
 
 
 def submit_again(driver: Driver, request: JobRequest) -> Job:
-    """Submit, as a controller does, until the queue says whether it took the first job."""
+    """Retry the submission, as a controller does, until the queue is reachable."""
     submitted: list[Job] = []
 
     def submit() -> bool:
@@ -87,10 +87,10 @@ def submit_again(driver: Driver, request: JobRequest) -> Job:
 
 
 def poll_until(driver: Driver, job: Job, path: Path) -> None:
-    """Poll, as a controller does, until the trial has made ``path``."""
+    """Poll, as a controller does, until the trial has created ``path``."""
 
     def polled() -> bool:
         driver.poll([job])
         return path.exists()
 
-    until(polled, f"the trial makes {path.name}")
+    until(polled, f"the trial creates {path.name}")

@@ -110,7 +110,7 @@ def test_cleanup_leaves_job_files_of_the_original(searched: ExperimentDir) -> No
     ("arguments", "words"),
     [
         (["statsu", "x"], "Did you mean 'status'?"),
-        (["--driver=lcoal"], "no driver 'lcoal'"),
+        (["--driver=lcoal"], "'lcoal'"),
         (["--gpus=1"], "--gpus is for a queue: add --driver=SGE"),
         (["--queue-ahead=2"], "--queue-ahead is for a queue: add --driver=SGE"),
         (["--pruner-args=n_startup_trials=2"], "--pruner-args needs --pruner"),

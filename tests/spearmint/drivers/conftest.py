@@ -1,4 +1,4 @@
-"""The queue driver on a fake queue whose jobs change state when a test says so."""
+"""The queue driver on a fake queue whose jobs change state when a test changes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def queue(tmp_path: Path) -> FakeQueue:
 
 @pytest.fixture
 def make(queue: FakeQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeDriver:
-    monkeypatch.setattr(listing_module, "_LOAD", 0)  # list at every poll
+    monkeypatch.setattr(listing_module, "_LOAD", 0)  # list the jobs at every poll
     monkeypatch.setattr(driver_module, "_ENDING_POLL_S", 0)
 
     def make(

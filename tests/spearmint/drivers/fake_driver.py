@@ -1,4 +1,4 @@
-"""Drivers for the fake queue: at once, and with ids that come late."""
+"""Drivers for the fake queue: one with immediate job ids, and one with late job ids."""
 
 from __future__ import annotations
 

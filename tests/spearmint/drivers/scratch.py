@@ -1,4 +1,4 @@
-"""A queue in one small file, as a user may write it: processes, and a file for each."""
+"""A minimal queue, as a user could write it: each job is a process and a file."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class Scratch(Queue):
         return file.name
 
     def jobs(self) -> Sequence[QueueJob]:
-        files = [file for file in self._pids.glob("*-*") if self._goes_on(file)]
+        files = [file for file in self._pids.glob("*-*") if self._runs(file)]
         running = QueueJobState.RUNNING
         return [QueueJob(id=f.name, token=f.name.partition("-")[0], state=running) for f in files]
 
-    def _goes_on(self, file: Path) -> bool:
+    def _runs(self, file: Path) -> bool:
         leader = int(file.read_text())
         left = {pid for pid in psutil.pids() if _is_of(pid, leader)}
         if left and leader not in left:
-            self.cancel([file.name])  # what the trial left behind
+            self.cancel([file.name])  # leftover processes of the trial
         return bool(left)
 
     def cancel(self, ids: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""The queue driver with trials queued ahead: a pilot that ends a trial runs a pending one."""
+"""The queue driver with trials queued ahead: a pilot that finishes a trial runs a pending one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def finish(queue: FakeQueue, job_id: str) -> None:
 
 @pytest.fixture
 def two(ahead, queue, request_of, pending):
-    """Return a driver whose job 1 has ended its trial and gone on with that of job 2."""
+    """Return a driver whose job 1 has finished its trial and now runs the trial of job 2."""
     driver = ahead()
     jobs = [driver.submit(request_of(i)) for i in (1, 2)]
     assert pending.claim(queue.specs["job.1"].argv[4], "job.1")
@@ -59,7 +59,7 @@ def test_the_next_trial_lives_in_the_first_job_and_its_own_is_deleted(two, queue
     assert driver.poll([second])[second] is JobState.FINISHED
     queue.remove("job.1")
     assert driver.poll([second])[second] is JobState.GONE
-    assert queue.cancelled == ["job.2"], "deleted once"
+    assert queue.cancelled == ["job.2"], "job 2 is cancelled once"
 
 
 def test_it_is_gone_with_the_job_that_runs_it(two, queue) -> None:
@@ -91,7 +91,7 @@ def test_no_pilot_runs_a_held_trial(ahead, queue, request_of, pending) -> None:
     driver.poll([job])
     assert pending.take_next("job.9") is None
     assert pending.claim(queue.specs["job.1"].argv[4], "job.1"), (
-        "it runs itself, once it is released"
+        "its own job runs it after the release"
     )
 
 
@@ -125,7 +125,7 @@ def test_a_trial_taken_while_its_submission_failed_is_running(ahead, queue, requ
     finish(queue, "job.1")
     assert driver.poll([first, second]) == {first: JobState.GONE, second: JobState.ALIVE}
     driver.cancel([first])
-    assert queue.cancelled == [], "that would end the second trial"
+    assert queue.cancelled == [], "cancelling job 1 would terminate the second trial"
 
 
 def test_without_an_answer_the_trial_is_withdrawn(ahead, queue, request_of, pending) -> None:
@@ -174,8 +174,8 @@ def test_a_pending_trial_that_was_never_submitted_is_withdrawn_or_followed(
     taken, *others = (heir.adopt(request_of(i).folder) for i in (1, 2, 3))
     assert heir.poll([taken])[taken] is JobState.ALIVE
     assert others == [None, None]
-    assert pending.take_next("job.9")["folder"].endswith("4"), "the one that is submitted"
-    assert not list(pending._waiting.iterdir()), "nobody can start what will be submitted anew"
+    assert pending.take_next("job.9")["folder"].endswith("4"), "trial 4 was submitted"
+    assert not list(pending._waiting.iterdir()), "no pilot can claim trials to be resubmitted"
 
 
 def test_a_queued_job_whose_trial_another_finished_is_deleted(two, ahead, queue, request_of):
@@ -202,7 +202,7 @@ def test_notices_name_the_trial_that_runs(two, queue) -> None:
 
 
 def test_a_real_pilot_runs_all_trials_one_after_the_other(tmp_path: Path, request_of) -> None:
-    """The job of the first trial runs the others, whose jobs wait for a slot."""
+    """The job of the first trial runs the other trials while their jobs wait for a slot."""
     code = (
         "import os\ndef main(job_id, params):\n    print(os.environ['FAKE_JOB'])\n    return 1.0\n"
     )
@@ -219,13 +219,13 @@ def test_a_real_pilot_runs_all_trials_one_after_the_other(tmp_path: Path, reques
     queue.slots = 0
     jobs = [driver.submit(request) for request in requests]
     queue.slots = 1
-    until(lambda: set(driver.poll(jobs).values()) == {JobState.GONE}, "all are gone")
+    until(lambda: set(driver.poll(jobs).values()) == {JobState.GONE}, "all jobs are GONE")
     assert [request.folder.result.exists() for request in requests] == [True] * 3
     assert {request.output.read_text() for request in requests} == {"job.1\n"}
 
 
 def test_a_pilot_that_was_put_back_into_the_queue_is_not_surplus(two, ahead, queue, request_of):
-    """Its host was lost: it waits again, and will go on with the trial that it claimed last."""
+    """Its host was lost: the job waits, and later continues with the trial that it claimed last."""
     queue.set_state("job.1", QueueJobState.PENDING)
     heir = ahead()
     assert heir.adopt(request_of(1).folder) is None

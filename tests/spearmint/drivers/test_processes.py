@@ -1,4 +1,4 @@
-"""Processes on hosts with little to offer."""
+"""Processes on hosts without pidfd_open."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ def test_a_kernel_that_refuses_pidfds_is_waited_on_all_the_same(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "pidfd_open", refuse)
-    wait_for_end([os.getpid()], 60)  # returns, for the loop to look
+    wait_for_end([os.getpid()], 60)  # returns early: the control loop then polls

@@ -113,7 +113,7 @@ def test_shell_gets_parameters_and_answers_by_file(tmp_path: Path) -> None:
     [
         ("exit 3\n", ["wrapper.sh", "status 3"]),
         ("kill -9 $$\n", ["wrapper.sh", "SIGKILL"]),
-        ("true\n", ["no result", "$SPEARMINT_RESULT"]),
+        ("true\n", ["$SPEARMINT_RESULT"]),
         ('echo low > "$SPEARMINT_RESULT"\n', ["'low'", "$SPEARMINT_RESULT"]),
         ('echo nan > "$SPEARMINT_RESULT"\n', ["NaN", "$SPEARMINT_RESULT"]),
     ],

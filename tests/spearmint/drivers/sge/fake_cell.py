@@ -1,4 +1,4 @@
-"""Grid Engine as sge_jobs shows it, in front of the fake queue: its jobs run as processes."""
+"""The interface of ``sge_jobs.Queue`` to the fake queue, which runs jobs as processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUN = 'JOB_ID=${FAKE_JOB#job.} exec bash -c "$0"'
 
 
 class FakeCell:
-    """``sge_jobs.Queue`` with numbers as ids; ``queue`` is what a test changes."""
+    """An ``sge_jobs.Queue`` with numbers as ids; tests change its ``queue``."""
 
     def __init__(self, settings: DriverSettings) -> None:
         self.queue = FakeQueue(settings)

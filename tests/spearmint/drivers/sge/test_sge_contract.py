@@ -1,4 +1,4 @@
-"""The rules of a driver for SGE, over a fake cell; those on a real one are in tests/on_hosts."""
+"""The rules of a driver for SGE, on a fake cell; tests/on_hosts checks them on a real cell."""
 
 from __future__ import annotations
 
