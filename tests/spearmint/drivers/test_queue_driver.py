@@ -277,13 +277,14 @@ def test_a_preempted_trial_runs_again_as_the_same_job(tmp_path: Path) -> None:
     settings = DriverSettings(directory=tmp_path, polling_s=0.0, resources=Resources())
     driver, request = FakeQueueDriver(settings), make_request(tmp_path, code)
     queue, job = driver._queue, driver.submit(request)
-    until((tmp_path / "starts").exists, "it starts")
+    starts = tmp_path / "starts"
+    until(lambda: starts.exists() and starts.read_text(), "the trial starts")
     queue.set_state(job.id, QueueJobState.PREEMPTED)
-    until(lambda: driver.poll([job])[job] is JobState.WAITING, "it waits")
+    until(lambda: driver.poll([job])[job] is JobState.WAITING, "the job waits")
     (tmp_path / "go").touch()
     queue.free(job.id)
     until_gone(driver, job)
-    assert (tmp_path / "starts").read_text() == "xx"
+    assert starts.read_text() == "xx"
     assert request.folder.result.exists()
 
 
