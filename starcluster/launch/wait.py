@@ -20,7 +20,7 @@ RUNNING_S = 600.0
 SSH_S = 600.0
 _BOOT_MARK = "/run/starcluster-before-reboot"  # a reboot empties /run
 FIRST_POLL_S, LAST_POLL_S = 0.2, 5.0
-# DescribeInstances lags behind RunInstances and StartInstances, usually by seconds: it may not list
+# DescribeInstances lags behind RunInstances and StartInstances, usually by seconds: it can omit
 # a new instance, or list a started instance as stopped.
 LAG_S = 60.0
 _STOPPED = frozenset({"stopping", "stopped"})
