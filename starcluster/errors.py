@@ -141,14 +141,6 @@ class RemoteCommandFailed(SshError):
         self.output = tuple(output)
 
 
-class ConnectionLost(SshError):
-    """An open SSH connection was lost; whether the command finished is unknown."""
-
-
-class CommandTimeout(SshError):
-    """A command on a node did not finish in time; it may still run."""
-
-
 class NodeError(StarClusterError):
     """One node cannot be used; ``alias`` names it."""
 

@@ -80,10 +80,7 @@ class ThreadPool:
             if error is not None and not isinstance(error, StarClusterError | OSError):
                 raise error
         if failed:
-            reasons = {
-                name: _words(error).removeprefix(f"{name}: ") for name, error in failed.items()
-            }
-            raise failures(reasons, len(done))
+            raise failures({name: _words(error) for name, error in failed.items()}, len(done))
         return [job.result for job in done] if return_results else []
 
     def shutdown(self) -> None:

@@ -1,4 +1,4 @@
-"""Plots of spot prices and of a queue; no other module imports matplotlib."""
+"""Drawings of spot prices and of a queue; the only place that imports matplotlib."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
 
 class Moment(Protocol):
-    """The plotted values of a queue at one moment."""
+    """A queue at one moment, as far as it is drawn."""
 
     @property
     def time(self) -> datetime:
-        """Time of the snapshot."""
+        """When."""
 
     @property
     def nodes(self) -> int:
-        """Nodes of the cluster."""
+        """Of the cluster."""
 
     @property
     def running_jobs(self) -> int:
-        """Number of running jobs."""
+        """Now."""
 
     @property
     def waiting_jobs(self) -> int:
-        """Number of waiting jobs."""
+        """Now."""
 
     @property
     def longest_wait_s(self) -> float:
-        """Longest wait of the waiting jobs."""
+        """Of those that wait."""
 
 
 def write_plot(file: Path, prices: Sequence[SpotPrice], *, title: str, end: datetime) -> None:
-    """Write an SVG with a step line for each zone, up to ``end``."""
+    """Write an SVG with a line of steps for each zone, up to ``end``."""
     figure = new_figure()
     axes: Axes = figure.subplots()
     for zone in sorted({price.zone for price in prices}):
         steps = [price for price in prices if price.zone == zone]
         times = [*(step.time for step in steps), end]
         values = [step.price for step in steps]
-        # Matplotlib accepts times, but its type hints do not.
+        # Matplotlib takes times; its types do not say so.
         axes.step(times, [*values, values[-1]], where="post", label=zone)  # type: ignore[arg-type]
     axes.set_ylim(bottom=0)
     axes.set_ylabel("dollars per hour")
@@ -58,7 +58,7 @@ def write_plot(file: Path, prices: Sequence[SpotPrice], *, title: str, end: date
 
 
 def write_queue_plot(file: Path, moments: Iterable[Moment]) -> None:
-    """Write an SVG with three plots over time: jobs, waits and nodes."""
+    """Write an SVG of jobs, waits and nodes over time, one below the other."""
     rows = list(moments)
     times: Any = [row.time for row in rows]
     figure = new_figure()
@@ -76,7 +76,7 @@ def write_queue_plot(file: Path, moments: Iterable[Moment]) -> None:
 
 
 def new_figure() -> Figure:
-    """Return an empty figure. Raises MissingExtra if matplotlib is not installed."""
+    """Return an empty figure. Raises MissingExtra where there is no matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Start, find, resize, stop and terminate clusters; make images of nodes."""
+"""A cluster from start to termination: find it, resize it, make images of its nodes."""
 
 from starcluster.cluster.cluster import Cluster, all_clusters, find, only_running
 from starcluster.cluster.image import make_image

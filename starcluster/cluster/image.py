@@ -1,4 +1,4 @@
-"""Create an image of a running node without its secrets."""
+"""An image of a running node, without what must not be in one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NAME = re.compile(r"[\w()\[\] ./'@-]{3,128}", re.ASCII)
 
 
 def check_image_name(name: str) -> None:
-    """Raise InputError for an image name that AWS does not accept."""
+    """Raise InputError for what AWS takes for no image's name."""
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"invalid image name '{name}'",
-            "Use 3 to 128 letters, digits, spaces and ()[]./-'@_",
+            f"'{name}' cannot be the name of an image",
+            "Take 3 to 128 letters, digits, blanks and ()[]./-'@_",
         )
 
 
@@ -39,28 +39,28 @@ def make_image(
     description: str = "",
     progress: Callable[[str, str], None] = lambda alias, what: None,
 ) -> Image:
-    """Create an image of a running node's root volume; return it when it is available.
+    """Make an image of a running node's root volume; return it when it can be used.
 
-    Secrets are off the disk until AWS has started the snapshot, which stores the state of the disk
-    at its start.
+    What is private is off the disk until AWS has begun the snapshot, which has the disk as it is
+    at that moment.
 
     Raises:
-        AwsError: AWS failed to create the image.
+        AwsError: AWS made none.
     """
-    progress(node.alias, "removing keys, user data and histories from the disk")
+    progress(node.alias, "taking keys, user data and histories off its disk")
     steps.hide_secrets(node, limit_s=_BACK_S)
     try:
         tags = {TAG_NAME: name}
         id = ec2.create_image(node.id, name, description=description, tags=tags)
-        progress(node.alias, f"creating image {id}")
+        progress(node.alias, f"image {id} begins")
         begun = _wait(ec2, id, BEGUN_S, lambda image: bool(image.snapshots), lambda image: None)
     finally:
         _bring_back(node)
     ec2.tag(begun.snapshots, tags)
-    progress(node.alias, "keys, user data and histories restored")
+    progress(node.alias, "it has its keys again")
 
     def report(image: Image) -> None:
-        with contextlib.suppress(AwsError):  # only progress
+        with contextlib.suppress(AwsError):  # only for people
             progress("", f"{image.id}: {ec2.progress_of(image.snapshots)} % stored")
 
     return _wait(ec2, id, READY_S, lambda image: image.state == "available", report)
@@ -71,10 +71,7 @@ def _bring_back(node: Node) -> None:
         steps.restore_secrets(node)
     except StarClusterError as error:
         log.warning(
-            "%s: cannot restore its keys now, they return within %d s: %s",
-            node.alias,
-            _BACK_S,
-            error.what,
+            "%s: its keys come back by themselves within %d s: %s", node.alias, _BACK_S, error.what
         )
 
 
@@ -89,13 +86,12 @@ def _wait(
     for pause in backoff_delays():
         image = settled(lambda: ec2.image(id))
         if image.state in ("failed", "error", "invalid"):
-            raise AwsError(f"AWS could not create image {id}: its state is {image.state}")
+            raise AwsError(f"AWS made no image {id}: it is {image.state}")
         if done(image):
             return image
         if time.monotonic() > deadline:
             raise Unreachable(
-                f"image {id} is still {image.state} after {limit_s:g} s",
-                "Check it: starcluster listimages",
+                f"image {id} is {image.state} after {limit_s:g} s", "See: starcluster listimages"
             )
         report(image)
         time.sleep(pause)

@@ -1,6 +1,6 @@
-"""One SSH connection to one node; no other module imports paramiko.
+"""One SSH connection to one node; the only place that imports paramiko.
 
-The node must present the host key that it was launched with. No other key is ever accepted.
+The node must show the host key that was handed to it: there is no "accept it this once".
 """
 
 from __future__ import annotations
@@ -16,13 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from starcluster.errors import (
-    CommandTimeout,
-    ConnectionLost,
-    HostKeyMismatch,
-    MissingExtra,
-    SshError,
-)
+from starcluster.errors import HostKeyMismatch, MissingExtra, SshError
 from starcluster.logger import log, redact
 from starcluster.node.commands import Answer, RemoteCommands, without_profile
 from starcluster.node.files import OneAtATime, RemoteFiles, Sftp
@@ -34,11 +28,11 @@ _KEEPALIVE_S = 10.0
 _STEP_S = 0.5
 _GRACE_S = 1.0
 _CHUNK = 1 << 16
-_SESSIONS = 8  # sshd allows 10 per connection, and SFTP uses one
+_SESSIONS = 8  # sshd allows 10 on a connection, and the files take one
 
 
 class Shell(RemoteCommands, RemoteFiles):
-    """``node.ssh``: commands and files of one node over one connection, opened at first use."""
+    """``node.ssh``: commands and files of one node over one connection, opened when first used."""
 
     def __init__(
         self,
@@ -54,9 +48,9 @@ class Shell(RemoteCommands, RemoteFiles):
         """Prepare; nothing is sent.
 
         Args:
-            host_key: The public host key of the node, as in ``ssh_host_ed25519_key.pub``.
-            timeout_s: Timeout to connect, and for a node that stops answering.
-            name: Name of the node in messages. Default: ``host``.
+            host_key: The node's public key as in ``ssh_host_ed25519_key.pub``.
+            timeout_s: For the connection, and for a node that no longer answers.
+            name: The node's, for messages; ``host`` where empty.
         """
         self.host, self.port, self.user = host, port, user
         self.key, self.host_key, self.timeout_s = key, host_key, timeout_s
@@ -73,11 +67,11 @@ class Shell(RemoteCommands, RemoteFiles):
         """Open the connection unless it is open.
 
         Args:
-            wait_s: Keep retrying for this long while the node boots.
+            wait_s: How long to try again while the node boots.
 
         Raises:
             SshError: No connection in time.
-            HostKeyMismatch: The node presented another host key; this is not retried.
+            HostKeyMismatch: Another host key; never tried again.
         """
         deadline = time.monotonic() + wait_s
         with self._lock:
@@ -93,11 +87,11 @@ class Shell(RemoteCommands, RemoteFiles):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection looks open from this side."""
+        """Whether the connection is open, as far as this side knows."""
         return self._transport is not None and self._transport.is_active()
 
     def close(self) -> None:
-        """Close the connection; the next use opens a new one."""
+        """Close the connection; the next use opens it again."""
         with self._lock:
             self._sftp = None
             if self._transport is not None:
@@ -105,7 +99,7 @@ class Shell(RemoteCommands, RemoteFiles):
             self._transport = None
 
     def switch_user(self, user: str) -> None:
-        """Reconnect as another user of the node, who must accept the same key."""
+        """Go on as another user of the node, who must accept the same key."""
         with self._lock:
             if user != self.user:
                 self.close()
@@ -114,7 +108,7 @@ class Shell(RemoteCommands, RemoteFiles):
 
     @property
     def public_key(self) -> str:
-        """The public key, as a line of ``authorized_keys``."""
+        """Public half of the key, as a line of ``authorized_keys``."""
         return public_half(self.key)
 
     def _opened(self) -> paramiko.Transport:
@@ -123,7 +117,7 @@ class Shell(RemoteCommands, RemoteFiles):
         transport: paramiko.Transport | None = None
         try:
             connection = socket.create_connection((self.host, self.port), self.timeout_s)
-            # Close the connection if data stays unacknowledged; TCP alone waits 15 minutes.
+            # Unanswered data ends the connection, where TCP alone would wait for a quarter hour.
             milliseconds = int(max(self.timeout_s, 1) * 1000)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
             transport = lib.Transport(connection)
@@ -155,9 +149,8 @@ class Shell(RemoteCommands, RemoteFiles):
 
     def _mismatch(self, shown: str) -> HostKeyMismatch:
         return HostKeyMismatch(
-            f"{self.name}: host key verification failed: {self.host} presented another key "
-            f"({shown})",
-            "Another machine may use this address now. Nothing was sent to it.",
+            f"{self.name}: {self.host} shows a host key that is not this node's ({shown})",
+            "Another machine may be answering at this address; nothing was sent to it.",
         )
 
     def _not_connected(self, error: Exception) -> SshError:
@@ -165,17 +158,17 @@ class Shell(RemoteCommands, RemoteFiles):
         where = f"{self.name}: {self.host} port {self.port}"
         if isinstance(error, lib.AuthenticationException):
             return SshError(
-                f"{where}: authentication failed for user {self.user} with {self.key}",
-                "Use the private key of the cluster's key pair: starcluster listkeypairs",
+                f"{where}: user {self.user} with {self.key} was refused",
+                "Is it the private half of the cluster's key pair? starcluster listkeypairs",
             )
         if isinstance(error, lib.ssh_exception.IncompatiblePeer):
-            return self._mismatch("of another type")
+            return self._mismatch("of another kind")
         words = str(error) or type(error).__name__
         if _is_private(self.host):
-            words += "; it has no public address (set public_ips, or reach its network by a VPN)"
+            words += "; it has no public address (public_ips, or reach its network by a VPN)"
         return SshError(
-            f"{where}: cannot connect by SSH within {self.timeout_s:g} s: {words}",
-            "Check that the instance runs and that its security group allows SSH from here.",
+            f"{where}: no SSH connection within {self.timeout_s:g} s: {words}",
+            "Is the instance up, and does its security group let this machine in?",
         )
 
     def _connected(self) -> paramiko.Transport:
@@ -221,9 +214,9 @@ class Shell(RemoteCommands, RemoteFiles):
         timeout_s: float,
         show: Callable[[str], object] | None,
     ) -> tuple[bytes, bytes]:
-        """Return all output and standard error.
+        """Return output and errors up to their end.
 
-        Does not wait for a daemon that the command left running with its output open.
+        A daemon that the command leaves behind with its output open keeps nobody waiting.
         """
         out, err = bytearray(), bytearray()
         last = time.monotonic()
@@ -243,7 +236,7 @@ class Shell(RemoteCommands, RemoteFiles):
                 last = time.monotonic()
             now = time.monotonic()
             if not channel.exit_status_ready():
-                last = now  # the last output can arrive after the exit status
+                last = now  # what it wrote at its end may come after its exit status
             left_behind = now > last + _GRACE_S
             if ended or left_behind:
                 return bytes(out), bytes(err)
@@ -266,18 +259,16 @@ class Shell(RemoteCommands, RemoteFiles):
                 channel.close()
             self._sessions.release()
 
-    def _lost(self) -> ConnectionLost:
+    def _lost(self) -> SshError:
         self.close()
-        return ConnectionLost(
-            f"{self.name}: lost the SSH connection to {self.host}",
-            "Commands may still run there. Check the instance: starcluster listclusters",
+        return SshError(
+            f"{self.name}: the SSH connection to {self.host} broke",
+            "What ran there may or may not have ended; is the instance still up?",
         )
 
-    def _late(self, script: str, timeout_s: float) -> CommandTimeout:
+    def _late(self, script: str, timeout_s: float) -> SshError:
         first = redact(without_profile(script).strip().splitlines()[0])
-        return CommandTimeout(
-            f"{self.name}: {first}: timeout after {timeout_s:g} s; the command may still run"
-        )
+        return SshError(f"{self.name}: {first}: no end within {timeout_s:g} s; it may still run")
 
     # Files
 
@@ -305,7 +296,7 @@ def _is_private(host: str) -> bool:
 
 
 def public_half(file: Path) -> str:
-    """Return the public key of a private key as in ``authorized_keys``. Raises SshError."""
+    """Return the public half of a private key as in ``authorized_keys``. Raises SshError."""
     key = _private_key(file)
     return f"{key.get_name()} {key.get_base64()}"
 
@@ -314,15 +305,15 @@ def _private_key(file: Path) -> paramiko.PKey:
     try:
         return cast("paramiko.PKey", _paramiko().PKey.from_path(file))
     except Exception as error:
-        # paramiko and cryptography raise a dozen unrelated classes for a bad key file.
+        # paramiko and cryptography raise a dozen unrelated kinds for a bad key file.
         raise SshError(
-            f"cannot read {file} as a private key without a passphrase: {error}",
-            "Set another key_location in section [key NAME].",
+            f"{file} cannot be read as a private key without a passphrase: {error}",
+            "Name another: key_location in section [key NAME]",
         ) from error
 
 
 def _send(channel: paramiko.Channel, data: bytes) -> None:
-    with contextlib.suppress(OSError, EOFError):  # a program may exit before it reads all
+    with contextlib.suppress(OSError, EOFError):  # a program need not read all of it
         channel.sendall(data)
         channel.shutdown_write()
 
@@ -332,5 +323,5 @@ def _paramiko() -> Any:
         return importlib.import_module("paramiko")
     except ImportError as error:
         raise MissingExtra(
-            "SSH requires the package paramiko", "Install it: pip install 'starmint[aws]'"
+            "SSH needs the package paramiko", "Install it: pip install 'starmint[aws]'"
         ) from error

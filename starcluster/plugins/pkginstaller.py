@@ -1,4 +1,4 @@
-"""``setup_class = starcluster.plugins.pkginstaller.PackageInstaller``: install packages."""
+"""``setup_class = starcluster.plugins.pkginstaller.PackageInstaller``: packages on every node."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from starcluster.plugins._installing import Installer
 
 
 class PackageInstaller(Installer):
-    """Install packages of the distribution on every node.
-
-    Args:
-        packages: Names, separated by commas or spaces.
-    """
+    """Install the distribution's packages; ``packages`` with commas or spaces between them."""
 
     section = "pkginstaller"
     example = "htop, git"
 
     def install(self, node: Node) -> None:
-        """Install with the package manager of the node."""
+        """Install by what the node has for that."""
         node.package_install(self._packages)

@@ -1,4 +1,4 @@
-"""``setup_class = starcluster.plugins.tmux.TmuxControlCenter``: all nodes in one tmux session."""
+"""``setup_class = starcluster.plugins.tmux.TmuxControlCenter``: all nodes in one terminal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from starcluster.node.node import Node
 
 
 class TmuxControlCenter(ClusterSetup):
-    """Create a tmux session on the master with a window for each node, for root and the user.
+    """Keep a tmux session on the master, with a window for each node, for root and the user.
 
-    Attach to it on the master: ``tmux attach -t starcluster``.
-
-    Args:
-        envname: Name of the session.
+    ``tmux attach -t starcluster`` on the master shows it.
     """
 
     def __init__(self, envname: str = "starcluster") -> None:
@@ -24,7 +21,7 @@ class TmuxControlCenter(ClusterSetup):
         self._session = envname
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
-        """Open the missing windows."""
+        """Open what windows are missing."""
         if not master.ssh.which("tmux"):
             master.package_install("tmux")
         for who in ("root", user):

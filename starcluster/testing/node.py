@@ -1,4 +1,4 @@
-"""A fake node without an instance."""
+"""A node without an instance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starcluster.testing.shell import FakeShell
 
 
 class FakeNode(Node):
-    """A node for tests; all methods of a node use its :class:`FakeShell`."""
+    """A node for tests; all methods of a node work on its :class:`FakeShell`."""
 
     def __init__(
         self,
@@ -24,8 +24,8 @@ class FakeNode(Node):
         """Prepare.
 
         Args:
-            alias: ``master``, ``node001``, ... Default: the name of ``shell``.
-            shell: Default: a new shell.
+            alias: ``master``, ``node001``, ...; the name of ``shell`` where left out.
+            shell: A new one where left out.
         """
         shell = shell or FakeShell()
         alias = shell.name = alias or shell.name
@@ -44,7 +44,7 @@ class FakeNode(Node):
 
     @property
     def ssh(self) -> FakeShell:  # type: ignore[override]
-        """The shell; its ``ran`` has the commands."""
+        """The shell, which a test may ask what was run."""
         return self._fake
 
 

@@ -9,24 +9,24 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from starcluster.errors import CommandTimeout, SshError
+from starcluster.errors import SshError
 from starcluster.node.commands import Answer, RemoteCommands, without_profile
 from starcluster.node.files import RemoteFiles
 from starcluster.testing.files import Entry, FakeSftp
 from starcluster.testing.programs import BUILT_IN, Program, Reply
 
 ANY = "*"
-"""In :meth:`FakeShell.answer`: every program without an answer of its own."""
+"""In :meth:`FakeShell.answer`: every program that is not named."""
 
 
 class FakeShell(RemoteCommands, RemoteFiles):
-    """``node.ssh`` of a :class:`FakeNode`; its users and groups are in its /etc/passwd.
+    """``node.ssh`` of a :class:`FakeNode`; users and groups are those of its /etc/passwd.
 
     Attributes:
-        name: Alias of the node, for messages.
-        programs: Programs by name; :meth:`answer` adds one.
-        reachable: Set to False for a node that does not answer: every use raises SshError.
-        ran: The command lines that ran, in order.
+        name: The node's alias, for messages.
+        programs: By name; :meth:`answer` is the short way to add one.
+        reachable: False for a node that does not answer: every use raises SshError.
+        ran: The command lines, in order.
     """
 
     host_key = "ssh-ed25519 AAAAhost"
@@ -43,14 +43,14 @@ class FakeShell(RemoteCommands, RemoteFiles):
         self._last_status = 0
 
     def answer(self, program: str, *replies: Reply, takes_s: float = 0.0) -> None:
-        """Define the answers of ``program``: one reply per call, the last one for all later calls.
+        """Let ``program`` give ``replies``, one a call and the last one from then on.
 
         Args:
-            program: Name without a directory; ``ANY`` for every other program.
-            replies: Replies such as ``"done"``, ``(100, "E: locked")`` or ``SshError("lost")``.
-                Default: exit status 0 without output.
-            takes_s: Duration of a call in seconds. If it exceeds the ``timeout_s`` of the caller,
-                the call raises CommandTimeout immediately.
+            program: Its name, without a folder; ``ANY`` for every other program.
+            replies: Such as ``"done"``, ``(100, "E: locked")`` or ``SshError("broken")``; an exit
+                status of 0 without output where left out.
+            takes_s: Seconds that a call takes. More than the caller's ``timeout_s`` raises SshError
+                at once.
         """
         left = deque(replies or ("",))
 
@@ -62,25 +62,25 @@ class FakeShell(RemoteCommands, RemoteFiles):
 
     @property
     def sftp(self) -> FakeSftp:
-        """The files of the node."""
+        """The files."""
         self.connect()
         return self.files
 
     def add_file(self, path: str, text: str = "", mode: int = 0o644) -> None:
-        """Add a file and its parent directories."""
+        """Add a file, and the directories above it."""
         self.makedirs(posixpath.dirname(path))
         self.files.entries[posixpath.normpath(path)] = Entry(text.encode(), mode)
 
     def connect(self, *, wait_s: float = 0.0) -> None:
-        """Do nothing, or raise SshError if the node is not reachable."""
+        """Do nothing, or raise SshError where the node is not reachable."""
         if not self.reachable:
-            raise SshError(f"{self.name}: cannot connect by SSH")
+            raise SshError(f"{self.name}: no SSH connection")
 
     def close(self) -> None:
         """Do nothing."""
 
     def switch_user(self, user: str) -> None:
-        """Set the user."""
+        """Note the user."""
         self.user = user
 
     def _run(
@@ -100,7 +100,7 @@ class FakeShell(RemoteCommands, RemoteFiles):
         found = self.programs.get(program) or BUILT_IN.get(program) or self.programs.get(ANY)
         takes_s = self._takes_s.get(program, 0.0)
         if takes_s > timeout_s:
-            raise CommandTimeout(f"{self.name}: {command}: timeout after {timeout_s:g} s")
+            raise SshError(f"{self.name}: {command}: no end within {timeout_s:g} s")
         time.sleep(takes_s)
         reply = found(self, words, stdin.decode(errors="replace")) if found else _missing(program)
         answer = _answer_of(reply, combined=combined)
@@ -111,10 +111,10 @@ class FakeShell(RemoteCommands, RemoteFiles):
 
 
 def _words(command: str) -> list[str]:
-    """Return the words of a command line without leading assignments."""
+    """Return the words of a command line without NAME=value before them."""
     try:
         words = shlex.split(command)
-    except ValueError:  # a script whose quotes span several lines
+    except ValueError:  # a script with quotes over several lines
         words = command.split()
     while words and re.match(r"\w+=", words[0]):
         words = words[1:]

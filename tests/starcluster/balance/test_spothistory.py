@@ -1,4 +1,4 @@
-"""``starcluster spothistory``: means over time, the plot, and unknown types."""
+"""``starcluster spothistory``: means over time, the drawing, and types there are not."""
 
 from __future__ import annotations
 

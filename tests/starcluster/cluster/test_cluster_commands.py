@@ -1,4 +1,4 @@
-"""The effect of the options of cluster commands."""
+"""What the options of a cluster's commands mean."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def test_the_last_nodes_leave_unless_others_are_named_and_never_the_master() -> 
     assert aliases_to_remove(three, None, None) == ["node003"]
     assert aliases_to_remove(three, None, 2) == ["node002", "node003"]
     assert aliases_to_remove(three, " node001 ,node003", None) == ["node001", "node003"]
-    for aliases, count, fact in (
-        ("master", None, "master"),
-        ("node009", None, "node001, node002, node003"),
-        (None, 4, r"\b3\b"),
+    for aliases, count, words in (
+        ("master", None, "the master cannot be removed"),
+        ("node009", None, "There are: node001, node002, node003"),
+        (None, 4, "has only 3 nodes"),
     ):
-        with pytest.raises(InputError, match=fact):
+        with pytest.raises(InputError, match=words):
             aliases_to_remove(three, aliases, count)
 
 
@@ -70,13 +70,13 @@ def test_new_nodes_have_the_next_names_or_those_given() -> None:
     assert names_of_new(two, None, None, new=True) == ["node002"]
     assert names_of_new(two, "a,b", None, new=True) == ["a", "b"]
     assert names_of_new(cluster("gpu-master", "gpu-node004"), None, 1, new=True) == ["node005"]
-    for aliases, count, new, fact in (
-        ("a,b", 3, True, r"\b2\b.*-n 3"),
-        ("node001", None, True, "node001"),
-        ("node009", None, False, "node009"),
-        (None, None, False, r"-x .*-a"),
+    for aliases, count, new, words in (
+        ("a,b", 3, True, "names 2 nodes, but -n 3"),
+        ("node001", None, True, "there is a node node001 already"),
+        ("node009", None, False, "no instance has the alias node009"),
+        (None, None, False, "-x needs -a"),
     ):
-        with pytest.raises(InputError, match=fact):
+        with pytest.raises(InputError, match=words):
             names_of_new(two, aliases, count, new=new)
 
 

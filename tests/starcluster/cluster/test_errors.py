@@ -1,4 +1,4 @@
-"""Errors of worker processes arrive unchanged."""
+"""Errors cross the border of a process."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ def test_start_tells_all_that_aws_lacks_and_launches_nothing(
         "  - ~/.starcluster/config:10: node_instance_type: us-east-1 does not offer 't3.micr'. "
         "Did you mean 't3.micro'?",
         "  - ~/.starcluster/config:11: node_image_id: us-east-1 has no image 'ami-0123abcd'",
-        "  - command line: availability_zone: us-east-1 has no available zone 'us-est-1a'. "
+        "  - command line: availability_zone: us-east-1 has no zone 'us-est-1a' now. "
         "Did you mean 'us-east-1a'?",
         "Edit ~/.starcluster/config; nothing was launched.",
     ]
