@@ -8,7 +8,7 @@
 # make bench-search  our choosers beside Optuna and BoTorch on all functions: hours; can be stopped
 #                    and continued
 # make docs    HTML in docs/_build/html
-# make rooms   draw the folders of the packages and their imports, before and after the moves
+# make rooms   draw the folders of the packages and the imports between them
 # Each sets up .venv itself; a second run is quick.
 
 PYTHON ?= python3
@@ -24,8 +24,6 @@ PYTEST := env -u PYTHONPATH -u PYTHONHOME -u PYTEST_ADDOPTS -u PYTEST_PLUGINS PY
 HOSTS := root or sge or mount
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
-
-ROOMS_BEFORE := 9e4c379
 
 .PHONY: demo test test-hosts cell cluster-demo check lint types docs rooms bench bench-search proto clean
 
@@ -60,9 +58,8 @@ docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 rooms: $(VENV)/dev.stamp
-	$(BIN)/python docs/_tools/draw_rooms.py --commit $(ROOMS_BEFORE) --output docs/_static/rooms_before.png
-	$(BIN)/python docs/_tools/draw_rooms.py --output docs/_static/rooms_after.png
-	$(BIN)/python docs/_tools/rooms_table.py --before $(ROOMS_BEFORE) --output docs/_tables/rooms.rst
+	$(BIN)/python docs/_tools/draw_rooms.py --output docs/_static/rooms.png
+	$(BIN)/python docs/_tools/rooms_table.py --output docs/_tables/rooms.rst
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/trainer_numpy.py

@@ -23,6 +23,7 @@ project = "starmint"
 author = "the starmint contributors"
 release = version = __version__
 extensions = [
+    "diagrams",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
