@@ -9,6 +9,7 @@
 #                    and continued
 # make docs    HTML in docs/_build/html
 # make rooms   draw the folders of the packages and the imports between them
+# make pictures  record the demo and take the report's picture, for README (two minutes)
 # Each sets up .venv itself; a second run is quick.
 
 PYTHON ?= python3
@@ -24,8 +25,9 @@ PYTEST := env -u PYTHONPATH -u PYTHONHOME -u PYTEST_ADDOPTS -u PYTEST_PLUGINS PY
 HOSTS := root or sge or mount
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
+PICTURES := /tmp/starmint
 
-.PHONY: demo test test-hosts cell cluster-demo check lint types docs rooms bench bench-search proto clean
+.PHONY: demo test test-hosts cell cluster-demo check lint types docs rooms pictures bench bench-search proto clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
@@ -60,6 +62,11 @@ docs: $(VENV)/dev.stamp
 rooms: $(VENV)/dev.stamp
 	$(BIN)/python docs/_tools/draw_rooms.py --output docs/_static/rooms.png
 	$(BIN)/python docs/_tools/rooms_table.py --output docs/_tables/rooms.rst
+
+# Needs chromium and chromedriver.
+pictures: $(VENV)/dev.stamp
+	$(BIN)/python docs/_tools/record_demo.py --directory $(PICTURES) --output docs/_static/demo.svg
+	$(BIN)/python docs/_tools/report_picture.py $(PICTURES)/examples/digits --output docs/_static/report.png
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/trainer_numpy.py

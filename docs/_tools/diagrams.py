@@ -55,7 +55,7 @@ def draw(drawing: str, label: str) -> str:
     if widest > MOST_COLUMNS:
         raise ValueError(f"a drawing of {widest} columns does not fit a phone: {MOST_COLUMNS} fit")
     svg = to_svg("\n".join(_WORD.sub(lambda word: " " * len(word[0]), line) for line in lines))
-    name = "diagram-" + hashlib.sha256(svg.encode()).hexdigest()[:8]
+    name = "diagram-" + hashlib.sha256(drawing.encode()).hexdigest()[:8]
     svg = re.sub(r"<style>.*?</style>", "", svg, flags=re.DOTALL)
     # Identifiers belong to the whole page, which may have several drawings.
     svg = re.sub(r'id="(\w+)"', rf'id="{name}-\1"', svg)
@@ -74,10 +74,11 @@ def draw(drawing: str, label: str) -> str:
 
 def _words(lines: list[str]) -> str:
     """Return the words as text elements, each in its column and row."""
+    found = ((row, word) for row, line in enumerate(lines) for word in _WORD.finditer(line))
     return "".join(
-        f'<text x="{word.start() * _COLUMN + 2}" y="{row * _ROW + 12}">{html.escape(word[0])}</text>'
-        for row, line in enumerate(lines)
-        for word in _WORD.finditer(line)
+        f'<text x="{word.start() * _COLUMN + 2}" y="{row * _ROW + 12}">'
+        f"{html.escape(word[0])}</text>"
+        for row, word in found
     )
 
 

@@ -12,7 +12,7 @@ PACKAGES = ("spearmint", "starcluster", "starcluster_plugins", "sge_jobs", "pycu
 
 
 def folders(package: str) -> list[Path]:
-    """Return the folders of ``package`` with Python files: itself, then from the highest layer down."""
+    """Return the folders of ``package`` with Python files, the highest layer first."""
     found = {path.parent for path in (ROOT / package).rglob("*.py")}
     order = layers()
     return sorted(found, key=lambda folder: (_place(folder, order), folder.as_posix()))
