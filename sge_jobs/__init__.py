@@ -1,4 +1,4 @@
-"""Grid Engine: jobs as values, one class for the queue, GPUs of its own for every job.
+"""Grid Engine jobs in Python, with GPUs assigned to each job.
 
 >>> from pathlib import Path
 >>> from sge_jobs import JobSpec, Queue, Resources
@@ -10,8 +10,8 @@
 ... )
 >>> job_id = Queue().submit(spec)  # doctest: +SKIP
 
-Standard library only. Parts of it run on every node before each job, so names are loaded on first
-use.
+Uses only the standard library. Parts of it run on every node before each job, so names are imported
+on first use.
 """
 
 TYPE_CHECKING = False

@@ -1,4 +1,4 @@
-"""``python -m sge_jobs`` is the ``sge-jobs`` command."""
+"""Run the ``sge-jobs`` command as ``python -m sge_jobs``."""
 
 from sge_jobs.cli import main
 

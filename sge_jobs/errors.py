@@ -1,17 +1,17 @@
 """Errors of the sge_jobs package.
 
 SgeJobsError            exit code 1
-├── InputError          exit code 2: the user can fix it
+├── InputError          exit code 2: invalid input
 ├── SubmitError         Grid Engine refused a job
-├── QueueUnreachable    no answer from the master; the state of all jobs is unknown
-└── CellError           a change to the cell was refused
+├── QueueUnreachable    the master does not respond; the state of all jobs is unknown
+└── CellError           Grid Engine refused a change of the cell
 """
 
 from __future__ import annotations
 
 
 class SgeJobsError(Exception):
-    """What happened and how to fix it; base of all errors of this package."""
+    """Base of all errors of this package: ``what`` happened and how to ``fix`` it."""
 
     exit_code = 1
 
@@ -25,7 +25,7 @@ class SgeJobsError(Exception):
 
 
 class InputError(SgeJobsError):
-    """Wrong command line or argument; nothing was sent to Grid Engine."""
+    """An option or argument is invalid; nothing was sent to Grid Engine."""
 
     exit_code = 2
 
@@ -35,7 +35,7 @@ class SubmitError(SgeJobsError):
 
 
 class QueueUnreachable(SgeJobsError):
-    """Grid Engine did not answer; the state of all jobs is unknown."""
+    """Grid Engine did not respond; the state of all jobs is unknown."""
 
 
 class CellError(SgeJobsError):

@@ -1,7 +1,7 @@
-"""Exit codes by which a job, or the starter before it, tells Grid Engine what to do with it."""
+"""Exit codes of a job or its starter that tell Grid Engine what to do next."""
 
 RESCHEDULE = 99
-"""Queue the job again."""
+"""Put the job back into the queue."""
 
 JOB_ERROR = 100
-"""Put the job into the error state, where it waits for a person."""
+"""Put the job into the error state, until a user clears it with ``qmod -cj``."""

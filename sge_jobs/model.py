@@ -1,4 +1,4 @@
-"""Nouns of a queue: what to run, what is queued, what has ended, where it can run."""
+"""Data classes: jobs to submit, queued jobs, ended jobs, hosts."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from sge_jobs.resources import Resources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """What to run, as one job or one array of tasks.
+    """A job to submit, or an array of tasks.
 
     Attributes:
-        name: For people; anything, made a name that Grid Engine takes.
-        argv: Program and arguments, never read by a shell.
-        directory: Where it starts.
-        log: File that standard output and error are appended to; None for Grid Engine's own files.
-        environment: Variables of the job.
-        modules: Environment modules to load first.
-        venv: Python environment to activate first.
-        setup: Lines of shell to run first, written by the user.
-        tasks: Tasks of an array such as ``1-41``; empty for one job.
-        concurrent_tasks: Tasks that run at once; None for all.
-        rerunnable: Run again after a lost host.
+        name: Any text; :func:`job_name` turns it into a name that Grid Engine accepts.
+        argv: Program and arguments; no shell interprets them.
+        directory: Absolute path of the directory in which the program starts.
+        log: File to which standard output and error are appended; None for Grid Engine's own files.
+        environment: Environment variables of the job.
+        modules: Environment modules to load before the program.
+        venv: Python virtual environment to activate before the program.
+        setup: Lines of bash to run before the program.
+        tasks: Task numbers of an array, such as ``1-41``; empty for one job.
+        concurrent_tasks: Largest number of concurrent tasks; None for all.
+        rerunnable: Whether to rerun the job after its host is lost.
     """
 
     name: str
@@ -43,7 +43,7 @@ class JobSpec:
 
 
 class JobStatus(Enum):
-    """What a queued job does; each of them is alive."""
+    """State of a job that is in the queue."""
 
     PENDING = "pending"
     HELD = "held"
@@ -55,15 +55,15 @@ class JobStatus(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedJob:
-    """One row of qstat: a job, or one task of an array that runs.
+    """One row of qstat: a job, or a running task of an array.
 
     Attributes:
         id: Number of the job.
-        task: Number of the task, a range such as ``3-41:1`` while several wait, or empty.
+        task: Number of the task, a range of waiting tasks such as ``3-41:1``, or empty.
         state: Grid Engine's letters, such as ``hqw``.
-        host: Host it runs on; empty while it waits.
-        since: Seconds since the epoch, of its start, or of its submission while it waits.
-        gpus: GPUs it asked for.
+        host: Host on which it runs; empty while it waits.
+        since: Time of its start, or of its submission while it waits, in seconds since the epoch.
+        gpus: Number of requested GPUs.
     """
 
     id: str
@@ -81,15 +81,15 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountingRecord:
-    """How one job, or one run of it, ended, from qacct.
+    """The end of one run of a job, from qacct.
 
     Attributes:
-        failed: Grid Engine's code; 0 when it is content, 37 for a limit, 100 for a signal.
-        failed_text: Its words for the code.
-        exit_status: Of the job; 128 + N when signal N ended it.
-        submitted, started, ended: Seconds since the epoch; None where it never came to that.
-        wallclock_s: Seconds it ran.
-        memory_bytes: The most it had, ``maxvmem``.
+        failed: Grid Engine's code: 0 for no failure, 37 for a limit, 100 for a signal.
+        failed_text: Grid Engine's description of the code.
+        exit_status: Exit code of the job; 128 + N if signal N terminated it.
+        submitted, started, ended: Seconds since the epoch; None if it did not happen.
+        wallclock_s: Run time in seconds.
+        memory_bytes: Peak memory, ``maxvmem``.
     """
 
     id: str
@@ -112,7 +112,7 @@ class QueueInstance:
     """A queue on one host.
 
     Attributes:
-        state: Grid Engine's letters: ``a`` alarm, ``d`` disabled, ``E`` error, ``u`` no answer.
+        state: Grid Engine's letters: ``a`` alarm, ``d`` disabled, ``E`` error, ``u`` unreachable.
     """
 
     name: str
@@ -126,11 +126,11 @@ class Host:
     """One execution host, from qhost.
 
     Attributes:
-        reachable: Whether it reports load.
-        gpus: GPUs that its jobs can have; None where the cell knows none of it. Those that a
-            process outside a job keeps are not among them.
-        gpus_used: Of these, asked for by jobs that run.
-        gpu_state: What its sensor last said, see :mod:`sge_jobs.gpu_state`; empty without one.
+        reachable: Whether it reports its load.
+        gpus: Number of GPUs that jobs can use, without those that processes outside of jobs block;
+            None if the cell has no number for the host.
+        gpus_used: Number of GPUs that running jobs requested.
+        gpu_state: Last report of its sensor, see :mod:`sge_jobs.gpu_state`; empty without a sensor.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""What a job needs of the cell.
+"""The resources that a job requests.
 
-Each field of :class:`Resources` is declared here and nowhere else: its metadata makes the option
-of ``sge-jobs submit`` and ``run``, and the arguments of qsub.
+Each field of :class:`Resources` is declared only here: the options of ``sge-jobs submit`` and
+``run``, and the arguments of qsub, come from its metadata.
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ def read_duration(text: str) -> float:
     """Return the seconds of ``90``, ``90s``, ``10m``, ``2h``, ``1d`` or ``1:30:00``.
 
     Raises:
-        ValueError: It is none of these.
+        ValueError: ``text`` has another form.
     """
     if clock := _CLOCK.fullmatch(text):
         hours, minutes, seconds = (int(part) for part in clock.groups())
         return float(hours * 3600 + minutes * 60 + seconds)
     if duration := _DURATION.fullmatch(text):
         return float(duration[1]) * _UNITS[duration[2] or "s"]
-    raise ValueError("must be like 90s, 10m, 2h, 1d or 1:30:00")
+    raise ValueError("expected 90, 90s, 10m, 2h, 1d or 1:30:00")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """How one resource is asked for.
+    """How users request one resource, and how it is passed to qsub.
 
     Attributes:
-        name, default: Of the field.
-        flags: Its options, ``("-g", "--gpus")``.
-        help: What the option does.
-        metavar: Stands for its value in the help.
-        qsub: Returns the arguments of qsub for all resources; called when this one is set.
-        parse: Returns the value of the option's text; ValueError with what was expected.
-        repeated: Whether the option may be given several times; the value is a tuple then.
+        name, default: Name and default of the field.
+        flags: Options of the commands, ``("-g", "--gpus")``.
+        help: Help of the option.
+        metavar: Name of the value in the help.
+        qsub: Returns the arguments of qsub; called if the resource differs from its default.
+        parse: Returns the value for the text of the option; ValueError names what is expected.
+        repeated: Whether the option can be given several times; the value is then a tuple.
+        common: Whether the help lists the option under "Common options".
     """
 
     name: str = ""
@@ -58,6 +59,7 @@ class Need:
     qsub: Callable[[Resources], Sequence[str]]
     parse: Callable[[str], Any] = str
     repeated: bool = False
+    common: bool = False
 
 
 def _need(
@@ -69,60 +71,68 @@ def _need(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What a job needs of the cell; a field with its default asks for nothing.
+    """The resources that a job requests; a field with its default requests nothing.
 
     Attributes:
-        gpus: GPUs on one host.
-        walltime_s: Seconds until Grid Engine ends the job; None for the queue's own.
-        memory: Memory a host must have free, such as ``8G``; empty for any.
-        requests: Further ``-l`` requests, ``name=value`` each.
-        slots: Slots; more than one needs a parallel environment.
-        parallel_environment: Its name; ``smp`` when there are several slots and none is named.
-        queue, project: Empty for the cell's default.
-        options: Further arguments of qsub, as they are.
+        gpus: GPUs of one host.
+        walltime_s: Seconds until Grid Engine terminates the job; None for the limit of the queue.
+        memory: Free memory that the host must have, such as ``8G``; empty for any.
+        requests: Further ``-l`` requests, each ``name=value``.
+        slots: Slots; more than one requires a parallel environment.
+        parallel_environment: By default ``smp`` if there are several slots.
+        queue, project: Empty for the default of the cell.
+        options: Further arguments of qsub, not changed.
     """
 
     gpus: int = _need(
-        0, "-g", "--gpus", metavar="N", help="GPUs on one host (0)", parse=int,
+        0, "-g", "--gpus", metavar="N", parse=int, common=True,
+        help="Assign this many GPUs of one host. Default: 0.",
         qsub=lambda need: ("-l", f"gpu={need.gpus}"),
     )  # fmt: skip
     walltime_s: float | None = _need(
-        None, "-t", "--time", metavar="TIME", help="end it after 90s, 10m, 2h, 1d, 1:30:00",
-        parse=read_duration, qsub=lambda need: ("-l", f"h_rt={math.ceil(need.walltime_s or 0)}"),
+        None, "-t", "--time", metavar="TIME", parse=read_duration, common=True,
+        help="Terminate the job after this time, e.g. 90s, 10m, 2h, 1d or 1:30:00. Default: the"
+        " limit of the queue.",
+        qsub=lambda need: ("-l", f"h_rt={math.ceil(need.walltime_s or 0)}"),
     )  # fmt: skip
     memory: str = _need(
-        "", "-m", "--memory", metavar="SIZE", help="memory the host must have free: 8G",
+        "", "-m", "--memory", metavar="SIZE",
+        help="Use a host with this much free memory, e.g. 8G. Default: any host.",
         qsub=lambda need: ("-l", f"mem_free={need.memory}"),
     )  # fmt: skip
     requests: tuple[str, ...] = _need(
-        (), "-l", "--request", metavar="NAME=VALUE", help="as of qsub -l", repeated=True,
+        (), "-l", "--request", metavar="NAME=VALUE", repeated=True,
+        help="Request a resource, as with qsub -l. Repeatable.",
         qsub=lambda need: [part for request in need.requests for part in ("-l", request)],
     )  # fmt: skip
     slots: int = _need(
-        1, "--slots", metavar="N", help="slots on one host (1)", parse=int,
+        1, "--slots", metavar="N", parse=int, help="Reserve this many slots. Default: 1.",
         qsub=lambda need: ("-pe", need.parallel_environment or "smp", str(need.slots)),
     )  # fmt: skip
     parallel_environment: str = _need(
-        "", "--pe", metavar="NAME", help="parallel environment of the slots (smp)",
+        "", "--pe", metavar="NAME",
+        help="Reserve the slots in this parallel environment. Default: smp, all slots on one host.",
         qsub=lambda need: ("-pe", need.parallel_environment, "1") if need.slots == 1 else (),
     )  # fmt: skip
     queue: str = _need(
-        "", "-q", "--queue", metavar="QUEUE", help="queue; default: any",
+        "", "-q", "--queue", metavar="QUEUE", help="Run in this queue. Default: any queue.",
         qsub=lambda need: ("-q", need.queue),
     )  # fmt: skip
     project: str = _need(
-        "", "-P", "--project", metavar="PROJECT", help="project",
+        "", "-P", "--project", metavar="PROJECT",
+        help="Run in this Grid Engine project. Default: the default of the cell.",
         qsub=lambda need: ("-P", need.project),
     )  # fmt: skip
     options: tuple[str, ...] = _need(
-        (), "--qsub", metavar="OPTIONS", help="further options of qsub, in quotes",
+        (), "--qsub", metavar="OPTIONS",
+        help="Pass these options to qsub, e.g. '-p -10'. Default: none.",
         parse=lambda text: tuple(shlex.split(text)),
-        qsub=lambda need: (),  # the last ones, after those of an array
+        qsub=lambda need: (),  # qsub_argv adds them last
     )  # fmt: skip
 
 
 def needs() -> tuple[Need, ...]:
-    """Return how each resource is asked for, in the order of qsub's arguments."""
+    """Return how each resource is requested, in the order of qsub's arguments."""
     return tuple(
         dataclasses.replace(field.metadata[_METADATA], name=field.name, default=field.default)
         for field in dataclasses.fields(Resources)
@@ -130,7 +140,7 @@ def needs() -> tuple[Need, ...]:
 
 
 def resource_argv(resources: Resources) -> list[str]:
-    """Return the arguments of qsub that ask for ``resources``."""
+    """Return the arguments of qsub that request ``resources``."""
     return [
         argument
         for need in needs()
@@ -140,13 +150,13 @@ def resource_argv(resources: Resources) -> list[str]:
 
 
 def parse_resources(texts: dict[str, Any]) -> Resources:
-    """Return the resources that options ask for.
+    """Return the resources that options request.
 
     Args:
-        texts: Text or None by name of the field, a list of texts where it may be repeated.
+        texts: Text or None by the name of the field; a list of texts if the option is repeatable.
 
     Raises:
-        InputError: A text has no meaning; the message names its option.
+        InputError: A text is invalid; the message names its option.
     """
     values: dict[str, Any] = {}
     for need in needs():

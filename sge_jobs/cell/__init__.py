@@ -1,4 +1,4 @@
-"""Set up, check and undo what a cell needs to give each job GPUs of its own."""
+"""Set up, check and undo the configuration of a cell that gives each job its own GPUs."""
 
 from sge_jobs.cell.changes import Change, ChangePlan
 from sge_jobs.cell.desired import DesiredCell

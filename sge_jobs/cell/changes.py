@@ -12,10 +12,10 @@ class Change:
     """One call of qconf.
 
     Attributes:
-        arguments: Of qconf; ``FILE`` is replaced by a file that holds ``text``.
-        text: What that file holds.
-        file_name: Its name, where qconf reads a meaning into it.
-        lines: The lines of ``text`` that are new, for people.
+        arguments: Arguments of qconf; ``FILE`` stands for the path of a file with ``text``.
+        text: Contents of the file.
+        file_name: Name of the file; ``qconf -Mconf`` takes the host from it.
+        lines: New lines of ``text``, shown to users.
     """
 
     arguments: tuple[str, ...]
@@ -30,11 +30,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePlan:
-    """Changes, and the differences that are left as the site set them.
+    """Changes to make, and settings of the site that are not changed.
 
     Attributes:
-        later: Changes for when every host has taken the first ones.
-        wait_s: Seconds that this takes at most.
+        changes: Changes to make now.
+        later: Changes to make when every host has applied the first ones.
+        wait_s: Longest time in seconds until every host has applied them.
+        left: Settings that differ from the recommended ones and are not changed.
     """
 
     changes: tuple[Change, ...] = ()
@@ -44,7 +46,7 @@ class ChangePlan:
 
 
 def configured(attributes: Attributes, new: Attributes) -> Change:
-    """Return the change of the global configuration to ``attributes``, of which ``new`` is new."""
+    """Return the change of the global configuration to ``attributes``; ``new`` are the new ones."""
     text = format_attributes(attributes)
     return Change(
         arguments=("-Mconf", "FILE"), text=text, file_name="global", lines=setting_lines(new)
@@ -52,5 +54,5 @@ def configured(attributes: Attributes, new: Attributes) -> Change:
 
 
 def setting_lines(new: Attributes) -> tuple[str, ...]:
-    """Return ``name value`` of each new setting, for people."""
+    """Return ``name value`` for each new setting, as shown to users."""
     return tuple(f"{name} {value}" for name, value in new.items())

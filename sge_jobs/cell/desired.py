@@ -1,4 +1,4 @@
-"""What a cell needs so that each job gets GPUs of its own: complexes, queue, timings, programs."""
+"""The settings of a cell with which each job gets its own GPUs."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ PARALLEL_ENVIRONMENT = {
     "accounting_summary": "FALSE",
     "qsort_args": "NONE",
 }
-# name: (default of the packages, our value)
+# name: (default of the packages, value set by sge-jobs)
 SCHEDULER = {
     "schedule_interval": ("0:0:15", "0:0:1"),
     "flush_submit_sec": ("0", "1"),
     "flush_finish_sec": ("0", "1"),
 }
 LOAD_REPORTS = {"load_report_time": ("00:00:40", "00:00:05")}
-# A host that is silent for max_unheard counts as lost; reschedule_unknown later its jobs run again
-# elsewhere. Healthy hosts lose their jobs if max_unheard is lowered before every host reports more
-# often, or if reschedule_unknown is short: after a restart of the master, healthy hosts have been
-# silent for up to 32 s.
+# A host that does not report for max_unheard counts as lost; after reschedule_unknown, its jobs are
+# rerun on other hosts. Healthy hosts lose their jobs if max_unheard is lowered before every host
+# reports more often, or if reschedule_unknown is short: after a restart of the master, healthy
+# hosts did not report for up to 32 s.
 LOST_HOSTS = {
     "max_unheard": ("00:05:00", "00:00:20"),
     "reschedule_unknown": ("00:00:00", "00:01:00"),
 }
-# A finished job is in qacct at once; processes that left its group end with it; users can delete a
-# job whose host is lost.
+# Users can delete a job whose host is lost; qacct shows a finished job immediately; processes that
+# left their process group are terminated with the job.
 PARAMETERS = {
     "qmaster_params": ("ENABLE_FORCED_QDEL_IF_UNKNOWN", "true"),
     "reporting_params": ("accounting_flush_time", "00:00:00"),
     "execd_params": ("ENABLE_ADDGRP_KILL", "true"),
 }
 CONFIGURED = (*LOAD_REPORTS, *LOST_HOSTS, *PARAMETERS, "load_sensor")
-"""Names of the global configuration that may be changed."""
+"""Names of the global configuration that setup can change."""
 QUEUE = {
     "rerun": ("FALSE", "TRUE"),
     "load_thresholds": ("np_load_avg=1.75", "NONE"),
@@ -58,10 +58,10 @@ class DesiredCell:
 
     Attributes:
         queue: Cluster queue whose jobs get GPUs.
-        starter, sensor: Programs of this package, as every host sees them.
-        gpus: GPUs of each host that was named; changed also where the site set another number.
-        gpus_everywhere: GPUs of every host that has no number yet; None to leave those.
-        sensed: GPUs that a host's sensor reports, for those that have no number yet.
+        starter, sensor: Paths of this package's programs on the hosts.
+        gpus: Number of GPUs by host; replaces a number that the site has set.
+        gpus_everywhere: Number of GPUs for every host without a number; None for ``sensed``.
+        sensed: Number of GPUs that each host's sensor reports, for hosts without a number.
     """
 
     queue: str

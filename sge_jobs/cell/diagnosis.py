@@ -1,4 +1,4 @@
-"""Diagnose a cell: each problem and its fix; pure."""
+"""Diagnose a cell: find each problem and its fix, without side effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SETUP = "As a manager, on the master: sge-jobs setup"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that is wrong, and how to fix it."""
+    """A problem and how to fix it."""
 
     what: str
     fix: str
@@ -24,12 +24,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The machine that asks.
+    """The machine that runs ``sge-jobs check``.
 
     Attributes:
-        addresses: Of its own name.
+        addresses: IP addresses of its name.
         hosts_file: Text of /etc/hosts.
-        uid: Of who asks.
+        uid: User ID of the caller.
     """
 
     name: str
@@ -39,26 +39,27 @@ class Machine:
 
 
 def name_problems(machine: Machine) -> Iterator[Problem]:
-    """Yield what keeps Grid Engine from knowing this machine by its name."""
+    """Yield the reasons why Grid Engine cannot identify this machine by its name."""
     short = machine.name.partition(".")[0]
     if not machine.addresses:
         yield Problem(
-            what=f"this machine's name {machine.name} has no address",
-            fix=f"Put a line into /etc/hosts: ADDRESS {machine.name}",
+            what=f"this machine's name {machine.name} does not resolve to an address",
+            fix=f"Add this line to /etc/hosts: ADDRESS {machine.name}",
         )
     for address in machine.addresses:
         if ipaddress.ip_address(address).is_loopback:
             yield Problem(
-                what=f"this machine's name {machine.name} is {address}, out of reach for others",
-                fix=f"In /etc/hosts, take {machine.name} from the line of {address} and add a line"
-                f" with its real address: ADDRESS {machine.name}",
+                what=f"this machine's name {machine.name} resolves to {address}, which other hosts"
+                " cannot reach",
+                fix=f"In /etc/hosts, remove {machine.name} from the line of {address} and add a"
+                f" line with its real address: ADDRESS {machine.name}",
             )
     for address, first, others in _host_lines(machine.hosts_file):
         if machine.name in others and first.partition(".")[0].lower() != short.lower():
             yield Problem(
-                what=f"/etc/hosts names {address} first {first}, then {machine.name};"
-                " Grid Engine takes the first name only",
-                fix=f"Write that line as: {address} {machine.name} {first}",
+                what=f"in /etc/hosts, {address} is named {first} before {machine.name}, and Grid"
+                " Engine uses only the first name",
+                fix=f"Change that line to: {address} {machine.name} {first}",
             )
 
 
@@ -77,10 +78,13 @@ def cell_problems(
     submit_hosts: Iterable[str],
     machine: Machine,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the cell and its hosts."""
+    """Yield the problems of the cell and its hosts."""
     yield from _access_problems(cell, submit_hosts, machine)
     if not hosts:
-        yield Problem(what="the cell has no execution host", fix="qconf -ae HOST, then its daemon")
+        yield Problem(
+            what="the cell has no execution host",
+            fix="Add one: qconf -ae HOST    Then start its execution daemon",
+        )
     for host in hosts:
         yield from _host_problems(host)
         yield from _queue_problems(host)
@@ -98,13 +102,13 @@ def _access_problems(
     known = {name.partition(".")[0].lower() for name in submit_hosts}
     if machine.name.partition(".")[0].lower() not in known:
         yield Problem(
-            what=f"{machine.name} may submit no jobs",
+            what=f"{machine.name} is not a submit host: it cannot submit jobs",
             fix=f"As a manager, on the master: qconf -as {machine.name}",
         )
     lowest = cell.configuration.get("min_uid", "0")
-    if lowest.isdigit() and 0 < machine.uid < int(lowest):  # root is here as the manager
+    if lowest.isdigit() and 0 < machine.uid < int(lowest):  # root only manages the cell
         yield Problem(
-            what=f"the cell takes no jobs of user number {machine.uid}: its min_uid is {lowest}",
+            what=f"the cell accepts no jobs of user ID {machine.uid}: its min_uid is {lowest}",
             fix="Submit as another user, or lower min_uid: qconf -mconf",
         )
 
@@ -112,9 +116,9 @@ def _access_problems(
 def _host_problems(host: Host) -> Iterator[Problem]:
     if not host.reachable:
         yield Problem(
-            what=f"host {host.name} does not answer",
+            what=f"host {host.name} does not respond",
             fix=f"On {host.name}: systemctl restart gridengine-exec; its log is in"
-            " /var/spool/gridengine/execd. A host that is gone for good: qconf -de HOST",
+            " /var/spool/gridengine/execd. If the host no longer exists: qconf -de HOST",
         )
     elif not host.queues:
         yield Problem(
@@ -139,13 +143,13 @@ def _queue_problems(host: Host) -> Iterator[Problem]:
 _STATES = (
     (
         "aA",
-        "queue {} is in alarm and starts no jobs: its host's load is above a threshold",
-        "See which: qstat -f -explain a -q {}    No thresholds for GPU hosts: sge-jobs setup",
+        "queue {} is in state a (alarm) and starts no jobs: its host's load exceeds a threshold",
+        "Show the threshold: qstat -f -explain a -q {}    Remove it for GPU hosts: sge-jobs setup",
     ),
     (
         "E",
-        "queue {} is in state E after a job could not be started there",
-        "See why: qstat -f -explain E -q {0}    Then: qmod -cq {0}",
+        "queue {} is in state E (error) and starts no jobs: a job failed to start there",
+        "Show the reason: qstat -f -explain E -q {0}    After the fix: qmod -cq {0}",
     ),
     ("dD", "queue {} is disabled", "qmod -e {}"),
     ("sSC", "queue {} is suspended", "qmod -usq {}"),
@@ -156,24 +160,35 @@ _STATES = (
 def _gpu_setup_problems(cell: CellConfig, queue: str) -> Iterator[Problem]:
     rows = complex_rows(cell.complexes)
     if "gpu" not in rows:
-        yield Problem(what="the cell knows no GPUs: there is no complex gpu", fix=_SETUP)
+        yield Problem(
+            what="jobs cannot request GPUs: the cell has no complex (resource) gpu", fix=_SETUP
+        )
     elif rows["gpu"][5:6] == ["NO"]:
         yield Problem(
-            what="the complex gpu is no consumable: any number of jobs may share a GPU",
-            fix="As a manager, set it to: gpu gpu INT <= YES JOB 0 0    by: qconf -mc",
+            what="the complex (resource) gpu is not consumable: several jobs can get the same GPU",
+            fix="As a manager, set it with qconf -mc to: gpu gpu INT <= YES JOB 0 0",
         )
     if "gpu_state" not in rows:
-        yield Problem(what="no host tells who has its GPUs: no complex gpu_state", fix=_SETUP)
+        yield Problem(
+            what="hosts cannot report who uses their GPUs: the cell has no complex (resource)"
+            " gpu_state",
+            fix=_SETUP,
+        )
     if queue not in cell.queues:
-        yield Problem(what=f"there is no queue {queue}", fix="Name another one: --queue NAME")
+        names = ", ".join(cell.queues) or "none"
+        yield Problem(what=f"no queue {queue}", fix=f"Choose one of {names}: --queue NAME")
         return
     starter = cluster_default(cell.queues[queue].get("starter_method", "NONE"))
     if starter.upper() == "NONE":
-        yield Problem(what=f"queue {queue} gives no job a GPU of its own: no starter", fix=_SETUP)
+        yield Problem(
+            what=f"queue {queue} does not assign GPUs to jobs: it has no starter (starter_method)",
+            fix=_SETUP,
+        )
     elif PurePosixPath(starter).name != "gpu-starter":
         yield Problem(
-            what=f"queue {queue} has another starter, {starter}",
-            fix='End it with: exec .../sge_jobs/node/gpu-starter "$@"',
+            what=f"queue {queue} has another starter (starter_method), {starter}: it must end"
+            " with gpu-starter",
+            fix='Make this its last line: exec .../sge_jobs/node/gpu-starter "$@"',
         )
 
 
@@ -186,10 +201,10 @@ def _other_queue_problems(cell: CellConfig, hosts: Sequence[Host], queue: str) -
         on = [host.name for host in hosts if host.gpus and name in {q.name for q in host.queues}]
         if on:
             yield Problem(
-                what=f"queue {name} takes jobs with GPUs to {', '.join(on)}, and there they use"
-                " GPUs that other jobs have: no starter",
-                fix=f"As a manager, on the master: sge-jobs setup --queue {name}    Or keep jobs"
-                f" with GPUs out of it: qconf -mattr queue complex_values gpu=0 {name}",
+                what=f"queue {name} has no starter (starter_method): its jobs on {', '.join(on)}"
+                " use GPUs of other jobs",
+                fix=f"As a manager, on the master: sge-jobs setup --queue {name}    Or keep GPU"
+                f" jobs out of it: qconf -mattr queue complex_values gpu=0 {name}",
             )
 
 
@@ -198,8 +213,8 @@ def _caller_problems(cell: CellConfig, hosts: Sequence[Host]) -> Iterator[Proble
     for host in hosts:
         if host.name.partition(".")[0].lower() not in known:
             yield Problem(
-                what=f"host {host.name} may not ask the master what its jobs want: all of them,"
-                " with GPUs and without, go back into the queue",
+                what=f"host {host.name} is not a submit host and cannot query the master: all jobs"
+                " on it, with or without GPUs, go back to the queue",
                 fix=f"As a manager, on the master: qconf -as {host.name}",
             )
 
@@ -213,19 +228,22 @@ def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:
     except ValueError:
         if given not in (None, "0"):
             yield Problem(
-                what=f"the GPU sensor of host {host.name} is silent",
-                fix="A new one takes a minute. Else see that users of the host can run the"
-                " load_sensor of: qconf -sconf global    and the messages of its execd",
+                what=f"the GPU sensor of host {host.name} does not report",
+                fix="Wait a minute after setup. Otherwise check that users of the host can run the"
+                " load_sensor shown by: qconf -sconf global    See also the log of its execd",
             )
         return
     if given is None and uses:
-        yield Problem(what=f"host {host.name} has {there} GPUs, the cell gives none", fix=_SETUP)
+        yield Problem(
+            what=f"host {host.name} has {there} GPUs, but the cell is configured for none",
+            fix=_SETUP,
+        )
     elif given is not None and given != str(there):
         fewer = given.isdigit() and there < int(given)
-        lost = f"Is one lost? On {host.name}: nvidia-smi -L    If none is, as" if fewer else "As"
+        check = f"Check if one failed: on {host.name}, nvidia-smi -L    If not: " if fewer else ""
         yield Problem(
-            what=f"host {host.name} has {there} GPUs, the cell gives {given}",
-            fix=f"{lost} a manager, on the master: sge-jobs setup --gpus {host.name}={there}",
+            what=f"host {host.name} has {there} GPUs, but the cell is configured for {given}",
+            fix=f"{check}As a manager, on the master: sge-jobs setup --gpus {host.name}={there}",
         )
     for use in uses:
         yield from _use_problems(host, use)
@@ -235,11 +253,15 @@ def _use_problems(host: Host, use: GpuUse) -> Iterator[Problem]:
     pids = " ".join(str(process.pid) for process in use.intruders)
     names = ", ".join(f"{process.pid} {process.command}".strip() for process in use.intruders)
     where = f"GPU {use.index} of host {host.name}"
-    fix = f"On {host.name}: kill {pids}" if pids else f"Look on {host.name}: nvidia-smi"
+    fix = (
+        f"On {host.name}: kill {pids}" if pids else f"Show its processes on {host.name}: nvidia-smi"
+    )
     if use.status is GpuStatus.OUTLIVED:
         job = f"{use.job}.{use.task}" if use.task else use.job
-        yield Problem(what=f"{where} is kept by what job {job} left: {names}", fix=fix)
+        what = f"{where} is in use by leftover processes of job {job}, which ended: {names}"
+        yield Problem(what=what, fix=fix)
     elif use.status is GpuStatus.BLOCKED:
-        yield Problem(what=f"{where} is kept by no job: {names or 'its lock file'}", fix=fix)
+        blocker = f"a process outside Grid Engine: {names}" if names else "an invalid lock file"
+        yield Problem(what=f"{where} is blocked by {blocker}", fix=fix)
     elif use.intruders:
-        yield Problem(what=f"{where} is also used by: {names}", fix=fix)
+        yield Problem(what=f"{where} is also in use by processes outside its job: {names}", fix=fix)

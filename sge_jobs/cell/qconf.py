@@ -1,4 +1,4 @@
-"""Read and change the cell's configuration: the only class that runs qconf."""
+"""Read and change the configuration of the cell; only this class runs qconf."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _NOT_MANAGER = re.compile(r"must be (a )?manager|is no admin(istrative)? host|no
 
 
 class Qconf:
-    """Reads and changes the configuration; changes need a manager on an administrative host."""
+    """Reads and changes the configuration; changes require a manager on an administrative host."""
 
     def __init__(self, *, programs: Path | None = None, timeout_s: float = 30.0) -> None:
         self._commands = Commands(programs=programs, timeout_s=timeout_s)
 
     def read(self, queues: Sequence[str]) -> CellConfig:
-        """Return the cell with ``queues``; InputError when there is no such queue."""
+        """Return the cell with ``queues``; InputError if one of them does not exist."""
         known = self._names("-sql")
         for queue in queues:
             if queue not in known:
-                there = ", ".join(known) or "none"
-                raise InputError(f"no queue {queue}; there are: {there}", "Name one: --queue NAME")
+                names = ", ".join(known) or "none"
+                raise InputError(f"no queue {queue}", f"Choose one of {names}: --queue NAME")
         return CellConfig(
             complexes=self._show("-sc"),
             callers=(*self._names("-sh"), *self._names("-ss")),
@@ -46,19 +46,22 @@ class Qconf:
         return self._names("-sql")
 
     def submit_hosts(self) -> list[str]:
-        """Return the hosts from which jobs may come."""
+        """Return the hosts from which jobs can be submitted."""
         return self._names("-ss")
 
     def apply(self, change: Change) -> None:
-        """Make one change; CellError in qconf's words."""
+        """Make one change; CellError with the message of qconf if it is refused."""
         answer = self._call(change, change.text)
-        if answer.status and "qsort_args" in answer.words:  # a version that has no such attribute
+        if answer.status and "qsort_args" in answer.words:  # this version has no such attribute
             kept = [line for line in change.text.splitlines(True) if "qsort_args" not in line]
             answer = self._call(change, "".join(kept))
         if answer.status:
-            fix = "Run it as a manager of the cell (qconf -sm), on its master."
-            refused = _NOT_MANAGER.search(answer.words)
-            raise CellError(f"{change}\nwas refused: {answer.words}", fix if refused else "")
+            fix = "Run this as a manager of the cell (listed by qconf -sm), on its master."
+            not_manager = _NOT_MANAGER.search(answer.words)
+            raise CellError(
+                f"Grid Engine refused a change: {answer.words}\n{change}",
+                fix if not_manager else "",
+            )
 
     def _call(self, change: Change, text: str) -> Answer:
         with tempfile.TemporaryDirectory(prefix="sge-jobs-") as folder:
@@ -84,4 +87,4 @@ class Qconf:
         answer = self._commands.run("qconf", option)
         if answer.status and (fix := access_fix(answer.words)):
             raise CellError(f"qconf {option}: {answer.words}", fix)
-        return answer.out.split() if answer.status == 0 else []  # 1 when there is none
+        return answer.out.split() if answer.status == 0 else []  # status 1: none exists

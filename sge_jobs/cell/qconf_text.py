@@ -1,4 +1,4 @@
-"""The configuration of a cell, as qconf shows it; pure text."""
+"""Parse and format the configuration of a cell in the text format of qconf."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _HOST_VALUE = re.compile(r"\[[^\]]*\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellConfig:
-    """A cell as it is.
+    """The current configuration of a cell.
 
     Attributes:
         complexes: Text of ``qconf -sc``.
-        callers: Administrative and submit hosts: those that the master answers.
+        callers: Administrative and submit hosts, which can query the master.
         hosts: Attributes of each execution host.
-        queues: Attributes of each cluster queue that was asked for.
+        queues: Attributes of each requested cluster queue.
         parallel_environments: Attributes of each parallel environment.
-        scheduler: Of ``qconf -ssconf``.
-        configuration: Of ``qconf -sconf global``.
-        local: Of ``qconf -sconf HOST``, for each host that has its own.
+        scheduler: Attributes of ``qconf -ssconf``.
+        configuration: Attributes of ``qconf -sconf global``.
+        local: Attributes of ``qconf -sconf HOST``, for each host with a local configuration.
     """
 
     complexes: str = ""
@@ -38,19 +38,19 @@ class CellConfig:
 
 
 def parse_attributes(text: str) -> dict[str, str]:
-    """Return the attributes that a ``qconf -s...`` lists, in order, each on one line."""
+    """Return the attributes in the output of ``qconf -s...``, in order, continued lines joined."""
     lines = _CONTINUED.sub("", text).splitlines()
     pairs = (line.split(None, 1) for line in lines if line.strip() and not line.startswith("#"))
     return {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}
 
 
 def format_attributes(attributes: Attributes) -> str:
-    """Return what a ``qconf -M...`` reads."""
+    """Return the file that ``qconf -M...`` reads."""
     return "".join(f"{name} {value}\n" for name, value in attributes.items())
 
 
 def complex_rows(text: str) -> dict[str, list[str]]:
-    """Return the columns of each complex by its name and by its shortcut."""
+    """Return the columns of each complex (resource), by its name and by its shortcut."""
     rows = [line.split() for line in text.splitlines() if line.strip() and line[0] != "#"]
     return {name: row for row in rows if len(row) >= 2 for name in (row[1], row[0])}
 
@@ -67,11 +67,11 @@ def list_values(value: str) -> dict[str, str]:
 
 
 def gpus_given(complex_values: str) -> str | None:
-    """Return N of ``gpu=N``, or of an RSMAP's ``gpu=N(0 1 2)``; None where there is neither."""
+    """Return N of ``gpu=N``, or of ``gpu=N(0 1 2)`` of a resource map (RSMAP); else None."""
     given = _GPUS.search(complex_values)
     return given[1] if given else None
 
 
 def cluster_default(value: str) -> str:
-    """Return a queue's value where no host or group has its own: ``NONE,[node1=x]`` is NONE."""
+    """Return the value of a queue without those of single hosts: ``NONE,[node1=x]`` gives NONE."""
     return _HOST_VALUE.sub("", value).strip(", ")

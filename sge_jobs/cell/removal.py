@@ -1,4 +1,4 @@
-"""Plan what ``sge-jobs setup --undo`` takes out of a cell; pure."""
+"""Plan what ``sge-jobs setup --undo`` removes from a cell, without side effects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROGRAMS = (("sge_jobs", "node", "gpu-starter"), ("sge_jobs", "node", "gpu-sens
 
 
 def plan_removal(cell: CellConfig) -> ChangePlan:
-    """Return what takes this package's programs out of ``cell``, and names the rest."""
+    """Return the changes that remove this package's programs from ``cell``, and what remains."""
     left = [
         f"queue {name}: starter_method {starter}"
         for name, starter in _queue_starters(cell)
@@ -25,7 +25,9 @@ def plan_removal(cell: CellConfig) -> ChangePlan:
     ]
     rows = complex_rows(cell.complexes)
     left += [f"complex {name}" for name in ("gpu", "gpu_state") if name in rows]
-    left.append("GPUs of hosts, submit hosts, smp, rerun, load_thresholds, timings and limits")
+    left.append(
+        "number of GPUs of the hosts, submit hosts, smp, rerun, load_thresholds, timings and limits"
+    )
     return ChangePlan(changes=(*_starters(cell), *_sensor(cell)), left=tuple(left))
 
 
@@ -53,5 +55,5 @@ def _sensors(value: str) -> list[str]:
 
 
 def _is_ours(program: str) -> bool:
-    """Whether ``program`` is one of this package, wherever that is or was."""
+    """Whether ``program`` belongs to this package or to another installation of it."""
     return "[" not in program and PurePosixPath(program).parts[-3:] in _PROGRAMS

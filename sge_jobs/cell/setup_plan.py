@@ -1,6 +1,6 @@
-"""Plan what ``sge-jobs setup`` changes in a cell; pure.
+"""Plan what ``sge-jobs setup`` changes in a cell, without side effects.
 
-Only a value that is missing, or still has the default of Grid Engine's packages, is changed.
+Only missing values and defaults of Grid Engine's packages are changed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from sge_jobs.cell.qconf_text import (
 
 
 def plan_setup(cell: CellConfig, desired: DesiredCell, *, waited: bool = False) -> ChangePlan:
-    """Return what turns ``cell`` into one whose queue gives each job GPUs of its own.
+    """Return the changes with which the queue of ``cell`` gives each job its own GPUs.
 
     Args:
-        waited: The hosts had their time: nothing is for later.
+        waited: Whether the hosts had time to apply earlier changes; if so, nothing is for later.
     """
     left: list[str] = []
     steps: tuple[Callable[[CellConfig, DesiredCell, list[str]], Iterator[Change]], ...] = (
@@ -66,7 +66,7 @@ def plan_setup(cell: CellConfig, desired: DesiredCell, *, waited: bool = False) 
 
 
 def _callers(cell: CellConfig, desired: DesiredCell, left: list[str]) -> Iterator[Change]:
-    """Let hosts ask the master: the starter of every job does, and the sensor."""
+    """Yield the changes that let each host query the master, as starter and sensor do."""
     for host in cell.hosts:
         if host not in (*cell.callers, "global", "template"):
             yield Change(arguments=("-as", host))
@@ -80,7 +80,7 @@ def _complexes(cell: CellConfig, desired: DesiredCell, left: list[str]) -> Itera
         if name not in rows:
             new.append(line)
         elif (found := " ".join(rows[name])) != line:
-            left.append(f"complex {name}: {found} (here: {line})")
+            left.append(f"complex {name}: {found} (recommended: {line})")
     if new:
         text = "\n".join([cell.complexes.rstrip("\n"), *new, ""])
         yield Change(arguments=("-Mc", "FILE"), text=text, lines=tuple(new))
@@ -98,7 +98,7 @@ def _gpu_counts(cell: CellConfig, desired: DesiredCell, left: list[str]) -> Iter
         if count is not None and found != str(count):
             yield Change(arguments=("-mattr", "exechost", "complex_values", f"gpu={count}", host))
         elif count is None and wished is not None and found != str(wished):
-            left.append(f"host {host}: gpu={found} (change it by --gpus {host}={wished})")
+            left.append(f"host {host}: gpu={found} (change it with --gpus {host}={wished})")
 
 
 def _parallel_environment(
@@ -110,7 +110,7 @@ def _parallel_environment(
         lines = ("pe_name smp", "allocation_rule $pe_slots")
         yield Change(arguments=("-Ap", "FILE"), text=text, lines=lines)
     elif (rule := found.get("allocation_rule")) != "$pe_slots":
-        left.append(f"parallel environment smp: allocation_rule {rule} (here: $pe_slots)")
+        left.append(f"parallel environment smp: allocation_rule {rule} (recommended: $pe_slots)")
     if "smp" not in _words(cell.queues[desired.queue].get("pe_list", "")):
         yield Change(arguments=("-aattr", "queue", "pe_list", "smp", desired.queue))
 
@@ -123,19 +123,19 @@ def _queue(cell: CellConfig, desired: DesiredCell, left: list[str]) -> Iterator[
         yield Change(arguments=("-rattr", "queue", "starter_method", ours, desired.queue))
     elif starter != ours:
         left.append(
-            f"queue {desired.queue}: starter_method {starter}; its jobs get no GPU of their own"
-            f' unless it ends in: exec {ours} "$@"'
+            f"queue {desired.queue}: starter_method {starter}; it does not assign GPUs to jobs"
+            f' unless its last line is: exec {ours} "$@"'
         )
     for name, (default, value) in QUEUE.items():
         found = queue.get(name, "")
         if found == default:
             yield Change(arguments=("-rattr", "queue", name, value, desired.queue))
         elif found != value:
-            left.append(f"queue {desired.queue}: {name} {found} (here: {value})")
+            left.append(f"queue {desired.queue}: {name} {found} (recommended: {value})")
 
 
 def _is_older(found: str, ours: PurePosixPath) -> bool:
-    """Whether ``found`` is this package's starter of an earlier installation."""
+    """Whether ``found`` is the same program in another installation of this package."""
     return found != str(ours) and PurePosixPath(found).parts[-3:] == ours.parts[-3:]
 
 
@@ -155,7 +155,9 @@ def _configuration(cell: CellConfig, desired: DesiredCell, left: list[str]) -> d
             items = [*list_items(found.get(name, "")), f"{parameter}={value}"]
             new[name] = " ".join(items)
         elif given[parameter] != value:
-            left.append(f"configuration: {name} {parameter}={given[parameter]}")
+            left.append(
+                f"configuration: {name} {parameter}={given[parameter]} (recommended: {value})"
+            )
     sensors = [item.strip() for item in found.get("load_sensor", "none").split(",")]
     others = [
         item for item in sensors if item.lower() != "none" and not _is_older(item, desired.sensor)
@@ -165,12 +167,14 @@ def _configuration(cell: CellConfig, desired: DesiredCell, left: list[str]) -> d
     for host, local in cell.local.items():
         own = local.get("load_sensor")
         if own is not None and str(desired.sensor) not in own:
-            left.append(f"configuration of host {host}: its own load_sensor {own} hides ours")
+            left.append(
+                f"configuration of host {host}: load_sensor {own} overrides {desired.sensor}"
+            )
     return new
 
 
 def _lost_host_timeouts(cell: CellConfig, left: list[str]) -> dict[str, str]:
-    """Return when a host counts as lost; nothing where hosts report too seldom for that."""
+    """Return the timeouts of lost hosts; none if hosts report less often than setup expects."""
     name, (default, value) = next(iter(LOAD_REPORTS.items()))
     usual = (_seconds(default), _seconds(value))
     everywhere = {"global": cell.configuration, **cell.local}
@@ -180,13 +184,13 @@ def _lost_host_timeouts(cell: CellConfig, left: list[str]) -> dict[str, str]:
         if name in attributes and _seconds(attributes[name]) not in usual
     ]
     if seldom:
-        left.append(f"configuration: max_unheard, for {name} is set for {', '.join(seldom)}")
+        left.append(f"configuration: max_unheard, because {name} is set for {', '.join(seldom)}")
         return {}
     return dict(_defaults_replaced("configuration", cell.configuration, LOST_HOSTS, left))
 
 
 def hosts_are_configured(cell: CellConfig) -> bool:
-    """Whether each host that is up reports as often as we want, and through our sensor."""
+    """Whether each host that is up reports often enough and has the GPU sensor."""
     name, (_, value) = next(iter(LOAD_REPORTS.items()))
     reports = [list_values(host.get("load_values", "")) for host in cell.hosts.values()]
     soon = _seconds(cell.configuration.get(name, "")) == _seconds(value)
@@ -201,11 +205,11 @@ def _defaults_replaced(
         if given == default or _seconds(given) == _seconds(default):
             yield name, value
         elif given != value and _seconds(given) != _seconds(value):
-            left.append(f"{where}: {name} {given} (here: {value})")
+            left.append(f"{where}: {name} {given} (recommended: {value})")
 
 
 def _seconds(text: str) -> float:
-    """Return the seconds of ``0:0:15`` or ``15``; NaN, which equals nothing, of another text."""
+    """Return the seconds of ``0:0:15`` or ``15``; NaN, which equals nothing, for any other text."""
     seconds = 0.0
     for part in text.split(":"):
         seconds = seconds * 60 + (int(part) if part.isdigit() else math.nan)

@@ -1,4 +1,4 @@
-"""The ``sge-jobs`` command; argparse and the standard library only."""
+"""The ``sge-jobs`` command; it uses only the standard library."""
 
 from sge_jobs.cli.main import main
 

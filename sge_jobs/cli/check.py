@@ -1,4 +1,4 @@
-"""``sge-jobs check``: list what is wrong with a cell."""
+"""``sge-jobs check``: list the problems of a cell."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from pathlib import Path
 
 from sge_jobs.cell.diagnosis import Machine, Problem, cell_problems, name_problems
 from sge_jobs.cell.qconf import Qconf
+from sge_jobs.cli.help import first_group
 from sge_jobs.cli.output import say, say_json
 from sge_jobs.errors import SgeJobsError
 from sge_jobs.model import JobStatus
 from sge_jobs.queue.queue import Queue
 
 HELP = """\
-List what is wrong with this cell and how to fix it; exit 1 if there is anything.
+List the problems of this cell and how to fix each of them.
 
-examples:
+A cell is one installation of Grid Engine: a master, its queues and its hosts. The command checks
+this machine, the hosts, the queues, the GPU setup and your jobs in the error state. It exits with 0
+if there is no problem, otherwise with 1.
+
+Examples:
   sge-jobs check
   sge-jobs check --queue=gpu.q --json
 """
@@ -26,24 +31,25 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("-q", "--queue", default="all.q", help="queue of the GPUs (all.q)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add = first_group(parser).add_argument
+    add("-q", "--queue", default="all.q", help="Check the GPU setup of this queue. Default: all.q.")
+    add("--json", action="store_true", help="Print JSON.")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the problems; return 1 when there are any."""
+    """Print the problems; return 1 if there are any."""
     problems = find_problems(arguments.queue, this_machine())
     if arguments.json:
         say_json([asdict(problem) for problem in problems])
     for problem in [] if arguments.json else problems:
         say(f"{problem.what}\n    {problem.fix}")
     if not problems and not arguments.json:
-        say("Nothing is wrong.")
+        say("No problems found.")
     return int(bool(problems))
 
 
 def find_problems(queue_name: str, machine: Machine) -> list[Problem]:
-    """Return what is wrong, as seen from ``machine``."""
+    """Return the problems of the cell as seen from ``machine``."""
     qconf, queue = Qconf(), Queue()
     problems = list(name_problems(machine))
     try:
@@ -58,14 +64,17 @@ def find_problems(queue_name: str, machine: Machine) -> list[Problem]:
         cell, hosts, queue=queue_name, submit_hosts=submit_hosts, machine=machine
     )
     problems += [
-        Problem(what=f"job {id} is in state E: {reason}", fix=f"Fix this, then: qmod -cj {id}")
+        Problem(
+            what=f"job {id} is in state E (error): {reason}",
+            fix=f"Fix this, then rerun the job: qmod -cj {id}",
+        )
         for id, reason in reasons.items()
     ]
     return problems
 
 
 def this_machine() -> Machine:
-    """Return what this machine knows of itself."""
+    """Return the name, addresses, hosts file and user ID of this machine."""
     name = socket.gethostname()
     try:
         found = socket.getaddrinfo(name, None, family=socket.AF_INET)

@@ -1,4 +1,4 @@
-"""``sge-jobs gpus``: each GPU and who has it."""
+"""``sge-jobs gpus``: list each GPU and who uses it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from sge_jobs.cli.help import first_group
 from sge_jobs.cli.output import ago, say, say_json, table
 from sge_jobs.gpu_state import GpuStatus, GpuUse, count, decode
 from sge_jobs.model import Host, QueuedJob
@@ -14,11 +15,19 @@ from sge_jobs.queue.qhost import short_name
 from sge_jobs.queue.queue import Queue
 
 HELP = """\
-List each GPU: host, UUID, job, since when, and processes that should not be on it.
+List each GPU with its host, UUID, job, and processes that should not use it.
 
-A host without a sensor shows how many GPUs its jobs asked for.
+STATUS is one of:
+  free      no job has the GPU
+  held      a job has the GPU
+  outlived  its job ended, but processes of the job still use the GPU
+  blocked   a process outside Grid Engine uses the GPU
+  unknown   the host does not respond, or has too many GPUs for one report
 
-examples:
+A sensor is the program on each host that reports who uses its GPUs; "sge-jobs setup" installs it.
+For a host without one, the list shows how many GPUs its jobs requested.
+
+Examples:
   sge-jobs gpus
   sge-jobs gpus --json
 """
@@ -29,13 +38,13 @@ class GpuRow:
     """One GPU.
 
     Attributes:
-        index, uuid: None and empty where no sensor tells.
-        status: ``free``, ``held``, ``outlived`` by processes of a job that is over, ``blocked``
-            by a process outside Grid Engine, or ``unknown``: the host does not answer, or has more
-            GPUs than its sensor can tell of at once.
-        name: Of the job.
-        since: Seconds since the epoch.
-        processes: On the GPU, but not of the job that has it.
+        index, uuid: None and empty if the host has no sensor.
+        status: ``free``, ``held`` by a job, ``outlived`` (processes of an ended job still use it),
+            ``blocked`` by a process outside Grid Engine, or ``unknown``: the host does not respond,
+            or has more GPUs than one report of its sensor can list.
+        name: Name of the job.
+        since: Start of the job, in seconds since the epoch.
+        processes: Processes on the GPU that do not belong to its job.
     """
 
     host: str
@@ -52,7 +61,7 @@ class GpuRow:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    first_group(parser).add_argument("--json", action="store_true", help="Print JSON.")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,12 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
     elif rows:
         say(_render(rows, time.time()))
     else:
-        say("The cell knows no GPUs. As its manager, on its master: sge-jobs setup")
+        say("The cell is not configured for GPUs. As a manager, on the master: sge-jobs setup")
     return 0
 
 
 def gpu_rows(hosts: Iterable[Host], jobs: Sequence[QueuedJob]) -> list[GpuRow]:
-    """Return a row for each GPU of ``hosts``; names of ``jobs`` are filled in."""
+    """Return a row for each GPU of ``hosts``, with the names of ``jobs``."""
     names = {job.id: job.name for job in jobs}
     rows: list[GpuRow] = []
     for host in hosts:
@@ -85,7 +94,7 @@ def gpu_rows(hosts: Iterable[Host], jobs: Sequence[QueuedJob]) -> list[GpuRow]:
 
 
 def _sensed(host: Host, use: GpuUse, names: dict[str, str]) -> GpuRow:
-    kinds = {True: "not a job's", False: "of a job that is over"}
+    kinds = {True: "outside Grid Engine", False: "left by an ended job"}
     return GpuRow(
         host=host.name,
         index=use.index,

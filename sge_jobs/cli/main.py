@@ -1,4 +1,4 @@
-"""Entry of the ``sge-jobs`` command; the one place where errors become exit codes."""
+"""Entry point of the ``sge-jobs`` command, where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from sge_jobs.cli import check, gpus, run, scripts, setup, status, submit
+from sge_jobs.cli.help import first_group
 from sge_jobs.errors import SgeJobsError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -20,9 +22,12 @@ COMMANDS: dict[str, ModuleType] = {
     "run": run,
     "scripts": scripts,
 }
-_DESCRIPTION = "Give each job of Grid Engine GPUs of its own; queue jobs and see what they do."
-_EXAMPLES = """\
-examples:
+_HELP = """\
+Give each Grid Engine job its own GPUs, submit jobs, and show who uses which GPU.
+
+A cell is one installation of Grid Engine: a master, its queues and its hosts.
+
+Examples:
   sge-jobs setup --dry-run
   sge-jobs run --gpus=1 -- python train.py --epochs=10
 """
@@ -30,31 +35,31 @@ examples:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
-        prog="sge-jobs",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser = argparse.ArgumentParser(prog="sge-jobs", **_with_help(_HELP))
+    commands = parser.add_subparsers(title="Commands", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
-        summary, _, rest = module.HELP.partition("\n")
-        command = commands.add_parser(
-            name,
-            help=summary.rstrip("."),
-            description=summary,
-            epilog=rest.strip("\n"),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
+        described = _with_help(module.HELP)
+        command = commands.add_parser(name, help=described["description"], **described)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
+    first_group(parser)
     return parser
 
 
+def _with_help(text: str) -> dict[str, Any]:
+    """Return the arguments of a parser whose help has ``text`` around the options."""
+    summary, _, rest = text.partition("\n")
+    return {
+        "description": summary,
+        "epilog": rest.strip("\n"),
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "add_help": False,  # added by first_group
+        "allow_abbrev": False,
+    }
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrong input."""
+    """Run the command and exit: 0 for success, 1 for a failure, 2 for invalid input."""
     arguments = build_parser().parse_args(argv)
     try:
         sys.exit(arguments.run(arguments))

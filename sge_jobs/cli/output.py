@@ -18,7 +18,7 @@ def say_json(value: object) -> None:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return columns as wide as their longest entry."""
+    """Return a table whose columns are as wide as their longest entry."""
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     padded = (
@@ -29,7 +29,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ago(since: float, now: float) -> str:
-    """Return how long ago ``since`` was, such as ``3m10s``; empty when it never was."""
+    """Return the time since ``since``, such as ``3m10s``; empty if ``since`` is 0."""
     if not since:
         return ""
     seconds = max(0, int(now - since))

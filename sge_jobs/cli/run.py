@@ -1,4 +1,4 @@
-"""``sge-jobs run``: queue a job, show its output, exit as it does."""
+"""``sge-jobs run``: submit a job, show its output, and exit with its exit code."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from sge_jobs.queue.qsub import job_name
 from sge_jobs.queue.queue import Queue
 
 HELP = """\
-Queue a program, show its output, and exit with its status; Ctrl-C ends the job.
+Submit a program as a job, show its output, and exit with its exit code.
 
-The output is in NAME.oJOB where the job starts.
+Ctrl-C deletes the job. The output is also in the file NAME.oJOB in the directory of the job.
 
-examples:
+Examples:
   sge-jobs run --gpus=1 -- nvidia-smi -L
   sge-jobs run --gpus=2 --time=10m -- python train.py --epochs=1
 """
 _LOOK_S = 0.2
-_ASK_S = (0.5, 5.0)  # between two qstats: at first, and at most
-_RECORD_S = 30.0  # until a job that is gone is in qacct
-_LOG_S = 5.0  # until another host's last lines are seen through a shared file system
+_ASK_S = (0.5, 5.0)  # between two calls of qstat: first, and longest
+_RECORD_S = 30.0  # until qacct shows an ended job
+_LOG_S = 5.0  # until a shared file system shows the log of another host
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Queue the job, follow it to its end and return its exit status."""
+    """Submit the job, follow it until it ends and return its exit code."""
     spec = job_spec(arguments)
     if arguments.dry_run:
         say(dry_run(spec))
@@ -51,30 +51,30 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with _uninterrupted():
             id = queue.submit(spec)
-        _log(f"Job {id} is queued.")
+        _log(f"Job {id} submitted.")
         _follow(queue, id, Log(spec, id))
-    except (KeyboardInterrupt, BrokenPipeError):  # the latter as in: sge-jobs run ... | head
+    except (KeyboardInterrupt, BrokenPipeError):  # BrokenPipeError as in: sge-jobs run ... | head
         if id:
-            _log(f"Ending job {id} ...")
+            _log(f"Deleting job {id} ...")
             queue.delete([id])
         raise
     return _exit_status(queue, id)
 
 
 class Log:
-    """The output of a job, copied to ours as it grows."""
+    """The output file of a job, copied to standard output as it grows."""
 
     def __init__(self, spec: JobSpec, id: str) -> None:
         self._path: Path = spec.directory / f"{job_name(spec.name)}.o{id}"
         self._seen = 0
 
     def copy(self) -> bool:
-        """Print what is new; return whether there was any."""
+        """Print new output; return whether there was any."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._seen)
                 new = file.read()
-        except OSError:  # not begun, or out of reach for a moment
+        except OSError:  # not created yet, or the file system is briefly unavailable
             return False
         self._seen += len(new)
         sys.stdout.buffer.write(new)
@@ -83,7 +83,7 @@ class Log:
 
     @property
     def is_there(self) -> bool:
-        """Whether the job has begun to write."""
+        """Whether the file exists."""
         try:
             return self._path.exists()
         except OSError:
@@ -91,7 +91,7 @@ class Log:
 
 
 def _follow(queue: Queue, id: str, log: Log) -> None:
-    """Copy the log until the job is gone; SgeJobsError when it cannot run."""
+    """Copy the log until the job ends; SgeJobsError if it cannot start."""
     pause_s, asked_at, said = _ASK_S[0], 0.0, ""
     while True:
         log.copy()
@@ -99,7 +99,7 @@ def _follow(queue: Queue, id: str, log: Log) -> None:
             try:
                 rows = [job for job in queue.jobs() if job.id == id]
             except QueueUnreachable as error:
-                said = _say_once(f"{error.what}; still waiting.", said)
+                said = _say_once(f"{error.what}; waiting for the master.", said)
             else:
                 if not rows:
                     break
@@ -118,13 +118,13 @@ def _copy_rest(log: Log) -> None:
 
 
 def _words(queue: Queue, job: QueuedJob) -> str:
-    """Return what to say about the job; SgeJobsError when it will not run."""
+    """Return a line about the state of the job; SgeJobsError if it cannot start."""
     if job.status is JobStatus.ERROR:
         reason = queue.error_reason(job.id)
         queue.delete([job.id])
         raise SgeJobsError(
-            f"job {job.id} cannot run: {reason or 'Grid Engine put it in state E'}",
-            "It was removed. Fix this and run the same command again.",
+            f"job {job.id} failed to start: {reason or 'it is in state E (error)'}",
+            "The job was deleted. Fix this and rerun the command.",
         )
     if job.status is JobStatus.RUNNING:
         return f"Job {job.id} runs on {job.host}."
@@ -135,17 +135,17 @@ def _exit_status(queue: Queue, id: str) -> int:
     record = _record(queue, id)
     if record is None:
         raise SgeJobsError(
-            f"job {id} is gone, and qacct has no record of it",
-            "Someone may have removed it before it ran, or this machine does not see the cell's"
-            f" accounting file. Look on the master: qacct -j {id}",
+            f"job {id} is no longer in the queue, and qacct has no record of it",
+            "It may have been deleted before it started, or this machine cannot read the"
+            f" accounting file of the cell. Check on the master: qacct -j {id}",
         )
-    if record.failed and record.failed != 100:  # 100: the job ended by a signal
+    if record.failed and record.failed != 100:  # 100: a signal terminated the job
         _log(f"Job {id} failed on {record.host}: {record.failed_text} ({record.failed})")
     return record.exit_status or int(bool(record.failed))
 
 
 def _record(queue: Queue, id: str) -> AccountingRecord | None:
-    """Return how the last run of a job ended, once qacct knows."""
+    """Return the record of the job's last run, as soon as qacct shows it; None on a timeout."""
     deadline = time.monotonic() + _RECORD_S
     while True:
         try:
@@ -171,7 +171,7 @@ def _log(text: str) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C and SIGTERM waiting: a job whose number nobody has read cannot be ended."""
+    """Delay Ctrl-C and SIGTERM: a job cannot be deleted before its number is known."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:

@@ -1,4 +1,4 @@
-"""``sge-jobs setup``: let a cell give each job GPUs of its own."""
+"""``sge-jobs setup``: configure a cell so that each job gets its own GPUs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from sge_jobs.cell.qconf import Qconf
 from sge_jobs.cell.qconf_text import CellConfig, list_values
 from sge_jobs.cell.removal import plan_removal
 from sge_jobs.cell.setup_plan import hosts_are_configured, plan_setup
+from sge_jobs.cli.help import first_group
 from sge_jobs.cli.output import say
 from sge_jobs.errors import InputError
 from sge_jobs.gpu_state import count
@@ -25,54 +26,55 @@ from sge_jobs.gpu_state import count
 NODE_FILES = Path(__file__).parents[1] / "node"
 STARTER, SENSOR = "gpu-starter", "gpu-sensor"
 HELP = """\
-Let a cell give each job GPUs of its own; run it on the master, as a manager.
+Configure a cell so that each job gets its own GPUs; run it on the master, as a manager.
 
-Adds what is missing and replaces what is still as Grid Engine's packages bring it: the complexes
-gpu and gpu_state, the GPUs of each host, the queue's starter and the hosts' sensor, the parallel
-environment smp, and timings that start the next job within a second. What a site set stays, and
-is listed. A second run changes nothing.
+A cell is one installation of Grid Engine. This command adds missing values and replaces those that
+are still the defaults of Grid Engine's packages:
 
-Before this package is removed, --undo takes its starter and sensor out of the cell: a queue whose
-starter is not there goes into state E.
+  complexes   gpu and gpu_state; a complex is a resource that jobs can request with qsub -l
+  hosts       the number of GPUs of each host, and the permission to query the master
+  starter     the program that assigns GPUs to each job of the queue and then starts it
+  sensor      the program on each host that reports who uses its GPUs
+  smp         a parallel environment for several slots on one host
+  timings     the next job starts within a second; a lost host is noticed in half a minute
 
-examples:
+Values that the site has set do not change; they are listed. A second run changes nothing.
+
+Before you remove this package, run --undo: it removes the starter and the sensor from the cell. A
+queue whose starter does not exist goes into the error state E when the next job starts.
+
+Examples:
   sge-jobs setup --dry-run
   sge-jobs setup --gpus=8 --gpus=node007=4
 """
 _PLAIN_PATH = re.compile(r"[\w./+-]+", re.ASCII)  # qconf's lists have no quotes
-_OTHER_PLACE = "Name where the hosts see it: --files .../sge_jobs/node"
+_GIVE_PATH = "Give the path as the hosts see it: --files .../sge_jobs/node"
 _ASK_S = 1.0
 _HOST_COUNT = re.compile(r"(?:([\w.-]+)=)?(\d{1,4})")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("-q", "--queue", default="all.q", help="queue to set up (all.q)")
-    parser.add_argument(
-        "--gpus",
-        metavar="[HOST=]N",
-        action="append",
-        default=[],
-        help="GPUs of a host, or of every host that has no number yet; default: those that the"
-        " hosts' sensors report",
+    add = first_group(parser).add_argument
+    add("-q", "--queue", default="all.q", help="Set up this queue. Default: all.q.")
+    help = (
+        "Set the number of GPUs of a host, or of every host that has no number yet. Repeatable."
+        " Default: the numbers that the sensors report."
     )
-    parser.add_argument(
-        "--files",
-        metavar="DIR",
-        type=Path,
-        default=NODE_FILES,
-        help="where the hosts see sge_jobs/node of this package (where this machine has it)",
+    add("--gpus", metavar="[HOST=]N", action="append", default=[], help=help)
+    help = (
+        "Run the starter and the sensor from this path of sge_jobs/node on the hosts. Default: its"
+        " path on this machine."
     )
-    parser.add_argument(
-        "--undo", action="store_true", help="take starter and sensor out of all queues and hosts"
-    )
-    parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="print every qconf call; change nothing"
-    )
+    add("--files", metavar="DIR", type=Path, default=NODE_FILES, help=help)
+    help = "Remove the starter and the sensor from all queues and hosts."
+    add("--undo", action="store_true", help=help)
+    help = "Print every qconf call without running it."
+    add("-n", "--dry-run", action="store_true", help=help)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Change the cell, or say what would be changed."""
+    """Change the cell, or print the changes."""
     if arguments.undo:
         return _undo(dry_run=arguments.dry_run)
     counts = read_counts(arguments.gpus)
@@ -80,14 +82,16 @@ def run(arguments: argparse.Namespace) -> int:
     if owners := others_than_root(arguments.files):
         who = ", ".join(owners)
         sys.stderr.write(
-            f"Warning: root on every host runs files of {files} that {who} can change.\n"
-            "Install this package as root, for instance below /opt, to end that.\n"
+            f"Warning: {who} can change files in {files} that root runs on every host.\n"
+            "To prevent this, install this package as root, for example below /opt.\n"
         )
     qconf = Qconf()
     cell = qconf.read([arguments.queue])
     if unknown := sorted(set(counts) - set(cell.hosts) - {""}):
-        there = ", ".join(cell.hosts) or "none"
-        raise InputError(f"no execution host {', '.join(unknown)}; there are: {there}")
+        names = ", ".join(cell.hosts) or "none"
+        raise InputError(
+            f"no execution host {', '.join(unknown)}", f"Choose one of {names}: --gpus HOST=N"
+        )
     desired = DesiredCell(
         queue=arguments.queue,
         starter=files / STARTER,
@@ -99,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     made = plan_setup(cell, desired)
     _apply(qconf, made.changes, dry_run=arguments.dry_run)
     if made.later:
-        say(f"# Then, once every host reports that often, at most {made.wait_s:.0f} s later:")
+        say(f"# When every host has applied these changes, after at most {made.wait_s:.0f} s:")
         if not arguments.dry_run:
             cell = _wait_for_hosts(qconf, arguments.queue, made.wait_s)
             desired = replace(desired, sensed=sensed_gpus(cell))
@@ -114,7 +118,7 @@ def _undo(*, dry_run: bool) -> int:
     qconf = Qconf()
     made = plan_removal(qconf.read(qconf.queues()))
     _apply(qconf, made.changes, dry_run=dry_run)
-    say("Left alone:" + "".join(f"\n  {line}" for line in made.left))
+    say("Not changed:" + "".join(f"\n  {line}" for line in made.left))
     say("Nothing was changed." if dry_run else "Done." if made.changes else "Nothing to change.")
     return 0
 
@@ -127,7 +131,7 @@ def _apply(qconf: Qconf, changes: Iterable[Change], *, dry_run: bool) -> None:
 
 
 def _wait_for_hosts(qconf: Qconf, queue: str, wait_s: float) -> CellConfig:
-    """Return the cell when every host that is up has our sensor, and so the new configuration."""
+    """Return the cell when each host that is up has applied the changes, or after ``wait_s``."""
     deadline = time.monotonic() + wait_s
     while not hosts_are_configured(cell := qconf.read([queue])) and time.monotonic() < deadline:
         time.sleep(_ASK_S)
@@ -135,12 +139,12 @@ def _wait_for_hosts(qconf: Qconf, queue: str, wait_s: float) -> CellConfig:
 
 
 def read_counts(texts: Iterable[str]) -> dict[str, int]:
-    """Return the GPUs of each named host, and of the others under ``""``."""
+    """Return the number of GPUs by host; ``""`` stands for the hosts that are not named."""
     counts: dict[str, int] = {}
     for text in texts:
         match = _HOST_COUNT.fullmatch(text)
         if match is None:
-            raise InputError(f"--gpus={text}: must be a number, or HOST=NUMBER")
+            raise InputError(f"--gpus={text}: expected N or HOST=N, e.g. 8 or node007=4")
         counts[match[1] or ""] = int(match[2])
     return counts
 
@@ -158,31 +162,31 @@ def sensed_gpus(cell: CellConfig) -> dict[str, int]:
 
 
 def _usable(folder: Path) -> PurePosixPath:
-    """Return ``folder`` as hosts can use it; InputError where their users could not."""
+    """Return the absolute path of ``folder``; InputError if jobs could not run programs in it."""
     folder = folder.absolute()
     if not _PLAIN_PATH.fullmatch(str(folder)):
         raise InputError(
-            f"{folder}: Grid Engine takes no such path for a program",
-            f"Copy this package to a path of letters, digits and ./+-_. {_OTHER_PLACE}",
+            f"{folder}: Grid Engine does not accept this path of a program",
+            f"Copy this package to a path of letters, digits and ./+-_ only. {_GIVE_PATH}",
         )
     for name in (STARTER, SENSOR):
         file = folder / name
         if not file.is_file():
-            raise InputError(f"{file} is not there", _OTHER_PLACE)
+            raise InputError(f"{file} does not exist", _GIVE_PATH)
         closed = [path for path in (file, *file.parents) if not path.stat().st_mode & 0o001]
         if closed:
             raise InputError(
-                f"{file}: users cannot run it, for {closed[-1]} is closed to them",
-                f"Install this package where users of every host can read it. {_OTHER_PLACE}",
+                f"{file}: users cannot run it because they have no access to {closed[-1]}",
+                f"Install this package where users of every host can read it. {_GIVE_PATH}",
             )
     return PurePosixPath(folder)
 
 
 def others_than_root(folder: Path) -> list[str]:
-    """Return the users and groups that can change what root runs of ``folder``.
+    """Return the users and groups that can change the programs in ``folder`` that root runs.
 
     Raises:
-        InputError: Everybody can.
+        InputError: Every user can.
     """
     package = folder.absolute().parent
     files = [*package.glob("*.py"), *package.glob("__pycache__/*"), *folder.rglob("*")]
@@ -192,11 +196,13 @@ def others_than_root(folder: Path) -> list[str]:
         if not path.exists():
             continue
         status = path.stat()
-        sticky = path.is_dir() and status.st_mode & stat.S_ISVTX  # its files are their owners'
+        sticky = (
+            path.is_dir() and status.st_mode & stat.S_ISVTX
+        )  # only owners can replace its files
         if status.st_mode & stat.S_IWOTH and not sticky:
             raise InputError(
-                f"{path}: everybody can change it, and root on every host would run it",
-                f"chmod o-w {shlex.quote(str(path))}; see that nobody has changed it meanwhile",
+                f"{path}: every user can change it, and root runs it on every host",
+                f"Run: chmod o-w {shlex.quote(str(path))}    Then check that it is not changed.",
             )
         if status.st_uid:
             found.add(_name(path.owner, status.st_uid))
@@ -224,16 +230,16 @@ def _hosts_without(cell: CellConfig, made: ChangePlan) -> list[str]:
 
 def _report(made: ChangePlan, uncounted: list[str], *, dry_run: bool) -> None:
     if made.left:
-        say("Left alone:" + "".join(f"\n  {line}" for line in made.left))
+        say("Not changed:" + "".join(f"\n  {line}" for line in made.left))
     if uncounted:
         say(
-            f"No GPUs known yet on {', '.join(uncounted)}. In a minute their sensors report them:"
-            " run sge-jobs setup again. Or give their number: --gpus N"
+            f"The number of GPUs of {', '.join(uncounted)} is not known yet. In a minute the"
+            " sensors report it: rerun sge-jobs setup. Or give it: --gpus N"
         )
     changed = bool(made.changes or made.later)
     if dry_run:
         say("Nothing was changed." if changed else "Nothing to change.")
     elif changed:
-        say("Done. See what is still wrong: sge-jobs check")
+        say("Done. List the remaining problems: sge-jobs check")
     else:
         say("Nothing to change.")

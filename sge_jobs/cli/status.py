@@ -1,4 +1,4 @@
-"""``sge-jobs status``: hosts and jobs."""
+"""``sge-jobs status``: list hosts and jobs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import argparse
 import time
 from dataclasses import asdict
 
+from sge_jobs.cli.help import first_group
 from sge_jobs.cli.output import ago, say, say_json, table
 from sge_jobs.model import Host, QueuedJob
 from sge_jobs.queue.queue import Queue
 
 HELP = """\
-Show the hosts with their slots and GPUs, and the jobs.
+Show the hosts with their slots and GPUs, and the queued and running jobs.
 
-examples:
+Examples:
   sge-jobs status
   sge-jobs status --user=alice --json
 """
@@ -21,8 +22,9 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("-u", "--user", default="*", help="show the jobs of this user only")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add = first_group(parser).add_argument
+    add("-u", "--user", default="*", help="Show only the jobs of this user. Default: all users.")
+    add("--json", action="store_true", help="Print JSON.")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +59,7 @@ def _hosts(hosts: list[Host]) -> str:
 def _host_state(host: Host) -> str:
     states = [f"{queue.name} {queue.state}" for queue in host.queues if queue.state]
     if not host.reachable:
-        states.insert(0, "does not answer")
+        states.insert(0, "does not respond")
     return ", ".join(states) or "ok"
 
 

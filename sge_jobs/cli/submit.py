@@ -1,4 +1,4 @@
-"""``sge-jobs submit``: queue a job or an array."""
+"""``sge-jobs submit``: submit a job or an array of tasks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sge_jobs.queue.qsub import job_script, qsub_argv
 from sge_jobs.queue.queue import Queue
 
 HELP = """\
-Queue a program as one job, or as an array of tasks, and print the number of the job.
+Submit a program as a job, or as an array of tasks, and print the job number.
 
-Its output is appended to --log, of which each task of an array has its own (LOG.7); without it, to
-NAME.oJOB where the job starts.
+The output is appended to --log. Each task of an array has its own log, e.g. LOG.7 for task 7.
+Without --log, the output goes to the file NAME.oJOB in the directory of the job.
 
-examples:
+Examples:
   sge-jobs submit --gpus=1 --time=2h --venv=/shared/venv -- python train.py
   sge-jobs submit --tasks=1-41 --concurrent=6 --log=logs/region -- ./train_region.sh
 """
@@ -27,16 +27,22 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--log", type=Path, metavar="FILE", help="append its output to this file")
-    parser.add_argument("--tasks", default="", metavar="A-B", help="tasks of an array: 1-41")
-    parser.add_argument(
-        "--concurrent", type=int, metavar="N", help="tasks that may run at once; default: all"
+    common = add_job_arguments(parser)
+    common.add_argument(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="Append the output to this file. Default: NAME.oJOB.",
     )
-    add_job_arguments(parser)
+    add = parser.add_argument_group("Array of tasks").add_argument
+    help = "Submit one task for each of these numbers, e.g. 1-41 or 1-41:2. Default: one job."
+    add("--tasks", default="", metavar="A-B", help=help)
+    help = "Run at most this many tasks concurrently. Default: all."
+    add("--concurrent", type=int, metavar="N", help=help)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Queue the job and print its number."""
+    """Submit the job and print its number."""
     log = arguments.log.absolute() if arguments.log else None
     spec = dataclasses.replace(
         job_spec(arguments, log=log),
@@ -53,5 +59,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def dry_run(spec: JobSpec) -> str:
-    """Return the qsub line and the script that it would read."""
+    """Return the qsub command with the script on its standard input, for a shell."""
     return f"qsub {shlex.join(qsub_argv(spec))} <<'END'\n{job_script(spec)}END"

@@ -1,4 +1,4 @@
-"""The page names every command and option, every setting, and its Python lines run."""
+"""The page names every command, option and setting, and its Python code runs."""
 
 from __future__ import annotations
 

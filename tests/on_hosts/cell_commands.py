@@ -65,6 +65,8 @@ def listed(cell: Cell) -> dict[str, str]:
 
 
 def problems(cell: Cell, uid: int = UID) -> str:
-    done = command(cell, "check", uid=uid)
-    assert done.returncode == int("Nothing is wrong." not in done.stdout), done.stderr
-    return done.stdout
+    """Return the problems that ``sge-jobs check`` finds, with their fixes; empty if none."""
+    done = command(cell, "check", "--json", uid=uid)
+    found = json.loads(done.stdout)
+    assert done.returncode == int(bool(found)), done.stderr
+    return "\n".join(f"{each['what']}\n{each['fix']}" for each in found)

@@ -193,7 +193,6 @@ def test_run_ends_its_job_when_it_is_interrupted(cell: Cell, number: int) -> Non
     os.kill(pid, number)
     out, err = running.communicate(timeout=30)
     assert (running.returncode, out) == (1, ""), err
-    assert "Ending job" in err
     cell.wait_idle()
 
 
@@ -204,14 +203,14 @@ def test_run_outlives_a_master_that_goes_and_comes_back(cell: Cell) -> None:
     cell.kill("sge_qmaster")
     refused = command(cell, "gpus")
     assert refused.returncode == 1
-    assert "does not answer" in refused.stderr
+    assert "systemctl restart gridengine-master" in refused.stderr
     assert "gridengine-master" in command(cell, "check").stdout
     time.sleep(3)
     cell.start_master()
     out, err = running.communicate(timeout=120)
     # Once: a master that was away is no reason to run jobs again.
     assert (running.returncode, out) == (5, "done\n"), err
-    assert "still waiting" in err
+    assert "error: commlib error" in err
 
 
 def test_gpus_and_status_tell_who_has_what(cell: Cell) -> None:

@@ -23,42 +23,42 @@ def idle(cell: Cell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "mend", "said"),
+    ("harm", "fix", "fact"),
     [
-        ("qmod -d all.q@node001", "qmod -e all.q@node001", "all.q@node001 is disabled"),
-        ("qconf -ds master", "qconf -as master", "master may submit no jobs"),
+        ("qmod -d all.q@node001", "qmod -e all.q@node001", "qmod -e all.q@node001"),
+        ("qconf -ds master", "qconf -as master", "qconf -as master"),
         (
             "qconf -rattr queue starter_method NONE all.q",
             "python -m sge_jobs setup",
-            "no starter",
+            "queue all.q does not assign GPUs",
         ),
         (
             "qconf -mattr exechost complex_values gpu=3 node002",
             "python -m sge_jobs setup --gpus=node002=2",
-            "node002 has 2 GPUs, the cell gives 3",
+            "--gpus node002=2",
         ),
         (
             "qconf -rattr queue load_thresholds load_avg=0.000001 all.q",
             "qconf -rattr queue load_thresholds NONE all.q",
-            "all.q@node001 is in alarm",
+            "qstat -f -explain a -q all.q@node001",
         ),
     ],
 )
-def test_check_finds_what_was_broken_and_setup_mends(
-    cell: Cell, harm: str, mend: str, said: str
+def test_check_finds_a_problem_until_it_is_fixed(
+    cell: Cell, harm: str, fix: str, fact: str
 ) -> None:
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+    until(lambda: not problems(cell), 60, 0.5)
     cell.checked("sh", "-c", harm)
-    until(lambda: said in problems(cell), 40, 0.5)
-    cell.checked("sh", "-c", mend)
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+    until(lambda: fact in problems(cell), 40, 0.5)
+    cell.checked("sh", "-c", fix)
+    until(lambda: not problems(cell), 60, 0.5)
 
 
-def test_a_host_that_may_not_ask_the_master_is_named_and_mended(cell: Cell) -> None:
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+def test_a_host_that_cannot_query_the_master_is_named_and_fixed(cell: Cell) -> None:
+    until(lambda: not problems(cell), 60, 0.5)
     cell.qconf("-dh", "node001")
     cell.qconf("-ds", "node001")
-    assert "host node001 may not ask the master" in problems(cell)
+    assert "qconf -as node001" in problems(cell)
     done = command(cell, "setup", uid=0, node=cell.fabric.nodes["node001"])
     assert done.returncode == 1
     assert "qconf -as node001" in done.stderr
@@ -71,17 +71,19 @@ def test_a_host_that_may_not_ask_the_master_is_named_and_mended(cell: Cell) -> N
 def test_another_queue_of_the_same_hosts_is_named_until_it_gives_gpus_or_takes_none(
     cell: Cell,
 ) -> None:
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+    until(lambda: not problems(cell), 60, 0.5)
     queue = cell.qconf("-sq", "all.q").replace("all.q", "other.q")
     lines = [line for line in queue.splitlines() if not line.startswith("starter_method")]
     cell.qconf_file("-Aq", "\n".join([*lines, "starter_method NONE", ""]))
     try:
-        assert "queue other.q takes jobs with GPUs to master, node001, node002" in problems(cell)
+        found = problems(cell)
+        assert "queue other.q" in found
+        assert "master, node001, node002" in found
         cell.qconf("-mattr", "queue", "complex_values", "gpu=0", "other.q")
-        assert "Nothing is wrong." in problems(cell)
+        assert not problems(cell)
         cell.qconf("-rattr", "queue", "complex_values", "NONE", "other.q")
         command(cell, "setup", "--queue=other.q", uid=0)
-        assert "Nothing is wrong." in problems(cell)
+        assert not problems(cell)
         done = command(cell, "run", "--queue=other.q", "--gpus=1", "--", "printenv", VISIBLE)
         assert done.stdout.startswith("GPU-"), done.stderr
     finally:
@@ -89,38 +91,39 @@ def test_another_queue_of_the_same_hosts_is_named_until_it_gives_gpus_or_takes_n
 
 
 def test_undo_leaves_a_cell_that_works_without_the_package(cell: Cell) -> None:
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+    until(lambda: not problems(cell), 60, 0.5)
     before = _everything(cell)
-    assert "Nothing was changed." in command(cell, "setup", "--undo", "--dry-run", uid=0).stdout
+    done = command(cell, "setup", "--undo", "--dry-run", uid=0)
+    assert (done.returncode, "starter_method NONE all.q" in done.stdout) == (0, True)
     assert _everything(cell) == before
     done = command(cell, "setup", "--undo", uid=0)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Done."), done.stderr
+    assert (done.returncode, "starter_method NONE all.q" in done.stdout) == (0, True), done.stderr
     assert "sge_jobs" not in _everything(cell)
     done = command(cell, "run", "--gpus=1", "--", "printenv", VISIBLE)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "Nothing to change." in command(cell, "setup", "--undo", uid=0).stdout
+    assert "qconf" not in command(cell, "setup", "--undo", uid=0).stdout
     command(cell, "setup", uid=0)
     assert _everything(cell) == before
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+    until(lambda: not problems(cell), 60, 0.5)
 
 
 def test_setup_changes_nothing_twice_and_keeps_what_a_site_set(cell: Cell) -> None:
-    assert command(cell, "setup", uid=0).stdout == "Nothing to change.\n"
+    assert "qconf" not in command(cell, "setup", uid=0).stdout
     cell.qconf("-mattr", "exechost", "complex_values", "h_vmem=8G", "node001")
     cell.qconf("-rattr", "queue", "load_thresholds", "load_avg=1000", "all.q")
     before = _everything(cell)
     done = command(cell, "setup", "--gpus=4", uid=0)
-    assert "host node001: gpu=2 (change it by --gpus node001=4)" in done.stdout
-    assert "queue all.q: load_thresholds load_avg=1000 (here: NONE)" in done.stdout
+    assert "host node001: gpu=2 " in done.stdout
+    assert "queue all.q: load_thresholds load_avg=1000 " in done.stdout
     assert _everything(cell) == before
-    assert "Nothing was changed." in command(cell, "setup", "-n", "--gpus=node001=4", uid=0).stdout
+    assert "gpu=4 node001" in command(cell, "setup", "-n", "--gpus=node001=4", uid=0).stdout
     assert _everything(cell) == before
     command(cell, "setup", "--gpus=node001=4", uid=0)
     shown = cell.qconf("-se", "node001").split("load_values")[0]
     assert sorted(shown.split("complex_values")[1].strip().split(",")) == ["gpu=4", "h_vmem=8G"]
     refused = command(cell, "setup", "--gpus=node001=2", uid=UID)
     assert refused.returncode == 1
-    assert "Run it as a manager of the cell" in refused.stderr
+    assert "qconf -sm" in refused.stderr
     command(cell, "setup", "--gpus=node001=2", uid=0)
     cell.qconf("-rattr", "queue", "load_thresholds", "NONE", "all.q")
 
@@ -141,7 +144,7 @@ def test_a_lost_host_is_told_and_its_jobs_can_be_forgotten(cell: Cell) -> None:
     until(lambda: listed(cell).get(str(id)) == "r", 30, 0.2)
     node = cell.fabric.nodes["node002"]
     cell.lose(node)
-    until(lambda: "host node002 does not answer" in problems(cell), 60, 0.5)
+    until(lambda: "qconf -de HOST" in problems(cell), 60, 0.5)
     door(cell, f"q.delete([{id!r}])")
     cell.checked(
         sys.executable,
@@ -150,7 +153,7 @@ def test_a_lost_host_is_told_and_its_jobs_can_be_forgotten(cell: Cell) -> None:
     )
     cell.wait_idle()
     cell.boot_again(node)
-    until(lambda: "Nothing is wrong." in problems(cell), 60, 0.5)
+    until(lambda: not problems(cell), 60, 0.5)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The job scripts, run as Grid Engine would run them: a copy elsewhere, its variables set."""
+"""The job scripts, run like Grid Engine runs them: as a copy, with its variables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_they_are_found_by_name() -> None:
     assert script_names() == NAMES
-    with pytest.raises(InputError, match="no job script 'train'") as caught:
+    with pytest.raises(InputError, match="'train'") as caught:
         script_path("train")
     assert "train_model" in caught.value.fix
 
@@ -78,13 +78,16 @@ def test_a_model_is_trained_and_goes_on_when_the_job_runs_again(folder: Path) ->
 
 def test_a_mistake_of_the_user_puts_the_job_into_the_error_state(folder: Path) -> None:
     for arguments, words in (
-        (("--checkpoint", "x.npz"), "--data is missing"),
-        (("--data", "digits", "--set", "epoch=3"), "unknown key"),
+        (("--checkpoint", "x.npz"), "--data"),
+        (("--data", "digits", "--set", "epoch=3"), "epoch"),
     ):
         done = run("train_model", *arguments, directory=folder)
         assert (done.returncode, words in done.stderr) == (100, True), done.stderr
     done = run("train_model", "--data", "digits", directory=folder, PYTHON="/nonexistent/python")
-    assert (done.returncode, "set PYTHON or VENV" in done.stderr) == (100, True)
+    assert (done.returncode, "/nonexistent/python" in done.stderr and "VENV" in done.stderr) == (
+        100,
+        True,
+    )
 
 
 def test_a_gpu_that_does_not_answer_sends_the_job_elsewhere(folder: Path) -> None:
@@ -115,13 +118,13 @@ def test_each_task_trains_its_region_once(folder: Path) -> None:
     assert result["best"]["epoch"] in (1, 2)
     assert (folder / "out put" / "digit" / "model.npz").exists()
     assert "epoch 2/2" in (folder / "out put" / "digit" / "log.txt").read_text()
-    assert "nothing to do" in task(2, folder).stdout
+    assert task(2, folder).stdout.startswith("out put/digit/result.json ")  # not trained again
     (folder / "out put" / "digit" / "result.json").unlink()
     assert task(2, folder).returncode == 0  # from the checkpoint
     done = task(3, folder)
     assert (done.returncode, "missings" in done.stderr) == (100, True), done.stderr
     assert not (folder / "out put" / "missing" / "result.json").exists()
-    assert "no region 4" in task(4, folder).stdout
+    assert "region 4" in task(4, folder).stdout
 
 
 def test_a_region_may_have_any_characters_that_a_folder_may(folder: Path) -> None:
@@ -137,14 +140,14 @@ def test_a_wrong_call_for_regions_is_named(folder: Path) -> None:
     assert task(1, folder).returncode == 100
     assert not (folder / "x").exists()
     done = run("train_regions", "--regions", "the regions", directory=folder)
-    assert (done.returncode, "--data and --out are needed" in done.stderr) == (100, True)
+    assert (done.returncode, "--data" in done.stderr and "--out" in done.stderr) == (100, True)
     arguments = ("--regions", "the regions", "--data", "d", "--out", "o")
     done = run("train_regions", *arguments, directory=folder, SGE_TASK_ID="undefined")
     assert (done.returncode, "qsub -t 1-1" in done.stderr) == (100, True)
 
 
 def bare(name: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run with a Python that does not have the package, and a driver that is not there."""
+    """Run with a Python without the package, on a machine without a driver."""
     code = "import sys; sys.exit('sge_jobs' in sys.argv)"
     assert subprocess.run([sys.executable, "-I", "-c", code], check=False).returncode == 0
     python = folder / "python"
@@ -155,10 +158,10 @@ def bare(name: str, folder: Path, **variables: str) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize("name", ["gpu_selftest", "mulc_benchmark"])
 def test_the_package_is_found_by_variable_or_by_the_queues_starter(name: str, folder: Path) -> None:
-    assert "set PYTHON or SGE_JOBS_HOME" in bare(name, folder).stderr
+    assert "SGE_JOBS_HOME" in bare(name, folder).stderr
     found = bare(name, folder, SGE_JOBS_HOME=str(ROOT))
-    assert (found.returncode, "unrecognized arguments" in found.stderr) == (100, True)
+    assert (found.returncode, "--help-not" in found.stderr) == (100, True)
     starter = ROOT / "sge_jobs" / "node" / "gpu-starter"
     (folder / "config").write_text(f"pe=none\nstarter_method={starter}\n")
     found = bare(name, folder, SGE_JOB_SPOOL_DIR=str(folder))
-    assert (found.returncode, "unrecognized arguments" in found.stderr) == (100, True)
+    assert (found.returncode, "--help-not" in found.stderr) == (100, True)
