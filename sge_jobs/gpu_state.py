@@ -1,12 +1,15 @@
-"""Who has each GPU of a host, as one word that a load sensor reports and ``qhost -F`` shows.
+"""Who uses each GPU of a host, encoded as one word that the load sensor reports.
 
-``1+0/GPU-5a/h/12/3/alice/1700000000+1/GPU-7c/o/11//bob/1699990000/s4711.python3``: a version, then
-for each GPU its index, UUID, status, job, task, user, start, and processes that should not be
-there (``s`` of a job that is over, ``f`` foreign to Grid Engine). A character that is no letter,
-digit, ``.``, ``_`` or ``-`` is written as ``~`` and two hexadecimal digits for each byte, so the
-word needs no quotes in ``HOST:name:value``, in lists with commas, in XML or in printf.
+``qhost -F`` shows the word. An example for two GPUs:
 
-Runs under Python 3.9 on the nodes.
+``1+0/GPU-5a/h/12/3/alice/1700000000+1/GPU-7c/o/11//bob/1699990000/s4711.python3``
+
+It has a version, then for each GPU its index, UUID, status, job, task, user, start, and processes
+that should not use it (``s`` left by an ended job, ``f`` outside Grid Engine). Each character other
+than letters, digits, ``.``, ``_`` and ``-`` is written as ``~`` and two hexadecimal digits a byte.
+Therefore, the word needs no quotes in ``HOST:name:value``, in lists, in XML and in printf.
+
+This module runs under Python 3.9 on the nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 MAX_LENGTH = 900
-"""Grid Engine 8.1.9 reads a load value into 1000 bytes without looking."""
+"""Grid Engine 8.1.9 copies a load value into 1000 bytes without checking its length."""
 
 _VERSION = "1"
 _PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
@@ -27,10 +30,10 @@ _MAX_GPUS = 256
 
 
 class GpuStatus(Enum):
-    """What can be done with a GPU.
+    """Whether a GPU can be assigned.
 
-    ``OUTLIVED``: processes of a job that is over keep it. ``BLOCKED``: a process outside Grid
-    Engine uses it, or its lock file is of no use.
+    ``OUTLIVED``: leftover processes of an ended job use it. ``BLOCKED``: a process outside Grid
+    Engine uses it, or its lock file is invalid.
     """
 
     FREE = "f"
@@ -41,10 +44,10 @@ class GpuStatus(Enum):
 
 @dataclass(frozen=True)
 class Intruder:
-    """A process on a GPU that is not of the job that has it.
+    """A process on a GPU that does not belong to the job of the GPU.
 
     Attributes:
-        foreign: Outside Grid Engine; else of the GPU's last job, which is over.
+        foreign: Whether it runs outside Grid Engine; otherwise the GPU's last job left it.
     """
 
     pid: int
@@ -54,12 +57,12 @@ class Intruder:
 
 @dataclass(frozen=True)
 class GpuUse:
-    """One GPU and who has it.
+    """One GPU and who uses it.
 
     Attributes:
-        uuid: Cut to its first characters where a host has too many GPUs for one word.
-        job, task, user: Of the holder, or of the last one if ``OUTLIVED``; empty when free.
-        since: Seconds since the epoch; 0 when free.
+        uuid: UUID; only its first characters if the host has too many GPUs for one word.
+        job, task, user: The job that has it, or the last job if ``OUTLIVED``; empty if free.
+        since: Start of the job in seconds since the epoch; 0 if free.
     """
 
     index: int
@@ -75,8 +78,8 @@ class GpuUse:
 def encode(gpus: Sequence[GpuUse]) -> str:
     """Return the word, at most :data:`MAX_LENGTH` characters.
 
-    Where they are too many, commands go first, then processes, then the ends of UUIDs; then GPUs,
-    and ``*N`` at the end says how many.
+    A longer word is shortened: first it omits commands, then processes, then the ends of UUIDs,
+    then GPUs, whose number is appended as ``*N``.
     """
     for detail in range(4):
         parts = [_encode_gpu(gpu, detail) for gpu in gpus]
@@ -106,45 +109,45 @@ def _encode_intruder(intruder: Intruder, with_command: bool) -> str:
 
 
 def decode(word: str) -> tuple[GpuUse, ...]:
-    """Return the GPUs that :func:`encode` wrote; of those it left out, nothing.
+    """Return the GPUs in a word of :func:`encode`, without the omitted ones.
 
     Raises:
-        ValueError: The word is another's, damaged or too long.
+        ValueError: The word has another format, or it is too long.
     """
     parts, _ = _parts(word)
     return tuple(_decode_gpu(part) for part in parts)
 
 
 def count(word: str) -> int:
-    """Return how many GPUs the host has, with those that :func:`encode` left out.
+    """Return the number of GPUs of the host, including those that :func:`encode` omitted.
 
     Raises:
-        ValueError: As of :func:`decode`.
+        ValueError: As for :func:`decode`.
     """
     return len(decode(word)) + _parts(word)[1]
 
 
 def _parts(word: str) -> tuple[list[str], int]:
     if len(word) > MAX_LENGTH:
-        raise ValueError(f"a GPU state of {len(word)} characters is too long")
+        raise ValueError(f"a GPU state has at most {MAX_LENGTH} characters, not {len(word)}")
     version, *parts = word.split("+")
     if version != _VERSION:
-        raise ValueError(f"a GPU state of version '{version[:20]}' is not known here")
+        raise ValueError(f"unknown version '{version[:20]}' of a GPU state")
     left_out = _number(parts.pop()[1:]) if parts and parts[-1].startswith("*") else 0
     if len(parts) + left_out > _MAX_GPUS:
-        raise ValueError(f"{len(parts) + left_out} GPUs on one host are too many")
+        raise ValueError(f"a host has at most {_MAX_GPUS} GPUs, not {len(parts) + left_out}")
     return parts, left_out
 
 
 def _decode_gpu(text: str) -> GpuUse:
     fields = text.split("/")
     if len(fields) < 7:
-        raise ValueError(f"'{text[:40]}' has {len(fields)} fields, not at least 7")
+        raise ValueError(f"'{text[:40]}' has {len(fields)} fields, expected at least 7")
     index, uuid, status, job, task, user, since = (_unescape(field) for field in fields[:7])
     if not uuid:
-        raise ValueError(f"'{text[:40]}' names no GPU")
+        raise ValueError(f"'{text[:40]}' has no UUID")
     if (job and not job.isdigit()) or (task and not task.isdigit()):
-        raise ValueError(f"'{text[:40]}': a job and a task are numbers")
+        raise ValueError(f"'{text[:40]}': job and task must be numbers")
     return GpuUse(
         index=_number(index),
         uuid=uuid,
@@ -161,13 +164,13 @@ def _decode_intruders(fields: Iterable[str]) -> Iterable[Intruder]:
     for field in fields:
         pid, mark, command = field[1:].partition(".")
         if field[:1] not in ("s", "f") or not mark:
-            raise ValueError(f"'{field[:40]}' is no process")
+            raise ValueError(f"'{field[:40]}' is not a process")
         yield Intruder(pid=_number(pid), command=_unescape(command), foreign=field[0] == "f")
 
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise ValueError(f"'{text[:20]}' is no number")
+        raise ValueError(f"'{text[:20]}' is not a number")
     return int(text)
 
 
@@ -185,7 +188,7 @@ def _unescape(text: str) -> str:
     data = plain.encode()
     for piece in escaped:
         if len(piece) < 2 or not _HEX.issuperset(piece[:2]):
-            raise ValueError(f"'{text[:40]}' has a ~ without two hexadecimal digits")
+            raise ValueError(f"'{text[:40]}' has a ~ that two hexadecimal digits do not follow")
         data += bytes.fromhex(piece[:2]) + piece[2:].encode()
     if not _PLAIN.issuperset("".join([plain, *(piece[2:] for piece in escaped)])):
         raise ValueError(f"'{text[:40]}' has characters that must be escaped")

@@ -1,4 +1,4 @@
-"""``python -m spearmint`` runs the ``spearmint`` command."""
+"""``python -m spearmint``: the same as the command."""
 
 from spearmint.cli import main
 

@@ -1,6 +1,6 @@
-"""Run a command of Grid Engine or of the NVIDIA driver on a node, with a time limit.
+"""Run a command of Grid Engine or of the NVIDIA driver on a node, with a timeout.
 
-Without :mod:`subprocess`, whose import takes longer than the query.
+Does not use :mod:`subprocess`, whose import takes longer than the command.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _TIMEOUT_S = 20.0
 
 
 class QueryFailed(Exception):
-    """A command failed, timed out, or gave output that cannot be read.
+    """A command failed, timed out, or printed output that cannot be parsed.
 
     Attributes:
-        output: All that the failed command wrote.
+        output: Complete output of the failed command.
     """
 
     def __init__(self, what: str, output: str = "") -> None:
@@ -31,9 +31,9 @@ class QueryFailed(Exception):
 
 
 def find_program(name: str, environment: Mapping[str, str]) -> str:
-    """Return the path of a Grid Engine program, past Debian's slow wrapper; else its plain name.
+    """Return the path of a Grid Engine program, without Debian's slow wrapper, or its plain name.
 
-    The sensor inherits the execution daemon's environment, which may name only SGE_ROOT.
+    The sensor inherits the environment of the execution daemon, which may have only SGE_ROOT.
     """
     path = f"{DEBIAN_BINARIES}/{name}"
     root, arch = environment.get("SGE_ROOT", ""), environment.get("SGE_ARCH", "")
@@ -61,7 +61,7 @@ def ask(argv: list[str], environment: Mapping[str, str], timeout_s: float = _TIM
     """Run ``argv`` and return its standard output and error together.
 
     Raises:
-        QueryFailed: It cannot be started, fails, or runs longer than ``timeout_s``.
+        QueryFailed: The command cannot start, fails, or runs longer than ``timeout_s``.
     """
     reading, writing = os.pipe()
     actions = [
@@ -84,7 +84,7 @@ def ask(argv: list[str], environment: Mapping[str, str], timeout_s: float = _TIM
         os.kill(pid, 9)
     _, status = os.waitpid(pid, 0)
     if data is None:
-        raise QueryFailed(f"{' '.join(argv)}: no answer in {timeout_s:g} s")
+        raise QueryFailed(f"{' '.join(argv)}: timeout after {timeout_s:g} s")
     text = data.decode("utf-8", "replace")
     if status != 0:
         raise QueryFailed(f"{' '.join(argv)} failed: {text.strip()[:200]}", text)

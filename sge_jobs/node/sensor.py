@@ -1,7 +1,8 @@
-"""Load sensor of the execution daemon: keep the list of GPUs fresh, report who has each.
+"""Load sensor of the execution daemon: update the list of GPUs and report who uses each.
 
-Asked by a line on standard input, it answers with values of the host: ``gpu``, how many a job may
-be sent for, and ``gpu_state``, see :mod:`sge_jobs.gpu_state`. ``quit`` or the end of input ends it.
+For each line on standard input, it prints values of the host: ``gpu``, the number of GPUs for which
+the scheduler can send jobs, and ``gpu_state``, see :mod:`sge_jobs.gpu_state`. It exits on ``quit``
+or the end of input.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ _killed: list[int] = []
 
 
 class Sensor:
-    """What stays between two reports.
+    """Reports the GPUs, and keeps their list between reports.
 
     Args:
-        host: Name under which the execution daemon expects the values.
-        cache: File that the jobs read.
-        directory: Lock files; empty for the default.
+        host: Name of the host that the execution daemon expects.
+        cache: File with the list of GPUs, which starters read.
+        declared: File in which an administrator declares GPUs.
+        directory: Directory of lock files; empty for the default.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Sensor:
         self._kind, self._given = "", 0
 
     def report(self) -> list[str]:
-        """Return the lines between ``begin`` and ``end``; bring the cache and locks up to date."""
+        """Return the lines between ``begin`` and ``end``, and update the cache and the locks."""
         known = self._inventory()
         states = self._survey(known) if known.gpus else []
         foreign = self._foreign(known, states)
@@ -88,7 +90,7 @@ class Sensor:
         return self._found
 
     def _ask(self) -> None:
-        """Learn from the master how the cell counts GPUs, and how many it gives this host."""
+        """Query the master how the cell counts GPUs, and how many it configures for this host."""
         if self._kind and time.monotonic() < self._ask_at:
             return
         self._kind = cell_counts.consumable_kind() or self._kind
@@ -139,7 +141,7 @@ class Sensor:
 
 
 def is_foreign(gpu_process: detect.GpuProcess, state: LockState, proc: str = "/proc") -> bool:
-    """Whether ``gpu_process`` belongs neither to the job that has the GPU nor to its last one."""
+    """Whether ``gpu_process`` belongs neither to the GPU's job nor to its last job."""
     process = read_process(gpu_process.pid, proc)
     if gpu_process.name.startswith(_TOLERATED) or process is None:
         return False
@@ -176,12 +178,12 @@ def use_of(gpu: inventory.Gpu, state: LockState, foreign: Sequence[Intruder]) ->
 
 
 def for_scheduler(uses: Sequence[GpuUse], given: int = 0) -> int:
-    """Return the load value ``gpu``: all GPUs, or those free now while others cannot be given.
+    """Return the load value ``gpu``: the number of GPUs, or of free GPUs if some are not usable.
 
-    Grid Engine takes the smaller of this value and what it has not given to jobs.
+    Grid Engine uses the smaller of this value and the number that it has not given to jobs.
 
     Args:
-        given: GPUs that the cell gives this host, of which some may have fallen off the bus.
+        given: Number of GPUs that the cell configures for this host; some may have failed.
     """
     kept = any(use.status in (GpuStatus.OUTLIVED, GpuStatus.BLOCKED) for use in uses)
     if kept or len(uses) < given:
@@ -190,9 +192,9 @@ def for_scheduler(uses: Sequence[GpuUse], given: int = 0) -> int:
 
 
 def in_child(produce: Callable[[], str], timeout_s: float = _QUERY_S) -> str | None:
-    """Return what ``produce()`` returns in a process of its own; None when it fails or hangs.
+    """Return the result of ``produce()`` in a child process; None if it fails or hangs.
 
-    A driver in trouble hangs or ends the process that asks it; the sensor must do neither.
+    A faulty driver makes its caller hang or crash, which must not happen to the sensor.
     """
     _reap()
     reading, writing = os.pipe()
@@ -212,27 +214,27 @@ def in_child(produce: Callable[[], str], timeout_s: float = _QUERY_S) -> str | N
         os.close(reading)
     if data is None:
         os.kill(pid, signal.SIGKILL)
-        _killed.append(pid)  # not waited for: a process in the driver's hands may never end
+        _killed.append(pid)  # do not wait: a process inside the driver may never end
         return None
     _, status = os.waitpid(pid, 0)
     return data.decode("utf-8", "replace") if status == 0 else None
 
 
 def _reap() -> None:
-    """Take note of killed children that have ended since, so that no zombies pile up."""
+    """Reap killed children that have ended, so that zombies do not accumulate."""
     for pid in list(_killed):
         if os.waitpid(pid, os.WNOHANG)[0] == pid:
             _killed.remove(pid)
 
 
 def serve(sensor: Sensor, requests: TextIO, answers: TextIO, errors: TextIO) -> None:
-    """Answer each line of ``requests`` until ``quit`` or its end."""
+    """Answer each line of ``requests`` until ``quit`` or the end of input."""
     for line in iter(requests.readline, ""):
         if line.strip() == "quit":
             return
         try:
             lines = sensor.report()
-        except Exception as error:  # noqa: BLE001 (a sensor that ends tells nothing more)
+        except Exception as error:  # noqa: BLE001 (the sensor must not exit)
             errors.write(f"sge-jobs sensor: {type(error).__name__}: {error}\n")
             errors.flush()
             lines = []
@@ -242,7 +244,7 @@ def serve(sensor: Sensor, requests: TextIO, answers: TextIO, errors: TextIO) -> 
 
 def main() -> int:
     """Serve the execution daemon that started this program."""
-    from sge_jobs.node.claim import starter  # noqa: F401 (root writes the bytecode that jobs then read)
+    from sge_jobs.node.claim import starter  # noqa: F401 (root writes the bytecode for later jobs)
 
     with contextlib.suppress(BrokenPipeError):
         serve(Sensor(), sys.stdin, sys.stdout, sys.stderr)

@@ -1,4 +1,4 @@
-"""Run Grid Engine's commands: find them, set their environment, kill them on a timeout."""
+"""Run Grid Engine's commands: find them, set their environment, kill them after a timeout."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sge_jobs.errors import QueueUnreachable, SgeJobsError
 
 _DEBIAN = Path("/usr/lib/gridengine")
 _DEBIAN_DEFAULTS = Path("/etc/default/gridengine")
-_DEBIAN_WRAPPER = "gridengine-wrapper"  # costs 100 ms a call
+_DEBIAN_WRAPPER = "gridengine-wrapper"  # takes 100 ms per call
 _ARCHITECTURES = {"x86_64": "lx-amd64", "aarch64": "lx-arm64", "i686": "lx-x86"}
-_ANSWERS = {"LC_ALL": "C.UTF-8", "TZ": "UTC0"}  # not for qsub: -V would take them into the job
+_ANSWERS = {"LC_ALL": "C.UTF-8", "TZ": "UTC0"}  # not for qsub: -V would copy them into the job
 _UNREACHABLE = re.compile(
     r"commlib error|unable to (send message to|contact) qmaster|can't resolve host name"
     r"|cell directory .* doesn't exist|set the environment variable SGE_ROOT"
@@ -28,7 +28,7 @@ _UNREACHABLE = re.compile(
 _UNKNOWN_HOST = re.compile(r'host "([^"]+)" is (?:neither submit nor admin|not a submit) host')
 _NO_COMMAND_FIX = (
     "Install Grid Engine's client (Debian: apt-get install gridengine-client),"
-    " or run this on the cluster's master or a submit host."
+    " or run this on the master or a submit host of the cell."
 )
 
 
@@ -47,11 +47,11 @@ class Answer:
 
 
 class Commands:
-    """Runs qsub and the like; raises QueueUnreachable if the master does not answer.
+    """Runs qsub and other commands; raises QueueUnreachable if the master does not respond.
 
     Args:
-        programs: Directory of the commands; None for the site's own.
-        timeout_s: Seconds that each may take.
+        programs: Directory of the commands; None to find them in PATH.
+        timeout_s: Timeout of each command in seconds.
     """
 
     def __init__(self, *, programs: Path | None = None, timeout_s: float = 30.0) -> None:
@@ -59,11 +59,11 @@ class Commands:
         self._timeout_s = timeout_s
 
     def ask(self, name: str, *arguments: str) -> str:
-        """Return what ``name`` prints; raises SgeJobsError when it fails."""
+        """Return the output of ``name``; raises SgeJobsError if it fails."""
         answer = self.run(name, *arguments)
         if answer.status:
-            said = f"{name} {' '.join(arguments)}: {answer.words}"
-            raise SgeJobsError(said, access_fix(answer.words))
+            what = f"{name} {' '.join(arguments)} failed: {answer.words}"
+            raise SgeJobsError(what, access_fix(answer.words))
         return answer.out
 
     def run(
@@ -77,16 +77,16 @@ class Commands:
         """Return the answer of ``name``.
 
         Args:
-            inherit: File descriptors that it keeps open.
-            timeout_s: Seconds; None for the usual.
+            inherit: File descriptors that the command inherits.
+            timeout_s: Timeout in seconds; None for the default.
 
         Raises:
-            QueueUnreachable: There is no such command, no answer in time, or no master.
+            QueueUnreachable: The command does not exist, times out, or cannot reach the master.
         """
         command = [self._program(name), *arguments]
         limit_s = self._timeout_s if timeout_s is None else timeout_s
-        # A file, not a pipe: were we killed half-way, qsub would queue half a script. A session of
-        # its own: Ctrl-C must not end it between queueing a job and printing its number.
+        # A file, not a pipe: if this process is killed, qsub must not submit half a script. A new
+        # session: Ctrl-C must not kill qsub between submitting a job and printing its number.
         source = os.memfd_create("stdin")
         try:
             os.pwrite(source, stdin, 0)
@@ -100,7 +100,7 @@ class Commands:
                 start_new_session=True,
             )
         except OSError as error:
-            raise QueueUnreachable(f"{command[0]} does not run: {error.strerror}") from error
+            raise QueueUnreachable(f"cannot run {command[0]}: {error.strerror}") from error
         finally:
             os.close(source)
         try:
@@ -109,13 +109,13 @@ class Commands:
             process.kill()
             process.communicate()
             raise QueueUnreachable(
-                f"{name} gave no answer in {limit_s:g} s",
-                "See whether the master is up and not overloaded: qping -info HOST 6444 qmaster 1",
+                f"{name} timed out after {limit_s:g} s",
+                "Check if the master runs and is not overloaded: qping -info HOST 6444 qmaster 1",
             ) from None
         answer = Answer(status=process.returncode, out=_text(out), err=_text(err))
         if answer.status and _UNREACHABLE.search(answer.words):
             raise QueueUnreachable(
-                f"Grid Engine's master does not answer: {answer.words}", _unreachable_fix()
+                f"Grid Engine's master does not respond: {answer.words}", _unreachable_fix()
             )
         return answer
 
@@ -127,7 +127,7 @@ class Commands:
         if real.exists() and (found is None or Path(found).resolve().name == _DEBIAN_WRAPPER):
             return str(real)
         if found is None:
-            raise QueueUnreachable(f"no command {name} on this machine", _NO_COMMAND_FIX)
+            raise QueueUnreachable(f"command {name} not found on this machine", _NO_COMMAND_FIX)
         return found
 
     @cached_property
@@ -136,7 +136,7 @@ class Commands:
 
 
 def with_cell(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environment`` with the variables that name Debian's cell, where it has none."""
+    """Return ``environment`` with the variables of Debian's cell, unless they are set."""
     found = dict(environment)
     if _DEBIAN.is_dir():
         defaults = _debian_defaults()
@@ -148,7 +148,7 @@ def with_cell(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def access_fix(words: str) -> str:
-    """Return the fix if ``words`` say that Grid Engine does not know this host; else empty."""
+    """Return the fix if ``words`` say that this host is not a submit host; otherwise empty."""
     denied = _UNKNOWN_HOST.search(words)
     return f"On the cell's master, as a manager: qconf -as {denied[1]}" if denied else ""
 
@@ -167,6 +167,6 @@ def _text(output: bytes) -> str:
 
 def _unreachable_fix() -> str:
     return (
-        "It may be starting again: nothing is lost, try once more. Else, on the master:"
+        "It may be restarting; no job is lost. Retry, or restart it on the master:"
         " systemctl restart gridengine-master"
     )

@@ -1,4 +1,4 @@
-"""Parse the output of ``qacct -j``; pure."""
+"""Parse the output of ``qacct -j``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sge_jobs.model import AccountingRecord
 _RULE = re.compile(r"^={20,}$", re.MULTILINE)
 _UNITS = {"": 1.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3, "T": 1024.0**4}
 _SIZE = re.compile(r"(-?[\d.]+)([KMGT]?)B?")
-_STAMPS = (  # of 8.1.9, of Univa, of Open Cluster Scheduler
+_STAMPS = (  # Grid Engine 8.1.9, Univa Grid Engine, Open Cluster Scheduler
     "%a %b %d %H:%M:%S %Y",
     "%m/%d/%Y %H:%M:%S.%f",
     "%m/%d/%Y %H:%M:%S",
@@ -20,7 +20,7 @@ _STAMPS = (  # of 8.1.9, of Univa, of Open Cluster Scheduler
 
 
 def parse_accounting(text: str) -> list[AccountingRecord]:
-    """Return a record for each run in the answer of ``qacct -j``, its times being UTC."""
+    """Return a record for each run in the output of ``qacct -j``, whose times must be UTC."""
     blocks = [_fields(block) for block in _RULE.split(text)]
     return [_record(fields) for fields in blocks if "jobnumber" in fields]
 
@@ -66,5 +66,5 @@ def _seconds(stamp: str) -> float | None:
             when = datetime.strptime(stamp, form).replace(tzinfo=UTC).timestamp()
         except ValueError:
             continue
-        return when or None  # 1970 where a job was moved before it ran
+        return when or None  # 1970 if the job was moved before it started
     return None

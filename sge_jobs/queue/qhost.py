@@ -1,4 +1,4 @@
-"""Parse the output of ``qhost``; pure."""
+"""Parse the output of ``qhost``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ _WITH_A_GPU = {JobStatus.RUNNING, JobStatus.SUSPENDED, JobStatus.ENDING}
 def parse_hosts(xml: str, jobs: Iterable[QueuedJob]) -> list[Host]:
     """Return the rows of ``qhost -xml -q -F gpu,gpu_state``.
 
-    ``jobs`` of all users show how many GPUs are in use: qhost shows only how many are left.
+    Args:
+        jobs: Jobs of all users; they give the number of GPUs in use, because qhost shows only how
+            many are left.
 
     Raises:
-        ValueError: This is no answer of qhost.
+        ValueError: ``xml`` is not an output of qhost.
     """
     used: dict[str, int] = {}
     for job in jobs:
@@ -28,7 +30,7 @@ def parse_hosts(xml: str, jobs: Iterable[QueuedJob]) -> list[Host]:
 
 
 def short_name(host: str) -> str:
-    """Return ``host`` without its domain, by which the commands differ."""
+    """Return ``host`` without its domain, which only some of the commands print."""
     return host.partition(".")[0].lower()
 
 

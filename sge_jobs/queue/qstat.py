@@ -1,4 +1,4 @@
-"""Parse the output of ``qstat``; pure."""
+"""Parse the output of ``qstat``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _STAMP = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d \[\d+:\d+\]: (?:error: )?")
 
 
 def parse_jobs(xml: str) -> list[QueuedJob]:
-    """Return the rows of ``qstat -xml -r``, its times being UTC.
+    """Return the rows of ``qstat -xml -r``, whose times must be UTC.
 
     Raises:
-        ValueError: This is no answer of qstat.
+        ValueError: ``xml`` is not an output of qstat.
     """
     root = read_xml(xml, "job_info")
-    # A user's .sge_qstat may have -f: then a job that runs is listed under its queue.
+    # If a user's .sge_qstat has -f, running jobs are listed under their queue.
     places = {
         row: queue.findtext("name", "")
         for queue in root.iter("Queue-List")
@@ -30,13 +30,13 @@ def parse_jobs(xml: str) -> list[QueuedJob]:
 
 
 def parse_error_reason(text: str) -> str:
-    """Return why a job is in state E, from ``qstat -j``; empty when it is not."""
+    """Return why a job is in the error state E, from ``qstat -j``; empty if it is not."""
     reasons = [_STAMP.sub("", reason) for reason in _REASON.findall(text)]
     return "; ".join(dict.fromkeys(reasons))
 
 
 def job_status(state: str) -> JobStatus:
-    """Return what the letters of ``qstat`` mean."""
+    """Return the status for the letters of ``qstat``."""
     if "d" in state:
         return JobStatus.ENDING
     if "E" in state:
@@ -49,14 +49,14 @@ def job_status(state: str) -> JobStatus:
 
 
 def read_xml(xml: str, root_name: str) -> ElementTree.Element:
-    """Return the root of a command's answer; ValueError when it is another or cut short."""
-    # 8.1.9 writes "%lt;" for a "<".
+    """Return the root of a command's output; ValueError for incomplete or other XML."""
+    # Grid Engine 8.1.9 writes "%lt;" instead of "&lt;".
     try:
         root = ElementTree.fromstring(xml.replace("%lt;", "&lt;"))  # noqa: S314
     except ElementTree.ParseError as error:
         raise ValueError(f"not XML: {error}") from None
     if root.tag != root_name:
-        raise ValueError(f"<{root.tag}> instead of <{root_name}>")
+        raise ValueError(f"expected <{root_name}>, not <{root.tag}>")
     return root
 
 

@@ -1,4 +1,4 @@
-"""A job as qsub's arguments and the script on its standard input; pure text."""
+"""The arguments of qsub and the job script for a job."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from sge_jobs.exit_codes import JOB_ERROR, RESCHEDULE
 from sge_jobs.model import JobSpec
 from sge_jobs.resources import resource_argv
 
-_NAME_LIMIT = 120  # Grid Engine's is 512; a file name made of it must hold too
+_NAME_LIMIT = 120  # Grid Engine allows 512; the name of the log has a limit too
 _FORBIDDEN_NAMES = {"none", "all", "template"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHELLS_OWN = {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}
 _TASKS = re.compile(r"[1-9]\d*(-[1-9]\d*(:[1-9]\d*)?)?")
-# A minute outlasts a failover of a file server. Then another host may do better; where the job has
-# been queued again before, none does. Without a log the words go where Grid Engine's own log would.
+# A minute is longer than a failover of a file server. After it, the job goes back to the queue,
+# perhaps for another host. The second time, it goes into the error state. If its log cannot be
+# opened, the message goes to a file in the home directory.
 _KEEP_TRYING = f"""\
 keep_trying() {{
     for _ in {{1..30}}; do "$@" 2>/dev/null && return; sleep 2; done
@@ -29,7 +30,7 @@ keep_trying() {{
     [ "${{RESTARTED-}}" = 1 ] || exit {RESCHEDULE}
     if [ /dev/stderr -ef /dev/null ]; then exec 2>>"$HOME/$JOB_NAME.o$JOB_ID"; fi
     "$@" && return
-    echo "Job ${{JOB_ID-}} on $(uname -n): no success within a minute, twice." >&2
+    echo "Job ${{JOB_ID-}} on $(uname -n): failed for a minute, twice." >&2
     exit {JOB_ERROR}
 }}"""
 _MODULE_INIT = """\
@@ -43,10 +44,10 @@ fi"""
 
 
 def job_name(text: str) -> str:
-    """Return a name for Grid Engine, the same for the same ``text``.
+    """Return a name that Grid Engine accepts, always the same for the same ``text``.
 
-    A text that it takes comes back as it is; any other is made readable ASCII and ends in a hash of
-    the text, so that different texts stay different.
+    A valid name is returned unchanged. Any other text is converted to ASCII and gets a hash at its
+    end, so that different texts have different names.
     """
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     name = re.sub(r"[^A-Za-z0-9_.+=,-]+", "_", plain)
@@ -59,21 +60,21 @@ def job_name(text: str) -> str:
 
 
 def qsub_argv(spec: JobSpec) -> list[str]:
-    """Return the arguments after ``qsub``; the script goes to its standard input.
+    """Return the arguments of ``qsub``, which reads the script from its standard input.
 
     Raises:
-        InputError: Grid Engine could not run this.
+        InputError: Grid Engine could not run the job.
     """
     _check(spec)
-    # What people have in .sge_request for their own programs, -b y or -o, is not for this.
+    # Override options that users may have in .sge_request, such as -b y or -o.
     argv = ["-terse", "-b", "n", "-C", "", "-N", job_name(spec.name)]
     argv += ["-S", "/bin/bash"]
     argv += ["-r", "y" if spec.rerunnable else "n", "-j", "y"]
     if spec.log is None:
         argv += ["-o", ".", "-wd", str(spec.directory)]
     else:
-        # The script changes directory and opens the log: where that fails it can go to another
-        # host, whereas Grid Engine would put the job in state E until a person clears it.
+        # The script itself changes the directory and opens the log. If this fails, the job can go
+        # to another host; Grid Engine would put it into state E until a user clears it.
         argv += ["-o", "/dev/null", "-wd", "/"]
     argv += resource_argv(spec.resources)
     if spec.tasks:
@@ -86,12 +87,12 @@ def qsub_argv(spec: JobSpec) -> list[str]:
 def job_script(spec: JobSpec) -> str:
     """Return the bash script that runs ``spec`` on a node.
 
-    The log of an array's task ends in its number: ``output.txt.7``. A log that cannot be opened and
-    a directory that is not there are tried again for a minute. Then the job is queued again once,
-    and after a second minute it waits in the error state.
+    The log of an array task ends in its number: ``output.txt.7``. The script retries for a minute
+    to open the log and to enter the directory. If this fails, the job goes back to the queue once.
+    After a second minute, it goes into the error state.
 
     Raises:
-        InputError: Grid Engine could not run this.
+        InputError: Grid Engine could not run the job.
     """
     _check(spec)
     change = f"keep_trying cd {shlex.quote(str(spec.directory))}"
@@ -119,16 +120,16 @@ def _check(spec: JobSpec) -> None:
     texts = [*spec.argv, *spec.modules, *spec.setup, *spec.environment.values()]
     texts += [str(path) for path in (spec.directory, spec.log, spec.venv) if path is not None]
     if any("\0" in text for text in texts):
-        wrong.append("a text of it has a zero byte, which no argument, path or variable can hold")
+        wrong.append("an argument, path or variable contains a zero byte")
     if wrong:
-        raise InputError(f"job {spec.name!r} cannot be queued:\n  " + "\n  ".join(wrong))
+        raise InputError(f"cannot submit job {spec.name!r}:\n  " + "\n  ".join(wrong))
 
 
 def _wrong_values(spec: JobSpec) -> list[str]:
     wrong: list[str] = []
     resources = spec.resources
     if not spec.argv or not spec.argv[0]:
-        wrong.append("there is no program to run")
+        wrong.append("no program to run: argv is empty")
     if resources.gpus < 0:
         wrong.append(f"gpus is {resources.gpus}, must be at least 0")
     if resources.slots < 1:
@@ -137,7 +138,7 @@ def _wrong_values(spec: JobSpec) -> list[str]:
     if walltime is not None and not (math.isfinite(walltime) and walltime > 0):
         wrong.append(f"walltime is {walltime} s, must be above 0")
     if spec.tasks and not _TASKS.fullmatch(spec.tasks):
-        wrong.append(f"tasks is {spec.tasks!r}, must be like 1-41 or 1-41:2")
+        wrong.append(f"tasks is {spec.tasks!r}, expected e.g. 1-41 or 1-41:2")
     if spec.concurrent_tasks is not None and spec.concurrent_tasks < 1:
         wrong.append(f"concurrent tasks is {spec.concurrent_tasks}, must be at least 1")
     return wrong
@@ -145,7 +146,7 @@ def _wrong_values(spec: JobSpec) -> list[str]:
 
 def _wrong_variables(environment: Mapping[str, str]) -> list[str]:
     wrong = [name for name in environment if not _VARIABLE.fullmatch(name) or name in _SHELLS_OWN]
-    return [f"{name!r} is no variable that a job's environment can set" for name in wrong]
+    return [f"cannot set environment variable {name!r}" for name in wrong]
 
 
 def _relative_paths(spec: JobSpec) -> list[tuple[str, Path]]:

@@ -1,4 +1,4 @@
-"""The queue: the only class that runs qsub, qstat, qdel, qmod, qacct and qhost."""
+"""The queue; only this class runs qsub, qstat, qdel, qmod, qacct and qhost."""
 
 from __future__ import annotations
 
@@ -28,30 +28,31 @@ _GONE = re.compile(
 _DONE = re.compile(r" has (registered|deleted) |is already in deletion|cleared error state", re.I)
 _NO_RECORD = re.compile(r"job id \d+ not found|no jobs running since startup|No such file")
 _SNAPSHOTS = 3
-_FORCED_TIMEOUT_S = 90.0  # qdel -f asks again for 60 s
-_ID_BATCH = 500  # job numbers in one qdel: far below the longest command line
+_FORCED_TIMEOUT_S = 90.0  # qdel -f retries for 60 s
+_ID_BATCH = 500  # job numbers per qdel: far below the limit of a command line
 
 
 class Queue:
-    """Grid Engine as this machine reaches it.
+    """Grid Engine, through the commands of this machine.
 
     Args:
-        programs: Directory of qsub and the others; None for the site's own.
-        timeout_s: Seconds that each answer may take.
+        programs: Directory of qsub and the other commands; None to find them in PATH.
+        timeout_s: Timeout of each command in seconds.
     """
 
     def __init__(self, *, programs: Path | None = None, timeout_s: float = 30.0) -> None:
         self._commands = Commands(programs=programs, timeout_s=timeout_s)
 
     def submit(self, spec: JobSpec, *, inherit: Sequence[int] = ()) -> str:
-        """Queue ``spec`` and return the number of the job.
+        """Submit ``spec`` and return the number of the job.
 
         Args:
-            inherit: File descriptors that qsub keeps open until it is done, should we be killed.
+            inherit: File descriptors that qsub keeps open until it exits, even if this process is
+                killed.
 
         Raises:
-            SubmitError: Grid Engine refused it, in its words.
-            QueueUnreachable: No answer; after a time-out the job may be queued all the same.
+            SubmitError: Grid Engine refused the job; the message is that of Grid Engine.
+            QueueUnreachable: No answer; after a timeout the job may still be in the queue.
         """
         script = os.fsencode(job_script(spec))
         answer = self._commands.run("qsub", *qsub_argv(spec), stdin=script, inherit=inherit)
@@ -62,24 +63,24 @@ class Queue:
         raise SubmitError(f"qsub refused job {spec.name!r}: {words}", _submit_fix(words))
 
     def jobs(self, user: str | None = None) -> list[QueuedJob]:
-        """Return what is queued and runs; of ``user``, of all for ``"*"``, else one's own."""
-        # -s a: a user's .sge_qstat may leave jobs out that wait, which would count as gone.
+        """Return the jobs of ``user`` (None: the caller, ``"*"``: all users)."""
+        # -s a: a user's .sge_qstat may hide waiting jobs, which would count as ended.
         answer = self._commands.ask("qstat", "-xml", "-r", "-s", "a", "-u", user or _own_name())
         return _parsed("qstat", lambda: parse_jobs(answer))
 
     def error_reason(self, id: str) -> str:
-        """Return why a job is in state E, in Grid Engine's words; empty when it is not."""
+        """Return Grid Engine's reason why a job is in the error state E; empty if it is not."""
         answer = self._commands.run("qstat", "-j", *_checked([id]))
         return parse_error_reason(answer.out)
 
     def delete(self, ids: Iterable[str], *, force: bool = False) -> None:
-        """End jobs; what is already gone is no error.
+        """Delete jobs; ignore jobs that no longer exist.
 
         Args:
-            force: Forget a job though its host does not answer; a manager may.
+            force: Delete a job even if its host does not respond; requires a manager.
         """
         wanted = _checked(ids)
-        if force:  # for a job that is gone, qdel -f asks again and again for a minute
+        if force:  # for a job that does not exist, qdel -f retries for a minute
             listed = {job.id for job in self.jobs("*")}
             wanted = [id for id in wanted if id.partition(".")[0] in listed]
         options, timeout_s = (["-f"], _FORCED_TIMEOUT_S) if force else ([], None)
@@ -88,23 +89,23 @@ class Queue:
             _raise_refusals("qdel", answer)
 
     def clear_error(self, ids: Iterable[str]) -> None:
-        """Let jobs in state E run again; one that is gone is no error."""
+        """Clear the error state E, so that jobs are rerun; ignore jobs that no longer exist."""
         for batch in _batches(_checked(ids)):
             _raise_refusals("qmod", self._commands.run("qmod", "-cj", *batch))
 
     def accounting(self, id: str) -> list[AccountingRecord]:
-        """Return how each ended run of a job ended; nothing when none is known."""
+        """Return a record of each ended run of a job; empty if there is none."""
         answer = self._commands.run("qacct", "-j", *_checked([id]))
         if answer.status and _NO_RECORD.search(answer.words):
             return []
         if answer.status:
-            raise SgeJobsError(f"qacct -j {id}: {answer.words}")
+            raise SgeJobsError(f"qacct -j {id} failed: {answer.words}")
         return parse_accounting(answer.out)
 
     def hosts(self) -> list[Host]:
         """Return every execution host and its GPUs."""
         jobs = self.jobs("*")
-        for _ in range(_SNAPSHOTS):  # until no job began or ended in between
+        for _ in range(_SNAPSHOTS):  # until no job started or ended in between
             xml = self._commands.ask("qhost", "-xml", "-q", "-F", "gpu,gpu_state")
             before, jobs = jobs, self.jobs("*")
             if _placed(before) == _placed(jobs):
@@ -117,7 +118,7 @@ def _parsed(command: str, parse: Callable[[], _Rows]) -> _Rows:
     try:
         return parse()
     except ValueError as error:
-        raise QueueUnreachable(f"{command} gave an answer that cannot be read: {error}") from None
+        raise QueueUnreachable(f"cannot parse the output of {command}: {error}") from None
 
 
 def _placed(jobs: Iterable[QueuedJob]) -> set[tuple[str, str, str]]:
@@ -131,8 +132,8 @@ def _own_name() -> str:
 def _checked(ids: Iterable[str]) -> list[str]:
     checked = list(ids)
     for id in checked:
-        if not _ID.fullmatch(id):  # qdel takes names and patterns too: "*" would end everything
-            raise InputError(f"{id!r} is no job number")
+        if not _ID.fullmatch(id):  # qdel also accepts patterns: "*" would delete all jobs
+            raise InputError(f"invalid job number {id!r}", "Give a number, e.g. 4711 or 4711.3")
     return checked
 
 
@@ -146,16 +147,16 @@ def _raise_refusals(command: str, answer: Answer) -> None:
     lines = [line for line in answer.words.splitlines() if line.strip(". ")]
     refused = [line for line in lines if not _GONE.search(line) and not _DONE.search(line)]
     if refused:
-        raise SgeJobsError(f"{command}: " + "\n".join(refused))
+        raise SgeJobsError(f"{command} failed: " + "\n".join(refused))
 
 
 def _submit_fix(words: str) -> str:
     if fix := access_fix(words):
         return fix
     if 'unknown resource "gpu"' in words:
-        return "The cell knows no GPUs yet. As its manager, on its master: sge-jobs setup"
+        return "The cell is not configured for GPUs. As a manager, on the master: sge-jobs setup"
     if "parallel environment" in words:
-        return "See those there are: qconf -spl    Make smp: sge-jobs setup"
+        return "List parallel environments: qconf -spl    Create smp: sge-jobs setup"
     if "user id" in words:
-        return "Submit as another user, or lower the cell's min_uid: qconf -mconf"
+        return "Submit as another user, or lower min_uid of the cell: qconf -mconf"
     return ""

@@ -1,4 +1,4 @@
-"""Job scripts for plain qsub: where they are."""
+"""Job scripts for plain qsub, and their paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HERE = Path(__file__).parent
 
 
 def script_names() -> tuple[str, ...]:
-    """Return the names that :func:`script_path` takes."""
+    """Return the names of the job scripts."""
     return tuple(sorted(path.stem for path in _HERE.glob("*.sh")))
 
 
@@ -18,8 +18,8 @@ def script_path(name: str) -> Path:
     """Return the file of job script ``name``, for ``qsub "$(sge-jobs scripts NAME)"``.
 
     Raises:
-        InputError: There is none of this name.
+        InputError: No script has this name.
     """
     if name not in script_names():
-        raise InputError(f"no job script '{name}'", f"There are: {', '.join(script_names())}")
+        raise InputError(f"no job script '{name}'", f"Choose one of {', '.join(script_names())}")
     return _HERE / f"{name}.sh"

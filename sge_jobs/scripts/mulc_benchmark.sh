@@ -1,5 +1,5 @@
 #!/bin/bash
-# Time many calls of data[i] *= c on a GPU, the table that Netflix published in 2014.
+# Time many calls of data[i] *= c on a GPU, as in the table that Netflix published in 2014.
 #
 # Usage:
 #   qsub SCRIPT [--row FLOATSxCALLS]...
@@ -9,10 +9,10 @@
 #   qsub "$(sge-jobs scripts mulc_benchmark)" --row 1000000x128000 --row 500000x1000
 #
 # Variables (qsub -v NAME=VALUE):
-#   PYTHON         a Python of 3.9 or later; default python3
-#   SGE_JOBS_HOME  folder that has sge_jobs in it; default: Python's own, else the starter's
+#   PYTHON         Python 3.9 or later. Default: python3.
+#   SGE_JOBS_HOME  directory that contains sge_jobs. Default: the one of PYTHON, or of the queue's starter.
 #
-# Exit codes: 0 done; 1 a wrong answer or a failing GPU; 100 no GPU, wrong call.
+# Exit codes: 0 done; 1 a wrong result or a GPU error; 100 no GPU or invalid options.
 #
 #$ -S /bin/bash
 #$ -cwd
@@ -30,14 +30,14 @@ fail() { # CODE WORDS...
 
 usage() { sed -n '2,/^# Exit codes/s/^# \{0,1\}//p' "$0"; }
 
-find_package() { # $0 is a copy in Grid Engine's spool: it says nothing of where the package is.
+find_package() { # $0 is a copy in Grid Engine's spool directory, so it does not locate the package.
     if [ -z "${SGE_JOBS_HOME-}" ] && ! "$python" -c 'import sge_jobs.node' 2>/dev/null; then
         starter=$(sed -n 's/^starter_method=//p' "${SGE_JOB_SPOOL_DIR-}/config" 2>/dev/null)
         SGE_JOBS_HOME=${starter%/sge_jobs/node/gpu-starter}
     fi
     [ -z "${SGE_JOBS_HOME-}" ] || export PYTHONPATH="$SGE_JOBS_HOME${PYTHONPATH:+:$PYTHONPATH}"
     "$python" -c 'import sge_jobs.node' 2>/dev/null \
-        || fail 100 "$python on $(uname -n) has no sge_jobs: set PYTHON or SGE_JOBS_HOME by qsub -v"
+        || fail 100 "$python on $(uname -n) has no sge_jobs: set PYTHON or SGE_JOBS_HOME with qsub -v"
 }
 
 case ${1-} in -h | --help) usage; exit 0 ;; esac

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Train one model with pycuda_nn as one Grid Engine job on a GPU of its own.
+# Train one model with pycuda_nn as one Grid Engine job with its own GPU.
 #
 # Usage:
 #   qsub SCRIPT --data FILE --checkpoint FILE [further options of "pycuda-nn train"]
@@ -10,13 +10,13 @@
 #       --data 'my data.npz' --checkpoint model.npz --config net.toml
 #
 # Variables (qsub -v NAME=VALUE):
-#   PYTHON   the Python that has pycuda_nn; default python3
-#   VENV     a Python environment to use instead
-#   MODULES  environment modules to load first, such as "cuda/13.0 python"
+#   PYTHON   Python with pycuda_nn. Default: python3.
+#   VENV     Python virtual environment to use instead of PYTHON.
+#   MODULES  environment modules to load first, e.g. "cuda/13.0 python".
 #
-# A job that Grid Engine runs again (a lost host, preemption) goes on from its checkpoint.
-# Exit codes: 0 done; 1 training failed; 99 this host's GPU does not answer: run again elsewhere;
-# 100 something to fix in the call: the job waits in state Eqw until "qmod -cj JOB".
+# A job that Grid Engine reruns (lost host, preemption) resumes from its checkpoint.
+# Exit codes: 0 done; 1 training failed; 99 the GPU of this host does not respond, Grid Engine reruns the job;
+# 100 invalid options: the job stays in the error state Eqw until "qmod -cj JOB".
 #
 #$ -S /bin/bash
 #$ -cwd
@@ -39,12 +39,12 @@ choose_python() {
     if [ -n "${MODULES-}" ]; then
         command -v module >/dev/null || . /etc/profile.d/modules.sh 2>/dev/null
         # shellcheck disable=SC2086
-        module load $MODULES || fail 100 "the modules '$MODULES' cannot be loaded on $(uname -n)"
+        module load $MODULES || fail 100 "cannot load the modules '$MODULES' on $(uname -n)"
     fi
     python=${PYTHON:-python3}
     [ -z "${VENV-}" ] || python=$VENV/bin/python
     "$python" -c 'import pycuda_nn' 2>/dev/null \
-        || fail 100 "$python on $(uname -n) has no pycuda_nn: set PYTHON or VENV by qsub -v"
+        || fail 100 "$python on $(uname -n) has no pycuda_nn: set PYTHON or VENV with qsub -v"
 }
 
 check_gpu() {
@@ -67,7 +67,7 @@ while [ "$1" != --end-of-arguments ]; do
     shift
 done
 shift
-[ -n "$data" ] || fail 100 "--data is missing; see --help"
+[ -n "$data" ] || fail 100 "missing option --data; see --help"
 [ "${RESTARTED:-0}" = 0 ] || [ -z "$checkpoint" ] || [ -z "$resume" ] || set -- "$@" --resume
 
 choose_python

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Train one model for each of many regions (data sets) as an array job: task N takes line N.
+# Train one model for each of many regions (datasets) as an array job: task N trains the region of line N.
 #
 # Usage:
 #   qsub -t 1-COUNT SCRIPT --regions FILE --data PATTERN --out FOLDER [options of "pycuda-nn train"]
 #
-#   --regions FILE   one region a line
-#   --data PATTERN   data of a region; {region} stands for its name
-#   --out FOLDER     results: FOLDER/REGION/model.npz, result.json, log.txt
+#   --regions FILE   Names of the regions, one per line. Required.
+#   --data PATTERN   Data of a region; {region} is replaced by its name. Required.
+#   --out FOLDER     Write FOLDER/REGION/model.npz, result.json and log.txt. Required.
 #
 # Examples:
 #   qsub -t 1-41 "$(sge-jobs scripts train_regions)" --regions regions.txt \
@@ -16,10 +16,10 @@
 #
 # Variables (qsub -v NAME=VALUE): PYTHON, VENV and MODULES as in train_model.
 #
-# A region that has a result.json is left as it is, so the same command trains what is missing; one
-# that was interrupted goes on from its checkpoint.
-# Exit codes: 0 done; 1 training failed; 99 this host's GPU does not answer: run again elsewhere;
-# 100 something to fix in the call: the task waits in state Eqw until "qmod -cj JOB".
+# A region with a result.json is skipped, so the same command trains the missing regions. An
+# interrupted region resumes from its checkpoint.
+# Exit codes: 0 done; 1 training failed; 99 the GPU of this host does not respond, Grid Engine reruns the task;
+# 100 invalid options: the task stays in the error state Eqw until "qmod -cj JOB".
 #
 #$ -S /bin/bash
 #$ -cwd
@@ -42,12 +42,12 @@ choose_python() {
     if [ -n "${MODULES-}" ]; then
         command -v module >/dev/null || . /etc/profile.d/modules.sh 2>/dev/null
         # shellcheck disable=SC2086
-        module load $MODULES || fail 100 "the modules '$MODULES' cannot be loaded on $(uname -n)"
+        module load $MODULES || fail 100 "cannot load the modules '$MODULES' on $(uname -n)"
     fi
     python=${PYTHON:-python3}
     [ -z "${VENV-}" ] || python=$VENV/bin/python
     "$python" -c 'import pycuda_nn' 2>/dev/null \
-        || fail 100 "$python on $(uname -n) has no pycuda_nn: set PYTHON or VENV by qsub -v"
+        || fail 100 "$python on $(uname -n) has no pycuda_nn: set PYTHON or VENV with qsub -v"
 }
 
 check_gpu() {
@@ -60,7 +60,7 @@ while [ $# -gt 0 ]; do
     case $1 in
         -h | --help) usage; exit 0 ;;
         --regions | --data | --out)
-            [ $# -ge 2 ] || fail 100 "$1 needs a value; see --help"
+            [ $# -ge 2 ] || fail 100 "option $1 requires a value; see --help"
             case $1 in --regions) regions=$2 ;; --data) data=$2 ;; --out) out=$2 ;; esac
             shift 2
             ;;
@@ -68,21 +68,21 @@ while [ $# -gt 0 ]; do
     esac
 done
 [ -n "$regions" ] && [ -n "$data" ] && [ -n "$out" ] \
-    || fail 100 "--regions, --data and --out are needed, before all other options; see --help"
+    || fail 100 "--regions, --data and --out are required, before all other options; see --help"
 [ -r "$regions" ] || fail 100 "cannot read $regions in $PWD on $(uname -n)"
 task=${SGE_TASK_ID:-undefined}
-[ "$task" != undefined ] || fail 100 "this is an array job: qsub -t 1-$(grep -c . "$regions") ..."
+[ "$task" != undefined ] || fail 100 "this script requires an array job: qsub -t 1-$(grep -c . "$regions") ..."
 
 region=$(grep . "$regions" | sed -n "${task}p" | tr -d '\r')
-[ -n "$region" ] || { echo "There is no region $task in $regions: nothing to do."; exit 0; }
+[ -n "$region" ] || { echo "No region $task in $regions: nothing to do."; exit 0; }
 case $region in
-    */* | .*) fail 100 "region '$region' cannot be the name of a folder" ;;
+    */* | .*) fail 100 "invalid region '$region': it must be a valid name of a directory" ;;
 esac
 
 folder=$out/$region
-mkdir -p "$folder" || fail 100 "cannot make $folder"
+mkdir -p "$folder" || fail 100 "cannot create directory $folder"
 if [ -s "$folder/result.json" ]; then
-    echo "$folder/result.json is there: nothing to do."
+    echo "$folder/result.json exists: nothing to do."
     exit 0
 fi
 choose_python
@@ -90,7 +90,7 @@ check_gpu
 printf '%s: region %s, job %s.%s on %s, GPU %s\n' "$(date '+%F %T')" "$region" "${JOB_ID:-none}" \
     "$task" "$(uname -n)" "${CUDA_VISIBLE_DEVICES:-none}" | tee -a "$folder/log.txt"
 [ ! -s "$folder/model.npz" ] || set -- "$@" --resume
-data=${data//\{region\}/"$region"} # without the quotes & would stand for {region}
+data=${data//\{region\}/"$region"} # quoted, because an & would stand for {region}
 "$python" -m pycuda_nn train --data "$data" \
     --checkpoint "$folder/model.npz" --json "$@" \
     >"$folder/result.json.$$" 2>>"$folder/log.txt"

@@ -1,4 +1,4 @@
-"""Ctrl-C: once to start no more trials, twice to terminate the running ones."""
+"""Ctrl-C: once to start no more trials, twice to end those that run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class StopRequest:
 
     Attributes:
         requested: Start no more trials.
-        now: Terminate the running trials as well.
+        now: End those that run, too.
     """
 
     requested: bool = False

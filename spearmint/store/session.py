@@ -1,4 +1,4 @@
-"""Open an experiment for reading or running: config, directory and studies together."""
+"""An experiment opened for reading or running: config, directory and studies together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spearmint.store.study import Study
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The search of an experiment, or of one of its regions."""
+    """One search: of an experiment, or of one region of it."""
 
     experiment: Experiment
     layout: Layout
@@ -30,27 +30,26 @@ class Session:
 
 
 def in_region(experiment: Experiment, region: str | None) -> Experiment:
-    """Return ``experiment`` with only ``region``, of config.pb or of an earlier run.
+    """Return ``experiment`` with ``region`` as its only one, of config.pb or of an earlier run.
 
     Raises:
-        InputError: The region does not exist, or the experiment has regions and ``region`` is None.
+        InputError: It has no such region, or has regions and none is named.
     """
     experiment = _with_known_regions(experiment)
     if region is None and not experiment.regions:
         return experiment
     if region is None:
         raise InputError(
-            f"no region given for {experiment.path}",
-            f"Name one of: {', '.join(experiment.regions)}.",
+            f"{experiment.path} has regions", f"Name one of: {', '.join(experiment.regions)}."
         )
     chosen = pick_region(experiment.regions, region)
     return dataclasses.replace(experiment, regions=(chosen,), region=chosen)
 
 
 def _with_known_regions(experiment: Experiment) -> Experiment:
-    """Return ``experiment`` with the regions of earlier runs (``--regions FILE``) and config.pb.
+    """Return ``experiment`` with the regions of earlier runs, ``--regions FILE``, before its own.
 
-    A search that was started without regions has none.
+    A search that was begun without regions has none.
     """
     known = read_ownership(Layout(experiment.directory))
     if known is None:
@@ -63,13 +62,13 @@ def _with_known_regions(experiment: Experiment) -> Experiment:
 def run_sessions(
     experiment: Experiment, storage: str | None, *, driver: str = "local"
 ) -> Iterator[list[Session]]:
-    """Lock the experiment to run it, and yield one session per region.
+    """Hold the experiment alone, to run it: one session a region.
 
-    Studies are created if they do not exist.
+    A study is created where there is none.
 
     Raises:
-        AlreadyRunning: Another controller runs the experiment.
-        InputError, StorageError: The directory or the storage cannot be used.
+        AlreadyRunning: Another controller holds it.
+        InputError, StorageError: See there.
     """
     layout = Layout(experiment.directory)
     url = storage_url(layout, storage)
@@ -84,16 +83,14 @@ def run_sessions(
 
 
 def read_sessions(config: Path, storage: str | None, region: str | None = None) -> list[Session]:
-    """Open an experiment for reading, while a controller can run it.
+    """Open an experiment to look at it; a controller may run meanwhile.
 
     Args:
-        config: A config.pb or its directory.
-        storage: URL of the storage; None for that of earlier runs.
-        region: Read only this region; None for all regions of earlier runs.
+        region: Only this one; default: all that were ever searched.
 
     Raises:
-        NoSearch: The experiment was never run.
-        InputError: The region does not exist.
+        NoSearch: It was never run.
+        InputError: It has no such region.
     """
     experiment = load_experiment(config)
     layout = Layout(experiment.directory)

@@ -1,7 +1,7 @@
-"""A Grid Engine of executables and one state file, for tests that need no real one.
+"""A fake Grid Engine: executables and one state file, for tests without a real cell.
 
-``FakeGridEngine(directory)`` lays qsub, qstat, qdel, qmod, qacct and qhost into ``programs``. A job
-runs when the test says so. Run as a program, this file is each of those commands.
+``FakeGridEngine(directory)`` writes qsub, qstat, qdel, qmod, qacct and qhost to ``programs``. A job
+runs when the test calls ``run``. As a program, this file is each of those commands.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FakeGridEngine:
             state["jobs"][id].update(changed)
 
     def go_down(self, words: str = REFUSED) -> None:
-        """Let every command fail with ``words``."""
+        """Make every command fail with ``words``."""
         with self.state() as state:
             state["down"] = words
 
@@ -72,7 +72,7 @@ class FakeGridEngine:
             )
 
     def jobs(self) -> dict[str, dict[str, Any]]:
-        """Return the jobs there are, by number."""
+        """Return the jobs by number."""
         with self.state() as state:
             found: dict[str, dict[str, Any]] = state["jobs"]
             return found

@@ -1,4 +1,4 @@
-"""The word that says who has each GPU."""
+"""The word that encodes who uses each GPU."""
 
 from __future__ import annotations
 

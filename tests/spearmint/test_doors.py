@@ -1,4 +1,4 @@
-"""Public names of each package: all exist, and importing the package stays cheap."""
+"""The door of each room: what it exports is there, and cheap where it should be."""
 
 from __future__ import annotations
 

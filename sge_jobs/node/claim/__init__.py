@@ -1,1 +1,1 @@
-"""Claim GPUs for a job before it starts, and free them when it ends."""
+"""Claim GPUs for a job before it starts, and release them when it ends."""

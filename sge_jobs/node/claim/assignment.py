@@ -1,4 +1,4 @@
-"""Which GPUs a job gets: what it asked for, what this host has, what it can lock."""
+"""Choose the GPUs of a job: its request, the GPUs of this host, and the locks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Refused(Exception):
-    """The job cannot run here; ``code`` tells Grid Engine what to do with it."""
+    """The job cannot run on this host; ``code`` is the exit code for Grid Engine."""
 
     def __init__(self, what: str, code: int) -> None:
         super().__init__(what)
@@ -33,8 +33,8 @@ class NodeSettings:
     """Paths that the starter reads on this host, and its timeouts in seconds.
 
     Attributes:
-        gpu_wait_s: For a GPU that its last job has not released yet.
-        qstat_wait_s: For the master to answer.
+        gpu_wait_s: Timeout for GPUs that an earlier job has not released yet.
+        qstat_wait_s: Timeout for the answer of the master.
     """
 
     cache = inventory.CACHE
@@ -47,10 +47,10 @@ class NodeSettings:
 def assign(
     environment: Mapping[str, str], config: Mapping[str, str], settings: NodeSettings
 ) -> list[str]:
-    """Return the GPUs of this job, claimed until its last process ends; none if it wants none.
+    """Return the GPUs of this job, claimed until its last process ends; empty without a request.
 
     Raises:
-        Refused: They cannot be had.
+        Refused: The GPUs cannot be claimed.
     """
     job = environment.get("JOB_ID", "")
     wanted = _wanted(job, environment, settings) if job.isdigit() else 0
@@ -80,14 +80,14 @@ def _wanted(job: str, environment: Mapping[str, str], settings: NodeSettings) ->
     try:
         return retry(ask, settings.qstat_wait_s)
     except QueryFailed as error:
-        what = f"cannot learn how many GPUs job {job} asked for: {error}"
-        raise Refused(f"{what}\nIt is put back into the queue.", RESCHEDULE) from error
+        what = f"cannot find out how many GPUs job {job} requested: {error}"
+        raise Refused(f"{what}\nThe job goes back to the queue.", RESCHEDULE) from error
 
 
 def _inventory(settings: NodeSettings) -> inventory.Inventory:
     known = inventory.read_cache(settings.cache)
     if known is None or not known.gpus:
-        # Slow, and seldom needed: the sensor writes the cache.
+        # Slow and rarely needed: the sensor usually has written the cache.
         from sge_jobs.node.gpus import cell_counts, detect
 
         found = detect.detect(settings.declared)
@@ -98,7 +98,7 @@ def _inventory(settings: NodeSettings) -> inventory.Inventory:
             per_slot=cell_counts.consumable_kind() == "YES" if per_slot is None else per_slot,
         )
     if not known.gpus:
-        what = "no GPU is found on this host: see nvidia-smi, and sge-jobs check"
+        what = "no GPU found on this host: check with nvidia-smi and sge-jobs check"
         raise Refused(what, RESCHEDULE)
     return known
 
@@ -107,7 +107,7 @@ def _uuid_of(device: str, known: inventory.Inventory) -> str:
     for gpu in known.gpus:
         if device in (gpu.uuid, str(gpu.index)):
             return gpu.uuid
-    raise Refused(f"Grid Engine granted GPU {device}, which this host does not have", JOB_ERROR)
+    raise Refused(f"Grid Engine granted GPU {device}, which does not exist on this host", JOB_ERROR)
 
 
 def _for_host(
@@ -118,16 +118,16 @@ def _for_host(
     *,
     slave: bool,
 ) -> int:
-    """Return how many GPUs a parallel job has on this host; -1 for those of its first task."""
+    """Return how many GPUs a parallel job gets on this host; -1 for those of its first task."""
     if known.per_slot:
         return wanted * _slots(config, environment)
     return -1 if slave else wanted
 
 
 def _granted(wanted: int, config: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
-    """Return the devices that Grid Engine 9 chose; none where it cannot have chosen so many.
+    """Return the devices that Grid Engine 9 chose; none if there are more than requested.
 
-    Grid Engine 8 chooses none and leaves the variable as the user set it.
+    Grid Engine 8 chooses none and does not change the variable, which the user may have set.
     """
     devices = request.granted_devices(environment)
     return devices if devices and len(devices) <= wanted * _slots(config, environment) else []
@@ -167,7 +167,8 @@ def _claim(
     def attempt() -> tuple[list[tuple[str, int]], list[LockState]]:
         mutex = locks.mutex(time.monotonic() + settings.gpu_wait_s)
         if mutex < 0:
-            raise Refused("another process keeps the lock on GPU claims", RESCHEDULE)
+            what = f"timeout of {settings.gpu_wait_s:g} s: another process holds the lock 'claims'"
+            raise Refused(what, RESCHEDULE)
         try:
             joined = locks.join(uuids, mine) if slave else []
             if joined or wanted < 0:
@@ -181,7 +182,7 @@ def _claim(
         return [uuid for uuid, _ in attempt()[0]]
     taken, states = wait_and_claim(attempt, settings.gpu_wait_s)
     if not taken:
-        from sge_jobs.node.claim.shortage import shortage  # seldom needed
+        from sge_jobs.node.claim.shortage import shortage  # rarely needed
 
         raise Refused(shortage(mine, wanted, states, known), RESCHEDULE)
     return [uuid for uuid, _ in taken]

@@ -1,7 +1,7 @@
-"""What Grid Engine would have executed without a starter method.
+"""The command that Grid Engine would execute without a starter method.
 
-A starter method gets the job's script or command and its arguments; how to run them is in three
-variables and in the job's ``config`` file. Checked against sge_shepherd and qrsh_starter of 8.1.9.
+A starter method gets the script or command of the job with its arguments. Three variables and the
+``config`` file of the job say how to run them. Tested against sge_shepherd and qrsh_starter 8.1.9.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOGIN = "SGE_STARTER_USE_LOGIN_SHELL"
 
 
 class Command:
-    """A program and its arguments, the first being the name that it sees as its own."""
+    """A program and its ``argv``, including ``argv[0]``."""
 
     __slots__ = ("argv", "program")
 
@@ -26,7 +26,7 @@ class Command:
 
 
 def parse_config(text: str) -> dict[str, str]:
-    """Return the lines ``name=value`` of a job's ``config`` file; the last of a name counts."""
+    """Return the lines ``name=value`` of a job's ``config`` file; the last line of a name wins."""
     pairs = (line.partition("=") for line in text.split("\n"))
     return {name.strip(): value for name, mark, value in pairs if mark}
 
@@ -37,11 +37,11 @@ def job_command(
     config: Mapping[str, str],
     login_shell: str = "/bin/sh",
 ) -> Command:
-    """Return the command that the starter's arguments ``args`` stand for.
+    """Return the command to execute for the starter's arguments ``args``.
 
     Args:
-        config: Of the job; empty where it cannot be read, which is taken for a script.
-        login_shell: The user's own, for qrsh.
+        config: Configuration of the job; if it is empty (not readable), the job is a script.
+        login_shell: Login shell of the user, for qrsh.
     """
     shell = environment.get(SHELL)
     if not shell:
@@ -69,5 +69,5 @@ def _remote(args: Sequence[str], config: Mapping[str, str], shell: str | None) -
 
 
 def _one_line(words: Sequence[str]) -> str:
-    # sge_shepherd puts a blank after each word, and writes an empty one as "" without a blank.
+    # sge_shepherd appends a space to each word, and writes an empty word as "" without a space.
     return words[0] + " " + "".join(f"{word} " if word else '""' for word in words[1:])

@@ -1,7 +1,7 @@
-"""The directory of lock files, one a GPU: every job of a host can open them and none remove them.
+"""The directory of lock files, one per GPU, which every user can open but not remove.
 
-Files may be replaced by links or by other users' files: nothing is opened through a link, and only
-plain files with one name are used.
+Users may replace files by links or by other users' files. Therefore, links are not followed, and
+only regular files with one name are used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import stat
 import time
 
 HIGH_DESCRIPTOR = 200
-"""Scripts use the small descriptors themselves, and bash 255."""
+"""Scripts use small descriptors, and bash uses 255."""
 
 _CLAIMS = "claims"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -24,7 +24,7 @@ class LockError(Exception):
 
 
 def default_directory() -> str:
-    """Return where lock files are: in memory, writable for all, and the same for every job."""
+    """Return the directory of lock files: in memory, writable for all, the same for every job."""
     try:
         mode = os.stat("/run/lock").st_mode
     except OSError:
@@ -37,7 +37,7 @@ class LockFiles:
     """The lock files of this host.
 
     Args:
-        directory: Where they are; created if missing.
+        directory: Path of the directory; created if missing.
 
     Raises:
         LockError: The directory cannot be created or opened.
@@ -48,17 +48,17 @@ class LockFiles:
         self._directory = _open_directory(directory)
 
     def close(self) -> None:
-        """Close the directory; locks stay as they are."""
+        """Close the directory; this releases no lock."""
         os.close(self._directory)
 
     def own(self) -> None:
-        """Take the directory and its files over for root, so that no user can remove a lock."""
+        """Make root the owner of the directory and its files, so that no user can remove a lock."""
         if os.getuid() != 0:
             return
         os.fchown(self._directory, 0, 0)
         os.fchmod(self._directory, 0o1777)
         for name in os.listdir(self._directory):
-            try:  # noqa: SIM105 (importing contextlib takes the starter 4 ms)
+            try:  # noqa: SIM105 (the import of contextlib takes 4 ms)
                 self._own_file(name)
             except OSError:
                 pass
@@ -72,7 +72,7 @@ class LockFiles:
             return
         descriptor = os.open(name, _OPEN, dir_fd=self._directory)
         try:
-            status = os.fstat(descriptor)  # the name may be another file's by now
+            status = os.fstat(descriptor)  # the name may have been given to another file
             if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
                 os.fchown(descriptor, 0, 0)
                 os.fchmod(descriptor, 0o666)
@@ -80,7 +80,7 @@ class LockFiles:
             os.close(descriptor)
 
     def mutex(self, until: float) -> int:
-        """Return the descriptor of the lock on all claims; -1 when not free by ``until``."""
+        """Return the descriptor of the lock on all claims; -1 if it is not free by ``until``."""
         descriptor = self.open(_CLAIMS)
         while True:
             if try_lock(descriptor, fcntl.LOCK_EX):
@@ -91,10 +91,10 @@ class LockFiles:
             time.sleep(0.005)
 
     def open(self, name: str) -> int:
-        """Return a descriptor of lock file ``name``, made when it is not there.
+        """Return a descriptor of lock file ``name``, which is created if missing.
 
         Raises:
-            LockError: It is a link, no plain file, or closed to this user.
+            LockError: It is a link, not a regular file, or not accessible for this user.
         """
         for _ in range(10):
             try:
@@ -106,11 +106,11 @@ class LockFiles:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
                 os.close(descriptor)
-                raise LockError(f"{self._path}/{name} is no plain file")
+                raise LockError(f"{self._path}/{name} is not a regular file with one name")
             if status.st_nlink == 1:
                 return descriptor
             os.close(descriptor)
-        raise LockError(f"{self._path}/{name} comes and goes")
+        raise LockError(f"{self._path}/{name}: another process keeps removing and creating it")
 
     def _open_or_make(self, name: str) -> int:
         # fs.protected_regular refuses O_CREAT on another user's file in a sticky directory.
@@ -125,7 +125,7 @@ class LockFiles:
                 os.umask(before)
 
     def lock(self, name: str, kind: int) -> int:
-        """Return the descriptor of ``name``, locked as ``kind`` (LOCK_EX, LOCK_SH); -1 if taken."""
+        """Return the descriptor of ``name``, locked as ``kind`` (LOCK_EX, LOCK_SH); else -1."""
         try:
             descriptor = self.open(name)
         except LockError:
@@ -153,7 +153,7 @@ def _open_directory(path: str) -> int:
 
 
 def try_lock(descriptor: int, kind: int) -> bool:
-    """Take the lock without waiting; return whether it was free."""
+    """Try to take the lock without waiting; return whether it was free."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Whose a GPU is: its lock, the record in its lock file, and that job's processes.
+"""The state of a GPU: its lock, the record in its lock file, and the processes of that job.
 
-Grid Engine reuses the additional group of a job that is over, so a group alone identifies no job.
+Grid Engine reuses the additional group of an ended job, so a group alone does not identify a job.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class LockState:
-    """What is known of one GPU's lock.
+    """The state of one GPU's lock.
 
     Attributes:
-        held: Whether some process holds the lock.
-        shared: Whether tasks of a parallel job hold it together.
-        record: Who took it last; None when nobody is known.
+        held: Whether a process holds the lock.
+        shared: Whether tasks of a parallel job share it.
+        record: The job that took it last; None if unknown.
         job_alive: Whether the job of the record still runs.
-        processes: Of the record's job, those that live.
-        problem: Why the lock file cannot be used; empty for a good one.
+        processes: Running processes of the job of the record.
+        problem: Why the lock file cannot be used; empty if it can.
     """
 
     __slots__ = ("held", "job_alive", "problem", "processes", "record", "shared", "uuid")
@@ -48,20 +48,20 @@ class LockState:
 
     @property
     def free(self) -> bool:
-        """Whether a job may have the GPU."""
+        """Whether a job can claim the GPU."""
         return not self.held and not self.processes and not self.problem
 
     @property
     def outlived(self) -> bool:
-        """Whether processes keep the GPU though their job is over."""
+        """Whether leftover processes of an ended job use the GPU."""
         return not self.free and not self.job_alive and not self.problem and bool(self.record)
 
 
-def survivors(record: Record, processes: dict[int, Process]) -> list[Process]:
-    """Return the living processes of the job in ``record``.
+def running_processes(record: Record, processes: dict[int, Process]) -> list[Process]:
+    """Return the running processes of the job in ``record``.
 
-    Grid Engine uses a group again once its job is over: a process below another job's shepherd, or
-    one that began after that shepherd, is not this job's.
+    Grid Engine reuses the group of an ended job. Therefore, a process below the shepherd of another
+    job, or a process that started after that shepherd, does not belong to this job.
     """
     if record.group <= 0:
         return []
@@ -81,10 +81,10 @@ def survivors(record: Record, processes: dict[int, Process]) -> list[Process]:
 
 
 def of_same_job(record: Record, shepherd: Process, proc: str = "/proc") -> bool:
-    """Whether ``shepherd`` watches the job of ``record``, or one of its parallel tasks."""
+    """Whether ``shepherd`` supervises the job of ``record`` or one of its parallel tasks."""
     return job_of_shepherd(shepherd, proc) == (record.job, record.task or "1")
 
 
 def is_shepherd_of(record: Record, shepherd: Process) -> bool:
-    """Whether ``shepherd`` is the very process that watched the job of ``record``."""
+    """Whether ``shepherd`` is the process that started the job of ``record``."""
     return (shepherd.pid, shepherd.started) == (record.shepherd, record.shepherd_started)

@@ -1,11 +1,11 @@
-"""Claim GPUs by ``flock``: a lock file a GPU, held by the job's processes.
+"""Claim GPUs with ``flock``: one lock file per GPU, locked by the processes of the job.
 
-The kernel frees a lock when the last process that holds it ends, however it ends. Some processes
-outlive their job without the lock, so a job also writes its additional group into the file: a GPU
-whose last job's group is still carried by a process is not given away.
+The kernel releases a lock when the last process that holds it ends, for whatever reason. A leftover
+process of a job can run without the lock. Therefore, a job also writes its additional group into
+the file, and a GPU cannot be claimed while a process still has the group of the last job.
 
-Every access to a lock happens under one further lock, ``claims``, so that a survey disturbs no
-claim and a claim of several GPUs gets all of them or none.
+Every access to the locks requires another lock, ``claims``. It keeps surveys and claims apart, and
+a claim of several GPUs gets all of them or none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 
 from sge_jobs.node.claim import record as records
 from sge_jobs.node.claim.lock_files import LockError, LockFiles, raise_descriptor, try_lock
-from sge_jobs.node.claim.lock_state import LockState, is_shepherd_of, of_same_job, survivors
+from sge_jobs.node.claim.lock_state import LockState, is_shepherd_of, of_same_job, running_processes
 from sge_jobs.node.claim.processes import Process, carriers, read_process, shepherds
 from sge_jobs.node.claim.record import Record
 
@@ -29,8 +29,8 @@ class Locks(LockFiles):
     """The locks on the GPUs of this host.
 
     Args:
-        directory: Of the lock files; created if missing.
-        boot: Identity of the kernel's run: a record of an earlier one counts for nothing.
+        directory: Directory of the lock files; created if missing.
+        boot: Boot ID of the kernel; records of an earlier boot are ignored.
     """
 
     def __init__(self, directory: str, boot: str, proc: str = "/proc") -> None:
@@ -39,7 +39,7 @@ class Locks(LockFiles):
         self._proc = proc
 
     def read(self, descriptor: int) -> Record | None:
-        """Return the record of this boot in an open lock file."""
+        """Return the record in an open lock file; None unless this boot wrote it."""
         record = records.decode(os.pread(descriptor, records.SIZE, 0))
         return record if record is not None and record.boot == self._boot else None
 
@@ -47,7 +47,7 @@ class Locks(LockFiles):
         """Return the state of each GPU; the caller holds the mutex.
 
         Args:
-            tidy: Empty the records of free GPUs, so that a group used again is not mistaken.
+            tidy: Erase the records of free GPUs, because Grid Engine reuses their groups.
         """
         found = [self._inspect(uuid) for uuid in uuids]
         groups = {state.record.group for state in found if state.record and state.record.group}
@@ -79,8 +79,10 @@ class Locks(LockFiles):
             state.job_alive = shepherd is not None and is_shepherd_of(record, shepherd)
         if record is None:
             return
-        state.processes = tuple(survivors(record, processes))
-        if state.shared and not state.job_alive:  # of parallel tasks the first may end first
+        state.processes = tuple(running_processes(record, processes))
+        if (
+            state.shared and not state.job_alive
+        ):  # the first parallel task may end before the others
             state.job_alive = any(
                 of_same_job(record, shepherd) for shepherd in shepherds(self._proc)
             )
@@ -94,15 +96,15 @@ class Locks(LockFiles):
     def claim(
         self, wanted: int, uuids: Sequence[str], mine: Record, *, shared: bool = False
     ) -> tuple[list[tuple[str, int]], list[LockState]]:
-        """Take ``wanted`` GPUs of ``uuids``, or none; the caller holds the mutex.
+        """Claim ``wanted`` GPUs of ``uuids``, or none; the caller holds the mutex.
 
-        A GPU whose record names a job with living processes is left alone.
+        A GPU is skipped if the job in its record still has running processes.
 
         Args:
-            shared: Further tasks of the same job may join, see :meth:`join`.
+            shared: Whether further tasks of the same job can join, see :meth:`join`.
 
         Returns:
-            UUID and descriptor of each GPU taken, and, when they are too few, the state of all.
+            UUID and descriptor of each claimed GPU; if too few are free, the state of every GPU.
         """
         taken: list[tuple[str, int]] = []
         doubtful: list[tuple[str, int, Record]] = []
@@ -120,7 +122,7 @@ class Locks(LockFiles):
         groups = {record.group for _, _, record in doubtful} if len(taken) < wanted else set()
         processes = carriers(groups, self._proc)
         for uuid, descriptor, record in doubtful:
-            if len(taken) < wanted and not survivors(record, processes):
+            if len(taken) < wanted and not running_processes(record, processes):
                 taken.append((uuid, descriptor))
             else:
                 os.close(descriptor)
@@ -133,7 +135,7 @@ class Locks(LockFiles):
         return [(uuid, self._keep(descriptor, mine, shared)) for uuid, descriptor in taken], []
 
     def join(self, uuids: Sequence[str], mine: Record) -> list[tuple[str, int]]:
-        """Return UUID and descriptor of the GPUs that another task of ``mine``'s job shares.
+        """Return UUID and descriptor of the GPUs that other tasks of ``mine``'s job share.
 
         The caller holds the mutex.
         """
@@ -160,7 +162,7 @@ class Locks(LockFiles):
 def wait_and_claim(
     attempt: Callable[[], tuple[list[tuple[str, int]], list[LockState]]], seconds: float
 ) -> tuple[list[tuple[str, int]], list[LockState]]:
-    """Call ``attempt`` until it takes GPUs, every 50 ms; every 0.5 s where survivors are."""
+    """Call ``attempt`` until it claims GPUs: every 50 ms, or 0.5 s with leftover processes."""
     until = time.monotonic() + seconds
     while True:
         taken, states = attempt()

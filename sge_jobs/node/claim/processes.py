@@ -1,4 +1,4 @@
-"""One pass over /proc: which processes carry a job's group, which shepherds live."""
+"""Read /proc: processes with the additional group of a job, and running shepherds."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SHEPHERD = "sge_shepherd"
 
 
 class Process:
-    """One process, as far as everybody may see it.
+    """What every user can see of a process.
 
     Attributes:
-        started: Clock ticks since boot; with the pid it names a process for good.
+        started: Start time in clock ticks since boot; with the pid, it identifies a process.
     """
 
     __slots__ = ("groups", "name", "parent", "pid", "started")
@@ -33,13 +33,13 @@ class Process:
 
 
 def read_process(pid: int, proc: str = "/proc") -> Process | None:
-    """Return process ``pid``; None when it is gone or a zombie."""
+    """Return process ``pid``; None if it does not exist or is a zombie."""
     try:
         stat = _read(f"{proc}/{pid}/stat")
         name_end = stat.rindex(b")")
         name = stat[stat.index(b"(") + 1 : name_end].decode("utf-8", "replace")
         fields = stat[name_end + 2 :].split()
-        if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no other thread lives on
+        if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no other thread runs
             return None
         groups = frozenset(map(int, _groups(_read(f"{proc}/{pid}/status"))))
         return Process(
@@ -56,9 +56,9 @@ def _groups(status: bytes) -> list[bytes]:
 
 
 def carriers(groups: Collection[int], proc: str = "/proc") -> dict[int, Process]:
-    """Return every process that carries one of ``groups``, and those above it, by pid.
+    """Return every process that has one of ``groups``, with its ancestors, by pid.
 
-    Takes 30 us for each process of the host; kernel threads are not counted.
+    Takes 30 us per process of the host, without kernel threads.
     """
     if not groups:
         return {}
@@ -110,9 +110,9 @@ def shepherds(proc: str = "/proc") -> list[Process]:
 def shepherd_of(
     process: Process | None, processes: dict[int, Process] | None = None, proc: str = "/proc"
 ) -> Process | None:
-    """Return the nearest shepherd above ``process``, or None.
+    """Return the nearest shepherd among ``process`` and its ancestors, or None.
 
-    With ``processes`` it looks only there, without it asks /proc step by step.
+    Looks up ancestors in ``processes`` if given, otherwise in /proc.
     """
     for _ in range(100):
         if process is None or process.name.startswith(SHEPHERD):
@@ -123,9 +123,9 @@ def shepherd_of(
 
 
 def job_of_shepherd(process: Process, proc: str = "/proc") -> tuple[str, str]:
-    """Return job and task of shepherd ``process``; the task is 1 for a job that is no array.
+    """Return job and task of shepherd ``process``; the task is 1 for a job that is not an array.
 
-    Only root can see it; both are empty for others, and for another process.
+    Only root can read them. Both are empty for other users, and if ``process`` is not a shepherd.
     """
     if not process.name.startswith(SHEPHERD):
         return "", ""

@@ -1,6 +1,6 @@
-"""Who holds a GPU: the lines that a job writes into the lock file of its GPU.
+"""The record that a job writes into the lock file of its GPU.
 
-Any user can write such a file, so a reader believes nothing in it.
+Any user can write such a file, so readers validate everything in it.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ SIZE = 512
 _TITLE = "sge_jobs lock 1"
 _NUMBERS = ("since", "group", "pid", "shepherd", "shepherd_started")
 _WORDS = ("job", "task", "user", "boot")
-_LATEST = 2**33  # of seconds since the epoch: a date that every C library can write
+_LATEST = 2**33  # seconds since the epoch: a date that every C library can format
 
 
 class Record:
-    """The holder of a GPU.
+    """The job that claimed a GPU.
 
     Attributes:
-        task: Number of an array's task; empty for a job that is no array.
-        since: Seconds since the epoch.
-        group: Additional group that Grid Engine gave the job's processes; 0 when unknown.
+        task: Number of the array task; empty for a job that is not an array.
+        since: Time of the claim in seconds since the epoch.
+        group: Additional group that Grid Engine gave the processes of the job; 0 if unknown.
         pid: First process of the job.
-        shepherd, shepherd_started: Process of Grid Engine above the job; 0 when there is none.
-        boot: Identity of the kernel's run.
+        shepherd, shepherd_started: Grid Engine's process above the job; 0 if unknown.
+        boot: Boot ID of the kernel.
     """
 
     __slots__ = (*_WORDS, *_NUMBERS)
@@ -55,14 +55,14 @@ class Record:
         return f"{self.job}.{self.task}" if self.task else self.job
 
     def same_job(self, other: Record) -> bool:
-        """Whether both are of one job, or of one task of an array."""
+        """Whether both belong to the same job, or to the same task of an array."""
         return (self.job, self.task, self.user, self.boot) == (
             other.job, other.task, other.user, other.boot,
         )  # fmt: skip
 
 
 def encode(record: Record) -> bytes:
-    """Return ``SIZE`` bytes, so that one write replaces any earlier record as a whole."""
+    """Return ``SIZE`` bytes, so that one write replaces any earlier record completely."""
     lines = [_TITLE]
     lines += [f"{key} {_word(getattr(record, key))}" for key in _WORDS]
     lines += [f"{key} {getattr(record, key)}" for key in _NUMBERS]
@@ -71,7 +71,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(data: bytes) -> Record | None:
-    """Return the record in ``data``; None when it is empty, cut or not ours."""
+    """Return the record in ``data``; None if it is empty, truncated or has another format."""
     try:
         lines = data[:SIZE].decode("ascii").rstrip(" ").split("\n")
     except UnicodeDecodeError:

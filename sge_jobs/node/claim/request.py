@@ -1,4 +1,4 @@
-"""How many GPUs a job asked for, and which ones Grid Engine 9 granted it."""
+"""Read how many GPUs a job requested, and which GPUs Grid Engine 9 granted."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def requested_gpus(qstat: str) -> int:
     """Return N of ``-l gpu=N`` in the output of ``qstat -j``; 0 without such a request.
 
     Raises:
-        QueryFailed: The output describes no job.
+        QueryFailed: The output does not describe a job.
         ValueError: N is not a number.
     """
     if "job_number:" not in qstat:
-        raise QueryFailed(f"qstat -j said: {qstat.strip()[:200] or 'nothing'}")
+        raise QueryFailed(f"qstat -j printed: {qstat.strip()[:200] or 'nothing'}")
     for line in qstat.split("\n"):
         key, _, value = line.partition(":")
         if key.strip().replace("_", " ") in _RESOURCE_LISTS:
@@ -43,6 +43,6 @@ def _gpus_in(resources: str) -> int:
         if name == "gpu":
             number = value.partition(".")[0]
             if not number.isdigit():
-                raise ValueError(f"the job asks for gpu={value}, which is no number")
+                raise ValueError(f"the job requests gpu={value}, which is not a number")
             return int(number)
     return 0

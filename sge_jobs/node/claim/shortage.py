@@ -1,4 +1,4 @@
-"""Say who has the GPUs that a job cannot get."""
+"""Describe who uses the GPUs that a job cannot get."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from sge_jobs.node.gpus.inventory import Inventory
 
 
 def shortage(mine: Record, wanted: int, states: list[LockState], known: Inventory) -> str:
-    """Return the message for a job that cannot get its GPUs: who has each of them."""
+    """Return the message for a job that cannot get its GPUs: who uses each of them."""
     free = sum(state.free for state in states)
-    lines = [f"job {mine.label} needs {wanted} GPU(s) on this host, {free} free:"]
+    lines = [f"job {mine.label} requested {wanted} GPU(s), but {free} are free on this host:"]
     lines += [f"  {state.uuid}: {describe(state)}" for state in states]
     for uuid in known.uuids:
         if pids := known.blockers(uuid):
-            lines.append(f"  {uuid}: used from outside Grid Engine by {', '.join(map(str, pids))}")
-    lines.append("It is put back into the queue. Look with: sge-jobs gpus")
+            lines.append(
+                f"  {uuid}: used outside Grid Engine by process {', '.join(map(str, pids))}"
+            )
+    lines.append("The job goes back to the queue. List the GPUs: sge-jobs gpus")
     return "\n".join(lines)
 
 
 def describe(state: LockState) -> str:
-    """Return in a few words who has the GPU of ``state``."""
+    """Return a short text about who uses the GPU of ``state``."""
     if state.problem:
         return state.problem
     if state.free:
@@ -33,7 +35,7 @@ def describe(state: LockState) -> str:
     if not state.outlived:
         return holder
     left = ", ".join(f"{process.pid} ({process.name})" for process in state.processes[:5])
-    return f"processes that outlived {holder}: {left or 'unknown'}; end them to free it"
+    return f"leftover processes of {holder}: {left or 'unknown'}; kill them to free the GPU"
 
 
 def _date(seconds: int) -> str:

@@ -1,6 +1,7 @@
-"""The starter of every job: claim the GPUs it asked for, then become the job.
+"""The starter of every job: claim the requested GPUs, then execute the job.
 
-A queue's ``starter_method``. It exits with Grid Engine's codes, see :mod:`sge_jobs.exit_codes`.
+It is the ``starter_method`` of a queue. If it fails, its exit code tells Grid Engine what to do
+next, see :mod:`sge_jobs.exit_codes`.
 """
 
 from __future__ import annotations
@@ -21,28 +22,31 @@ if TYPE_CHECKING:
 
 
 def main(args: Sequence[str], locale: str = "", settings: NodeSettings | None = None) -> NoReturn:
-    """Become the job whose command is ``args``.
+    """Claim GPUs, then execute the job whose command is ``args``.
 
     Args:
-        locale: ``=VALUE`` of the job's LC_CTYPE, empty when it has none: Python may change it.
+        locale: ``=VALUE`` of the job's LC_CTYPE, which Python may change; empty if it is not set.
     """
     environment = clean_environment(os.environ, locale)
     if not args:
-        _end("no command: this program is a queue's starter_method", 2)
+        _end(
+            "missing command: only Grid Engine runs this program, as the starter_method of a queue",
+            2,
+        )
     try:
         config = read_job_config(environment)
         devices = assign(environment, config, settings or NodeSettings())
     except Refused as refusal:
         _end(refusal.what, refusal.code)
-    except Exception as error:  # noqa: BLE001 (whatever it is, the job must not run without its GPU)
-        _end(f"failed to assign GPUs: {type(error).__name__}: {error}", JOB_ERROR)
+    except Exception as error:  # noqa: BLE001 (the job must not run without its GPUs)
+        _end(f"cannot assign GPUs: {type(error).__name__}: {error}", JOB_ERROR)
     environment["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
     environment.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     become(command.job_command(args, environment, config, _login_shell(environment)), environment)
 
 
 def clean_environment(environment: Mapping[str, str], locale: str) -> dict[str, str]:
-    """Return the job's own variables, without what the launcher and Python added."""
+    """Return the variables of the job, without those that the launcher and Python added."""
     own = dict(environment)
     own.pop("LC_CTYPE", None)
     if locale:
@@ -54,7 +58,7 @@ def clean_environment(environment: Mapping[str, str], locale: str) -> dict[str, 
 
 
 def read_job_config(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the ``config`` file of the job that runs; empty where there is none."""
+    """Return the ``config`` file of the job; empty if it cannot be read."""
     try:
         path = environment["SGE_JOB_SPOOL_DIR"] + "/config"
         return command.parse_config(inventory.read_text(path, 1 << 22))
@@ -65,7 +69,7 @@ def read_job_config(environment: Mapping[str, str]) -> dict[str, str]:
 def _login_shell(environment: Mapping[str, str]) -> str:
     if environment.get(command.SHELL) != "":
         return "/bin/sh"
-    import pwd  # asks the network on some sites, and only qrsh needs it
+    import pwd  # only qrsh needs it, and it can query the network
 
     try:
         return pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
@@ -74,13 +78,13 @@ def _login_shell(environment: Mapping[str, str]) -> str:
 
 
 def become(job: command.Command, environment: Mapping[str, str]) -> NoReturn:
-    """Replace this process by the job. Ends with 100 where that fails, as Grid Engine would."""
+    """Replace this process by the job. If this fails, exit with 100, as Grid Engine does."""
     for number in (SIGPIPE, SIGXFSZ):  # Python ignores both
         signal(number, SIG_DFL)
     try:
-        os.execvpe(job.program, job.argv, environment)  # noqa: S606 (becoming the job is the point)
+        os.execvpe(job.program, job.argv, environment)  # noqa: S606 (the starter must become the job)
     except OSError as error:
-        if error.errno != 8:  # ENOEXEC: a script without its first line
+        if error.errno != 8:  # ENOEXEC: a script without #!
             _end(f"cannot run {job.program}: {error.strerror}", JOB_ERROR)
     argv = ["/bin/sh", job.program, *job.argv[1:]]
     os.execve("/bin/sh", argv, environment)  # noqa: S606

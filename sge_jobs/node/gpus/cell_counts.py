@@ -1,4 +1,4 @@
-"""How the cell counts GPUs, and how many it gives this host: asked of the master by qconf."""
+"""Query with qconf how the cell counts GPUs, and how many it configures for this host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parse_consumable_kind(qconf: str) -> str:
 
 
 def given_gpus(host: str) -> int:
-    """Return how many GPUs the cell gives ``host``; 0 if qconf fails."""
+    """Return how many GPUs the cell configures for ``host``; 0 if qconf fails."""
     try:
         text = ask([find_program("qconf", os.environ), "-se", host], os.environ, 10.0)
     except QueryFailed:

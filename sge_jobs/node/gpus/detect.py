@@ -1,4 +1,4 @@
-"""Find the GPUs of this host: declared in a file, else by NVML, else by ``nvidia-smi``."""
+"""Find the GPUs of this host: from a file, otherwise with NVML, otherwise with ``nvidia-smi``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GpuProcess:
 
 
 def detect(declared: str = DECLARED) -> Inventory:
-    """Return the GPUs of this host; ``source`` is ``none`` where there are none."""
+    """Return the GPUs of this host; ``source`` is ``none`` if there are none."""
     try:
         return Inventory(source="declared", gpus=parse_declared(read_text(declared), _host()))
     except OSError:
@@ -39,10 +39,10 @@ def detect(declared: str = DECLARED) -> Inventory:
 
 
 def parse_declared(text: str, host: str) -> list[Gpu]:
-    """Return the GPUs that a file declares: one UUID a line, or ``count = N`` for made-up ones.
+    """Return the GPUs that a file declares: one UUID per line, or ``count = N`` for invented UUIDs.
 
     Raises:
-        ValueError: A line is neither.
+        ValueError: A line is invalid.
     """
     uuids: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -55,7 +55,9 @@ def parse_declared(text: str, host: str) -> list[Gpu]:
         elif valid_uuid(words):
             uuids.append(words)
         else:
-            raise ValueError(f"{DECLARED}, line {number}: '{line}' is no UUID and no 'count = N'")
+            raise ValueError(
+                f"{DECLARED}, line {number}: expected a UUID or 'count = N', not '{line}'"
+            )
     return [Gpu(index=place, uuid=uuid) for place, uuid in enumerate(dict.fromkeys(uuids))]
 
 
@@ -65,7 +67,7 @@ def _host() -> str:
 
 
 def _nvml() -> Any:
-    """Return pynvml with NVML begun, or None."""
+    """Return pynvml with NVML initialized, or None."""
     try:
         import pynvml
     except ImportError:
@@ -95,9 +97,9 @@ def _by_nvml() -> list[Gpu]:
 
 
 def _handles(nvml: Any) -> Iterator[tuple[Any, str, str]]:
-    """Return handle, UUID and model of each GPU, or of each slice in place of its GPU.
+    """Yield handle, UUID and model of each GPU; for a GPU with MIG slices, of each slice.
 
-    A GPU that has fallen off the bus keeps its place, without a UUID: the others are well.
+    A GPU that has fallen off the bus has an empty UUID, so that the others keep their indices.
     """
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
@@ -132,12 +134,12 @@ def _text(value: str | bytes) -> str:
 def _by_smi() -> list[Gpu]:
     try:
         return parse_smi_list(_smi("-L"))
-    except QueryFailed as error:  # also for one GPU of many
+    except QueryFailed as error:  # also if only one of many GPUs fails
         return parse_smi_list(error.output)
 
 
 def parse_smi_list(text: str) -> list[Gpu]:
-    """Return the GPUs in the text of ``nvidia-smi -L``; MIG slices in place of their GPU."""
+    """Return the GPUs in the output of ``nvidia-smi -L``; for a GPU with MIG slices, the slices."""
     groups: list[tuple[str, str, list[str]]] = []
     for line in text.splitlines():
         title, mark, rest = line.rpartition("(UUID: ")
@@ -153,7 +155,7 @@ def parse_smi_list(text: str) -> list[Gpu]:
 
 
 def processes() -> list[GpuProcess]:
-    """Return the processes that compute on a GPU now; empty where nobody can tell."""
+    """Return the processes that currently compute on a GPU; empty if they cannot be queried."""
     found = _processes_by_nvml()
     if found is not None:
         return found
@@ -167,7 +169,7 @@ def processes() -> list[GpuProcess]:
 def parse_smi_processes(text: str) -> list[GpuProcess]:
     """Return the rows ``uuid, pid, name`` of ``nvidia-smi --query-compute-apps``.
 
-    It quotes nothing: a name may have quotes and commas, which are the user's.
+    The output quotes nothing, and users choose names: a name may contain quotes and commas.
     """
     found = []
     for line in text.split("\n"):
@@ -202,7 +204,7 @@ def _running(nvml: Any, handle: Any) -> list[Any]:
 
 def _name_of(pid: int) -> str:
     try:
-        return " ".join(read_text(f"/proc/{pid}/comm").split())  # a name may have line ends
+        return " ".join(read_text(f"/proc/{pid}/comm").split())  # a name may contain newlines
     except OSError:
         return ""
 

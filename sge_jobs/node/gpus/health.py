@@ -1,4 +1,4 @@
-"""What the driver has counted against a GPU: ECC errors, remapped rows, Xid messages."""
+"""Errors of a GPU that the driver has counted: ECC errors, remapped rows, Xid messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FATAL_XIDS = {
     120: "GSP error",
     140: "unrecovered ECC error",
 }
-"""Of NVIDIA's "XID Errors" document, those that point at hardware, not at the program."""
+"""Xid numbers that indicate a hardware error, from NVIDIA's "XID Errors" document."""
 
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
 _FIELDS = {
@@ -36,7 +36,7 @@ _TAIL = 1 << 20
 
 
 def counters(uuid: str) -> dict[str, int]:
-    """Return the counters of GPU ``uuid`` that can be had; ``rows_`` and ``pages_`` are 0 or 1."""
+    """Return the available counters of GPU ``uuid``; ``rows_`` and ``pages_`` are 0 or 1."""
     found = _by_nvml(uuid)
     return _by_smi(uuid) if found is None else found
 
@@ -93,7 +93,7 @@ def xids(bus_id: str, log: str, now_s: float = 0.0) -> list[int]:
 
     Args:
         log: Lines of /dev/kmsg, or of a log file.
-        now_s: Seconds since boot; lines of /dev/kmsg that are older than a day are left out.
+        now_s: Seconds since boot; lines of /dev/kmsg that are older than a day are ignored.
     """
     found = []
     for line in log.splitlines():
@@ -119,10 +119,12 @@ def _address(text: str) -> tuple[int, ...]:
 
 
 def kernel_log() -> tuple[str, float]:
-    """Return what can be read of the kernel's log, and the seconds since boot if it has stamps.
+    """Return the readable part of the kernel's log, and the seconds since boot or 0.
+
+    The seconds are 0 if the lines have no timestamps.
 
     Raises:
-        OSError: Nothing can be read; most systems show it to root only.
+        OSError: The log cannot be read; on most systems only root can read it.
     """
     try:
         return _kmsg(), time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -141,7 +143,7 @@ def _kmsg() -> str:
                 lines.append(os.read(descriptor, 8192).decode("utf-8", "replace"))
             except BlockingIOError:
                 return "".join(lines)
-            except BrokenPipeError:  # overwritten while it was read
+            except BrokenPipeError:  # the kernel overwrote the line
                 continue
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The GPUs of this host as a small text file that the sensor writes and each job reads."""
+"""The list of this host's GPUs, a small text file that the sensor writes and starters read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UUID_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 class Gpu:
-    """One GPU, or one MIG slice of one."""
+    """One GPU, or one MIG slice of a GPU."""
 
     __slots__ = ("index", "name", "uuid")
 
@@ -34,8 +34,8 @@ class Inventory:
 
     Attributes:
         source: declared, nvml, nvidia-smi or none.
-        per_slot: Whether the cell counts ``gpu`` for each slot and not for each job.
-        blocked: Processes outside Grid Engine that use a GPU, by its UUID.
+        per_slot: Whether a request ``gpu=N`` counts for each slot, not for the whole job.
+        blocked: Processes outside Grid Engine that use a GPU, by UUID.
     """
 
     __slots__ = ("blocked", "gpus", "per_slot", "source")
@@ -59,17 +59,17 @@ class Inventory:
         return tuple(gpu.uuid for gpu in self.gpus)
 
     def blockers(self, uuid: str, proc: str = "/proc") -> list[int]:
-        """Return the processes outside Grid Engine that still use the GPU."""
+        """Return the running processes outside Grid Engine that use the GPU."""
         return [pid for pid in self.blocked.get(uuid, ()) if os.path.exists(f"{proc}/{pid}")]
 
 
 def valid_uuid(text: str) -> bool:
-    """Whether ``text`` may name a GPU and a lock file: letters, digits, ``.``, ``_``, ``-``."""
+    """Whether ``text`` is a valid UUID and file name: letters, digits, ``.``, ``_``, ``-``."""
     return 0 < len(text) <= 100 and text[0] not in ".-_" and _UUID_LETTERS.issuperset(text)
 
 
 def boot_id(path: str = BOOT_ID) -> str:
-    """Return what identifies this run of the kernel; empty where it cannot be read."""
+    """Return the ID of the current boot; empty if it cannot be read."""
     try:
         return read_text(path).strip()
     except OSError:
@@ -93,13 +93,13 @@ def read_text(path: str, limit: int = _LIMIT) -> str:
 
 
 def write_whole(path: str, text: str, mode: int = 0o644) -> None:
-    """Write ``path`` beside and rename it. Raises OSError."""
-    beside = f"{path}.{os.getpid()}"
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    """Write a temporary file in the same directory and rename it to ``path``. Raises OSError."""
+    temporary = f"{path}.{os.getpid()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), mode)
         file.write(text)
-    os.replace(beside, path)
+    os.replace(temporary, path)
 
 
 def encode(inventory: Inventory, boot: str) -> str:
@@ -117,7 +117,7 @@ def encode(inventory: Inventory, boot: str) -> str:
 
 
 def decode(text: str, boot: str) -> Inventory | None:
-    """Return what :func:`encode` wrote since boot ``boot``; None for any other text."""
+    """Return the list that :func:`encode` wrote in boot ``boot``; None for any other text."""
     lines = text.split("\n")
     if lines[0] != _TITLE or lines[-2:] != ["end", ""] or f"boot {boot}" not in lines:
         return None
@@ -143,7 +143,7 @@ def decode(text: str, boot: str) -> Inventory | None:
 
 
 def read_cache(path: str = CACHE, boot: str | None = None) -> Inventory | None:
-    """Return what the sensor wrote since this host booted; None where there is nothing of use."""
+    """Return the list that the sensor wrote since this host booted; None without a valid one."""
     try:
         text = read_text(path)
     except OSError:

@@ -1,1 +1,1 @@
-"""Test the GPUs of a host by running known kernels on them."""
+"""Test the GPUs of a host with kernels whose results are known."""

@@ -1,4 +1,4 @@
-"""``python -m sge_jobs.node.selftest``."""
+"""Run the self-test as ``python -m sge_jobs.node.selftest``."""
 
 import sys
 

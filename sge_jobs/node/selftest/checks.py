@@ -17,7 +17,7 @@ PATTERNS = (
     (0x00000000, False), (0xFFFFFFFF, False), (0xAAAAAAAA, False), (0x55555555, False),
     (0x00000000, True), (0xFFFFFFFF, True),
 )  # fmt: skip
-"""Words written to memory; True for those that also hold their address."""
+"""Words to write to memory, and whether they are combined with their address."""
 
 _CHUNK = 1 << 30
 _LEAST = 1 << 20
@@ -35,10 +35,10 @@ _MIN_DEVICE_GB_S = 20.0
 
 
 def memory(device: Device, until: float, say: Callable[[str], None]) -> Check:
-    """Write and read most of the free memory with every pattern, again until ``until``."""
+    """Write and read most of the free memory with every pattern, repeated until ``until``."""
     chunks = list(_allocate_most(device))
     if not chunks:
-        return Check("memory", False, "no memory is free: does another process use this GPU?")
+        return Check("memory", False, "no free memory: another process may use this GPU")
     size = sum(length for _, length in chunks)
     faults = device.allocate(24)
     passes = 0
@@ -84,7 +84,7 @@ def _allocate_most(device: Device) -> Iterator[tuple[int, int]]:
 def _pattern_pass(
     device: Device, chunks: Sequence[tuple[int, int]], faults: int, pattern: int, addressed: bool
 ) -> tuple[int, int, int]:
-    """Return how many words were wrong, the first one's index, and the bits that were."""
+    """Return the number of wrong words, the index of the first, and the wrong bits."""
     device.write(faults, struct.pack("<QQQ", 0, (1 << 64) - 1, 0))
     for kernel in ("fill", "verify"):
         first = 0
@@ -106,7 +106,7 @@ def _blocks(device: Device) -> int:
 
 
 def arithmetic(device: Device, until: float, say: Callable[[str], None]) -> Check:
-    """Compute two chains on every multiprocessor and compare each with Python's answers."""
+    """Compute two chains on every multiprocessor and compare them with results of Python."""
     floats = [expected.as_float32((place + 0.5) / _SEEDS) for place in range(_SEEDS)]
     words = [place * 2654435761 & expected.MASK for place in range(_SEEDS)]
     float_answers = [expected.float_chain(seed, _ROUNDS, _R) for seed in floats]
@@ -138,7 +138,7 @@ def arithmetic(device: Device, until: float, say: Callable[[str], None]) -> Chec
 
 
 def bandwidth(device: Device, floors: tuple[float, float], say: Callable[[str], None]) -> Check:
-    """Time copies on the device and to and from the host against floors, GB/s of each."""
+    """Compare the rates of copies on the device and from and to the host with ``floors`` (GB/s)."""
     size = min(_COPY, max(1 << 20, device.free_bytes() // 4 & ~0xFF))
     host_size = min(_HOST_COPY, size)
     first, second = device.allocate(size), device.allocate(size)
@@ -176,21 +176,21 @@ def _rate(device: Device, kind: str, target: int, source: int, size: int) -> flo
 
 
 def expected_bandwidth(device: Device) -> float:
-    """Return the least GB/s that copies on the device should reach, reads and writes counted."""
+    """Return the lowest accepted GB/s of copies on the device, counting reads and writes."""
     clock, bits = device.attribute("memory_clock_khz"), device.attribute("memory_bus_bits")
     peak = 2e3 * clock * bits / 8 / 1e9
     return max(_MIN_DEVICE_GB_S, _SHARE_OF_PEAK * peak)
 
 
 def health_counters(uuid: str, bus_id: str) -> Check:
-    """Look at ECC errors, remapped rows and Xid messages of the last day."""
+    """Check ECC errors, remapped rows and Xid messages of the last day."""
     found = health.counters(uuid)
     problems = [f"{key.replace('_', ' ')}: {value}" for key, value in found.items() if value]
-    notes = [] if found else ["no counters on this GPU"]
+    notes = [] if found else ["this GPU has no error counters"]
     try:
         numbers = health.xids(bus_id, *health.kernel_log())
     except OSError:
-        notes.append("the kernel's log cannot be read")
+        notes.append("cannot read the kernel log")
         numbers = []
     for number in sorted(set(numbers)):
         words = f"Xid {number}, {numbers.count(number)} times"

@@ -1,4 +1,4 @@
-"""The CUDA driver through ctypes: what the self-test and the benchmark need of ``libcuda.so.1``."""
+"""The functions of the CUDA driver ``libcuda.so.1`` for the self-test and the benchmark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CAPTURE_RELAXED = 2
 
 
 class CudaError(Exception):
-    """A call of the driver failed; ``code`` is its number, ``call`` its name."""
+    """A call of the driver failed; ``call`` is its name, ``code`` the number of the error."""
 
     def __init__(self, call: str, code: int, text: str) -> None:
         super().__init__(f"{call}: {text}")
@@ -31,17 +31,17 @@ class CudaError(Exception):
 
 
 class NoDriver(Exception):
-    """There is no driver, or no GPU that this process may see."""
+    """There is no driver, or no GPU is visible to this process."""
 
 
 class Driver:
-    """The driver's library. Raises NoDriver where there is none."""
+    """The library of the driver. Raises NoDriver if it cannot be loaded."""
 
     def __init__(self) -> None:
         try:
             self._library = ctypes.CDLL(_LIBRARY)
         except OSError as error:
-            raise NoDriver(f"{_LIBRARY} cannot be loaded: {error}") from error
+            raise NoDriver(f"cannot load {_LIBRARY}: {error}") from error
         try:
             self.call("cuInit", c_uint(0))
         except CudaError as error:
@@ -57,20 +57,20 @@ class Driver:
             raise CudaError(name, code, f"error {code}, {words}")
 
     def version(self) -> str:
-        """Return the newest CUDA version that the driver knows."""
+        """Return the newest CUDA version that the driver supports."""
         number = c_int()
         self.call("cuDriverGetVersion", byref(number))
         return f"{number.value // 1000}.{number.value % 1000 // 10}"
 
     def count(self) -> int:
-        """Return how many GPUs this process may see."""
+        """Return how many GPUs are visible to this process."""
         number = c_int()
         self.call("cuDeviceGetCount", byref(number))
         return number.value
 
 
 class Device:
-    """One GPU with its primary context, current in the thread that made it."""
+    """One GPU with its primary context, current in the thread that created it."""
 
     def __init__(self, driver: Driver, index: int) -> None:
         self._driver = driver
@@ -88,14 +88,14 @@ class Device:
 
     @property
     def name(self) -> str:
-        """The model."""
+        """Name of the model."""
         text = ctypes.create_string_buffer(100)
         self._call("cuDeviceGetName", text, c_int(100), self._device)
         return text.value.decode(errors="replace")
 
     @property
     def uuid(self) -> str:
-        """As ``nvidia-smi -L`` writes it; of a MIG slice, the slice's digits."""
+        """UUID as ``nvidia-smi -L`` prints it; for a MIG slice, the UUID of the slice."""
         data = ctypes.create_string_buffer(16)
         self._call("cuDeviceGetUuid_v2", data, self._device)
         digits = data.raw.hex()
@@ -110,7 +110,7 @@ class Device:
         return text.value.decode().lower()
 
     def attribute(self, name: str) -> int:
-        """Return a number that the driver knows of the GPU; 0 where it does not."""
+        """Return an attribute of the GPU; 0 if the driver does not have it."""
         value = c_int()
         try:
             self._call("cuDeviceGetAttribute", byref(value), c_int(_ATTRIBUTES[name]), self._device)
@@ -131,7 +131,7 @@ class Device:
         return address.value
 
     def free(self, address: int) -> None:
-        """Give device memory back."""
+        """Free device memory."""
         self._call("cuMemFree_v2", c_ulonglong(address))
 
     def allocate_host(self, size: int) -> int:
@@ -141,7 +141,7 @@ class Device:
         return address.value or 0
 
     def free_host(self, address: int) -> None:
-        """Give page-locked host memory back."""
+        """Free page-locked host memory."""
         self._call("cuMemFreeHost", c_void_p(address))
 
     def write(self, address: int, data: bytes) -> None:
@@ -155,7 +155,7 @@ class Device:
         return data.raw
 
     def copy(self, kind: str, target: int, source: int, size: int) -> None:
-        """Copy asynchronously; ``kind`` is DtoD, HtoD or DtoH, host memory page-locked."""
+        """Copy asynchronously; ``kind`` is DtoD, HtoD or DtoH, with page-locked host memory."""
         to = c_void_p(target) if kind == "DtoH" else c_ulonglong(target)
         of = c_void_p(source) if kind == "HtoD" else c_ulonglong(source)
         self._call(f"cuMemcpy{kind}Async_v2", to, of, c_size_t(size), c_void_p())
@@ -172,7 +172,7 @@ class Device:
         )  # fmt: skip
 
     def capture(self, work: Callable[[], None]) -> c_void_p:
-        """Return a graph of the launches that ``work`` makes; nothing runs yet."""
+        """Return a graph of the launches in ``work``, without running them."""
         stream, graph, ready = c_void_p(), c_void_p(), c_void_p()
         self._call("cuStreamCreate", byref(stream), c_uint(0))
         self._call("cuStreamBeginCapture_v2", stream, c_uint(_CAPTURE_RELAXED))
@@ -186,7 +186,7 @@ class Device:
         return ready
 
     def replay(self, graph: c_void_p) -> None:
-        """Launch all of a graph."""
+        """Launch a graph."""
         self._call("cuGraphLaunch", graph, c_void_p())
 
     def _function(self, name: str) -> c_void_p:
@@ -201,18 +201,18 @@ class Device:
         return self._functions[name]
 
     def synchronize(self) -> None:
-        """Wait until all is done. Raises what a kernel did wrong."""
+        """Wait for all work. Raises the error of a kernel that failed."""
         self._call("cuCtxSynchronize")
 
     def record(self) -> c_void_p:
-        """Return an event at this place of the work."""
+        """Return an event after all earlier work."""
         event = c_void_p()
         self._call("cuEventCreate", byref(event), c_uint(0))
         self._call("cuEventRecord", event, c_void_p())
         return event
 
     def seconds_between(self, start: c_void_p, end: c_void_p) -> float:
-        """Wait for both events, return the time between them, and forget them."""
+        """Wait for both events, return the time between them, and destroy them."""
         milliseconds = c_float()
         self._call("cuEventSynchronize", end)
         self._call("cuEventElapsedTime", byref(milliseconds), start, end)
@@ -221,5 +221,5 @@ class Device:
         return milliseconds.value / 1000
 
     def close(self) -> None:
-        """Let the primary context go."""
+        """Release the primary context."""
         self._call("cuDevicePrimaryCtxRelease_v2", self._device)

@@ -1,4 +1,4 @@
-"""Twins in Python of the kernels in ``kernels.cu``: the answers that a sound GPU gives."""
+"""The kernels of ``kernels.cu`` in Python: the results of a GPU without errors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ MASK = 0xFFFFFFFF
 
 
 def expected_word(index: int, pattern: int, addressed: bool) -> int:
-    """Word ``index`` of the memory under test."""
+    """Return word ``index`` of the memory under test."""
     mixed = (index & MASK) ^ ((index >> 32) * 0x9E3779B1 & MASK)
     return pattern ^ mixed if addressed else pattern
 
 
 def float_chain(seed: float, rounds: int, r: float) -> float:
-    """Apply x <- r (x - x x) in float32, each of its two operations rounded once."""
+    """Apply x <- r (x - x x) in float32, with one rounding for each of its two operations."""
     x = Fraction(seed)
     factor = Fraction(r)
     for _ in range(rounds):
@@ -57,10 +57,10 @@ def as_float32(value: float) -> float:
 
 
 def pack_floats(values: Sequence[float]) -> bytes:
-    """Return float32 numbers as the GPU reads them."""
+    """Return the bytes of float32 numbers in the byte order of the GPU."""
     return struct.pack(f"<{len(values)}f", *values)
 
 
 def pack_words(values: Sequence[int]) -> bytes:
-    """Return 32-bit numbers as the GPU reads them."""
+    """Return the bytes of 32-bit numbers in the byte order of the GPU."""
     return struct.pack(f"<{len(values)}I", *values)

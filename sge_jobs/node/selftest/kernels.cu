@@ -1,11 +1,11 @@
-// Kernels of the GPU self-test and of the MulC benchmark; kernels.ptx is made of this file by NVRTC
-// 12 for compute_52 (--fmad=false: each operation below rounds once, as its Python twin does), with
-// ".version" lowered to 6.0, which every driver since CUDA 9 reads. Twins: sge_jobs/node/selftest/expected.py.
+// Kernels of the GPU self-test and of the MulC benchmark. NVRTC 12 compiled this file to kernels.ptx for
+// compute_52 with --fmad=false: each operation below rounds once, as in sge_jobs/node/selftest/expected.py.
+// Its ".version" is lowered to 6.0, which every driver since CUDA 9 supports.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// What word `i` of the memory under test holds: the pattern, or with `addressed` also its address.
+// Returns word `i` of the memory under test: the pattern, with `addressed` combined with the index.
 __device__ __forceinline__ u32 expected_word(u64 i, u32 pattern, u32 addressed) {
     return addressed ? pattern ^ (u32)i ^ ((u32)(i >> 32) * 0x9E3779B1u) : pattern;
 }
@@ -30,7 +30,7 @@ extern "C" __global__ void verify(const u32* data, u64 n, u64 first, u32 pattern
     }
 }
 
-// The logistic map: chaotic, so that one wrong bit ruins all that follows. x <- r * (x - x * x).
+// The logistic map x <- r * (x - x * x). It is chaotic: one wrong bit changes all later values.
 extern "C" __global__ void float_chain(const float* seeds, const float* answers, u32 count,
                                        u32 rounds, u32 loops, float r, u64* faults) {
     u32 place = (blockIdx.x * blockDim.x + threadIdx.x) % count;
@@ -56,7 +56,7 @@ extern "C" __global__ void integer_chain(const u32* seeds, const u32* answers, u
     }
 }
 
-// MulC: data[i] *= factor, one float a thread, and four.
+// MulC: data[i] *= factor, with one or four floats per thread.
 extern "C" __global__ void mulc(float* data, u64 n, float factor) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) data[i] *= factor;

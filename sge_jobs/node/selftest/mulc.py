@@ -1,7 +1,7 @@
-"""The MulC benchmark: how long many calls of ``data[i] *= c`` take, by kernel and size.
+"""The MulC benchmark: the time of many calls of ``data[i] *= c``, by kernel and size.
 
-Netflix (2014) found 299 s for 128,000 calls of NPP's MulC in the cloud where their own kernel took
-2 s, which is why they replaced it. This times the same calls on today's GPU.
+Netflix (2014) measured 299 s for 128,000 calls of NPP's MulC in the cloud and 2 s with a custom
+kernel, with which they replaced it. This benchmark times the same calls on the GPU of this host.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sge_jobs.exit_codes import JOB_ERROR
 from sge_jobs.node.selftest.driver import CudaError, Device, Driver, NoDriver
 
 ROWS = ((1_000_000, 128_000), (100_000_000, 1_280))
-"""Floats and calls: the size of Netflix's table, and one that is bound by memory."""
+"""Floats and calls: the size of Netflix's table, and a size that is limited by memory."""
 
 _THREADS = 256
 _FACTOR = 1.0 + 2.0**-23
 _NETFLIX = "Netflix 2014, 128,000 calls: own kernel 2.01 s, NPP 299.23 s (g2.2xlarge)"
 
 Call = Callable[[int, int, float], None]
-"""Multiplies so many floats at an address."""
+"""Multiplies floats: address, number of floats, factor."""
 
 Calls = Callable[[int, int, float, int], None]
-"""Does so a number of times."""
+"""Does this several times: address, number of floats, factor, number of calls."""
 
-_BATCH = 640  # launches in one graph; divides the calls of each row
+_BATCH = 640  # launches in one graph; every number of calls in ROWS is a multiple of it
 
 
 class _StreamContext(ctypes.Structure):
-    """NppStreamContext of NPP 13; that of 12 is its beginning."""
+    """NppStreamContext of NPP 13; NPP 12 has only its first fields."""
 
     _fields_ = (
         ("stream", c_void_p), ("device", c_int), ("multiprocessors", c_int),
@@ -49,7 +49,7 @@ class _StreamContext(ctypes.Structure):
 
 
 def own_kernel(device: Device, name: str) -> Call:
-    """Return a call of kernel ``mulc`` or ``mulc4``: address, floats, factor."""
+    """Return a call of kernel ``mulc`` or ``mulc4``."""
     per_thread = 4 if name == "mulc4" else 1
 
     def call(address: int, n: int, factor: float) -> None:
@@ -62,7 +62,7 @@ def own_kernel(device: Device, name: str) -> Call:
 
 
 def one_by_one(call: Call) -> Calls:
-    """Return what launches each call by itself."""
+    """Return calls that are launched one by one."""
 
     def calls(address: int, n: int, factor: float, count: int) -> None:
         for _ in range(count):
@@ -72,7 +72,7 @@ def one_by_one(call: Call) -> Calls:
 
 
 def in_graphs(device: Device, call: Call, batch: int = _BATCH) -> Calls:
-    """Return what launches calls as graphs of ``batch``, the rest one by one."""
+    """Return calls that are launched as graphs of ``batch`` calls, the rest one by one."""
     ready: dict[tuple[int, int], c_void_p] = {}
 
     def calls(address: int, n: int, factor: float, count: int) -> None:
@@ -86,7 +86,7 @@ def in_graphs(device: Device, call: Call, batch: int = _BATCH) -> Calls:
 
 
 def npp(device: Device) -> Call | None:
-    """Return a call of NPP's MulC; None where the library cannot be loaded."""
+    """Return a call of NPP's MulC; None if the library cannot be loaded."""
     library = _load_npp()
     if library is None:
         return None
@@ -120,7 +120,7 @@ def _load_npp() -> Any:
 
 
 def check(device: Device, calls: Calls) -> bool:
-    """Whether two ``calls`` multiply each of 1003 floats and nothing beside them."""
+    """Whether two ``calls`` multiply each of 1003 floats and no memory behind them."""
     n = 1003
     before = [float(place) for place in range(n + 5)]
     address = device.allocate(4 * len(before))
@@ -135,7 +135,7 @@ def check(device: Device, calls: Calls) -> bool:
 
 
 def seconds(device: Device, calls: Calls, n: int, count: int) -> float:
-    """Return how long ``count`` calls on ``n`` floats take, warm."""
+    """Return the seconds of ``count`` calls on ``n`` floats, after a warm-up."""
     address = device.allocate(4 * n)
     try:
         device.write(address, struct.pack("<f", 1.0) * n)
@@ -150,23 +150,23 @@ def seconds(device: Device, calls: Calls, n: int, count: int) -> float:
 
 
 def _kernels(device: Device) -> Iterator[tuple[str, Calls, Calls]]:
-    """Yield name, what to time, and the same for a check of few calls."""
+    """Yield name, calls to time, and calls for a check of a few repetitions."""
     for name, kernel in (("scalar", "mulc"), ("float4", "mulc4")):
         call = own_kernel(device, kernel)
         yield name, one_by_one(call), one_by_one(call)
         yield f"{name} graph", in_graphs(device, call), in_graphs(device, call, batch=2)
     if (library := npp(device)) is None:
-        sys.stdout.write("npp: the library libnpps is not installed, left out\n")
+        sys.stdout.write("npp: skipped, because the library libnpps is not installed\n")
     else:
         yield "npp", one_by_one(library), one_by_one(library)
 
 
 def run(device: Device, rows: Sequence[tuple[int, int]]) -> bool:
-    """Print a table and a line of JSON for each measurement; whether every answer was right."""
+    """Print a table row and a JSON line per measurement; return whether all results are correct."""
     right = True
     for name, calls, checked in _kernels(device):
         if not check(device, checked):
-            sys.stdout.write(f"{name}: WRONG ANSWER\n")
+            sys.stdout.write(f"{name}: WRONG RESULT\n")
             right = False
             continue
         for n, count in rows:
@@ -185,18 +185,21 @@ def run(device: Device, rows: Sequence[tuple[int, int]]) -> bool:
 def _row(text: str) -> tuple[int, int]:
     n, mark, calls = text.partition("x")
     if not mark or not n.isdigit() or not calls.isdigit() or not int(n) or not int(calls):
-        raise argparse.ArgumentTypeError(f"'{text}' is not FLOATSxCALLS, such as 1000000x128000")
+        raise argparse.ArgumentTypeError(
+            f"invalid row '{text}': expected FLOATSxCALLS, e.g. 1000000x128000"
+        )
     return int(n), int(calls)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark; return 0, 1 when an answer was wrong, 100 for a wrong call or no GPU."""
+    """Run the benchmark; return 0, 1 for a wrong result, or 100 for invalid options or no GPU."""
     parser = argparse.ArgumentParser(
         prog="mulc", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "--row", type=_row, action="append", metavar="FLOATSxCALLS",
-        help="repeat it; default 1000000x128000 and 100000000x1280",
+        help="Time this many calls on this many floats. Repeatable."
+        " Default: 1000000x128000 and 100000000x1280.",
     )  # fmt: skip
     try:
         given = parser.parse_args(argv)
@@ -205,12 +208,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         driver = Driver()
         if not driver.count():
-            raise NoDriver("no GPU can be seen")
+            raise NoDriver("no GPU is visible to this process")
         device = Device(driver, 0)
         sys.stdout.write(f"{device.name}, CUDA {driver.version()}\n")
         return 0 if run(device, given.row or ROWS) else 1
     except NoDriver as error:
-        sys.stderr.write(f"Error: {error}\nSubmit it with: qsub -l gpu=1 ...\n")
+        sys.stderr.write(f"Error: {error}\nRequest a GPU: qsub -l gpu=1 ...\n")
         return JOB_ERROR
     except CudaError as error:
         sys.stderr.write(f"Error: {error}\n")

@@ -1,4 +1,4 @@
-"""What the self-test found on a GPU."""
+"""The results of the self-test of a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Check:
-    """What one test found; ``figures`` are numbers of interest with their units in their names."""
+    """The result of one test; the names of ``figures`` include their units."""
 
     name: str
     passed: bool
@@ -18,7 +18,7 @@ class Check:
 
 @dataclass
 class Report:
-    """All that was found on one GPU."""
+    """The results of one GPU."""
 
     host: str
     index: int
@@ -35,7 +35,7 @@ class Report:
 
 
 def print_report(report: Report) -> None:
-    """Write the report for people."""
+    """Print the report as text."""
     lines = [f"{report.host} GPU {report.index} {report.uuid} {report.name}"]
     for check in report.checks:
         lines.append(f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}")

@@ -1,6 +1,6 @@
-"""Is this GPU sound? Memory, arithmetic, bandwidth, and the driver's error counters.
+"""Test a GPU for errors: memory, arithmetic, bandwidth, and the driver's error counters.
 
-Needs the driver and nothing else: ``python -m sge_jobs.node.selftest --help``.
+Requires only the driver: ``python -m sge_jobs.node.selftest --help``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def examine(
     say: Callable[[str], None],
     open_device: Callable[[Driver, int], Device] = Device,
 ) -> Report:
-    """Run all tests on GPU ``index``; what the driver refuses is a failed test, no exception."""
+    """Run all tests on GPU ``index``; an error of the driver is a failed test, not an exception."""
     started = time.monotonic()
     report = Report(socket.gethostname(), index, "", "", driver.version(), [])
     try:
@@ -71,20 +71,30 @@ def examine(
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="selftest",
-        description="Test the memory, arithmetic and bandwidth of each GPU that can be seen.",
+        description="Test the memory, arithmetic and bandwidth of each visible GPU.",
         epilog="Example: qsub -b y -l gpu=1 python3 -m sge_jobs.node.selftest --seconds 60",
     )
-    parser.add_argument("--seconds", type=float, default=20.0, help="for each GPU; default 20")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a GPU")
-    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    parser.add_argument("--device", type=int, action="append", help="index; default: all")
-    parser.add_argument(
-        "--min-device-gb-s", type=float, help="default: 40 %% of what the memory's clock allows"
-    )
-    parser.add_argument("--min-host-gb-s", type=float, default=_MIN_HOST_GB_S, help="default 1")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--seconds", type=float, default=20.0, help="Test each GPU for this long. Default: 20 s.")
+    add("--json", action="store_true", help="Print one JSON object per GPU.")
+    add("--quiet", action="store_true", help="Print no progress on standard error.")
+    add(
+        "--device", type=int, action="append", metavar="INDEX",
+        help="Test only this GPU. Repeatable. Default: all GPUs.",
+    )  # fmt: skip
+    add(
+        "--min-device-gb-s", type=float, metavar="RATE",
+        help="Fail if copies on the GPU are slower than this many GB/s. Default: 40 %% of the rate"
+        " that the memory clock allows.",
+    )  # fmt: skip
+    add(
+        "--min-host-gb-s", type=float, default=_MIN_HOST_GB_S, metavar="RATE",
+        help="Fail if copies from or to the host are slower than this many GB/s. Default: 1.",
+    )  # fmt: skip
+    add(
         "--bad-exit", type=int, default=RESCHEDULE, metavar="CODE",
-        help="exit code for a bad GPU; default 99, with which Grid Engine runs the job elsewhere",
+        help="Exit with this code if a GPU fails. Default: 99, with which Grid Engine reruns the"
+        " job, perhaps on another host.",
     )  # fmt: skip
     return parser
 
@@ -97,17 +107,17 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         raise SystemExit(JOB_ERROR if error.code else 0) from None
     if not given.seconds > 0:
         parser.print_usage(sys.stderr)
-        sys.stderr.write("Error: --seconds must be more than 0\n")
+        sys.stderr.write(f"Error: --seconds={given.seconds:g}: must be more than 0\n")
         raise SystemExit(JOB_ERROR)
     return given
 
 
 @contextlib.contextmanager
 def _watched(seconds: float, code: int) -> Iterator[None]:
-    """End the process if this takes ``seconds``: a GPU that hangs never gives control back."""
+    """Exit the process after ``seconds``, because a call to a GPU that hangs never returns."""
 
     def end() -> None:
-        sys.stderr.write(f"FAILED: the GPU gave no answer in {seconds:.0f} s\n")
+        sys.stderr.write(f"FAILED: timeout: the GPU did not respond for {seconds:.0f} s\n")
         sys.stderr.flush()
         os._exit(code)
 
@@ -121,7 +131,7 @@ def _watched(seconds: float, code: int) -> Iterator[None]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Test the GPUs; return 0 when all are sound, else --bad-exit, 100 when there is none."""
+    """Test the GPUs; return 0 if all pass, otherwise --bad-exit, or 100 if there is no GPU."""
     given = _arguments(argv)
 
     def say(text: str) -> None:
@@ -132,13 +142,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         driver = Driver()
         count = driver.count()
         if not count:
-            raise NoDriver("no GPU can be seen")
+            raise NoDriver("no GPU is visible to this process")
     except (NoDriver, CudaError) as error:
-        sys.stderr.write(f"Error: {error}\nSubmit it with: qsub -l gpu=1 ...\n")
+        sys.stderr.write(f"Error: {error}\nRequest a GPU: qsub -l gpu=1 ...\n")
         return JOB_ERROR
     indices = given.device if given.device is not None else range(count)
     if any(index not in range(count) for index in indices):
-        sys.stderr.write(f"Error: --device must be less than {count}\n")
+        sys.stderr.write(f"Error: --device must be between 0 and {count - 1}\n")
         return JOB_ERROR
     with _watched(len(list(indices)) * (given.seconds + _HANG_S), given.bad_exit):
         return 0 if _all_sound(driver, indices, given, say) else int(given.bad_exit)
@@ -147,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _all_sound(
     driver: Driver, indices: Sequence[int], given: argparse.Namespace, say: Callable[[str], None]
 ) -> bool:
-    """Test one GPU after the other and print what was found."""
+    """Test the GPUs one after another and print the results."""
     sound = True
     for index in indices:
         floors = (given.min_device_gb_s, given.min_host_gb_s)

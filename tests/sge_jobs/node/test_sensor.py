@@ -1,4 +1,4 @@
-"""The load sensor: its protocol, and what it says of GPUs."""
+"""The load sensor: its protocol and its reports."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_holder_is_named(made: sensor.Sensor, tmp_path: Path) -> None:
 def test_a_host_that_lost_a_gpu_is_offered_for_its_free_ones_only(
     made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else Grid Engine, which still has one to give, sends a job that goes back to the queue."""
+    """Otherwise Grid Engine, which counts 3 GPUs, sends a job that goes back to the queue."""
     monkeypatch.setattr(cell_counts, "given_gpus", lambda host: 3)
     locks = Locks(str(tmp_path / "locks"), boot_id())
     mine = Record(job="7", user="alice", boot=boot_id(), since=5)
@@ -102,7 +102,7 @@ def test_a_host_whose_gpus_cannot_be_found_offers_none_until_they_are(
     (tmp_path / "declared").write_text("gpus: 2\n")
     assert values(serve(made, "\n")[0]) == {"gpu": "0", "gpu_state": "1"}
     (tmp_path / "declared").write_text("count = 1\n")
-    assert values(serve(made, "\n")[0])["gpu"] == "0"  # not looked for at each report
+    assert values(serve(made, "\n")[0])["gpu"] == "0"  # not every report looks for GPUs
     monkeypatch.setattr(made, "_find_at", 0.0)
     assert values(serve(made, "\n")[0])["gpu"] == "1"
 
@@ -172,7 +172,7 @@ def test_the_scheduler_hears_of_fewer_gpus_only_when_one_cannot_be_given(
 
 
 def proc_of(path: Path, pid: int, group: str, parent: int = 1, name: str = "python3") -> None:
-    """Write what /proc tells of a process."""
+    """Write the files of a process in /proc."""
     (path / str(pid)).mkdir(parents=True)
     (path / str(pid) / "stat").write_text(f"{pid} ({name}) S {parent} " + "0 " * 17 + "9 0 0\n")
     (path / str(pid) / "status").write_text(f"Name:\tx\nUid:\t1\t1\nGroups:\t{group}\nEnd:\n")
@@ -181,7 +181,7 @@ def proc_of(path: Path, pid: int, group: str, parent: int = 1, name: str = "pyth
 def test_a_process_is_foreign_unless_it_is_of_the_job(tmp_path: Path) -> None:
     proc_of(tmp_path, 9, "100")
     proc_of(tmp_path, 8, "100 20001")
-    proc_of(tmp_path, 7, "", parent=6)  # of another task of a parallel job
+    proc_of(tmp_path, 7, "", parent=6)  # belongs to another task of a parallel job
     proc_of(tmp_path, 6, "", name="sge_shepherd")
     (tmp_path / "6" / "cwd").symlink_to("/spool/active_jobs/7.1/1.node1")
     held = LockState(uuid="GPU-a", held=True, record=RECORD, job_alive=True)
@@ -194,7 +194,7 @@ def test_a_process_is_foreign_unless_it_is_of_the_job(tmp_path: Path) -> None:
     assert foreign(8, LockState(uuid="GPU-a"))
     assert not foreign(8, held)
     assert not foreign(7, held)
-    assert not foreign(5, held)  # ended meanwhile
+    assert not foreign(5, held)  # it has ended
     assert not foreign(9, held, "nvidia-cuda-mps-server")
 
 

@@ -1,4 +1,4 @@
-"""Job scripts run by a real bash, and the arguments of qsub."""
+"""Job scripts in a real bash, and the arguments of qsub."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sge_jobs.model import JobSpec
 from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
 from sge_jobs.resources import Resources, needs, parse_resources, resource_argv
 
-# What the job sees: its arguments, its directory, one variable.
+# Prints the arguments of the job, its directory and a variable.
 SHOW = (
     "import json, os, sys;"
     "print(json.dumps([sys.argv[1:], os.getcwd(), os.environ.get('THE_VARIABLE')]))"
@@ -83,7 +83,7 @@ def test_each_task_has_a_log_of_its_own(tmp_path: Path) -> None:
 
 
 def quick(tmp_path: Path, on_sleep: str = "") -> str:
-    """Return a PATH on which ``sleep`` is a line of shell that takes no time."""
+    """Return a PATH whose ``sleep`` runs a line of shell and returns immediately."""
     tool = tmp_path / "bin" / "sleep"
     tool.parent.mkdir()
     tool.write_text(f'#!/bin/sh\necho >>"{tmp_path}/sleeps"\n{on_sleep}\n')
@@ -222,18 +222,18 @@ def test_names_are_legal_and_differ_where_texts_do(one: str, other: str) -> None
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"argv": ()}, "no program"),
+        ({"argv": ()}, "argv"),
         ({"argv": ("a\0b",)}, "zero byte"),
-        ({"directory": Path("here")}, "directory here must be absolute"),
-        ({"log": Path("log")}, "log log must be absolute"),
-        ({"environment": {"A-B": "x"}}, "'A-B' is no variable"),
-        ({"environment": {"UID": "0"}}, "'UID' is no variable"),
-        ({"tasks": "1-"}, "tasks is '1-'"),
-        ({"tasks": "1-3", "concurrent_tasks": 0}, "concurrent tasks is 0"),
-        ({"resources": Resources(gpus=-1)}, "gpus is -1"),
-        ({"resources": Resources(slots=0)}, "slots is 0"),
-        ({"resources": Resources(walltime_s=0)}, "walltime is 0 s"),
-        ({"resources": Resources(walltime_s=float("nan"))}, "walltime is nan s"),
+        ({"directory": Path("here")}, "directory here "),
+        ({"log": Path("log")}, "log log "),
+        ({"environment": {"A-B": "x"}}, "'A-B'"),
+        ({"environment": {"UID": "0"}}, "'UID'"),
+        ({"tasks": "1-"}, "'1-'"),
+        ({"tasks": "1-3", "concurrent_tasks": 0}, "concurrent tasks .*0"),
+        ({"resources": Resources(gpus=-1)}, "gpus .*-1"),
+        ({"resources": Resources(slots=0)}, "slots .*0"),
+        ({"resources": Resources(walltime_s=0)}, "walltime .*0 s"),
+        ({"resources": Resources(walltime_s=float("nan"))}, "walltime .*nan s"),
     ],
 )
 def test_what_cannot_run_is_refused_before_qsub(

@@ -1,9 +1,10 @@
-"""The queue's door, by real processes of a Grid Engine that is not."""
+"""The queue, with the commands of a fake Grid Engine as real processes."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,8 +62,9 @@ def test_an_array_has_one_number(tmp_path: Path, queue: Queue) -> None:
 def test_a_refused_job_says_why_in_the_words_of_qsub(tmp_path: Path, queue: Queue) -> None:
     with pytest.raises(SubmitError) as caught:
         queue.submit(spec(tmp_path, queue="none.q"))
-    assert caught.value.what == (
-        "qsub refused job 'n': Job was rejected because job requests unknown queue \"none.q\""
+    assert "'n'" in caught.value.what
+    assert caught.value.what.endswith(
+        ': Job was rejected because job requests unknown queue "none.q"'
     )
 
 
@@ -90,7 +92,7 @@ def test_a_silent_master_says_nothing_about_any_job(
         lambda: queue.error_reason("1"),
     ]
     for call in calls:
-        with pytest.raises(QueueUnreachable, match="does not answer") as caught:
+        with pytest.raises(QueueUnreachable, match=re.escape(words)) as caught:
             call()
         assert caught.value.fix
 
@@ -98,7 +100,7 @@ def test_a_silent_master_says_nothing_about_any_job(
 def test_a_master_that_hangs_is_given_up(tmp_path: Path, cell: FakeGridEngine) -> None:
     with cell.state() as state:
         state["hang_s"] = 30
-    with pytest.raises(QueueUnreachable, match=r"qstat gave no answer in 0.5 s"):
+    with pytest.raises(QueueUnreachable, match=r"qstat .*0\.5 s"):
         Queue(programs=cell.programs, timeout_s=0.5).jobs()
 
 
@@ -110,7 +112,7 @@ def test_a_machine_without_grid_engine_says_how_to_get_it(monkeypatch: pytest.Mo
 
 def test_an_answer_that_cannot_be_read_says_nothing_about_any_job(cell: FakeGridEngine) -> None:
     (cell.programs / "qstat").write_text("#!/bin/sh\necho '<job_info><job_list>'\n")
-    with pytest.raises(QueueUnreachable, match="cannot be read"):
+    with pytest.raises(QueueUnreachable, match="qstat: not XML"):
         Queue(programs=cell.programs).jobs()
 
 
@@ -135,7 +137,7 @@ def test_a_job_of_another_user_is_not_deleted_in_silence(
 
 @pytest.mark.parametrize("id", ["*", "", "n", "-u"])
 def test_only_numbers_reach_qdel(cell: FakeGridEngine, queue: Queue, id: str) -> None:
-    with pytest.raises(InputError, match="no job number"):
+    with pytest.raises(InputError, match=re.escape(repr(id))):
         queue.delete([id])
     with cell.state() as state:
         assert state["calls"] == []
@@ -185,7 +187,7 @@ def test_a_lock_outlives_a_killed_caller_until_qsub_is_done(
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with cell.state() as state:
             state["hang_s"] = 0
-        fcntl.flock(file, fcntl.LOCK_EX)  # given up when qsub is done
+        fcntl.flock(file, fcntl.LOCK_EX)  # free when qsub has exited
 
 
 def _called(cell: FakeGridEngine) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def children() -> Iterator[list[int]]:
-    """Processes that the test started; what is left of them is killed."""
+    """Processes that the test starts; those still running afterwards are killed."""
     pids: list[int] = []
     yield pids
     for pid in pids:

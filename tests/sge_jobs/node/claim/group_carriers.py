@@ -1,4 +1,4 @@
-"""Processes that carry a job's group, as Grid Engine starts them."""
+"""Processes with the additional group of a job, as Grid Engine starts them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 
-GROUP = 10_000_000 + 2 * os.getpid()  # no other run's
+GROUP = 10_000_000 + 2 * os.getpid()  # differs from other test runs
 
 
 def carrier(children: list[int], group: int = GROUP) -> int:
-    """Start a process with a job's group, without any descriptor."""
+    """Start a process with the group of a job, which inherits no descriptor."""
     code = f"import os, time; os.setgroups([{group}]); print(1, flush=True); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert process.stdout is not None

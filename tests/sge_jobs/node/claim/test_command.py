@@ -1,4 +1,4 @@
-"""What the starter executes; the tests on a cell compare it with Grid Engine itself."""
+"""The command that the starter executes; tests on a cell compare it with Grid Engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One lock a GPU: real processes, real flock."""
+"""One lock per GPU: real processes, real flock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[4]
 UUIDS = [f"GPU-{place}" for place in range(6)]
-needs_root = pytest.mark.root  # who alone gives a process a group
+needs_root = pytest.mark.root  # only root can give a process a group
 
 Taken = list[tuple[str, int]]
 
@@ -62,7 +62,7 @@ def survey(directory: str, boot: str = "boot", *, tidy: bool = False) -> dict[st
 
 
 def fork(children: list[int], work: Callable[[], None]) -> int:
-    """Run ``work`` in a child that then sleeps until it is killed; return when it is done."""
+    """Run ``work`` in a child, which then sleeps until it is killed; return after ``work``."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -322,7 +322,7 @@ def test_every_user_can_use_the_files_whatever_the_umask(directory: str) -> None
 
 @needs_root
 def test_another_user_claims_in_a_sticky_directory(directory: str, children: list[int]) -> None:
-    """With fs.protected_regular set, O_CREAT on root's file would be refused."""
+    """With fs.protected_regular, the kernel refuses O_CREAT on a file of root."""
     for path in Path(directory).parents[:-1]:
         path.chmod(path.stat().st_mode | 0o011)
     Locks(directory, "boot").close()

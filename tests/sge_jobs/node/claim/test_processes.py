@@ -1,4 +1,4 @@
-"""What is read of /proc, by real processes: who carries a job's group, and whose it is."""
+"""Reading /proc with real processes: who has the group of a job, and whose process it is."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sge_jobs.node.claim.lock_state import survivors
+from sge_jobs.node.claim.lock_state import running_processes
 from sge_jobs.node.claim.processes import Process, carriers, read_process
 from sge_jobs.node.claim.record import Record
 from tests.sge_jobs.node.claim.group_carriers import GROUP, carrier
 from tests.waiting import until
 
-needs_root = pytest.mark.root  # who alone gives a process a group
+needs_root = pytest.mark.root  # only root can give a process a group
 
 
 def made(
@@ -29,11 +29,11 @@ def test_a_group_that_grid_engine_uses_again_makes_no_survivors() -> None:
     old = made(11, 1, 110)
     shepherd = made(20, 1, 200, "sge_shepherd", ())
     child, orphan = made(21, 20, 210), made(22, 1, 220)
-    assert survivors(record, {11: old}) == [old]
+    assert running_processes(record, {11: old}) == [old]
     everything = {process.pid: process for process in (old, shepherd, child, orphan)}
-    assert survivors(record, everything) == [old]
+    assert running_processes(record, everything) == [old]
     own = {10: made(10, 1, 100, "sge_shepherd", ()), 12: made(12, 10, 120)}
-    assert [process.pid for process in survivors(record, own)] == [12]
+    assert [process.pid for process in running_processes(record, own)] == [12]
 
 
 @needs_root

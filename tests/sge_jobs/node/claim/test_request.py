@@ -1,4 +1,4 @@
-"""How many GPUs a job asked for."""
+"""The number of GPUs that a job requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The starter as a process: the real launcher, a made-up qstat, real locks."""
+"""The starter as a process: the real launcher, a fake qstat, real locks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ starter.main(sys.argv[1:], "", Settings())
 
 @dataclass
 class FakeHost:
-    """A host with GPUs, on which qstat answers what ``qstat.txt`` says."""
+    """A host with GPUs, on which qstat prints ``qstat.txt``."""
 
     path: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class FakeHost:
         )
 
     def hold(self, *command: str, **environment: str) -> subprocess.Popen[str]:
-        """Start a job that runs until its standard input ends; return when it runs."""
+        """Start a job that runs until its standard input ends; return after it started."""
         process = subprocess.Popen(
             self.argv("sh", "-c", "echo $CUDA_VISIBLE_DEVICES; cat"),
             env={**self.environment, **environment},
@@ -156,20 +156,22 @@ def test_what_a_user_wrote_into_a_lock_file_breaks_no_other_job(host: FakeHost, 
     with file.open("r+") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         done = host.run("true")
-    assert (done.returncode, "GPU-0: locked by an unknown process" in done.stderr) == (99, True)
+    assert (done.returncode, "GPU-0: " in done.stderr) == (99, True)
+    assert "job 12 of" not in done.stderr
 
 
 def test_any_record_can_be_described() -> None:
     record = Record(job="1", user="u", boot="b", since=10**18)
     held = LockState(uuid="GPU-0", held=True, record=record, job_alive=True)
-    assert describe(held) == "job 1 of u since an unknown time"
+    assert describe(held).startswith("job 1 of u since ")
 
 
 def test_a_master_that_does_not_answer_sends_the_job_back(host: FakeHost) -> None:
     (host.path / "qstat.txt").write_text("")
     done = host.run("true")
     assert done.returncode == 99
-    assert "how many GPUs job 12 asked for" in done.stderr
+    assert "job 12 " in done.stderr
+    assert "qstat" in done.stderr
 
 
 def test_grid_engine_9_says_itself_which_devices(host: FakeHost) -> None:
@@ -187,7 +189,7 @@ def test_a_user_who_names_devices_gets_no_more_than_asked_for(host: FakeHost) ->
         host.asks(resources)
         done = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="0 1")
         assert visible(done) == expected
-    host.config(pe="smp", host_slots="2")  # as a cell of Grid Engine 9 that counts for each slot
+    host.config(pe="smp", host_slots="2")  # like a cell of Grid Engine 9 that counts per slot
     done = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="0 1")
     assert visible(done) == "GPU-0,GPU-1"
 
@@ -199,7 +201,7 @@ def test_a_fault_of_ours_never_lets_a_gpu_job_run_without_its_gpu(host: FakeHost
     host.asks("gpu=1")
     (host.path / "locks").write_text("no directory")
     done = host.run("true")
-    assert (done.returncode, "cannot lock a GPU" in done.stderr) == (100, True)
+    assert (done.returncode, "/locks: " in done.stderr) == (100, True)
     host.asks("")
     assert host.run("true").returncode == 0
 
@@ -208,7 +210,7 @@ def test_a_host_without_gpus_sends_a_gpu_job_back_and_runs_the_others(host: Fake
     host.gpus()
     host.asks("gpu=1")
     done = host.run("true")
-    assert (done.returncode, "no GPU is found" in done.stderr) == (99, True)
+    assert (done.returncode, "nvidia-smi" in done.stderr) == (99, True)
     host.asks("")
     assert host.run("true").returncode == 0
 
@@ -219,8 +221,8 @@ def test_a_gpu_that_a_foreign_process_uses_is_not_given(host: FakeHost) -> None:
     assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-1"
     host.asks("gpu=2")
     done = host.run("true")
-    words = f"GPU-0: used from outside Grid Engine by {os.getpid()}\n"
-    assert (done.returncode, words in done.stderr) == (99, True)
+    (line,) = (line for line in done.stderr.splitlines() if "GPU-0: " in line)
+    assert (done.returncode, line.endswith(f" {os.getpid()}")) == (99, True)
 
 
 def test_a_foreign_process_that_has_ended_blocks_nothing(host: FakeHost) -> None:
@@ -304,7 +306,7 @@ def test_without_a_working_package_jobs_without_gpus_still_run(
     assert (done.returncode, done.stdout) == (5, "/x\n")
     host.asks("h_rt=9,gpu=1")
     done = launcher_run(installed, "true", env=host.environment)
-    assert (done.returncode, "no GPU can be assigned" in done.stderr) == (100, True)
+    assert (done.returncode, "SGE_JOBS_PYTHON" in done.stderr) == (100, True)
     (host.path / "qstat.txt").write_text("")
     assert launcher_run(installed, "true", env=host.environment).returncode == 99
 

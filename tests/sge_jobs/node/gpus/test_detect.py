@@ -1,4 +1,4 @@
-"""Which GPUs a host has, and the file that jobs read it from."""
+"""The GPUs of a host, and the file from which starters read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GPU self-test on a made-up GPU whose kernels are the Python twins, with faults put in."""
+"""The GPU self-test on a fake GPU with kernels in Python and injected faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 
 class FakeGpu:
-    """Device memory in numpy; ``stuck`` is (byte address, bit) that reads as 1 in any memory."""
+    """Device memory in numpy; ``stuck`` is a (byte address, bit) that always reads as 1."""
 
     name, uuid, bus_id = "Made-up GPU", "GPU-fake", "0000:3b:00.0"
 
@@ -182,7 +182,7 @@ def test_one_stuck_bit_is_found_and_placed(
     assert code == 99
     memory = report["checks"]["memory"]
     assert not memory["passed"]
-    assert "1 wrong words" in memory["detail"]
+    assert memory["detail"].startswith("1 wrong words with 0x")
     assert "bits 0x00200000" in memory["detail"]
 
 
@@ -193,10 +193,11 @@ def test_a_wrong_sum_is_found(gpu: FakeGpu, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_slow_gpu_is_found(gpu: FakeGpu, capsys: pytest.CaptureFixture[str]) -> None:
-    gpu.gb_s = 100.0  # of 1024 that its memory's clock allows
+    gpu.gb_s = 100.0  # its memory clock allows 1024
     code, report = outcome(capsys, "--bad-exit", "7")
     assert (code, report["checks"]["bandwidth"]["passed"]) == (7, False)
-    assert "device 200.0 GB/s, at least 409.6 expected" in report["checks"]["bandwidth"]["detail"]
+    assert "device 200.0 GB/s" in report["checks"]["bandwidth"]["detail"]
+    assert "409.6" in report["checks"]["bandwidth"]["detail"]
     assert outcome(capsys, "--min-device-gb-s", "100")[0] == 0
 
 
@@ -213,7 +214,8 @@ def test_an_error_of_the_driver_is_a_failed_test(
 def test_a_gpu_without_free_memory_fails(gpu: FakeGpu, capsys: pytest.CaptureFixture[str]) -> None:
     gpu.free_now = 1000
     code, report = outcome(capsys)
-    assert (code, "no memory is free" in report["checks"]["memory"]["detail"]) == (99, True)
+    memory = report["checks"]["memory"]
+    assert (code, memory["passed"], memory["figures"]) == (99, False, {})
 
 
 def test_counted_errors_and_xids_of_hardware_fail(
@@ -240,7 +242,7 @@ def test_wrong_calls_and_no_gpu_are_job_errors(
     assert selftest.main(["--device", "3"]) == 100
 
     def none(self: object) -> None:
-        raise NoDriver("libcuda.so.1 cannot be loaded")
+        raise NoDriver("cannot load libcuda.so.1")
 
     monkeypatch.setattr(FakeDriver, "__init__", none)
     assert selftest.main([]) == 100
@@ -251,7 +253,8 @@ def test_people_read_a_table(gpu: FakeGpu, capsys: pytest.CaptureFixture[str]) -
     assert selftest.main(["--seconds", "0.01"]) == 0
     done = capsys.readouterr()
     assert "Made-up GPU" in done.out
-    assert "sound after" in done.out
+    assert "  passed  memory: " in done.out
+    assert "FAILED" not in done.out
     assert "memory: passed" in done.err
 
 
@@ -277,7 +280,7 @@ def test_rounding_is_that_of_float32() -> None:
 
 
 def test_the_float_chain_is_that_of_float32_arithmetic() -> None:
-    """The product x x is exact in float64, and so is its difference from x nearly always."""
+    """The product x x is exact in float64, and almost always its difference from x."""
     r = expected.as_float32(3.99)
     for seed in (0.1, 0.3, 0.77):
         x = np.float32(seed)
@@ -298,10 +301,15 @@ def test_mulc_is_checked_before_it_is_timed(
     assert [(row["kernel"], row["n"], row["calls"]) for row in rows] == [
         (kernel, 1000, 5) for kernel in ("scalar", "scalar graph", "float4", "float4 graph")
     ]
-    assert "npp: the library libnpps is not installed" in out
+    assert "libnpps" in out
     monkeypatch.setattr(FakeGpu, "_mulc4", lambda self, data, n, factor: None)
     assert not mulc.run(gpu, [(1000, 5)])  # type: ignore[arg-type]
-    assert "float4: WRONG ANSWER" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert [json.loads(line)["kernel"] for line in out.splitlines() if line[0] == "{"] == [
+        "scalar",
+        "scalar graph",
+    ]
+    assert "\nfloat4: " in out
 
 
 def test_graphs_hold_as_many_calls_as_were_asked_for(gpu: FakeGpu) -> None:
@@ -313,7 +321,7 @@ def test_graphs_hold_as_many_calls_as_were_asked_for(gpu: FakeGpu) -> None:
 
 def test_mulc_needs_a_gpu_and_sensible_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert mulc.main(["--row", "7"]) == 100
-    assert "not FLOATSxCALLS" in capsys.readouterr().err
+    assert "'7'" in capsys.readouterr().err
 
 
 def test_the_kernels_that_are_launched_are_in_the_assembly() -> None:
@@ -344,4 +352,4 @@ def test_a_gpu_that_hangs_ends_the_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 99
-    assert "gave no answer" in done.stderr
+    assert done.stderr.startswith("FAILED: ")
