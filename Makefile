@@ -8,7 +8,8 @@
 # make bench-search  our choosers beside Optuna and BoTorch on all functions: hours; can be stopped
 #                    and continued
 # make docs    HTML in docs/_build/html
-# make rooms   draw the folders of the packages and their imports, before and after the moves
+# make rooms   draw the folders of the packages and the imports between them
+# make pictures  record the demo and take the report's picture, for README (two minutes)
 # Each sets up .venv itself; a second run is quick.
 
 PYTHON ?= python3
@@ -24,10 +25,9 @@ PYTEST := env -u PYTHONPATH -u PYTHONHOME -u PYTEST_ADDOPTS -u PYTEST_PLUGINS PY
 HOSTS := root or sge or mount
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
+PICTURES := /tmp/starmint
 
-ROOMS_BEFORE := 9e4c379
-
-.PHONY: demo test test-hosts cell cluster-demo check lint types docs rooms bench bench-search proto clean
+.PHONY: demo test test-hosts cell cluster-demo check lint types docs rooms pictures bench bench-search proto clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
@@ -60,9 +60,13 @@ docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 rooms: $(VENV)/dev.stamp
-	$(BIN)/python docs/_tools/draw_rooms.py --commit $(ROOMS_BEFORE) --output docs/_static/rooms_before.png
-	$(BIN)/python docs/_tools/draw_rooms.py --output docs/_static/rooms_after.png
-	$(BIN)/python docs/_tools/rooms_table.py --before $(ROOMS_BEFORE) --output docs/_tables/rooms.rst
+	$(BIN)/python docs/_tools/draw_rooms.py --output docs/_static/rooms.png
+	$(BIN)/python docs/_tools/rooms_table.py --output docs/_tables/rooms.rst
+
+# Needs chromium and chromedriver.
+pictures: $(VENV)/dev.stamp
+	$(BIN)/python docs/_tools/record_demo.py --directory $(PICTURES) --output docs/_static/demo.svg
+	$(BIN)/python docs/_tools/report_picture.py $(PICTURES)/examples/digits --output docs/_static/report.png
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/trainer_numpy.py

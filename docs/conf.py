@@ -23,6 +23,7 @@ project = "starmint"
 author = "the starmint contributors"
 release = version = __version__
 extensions = [
+    "diagrams",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -48,6 +49,8 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(numpy|optuna|collections|pathlib|typing|np|spearmint\.model)\b.*"),
     ("py:(class|exc|func|meth)", r"[\w ]+"),
+    # Public names use some types of their packages that are not public themselves.
+    ("py:.*", r"(spearmint|starcluster|sge_jobs|pycuda_nn)\.[\w.]+"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Bayesian optimisation of hyperparameters: the ``spearmint`` command, and ask and tell."""
+"""Bayesian optimisation of hyperparameters: the ``spearmint`` command and an ask-and-tell API."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Search", "__version__", "region", "report"]
 
-# A trial's runner must start without Optuna.
+# The runner of a trial must start without Optuna.
 __getattr__ = lazy_names(__name__, {"Search": "spearmint.search"})

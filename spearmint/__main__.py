@@ -1,4 +1,4 @@
-"""``python -m spearmint``: the same as the command."""
+"""``python -m spearmint`` runs the ``spearmint`` command."""
 
 from spearmint.cli import main
 

@@ -1,3 +1,3 @@
-"""The one place that names the version of all five packages."""
+"""The version of all five packages."""
 
 __version__ = "0.1.0"

@@ -5,13 +5,13 @@ SpearmintError                  exit code 1
 │   ├── ConfigError             config.pb: file, line and column
 │   ├── NoSearch                the experiment was never run
 │   ├── StudyMismatch           the stored search has other variables
-│   ├── NotWritable             the experiment's directory
-│   └── AlreadyRunning          another controller holds the experiment
-├── SearchFailed                trials broke one after the other
-├── SearchStopped               ended by Ctrl-C before it was done
+│   ├── NotWritable             the directory of the experiment cannot be written
+│   └── AlreadyRunning          another controller runs the experiment
+├── SearchFailed                too many trials failed in a row
+├── SearchStopped               Ctrl-C stopped the search before it was complete
 ├── StorageError                the database cannot be read or written
 └── DriverError                 a job could not be submitted
-    └── DriverUnreachable       the queue does not answer: it says nothing about any job
+    └── DriverUnreachable       the queue does not answer; the state of all jobs is unknown
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ from typing import ClassVar
 
 
 class SpearmintError(Exception):
-    """What happened and what to do next, for people; base of all errors here."""
+    """Base of all errors of this package.
+
+    Args:
+        what: What happened.
+        fix: What the user can do; empty for nothing.
+    """
 
     exit_code: ClassVar[int] = 1
 
@@ -37,18 +42,18 @@ class SpearmintError(Exception):
         return f"{self.what}\n{self.fix}" if self.fix else self.what
 
     def __reduce__(self) -> tuple[object, ...]:
-        # As it is, whatever its constructor takes: it may come from a worker process.
+        # Constructors have different arguments, and a worker process must be able to send errors.
         return type(self).__new__, (type(self), *self.args), vars(self)
 
 
 class InputError(SpearmintError):
-    """The command line, a file or a call is wrong; nothing was started."""
+    """The command line, a file or a call is invalid; nothing was started."""
 
     exit_code = 2
 
 
 class ConfigError(InputError):
-    """config.pb is wrong at ``line`` and ``column``, both counted from 1 (0: the whole file)."""
+    """config.pb is invalid at ``line`` and ``column``, counted from 1 (0: the whole file)."""
 
     def __init__(
         self, path: Path, what: str, fix: str = "", *, line: int = 0, column: int = 0
@@ -59,15 +64,15 @@ class ConfigError(InputError):
 
 
 class NoSearch(InputError):
-    """The experiment was never run; there is nothing to look at."""
+    """The experiment was never run, so there is nothing to show."""
 
 
 class NotWritable(InputError):
-    """The experiment's directory cannot be written."""
+    """The directory of the experiment cannot be written."""
 
 
 class StudyMismatch(InputError):
-    """The stored search was made for other variables than config.pb now declares."""
+    """The stored search has other variables than config.pb."""
 
 
 class AlreadyRunning(InputError):
@@ -75,11 +80,11 @@ class AlreadyRunning(InputError):
 
 
 class SearchFailed(SpearmintError):
-    """The search ended because its trials break."""
+    """The search stopped because too many trials failed in a row."""
 
 
 class SearchStopped(SpearmintError):
-    """The user stopped the search before it was done."""
+    """The user stopped the search before it was complete."""
 
 
 class StorageError(SpearmintError):
@@ -87,20 +92,25 @@ class StorageError(SpearmintError):
 
 
 class DriverError(SpearmintError):
-    """A job could not be submitted, or its queue did not answer."""
+    """A job could not be submitted, or the queue did not answer."""
 
 
 class DriverUnreachable(DriverError):
-    """The queue does not answer for now; nothing is known of any job."""
+    """The queue does not answer, so the state of all jobs is unknown."""
 
 
 def next_command(*words: object) -> str:
-    """Return ``spearmint`` and ``words`` as a line to paste into a shell."""
+    """Return ``spearmint`` and ``words`` as a line of shell."""
     return shlex.join(["spearmint", *map(str, words)])
 
 
+def reason_of(error: Exception) -> str:
+    """Return why a file cannot be used, without its path: "Permission denied"."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Return a question naming the choice nearest to ``word``, or an empty string."""
+    """Return "Did you mean CHOICE?" if a choice is similar to ``word``, or an empty string."""
     by_lower = {choice.lower(): choice for choice in choices}
     near = get_close_matches(word.lower(), by_lower, n=1)
     return f"Did you mean {by_lower[near[0]]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""Settings declared once: the metadata of a field makes its option, its key and its reference."""
+"""Settings: one dataclass field declares an option, a key of config.pb and their reference."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def parse_duration(text: str) -> float:
     """Return the seconds of ``90``, ``90s``, ``15m``, ``2h`` or ``1d``.
 
     Raises:
-        ValueError: It is none of these, or 0.
+        ValueError: The text has another form, or is 0.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
     if match is None or float(match.group(1)) <= 0:
-        raise ValueError(f"{text!r} is no duration; expected 90, 90s, 15m, 2h or 1d")
+        raise ValueError(f"invalid duration {text!r}: expected 90, 90s, 15m, 2h or 1d")
     return float(match.group(1)) * _UNITS_S[match.group(2)]
 
 
@@ -30,17 +30,17 @@ def split_variable(text: str) -> tuple[str, str]:
     """Return name and value of ``NAME=VALUE``.
 
     Raises:
-        ValueError: It is not of this form.
+        ValueError: The text has another form.
     """
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier() or not name.isascii():
-        raise ValueError(f"{text!r} is no variable; expected NAME=VALUE")
+        raise ValueError(f"invalid variable {text!r}: expected NAME=VALUE")
     return name, value
 
 
 def _seconds(value: float) -> float:
     if not value > 0:
-        raise ValueError(f"{value:g} is not a number of seconds above 0")
+        raise ValueError(f"invalid duration {value:g}: expected seconds, above 0")
     return value
 
 
@@ -50,20 +50,20 @@ def _finite(text: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{text!r} is no finite number")
+        raise ValueError(f"invalid number {text!r}: expected a finite number")
     return number
 
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """What values a setting takes.
+    """The type of the values of a setting.
 
     Attributes:
-        name: Of the kind, for people.
-        key_type: Type of its key in config.pb, as a .proto file writes it.
-        parse: Returns the value of a text, or of a number in config.pb. It raises ValueError with
-            what was expected.
-        example: A value as config.pb holds it.
+        name: Name in help texts and reference pages.
+        key_type: Type of its key in config.pb, as in a .proto file.
+        parse: Returns the value of a text, or of a number in config.pb. Raises ValueError with
+            the values that are accepted.
+        example: A value as written in config.pb.
     """
 
     name: str
@@ -87,12 +87,12 @@ class Key:
     """The key of a setting in config.pb.
 
     Attributes:
-        number: Of the field in the protobuf message; never reused.
-        name: Empty for the name of the setting.
-        kind: None for the kind of the option.
-        repeated: Whether it may be given several times; None for what the option does.
-        sets: The attribute that holds its value; empty for the name of the setting.
-        help: Empty for the help of the option.
+        number: Number of the field in the protobuf message; never reused.
+        name: Name of the key; empty for the name of the setting.
+        kind: Type of the value; None for the type of the option.
+        repeated: Whether the key can be given several times; None for the same as the option.
+        sets: Attribute that holds its value; empty for the name of the setting.
+        help: Description; empty for the help of the option.
     """
 
     number: int
@@ -105,29 +105,29 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One field of a dataclass, as users meet it.
+    """A field of a dataclass that users can set.
 
     Attributes:
-        name, default: Of the field.
-        kind: What values it takes.
+        name, default: Name and default of the field.
+        kind: Type of its values.
         flags: Its options, ``("-n", "--max-concurrent")``.
-        help: What it does, a phrase without a full stop.
-        note: Further sentences.
-        absent: What happens without it, where ``default`` does not say that.
-        metavar: Stands for its value in help texts; empty for that of the kind.
-        minimum, maximum: Bounds of a number, included; None for none.
+        help: What it does, in sentences.
+        absent: Text of its default in help, if ``default`` does not say it.
+        metavar: Placeholder of its value in help; empty for the name of the type.
+        minimum, maximum: Bounds of a number, inclusive; None for no bound.
         is_open: Whether ``minimum`` itself is excluded.
-        repeated: Whether it may be given several times; its value is a tuple then.
-        group: Heading of the options that belong together.
-        needs: Name of the setting without which it does nothing, or ``QUEUE``; empty for none.
+        repeated: Whether it can be given several times; its value is then a tuple.
+        group: Heading of options that belong together.
+        is_common: Whether most users need it; help lists it first.
+        needs: Name of another setting that it requires, or ``QUEUE``; empty for none.
         limit: Field of SearchLimits or StudyLimits that holds its value; empty for its own name.
-        environment: Variable that gives its value too.
-        registry: ``package.module:NAME`` of the mapping whose keys are its own values, listed in
-            the help; empty for none.
-        plugins: Group of the entry points that name further values; empty for none.
-        key: Its key in config.pb; None when it has none.
+        environment: Environment variable that can also set it.
+        registry: ``package.module:NAME`` of a mapping whose keys help lists as built-in values;
+            empty for none.
+        plugins: Group of entry points that add values; empty for none.
+        key: Its key in config.pb; None if it has none.
         submit: Arguments of a driver's submit command, by the driver's name; ``{value}`` in them
-            is the value. Empty where the driver itself knows the field.
+            is the value. Empty if the driver handles the field itself.
     """
 
     name: str = ""
@@ -135,7 +135,6 @@ class Setting:
     kind: ValueType
     flags: tuple[str, ...]
     help: str
-    note: str = ""
     absent: str = ""
     metavar: str = ""
     minimum: float | None = None
@@ -143,6 +142,7 @@ class Setting:
     is_open: bool = False
     repeated: bool = False
     group: str = ""
+    is_common: bool = False
     needs: str = ""
     limit: str = ""
     environment: str = ""
@@ -158,20 +158,20 @@ class Setting:
 
     @property
     def fallback(self) -> str:
-        """What holds without it, for people; empty for nothing."""
+        """The default as a text; empty for a flag."""
         if self.absent or self.default in (None, "", ()) or self.kind is SWITCH:
             return self.absent
         return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
 
-    def sentences(self, fallback: str) -> str:
-        """Return the help with ``fallback`` as its default, and the note."""
-        default = f"; default: {fallback}" if fallback else ""
-        repeated = "; may be repeated" if self.repeated else ""
-        return f"{self.help}{default}{repeated}. {self.note}".rstrip()
+    def sentences(self, fallback: str, *more: str) -> str:
+        """Return the help, ``more`` sentences, and ``fallback`` as the default."""
+        repeated = "Repeatable." if self.repeated else ""
+        default = f"Default: {fallback}." if fallback else ""
+        return " ".join(filter(None, (self.help, *more, repeated, default)))
 
 
 QUEUE = "queue"
-"""What a setting ``needs`` that is for drivers with a queue."""
+"""``Setting.needs`` of a setting that only drivers with a queue can use."""
 
 
 def setting(default: Any, kind: ValueType, *flags: str, **metadata: Any) -> Any:
@@ -191,7 +191,7 @@ def settings_of(cls: type) -> tuple[Setting, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKey:
-    """A key of config.pb, with the setting it belongs to; see :class:`Key`."""
+    """A key of config.pb and its setting; see :class:`Key`."""
 
     setting: Setting
     number: int

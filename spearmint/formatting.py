@@ -1,4 +1,4 @@
-"""How values, durations and text look to people."""
+"""Format values, durations and text for output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spearmint.model import Params, Value
 
 def format_duration(seconds: float) -> str:
     """Return ``4.2 s``, ``3 min 5 s``, ``2 h 15 min`` or ``3 d 4 h``."""
-    if seconds < 59.95:  # what rounds to 60.0 is a minute
+    if seconds < 59.95:  # 59.95 s and more would round to 60.0 s
         return f"{seconds:.1f} s"
     whole = round(seconds)
     for unit, size, part, part_size in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
@@ -28,12 +28,12 @@ def plain(text: str) -> str:
 
 
 def indented(text: str, by: str = "  ") -> str:
-    """Return the lines of ``text``, plain, each behind ``by``."""
+    """Return the lines of ``text`` as plain text, each after ``by``."""
     return "\n".join(f"{by}{plain(line)}" for line in text.splitlines())
 
 
 TABLE_DIGITS = 4
-"""Of a parameter in a table; ``best`` and ``export`` have more."""
+"""Significant digits of a parameter in a table; ``best`` and ``export`` have more."""
 
 
 def format_params(params: Params) -> str:
@@ -45,5 +45,5 @@ def format_params(params: Params) -> str:
 
 
 def format_value(value: Value, digits: int = 6) -> str:
-    """Return a value; a float in at most ``digits`` significant digits."""
+    """Return a value as text; a float has at most ``digits`` significant digits."""
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Where the files of a search lie: beside its config.pb."""
+"""Paths of the files of a search, which are next to its config.pb."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 class Layout:
     """Paths of one search; ``root`` is the directory of config.pb.
 
-    The searches of several regions share database, lock and report; each has its trials and its
-    records in ``regions/REGION``.
+    All regions share the database, the lock and the report. The trials and records of a region are
+    in ``regions/REGION``.
     """
 
     root: Path
@@ -23,12 +23,12 @@ class Layout:
 
     @property
     def base(self) -> Path:
-        """Where this region's trials and records lie."""
+        """Directory of the trials and records of this region."""
         return self.regions / self.region if self.region else self.root
 
     @property
     def regions(self) -> Path:
-        """Holds a folder a region, where there are regions."""
+        """Directory with one folder per region, if there are regions."""
         return self.root / "regions"
 
     @property
@@ -38,42 +38,42 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        """Held by the controller as long as it lives."""
+        """Lock that the controller holds while it runs."""
         return self.root / ".spearmint" / "lock"
 
     @property
     def experiment(self) -> Path:
-        """Names the experiment and the storage that the directory belongs to."""
+        """File with the experiment and the storage that the directory belongs to."""
         return self.root / ".spearmint" / "experiment.json"
 
     @property
     def done_markers(self) -> Path:
-        """Where trials on other hosts signal that their result is written."""
+        """Directory of done markers, by which trials on other hosts signal their results."""
         return self.root / ".spearmint" / "ended"
 
     @property
     def pending(self) -> Path:
-        """Trials that wait for a pilot job to run them."""
+        """Directory of pending trials, which pilot jobs run."""
         return self.root / ".spearmint" / "tickets"
 
     @property
     def submit_lock(self) -> Path:
-        """Held while a job is being submitted."""
+        """Lock that is held while a job is submitted."""
         return self.root / ".spearmint" / "submit.lock"
 
     @property
     def jobs(self) -> Path:
-        """Holds one folder a trial."""
+        """Directory with one folder per trial."""
         return self.base / "jobs"
 
     @property
     def outputs(self) -> Path:
-        """Holds the standard output and error of each trial."""
+        """Directory with the standard output and error of each trial."""
         return self.base / "output"
 
     @property
     def trace(self) -> Path:
-        """Progress of the search, a line a change."""
+        """Progress of the search, one line per change."""
         return self.base / "trace.csv"
 
     @property
@@ -83,52 +83,52 @@ class Layout:
 
     @property
     def report(self) -> Path:
-        """HTML report and plots."""
+        """Directory of the HTML report and its plots."""
         return self.root / "report"
 
     def folder(self, trial_id: int) -> TrialFolder:
-        """Return the folder of a trial; it may not exist yet."""
+        """Return the folder of a trial, which does not have to exist."""
         return TrialFolder(self.jobs / f"{trial_id:08d}")
 
     def output(self, trial_id: int) -> Path:
-        """Return the file with a trial's output."""
+        """Return the output file of a trial."""
         return self.outputs / f"{trial_id:08d}.out"
 
 
 @dataclass(frozen=True, slots=True)
 class TrialFolder:
-    """What controller and runner tell each other about one trial, as files."""
+    """The files by which controller and runner communicate about one trial."""
 
     path: Path
 
     @property
     def spec(self) -> Path:
-        """What to run: written by the controller, read by the runner."""
+        """What to run; written by the controller and read by the runner."""
         return self.path / "trial.json"
 
     @property
     def result(self) -> Path:
-        """What came out: written by the runner, by rename."""
+        """The result; written by the runner, by rename."""
         return self.path / "result.json"
 
     @property
     def runner(self) -> Path:
-        """Process of the runner: its id and start, written when it starts."""
+        """Process id and start time of the runner; written when it starts."""
         return self.path / "runner.json"
 
     @property
     def lock(self) -> Path:
-        """Held from before the runner starts until its last process is gone."""
+        """Lock that is held from before the runner starts until its last process ends."""
         return self.path / "lock"
 
     @property
     def reports(self) -> Path:
-        """Values reported on the way: a line ``step,value`` each."""
+        """Intermediate values, one line ``step,value`` each."""
         return self.path / "reports.csv"
 
     @property
     def files(self) -> Path:
-        """For the trial's own files."""
+        """Directory for files of the user's code."""
         return self.path / "files"
 
     @property
@@ -138,29 +138,31 @@ class TrialFolder:
 
     @property
     def value(self) -> Path:
-        """Where a SHELL trial writes its result."""
+        """File in which a SHELL trial writes its result."""
         return self.path / "value.txt"
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
-    """Write ``text`` to ``path`` by rename: readers see the old file or the new one, whole.
+    """Write ``text`` to ``path`` by rename: readers see the complete old or new file.
 
-    Each file has one writer at a time; what a killed one left beside is overwritten.
+    Each file has one writer at a time. The next writer overwrites a partial file of a killed one.
 
     Args:
-        durable: Wait for the disk, so that a power cut cannot tear it.
+        path: The file.
+        text: Its content.
+        durable: Wait for the disk, so that a power failure cannot truncate the file.
     """
-    beside = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.part")
     try:
-        with beside.open("w", encoding="utf-8") as file:
+        with part.open("w", encoding="utf-8") as file:
             file.write(text)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        beside.replace(path)
+        part.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
         raise
 
 
@@ -170,7 +172,7 @@ def write_json(path: Path, data: object, *, durable: bool = False) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """Return the object in ``path``; None when there is none, or a power cut tore the file."""
+    """Return the JSON object in ``path``; None if the file does not exist or is truncated."""
     try:
         data: object = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used."""
+"""Import the names of a package at their first use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` (PEP 562) of a package whose names other modules define.
+    """Return a ``__getattr__`` (PEP 562) for a package that imports names from other modules.
 
     Args:
         package: ``__name__`` of the package.
-        modules: Full name of the module that defines each name.
+        modules: Full name of the module of each name.
 
     Example:
         >>> __getattr__ = lazy_names(__name__, {"Controller": "spearmint.controller.controller"})

@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 
 class Language(StrEnum):
-    """What a trial runs: ``main(job_id, params)`` of a Python module, or an executable file."""
+    """Language of the code: ``main(job_id, params)`` of a Python module, or an executable file."""
 
     PYTHON = "PYTHON"
     SHELL = "SHELL"
@@ -29,7 +29,7 @@ class Language(StrEnum):
 
 Value = float | int | str
 Params = Mapping[str, tuple[Value, ...]]
-"""Values of a trial by variable name, always ``size`` of them."""
+"""Values of a trial by variable name, ``size`` values each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +62,15 @@ class Experiment:
     """A config.pb, checked.
 
     Attributes:
-        path: The config file; everything of the search lives in its directory.
-        seed_points: Points to evaluate first; each may leave variables out.
-        trial_timeout_s: Seconds a trial may run; None for no limit.
-        regions: Regions of the config, each with a search of its own; mostly none.
-        region: Which of them this is; empty for the whole, or where there are none.
-        pruner: Name of what ends trials early by their reports; empty for nothing.
-        pruner_args: Its arguments, ``k=v,k=v``.
-        warm_start: Points of finished regions that a region tries first.
-        resources: What each trial needs of a queue.
+        path: The config file; all files of the search are in its directory.
+        seed_points: Points to evaluate first; each can omit variables.
+        trial_timeout_s: Timeout of a trial in seconds; None for no limit.
+        regions: Regions, each with a separate search; empty for a search without regions.
+        region: The region of this search; empty for all, or without regions.
+        pruner: Name of the pruner; empty for none.
+        pruner_args: Arguments of the pruner, ``k=v,k=v``.
+        warm_start: Number of points of finished regions that a new region tries first.
+        resources: Resources that each trial requests from a queue.
     """
 
     path: Path
@@ -99,7 +99,7 @@ class Experiment:
         return f"{self.name}@{self.region}" if self.region else self.name
 
     def searches(self) -> tuple[Experiment, ...]:
-        """Return one experiment a region; only itself where there are none."""
+        """Return one experiment per region; only this one without regions."""
         if not self.regions:
             return (self,)
         return tuple(replace(self, region=region) for region in self.regions)
@@ -116,17 +116,17 @@ class TrialState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One point of the search and what became of it.
+    """One point of the search and its result.
 
     Attributes:
-        id: Job id, counted from 1: what ``main`` receives and files are named after.
-        value: What ``main`` returned; None unless complete.
-        reason: Why it broke, in one line; empty unless broken.
-        tail: Last lines of a broken trial's output.
+        id: Number from 1, in the names of its files; ``main`` receives it as ``job_id``.
+        value: Return value of ``main``; None unless complete.
+        reason: Why it failed, in one line; empty unless broken.
+        tail: Last lines of the output of a failed trial.
         seconds: Duration of its last job; None while it runs.
-        lost: How many of its jobs vanished without a result.
-        reports: Values reported on the way, by step.
-        region: Region of its search; empty where there are none.
+        lost: Number of its jobs that disappeared without a result.
+        reports: Intermediate values, by step.
+        region: Region of its search; empty without regions.
     """
 
     id: int
@@ -142,11 +142,11 @@ class Trial:
 
     @property
     def label(self) -> str:
-        """For people: ``trial 7``, or ``us trial 7``."""
+        """Name in messages: ``trial 7``, or ``us trial 7`` in a region."""
         return f"{self.region} trial {self.id}" if self.region else f"trial {self.id}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the trial as data for ``--json``; with its region where there are regions."""
+        """Return the trial as data for ``--json``, with its region if there are regions."""
         region = {"region": self.region} if self.region else {}
         return {
             **region,
@@ -163,7 +163,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a job left behind: a value, or the reason there is none."""
+    """Result of a job: a value, or the reason why it failed."""
 
     value: float | None
     reason: str = ""
@@ -172,23 +172,23 @@ class Result:
 
 
 def json_number(value: float | None) -> float | str | None:
-    """Return ``value``; an infinite one as ``inf``, since JSON has no number for it."""
+    """Return ``value``, or the text ``inf`` for infinity, which JSON cannot represent."""
     return value if value is None or math.isfinite(value) else str(value)
 
 
 def best_trial(trials: Sequence[Trial], *, maximize: bool) -> Trial | None:
-    """Return the complete trial with the best value, the earliest of equals; None if none is."""
+    """Return the complete trial with the best value, the first of equal ones; None without any."""
     ranked = ranking(trials, maximize=maximize)
     return ranked[0] if ranked else None
 
 
 def is_better(value: float, than: float, *, maximize: bool) -> bool:
-    """Tell whether ``value`` beats ``than``."""
+    """Return whether ``value`` is better than ``than``."""
     return value > than if maximize else value < than
 
 
 def ranking(trials: Sequence[Trial], *, maximize: bool) -> list[Trial]:
-    """Return the complete trials, best first; an infinite value of either sign is the worst."""
+    """Return the complete trials, best first; infinite values of both signs are last."""
     sign = -1.0 if maximize else 1.0
     done = [(trial.value, trial) for trial in trials if trial.value is not None]
 

@@ -1,8 +1,8 @@
-"""What each trial needs of a queue.
+"""Resources that each trial requests from a queue.
 
-Each field of :class:`Resources` is declared here and nowhere else: its metadata makes the option
-of ``spearmint run``, the key in config.pb's block ``resources``, the messages about both, the row
-of the reference page and, by ``submit``, the arguments of a queue's submit command.
+Each field of :class:`Resources` is declared only here. Its metadata makes the option of
+``spearmint run``, the key in the block ``resources`` of config.pb, the messages about both, the
+row of the reference page and, by ``submit``, the arguments of a queue's submit command.
 """
 
 from __future__ import annotations
@@ -16,16 +16,23 @@ from spearmint.fields import DURATION, INTEGER, PATH, TEXT, VARIABLE, Key, setti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What a driver with a queue asks for, for each trial."""
+    """Resources that a driver with a queue requests for each trial."""
 
-    gpus: int = setting(1, INTEGER, "--gpus", key=Key(number=1), minimum=0, help="GPUs of one host")
+    gpus: int = setting(
+        1,
+        INTEGER,
+        "--gpus",
+        key=Key(number=1),
+        minimum=0,
+        help="Request this many GPUs on one host.",
+    )
     slots: int = setting(
         1,
         INTEGER,
         "--slots",
         key=Key(number=2),
         minimum=1,
-        help="Slots, mostly CPU cores; also the threads of numerical libraries",
+        help="Request this many slots, mostly CPU cores. Numerical libraries use as many threads.",
     )
     parallel_environment: str = setting(
         "",
@@ -33,7 +40,7 @@ class Resources:
         "--pe",
         key=Key(number=3),
         metavar="NAME",
-        help="Parallel environment that several slots come from",
+        help="Request more than one slot from this parallel environment.",
         absent="smp",
     )
     walltime_s: float | None = setting(
@@ -41,8 +48,9 @@ class Resources:
         DURATION,
         "--walltime",
         key=Key(number=4, name="walltime"),
-        help="The queue ends a trial after this long, such as 90, 15m, 2h or 1d",
-        note="The trial is broken then.",
+        help="Request this run time, e.g. 90, 15m, 2h or 1d. The queue terminates a trial that "
+        "runs longer, and it counts as failed (broken).",
+        absent="the limit of the queue",
     )
     memory: str = setting(
         "",
@@ -50,13 +58,28 @@ class Resources:
         "--memory",
         key=Key(number=5),
         metavar="SIZE",
-        help="Memory a host must have free, e.g. 8G",
+        help="Request a host with this much free memory, e.g. 8G.",
+        absent="no request",
     )
     queue: str = setting(
-        "", TEXT, "-q", "--queue", key=Key(number=6), metavar="NAME", help="Queue, as for qsub"
+        "",
+        TEXT,
+        "-q",
+        "--queue",
+        key=Key(number=6),
+        metavar="NAME",
+        help="Submit to this queue, as qsub -q does.",
+        absent="a queue that Grid Engine chooses",
     )
     project: str = setting(
-        "", TEXT, "-P", "--project", key=Key(number=7), metavar="NAME", help="Project, as for qsub"
+        "",
+        TEXT,
+        "-P",
+        "--project",
+        key=Key(number=7),
+        metavar="NAME",
+        help="Submit for this project, as qsub -P does.",
+        absent="no project",
     )
     requests: tuple[str, ...] = setting(
         (),
@@ -66,7 +89,7 @@ class Resources:
         key=Key(number=8, name="request"),
         repeated=True,
         metavar="NAME=VALUE",
-        help="Any other resource, as for qsub",
+        help="Request another resource, as qsub -l does.",
     )
     options: tuple[str, ...] = setting(
         (),
@@ -75,7 +98,7 @@ class Resources:
         key=Key(number=9, name="option"),
         repeated=True,
         metavar="ARG",
-        help="Any other argument of qsub",
+        help="Pass this argument to qsub.",
     )
     environment: tuple[tuple[str, str], ...] = setting(
         (),
@@ -84,7 +107,7 @@ class Resources:
         key=Key(number=10, name="env"),
         repeated=True,
         metavar="NAME=VALUE",
-        help="A variable of each trial",
+        help="Set this environment variable in each trial.",
     )
     modules: tuple[str, ...] = setting(
         (),
@@ -93,15 +116,15 @@ class Resources:
         key=Key(number=11, name="module"),
         repeated=True,
         metavar="NAME",
-        help="Environment module to load",
+        help="Load this environment module before each trial.",
     )
     venv: Path | None = setting(
         None,
         PATH,
         "--venv",
         key=Key(number=12),
-        help="Python environment that trials run in",
-        absent="the one spearmint runs in",
+        help="Run trials in this Python virtual environment.",
+        absent="the environment of the spearmint command",
     )
     setup: tuple[str, ...] = setting(
         (),
@@ -110,19 +133,19 @@ class Resources:
         key=Key(number=13),
         repeated=True,
         metavar="LINE",
-        help="Line of shell to run first",
+        help="Run this line of shell before each trial.",
     )
 
 
 def submit_arguments(resources: Resources, driver: str) -> tuple[str, ...]:
-    """Return the arguments of a submit command for the fields that declare some.
+    """Return the arguments of a submit command that the fields declare.
 
     Args:
-        resources: Of one trial.
+        resources: Resources of one trial.
         driver: Name of the driver, ``SGE``.
 
     Raises:
-        InputError: A field is set that declares arguments, but none for this driver.
+        InputError: A field is set that declares arguments for other drivers only.
     """
     arguments: list[str] = []
     for declared in settings_of(type(resources)):
@@ -132,8 +155,8 @@ def submit_arguments(resources: Resources, driver: str) -> tuple[str, ...]:
         if driver not in declared.submit:
             known = ", ".join(declared.submit)
             raise InputError(
-                f"{declared.flag}: driver {driver} has no request for {declared.name}",
-                f"Leave it out; the drivers that have one: {known}.",
+                f"driver {driver} does not support {declared.flag} ({declared.name})",
+                f"Leave it out, or use a driver that supports it: {known}.",
             )
         for item in value if declared.repeated else (value,):
             arguments += [part.format(value=item) for part in declared.submit[driver]]

@@ -1,4 +1,4 @@
-"""The options of ``spearmint run``; each is declared here only: :mod:`spearmint.fields`."""
+"""The options of ``spearmint run``; see :mod:`spearmint.fields` for what a declaration makes."""
 
 from __future__ import annotations
 
@@ -20,39 +20,48 @@ _instead = partial(setting, group="Instead of a search")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the command line gives; None where config.pb, or nothing, decides."""
+    """Values of the command line; None if the option is not given."""
 
     driver: str | None = _trial(
         None,
         TEXT,
         "--driver",
+        is_common=True,
         metavar="NAME",
         registry="spearmint.drivers.registry:DRIVERS",
         plugins="spearmint.drivers",
-        help="Where trials run: local, SGE for Grid Engine, or your package.module:Class",
-        absent="that of the earlier runs, or local",
+        help="Run trials on this host (local), on Grid Engine (SGE), or by a custom driver, "
+        "package.module:Class.",
+        absent="the driver of earlier runs, or local",
     )
     method: str = _trial(
         "GPEIOptChooser",
         TEXT,
         "--method",
+        is_common=True,
         metavar="NAME",
         registry="spearmint.choosers.registry:CHOOSERS",
         plugins="spearmint.choosers",
-        help="A chooser of ours, a sampler of Optuna, or your package.module:Class",
-        note="Case does not matter.",
+        help="Propose trials by this chooser: a built-in one, a sampler of Optuna, or a custom "
+        "package.module:Class. Case does not matter.",
     )
     method_args: str = _trial(
-        "", TEXT, "--method-args", metavar="K=V,...", help="Arguments of the chooser"
+        "",
+        TEXT,
+        "--method-args",
+        metavar="K=V,...",
+        help="Set arguments of the chooser, e.g. mcmc_iters=5.",
+        absent="those of the chooser",
     )
     max_concurrent: int | None = _trial(
         None,
         INTEGER,
         "-n",
         "--max-concurrent",
+        is_common=True,
         minimum=1,
-        help="Trials that run at once, over all regions",
-        absent="1, and as many as the cell has GPUs for with --driver=SGE",
+        help="Run this many trials at the same time. If there are regions, they share this number.",
+        absent="1; with --driver=SGE, as many as the cell has room for",
     )
     queue_ahead: int = _trial(
         0,
@@ -60,8 +69,9 @@ class RunOptions:
         "--queue-ahead",
         minimum=0,
         needs="queue",
-        help="Trials to queue beside those, so that no GPU waits for a proposal; they are chosen "
-        "that much earlier",
+        help="Queue this many trials in addition to --max-concurrent, so that no GPU waits for a "
+        "proposal. Their points are chosen earlier, without the newest results. Requires a "
+        "driver with a queue.",
     )
     max_retries: int | None = _trial(
         None,
@@ -69,7 +79,8 @@ class RunOptions:
         "--max-retries",
         minimum=0,
         key=Key(number=102),
-        help="How often to run a trial again whose job vanished or crashed without a result",
+        help="Retry a trial up to this many times if its job disappears or crashes without a "
+        "result.",
         absent="1",
     )
     trial_timeout: float | None = _trial(
@@ -80,24 +91,28 @@ class RunOptions:
             number=103,
             kind=SECONDS,
             sets="trial_timeout_s",
-            help="End a trial after so many seconds; it counts as broken",
+            help="Terminate a trial after this many seconds. It counts as failed (broken).",
         ),
-        help="End a trial after this long, e.g. 90, 15m or 2h; it counts as broken",
+        help="Terminate a trial after this long, e.g. 90, 15m or 2h. It counts as failed (broken).",
+        absent="no limit",
     )
     max_finished_jobs: int = _stop(
         10000,
         INTEGER,
         "--max-finished-jobs",
+        is_common=True,
         limit="finished",
         minimum=1,
-        help="Stop after so many complete or pruned trials, of each region, earlier runs included",
-        note="Broken ones do not count.",
+        help="Stop after this many complete or pruned trials, including earlier runs. Failed "
+        "(broken) trials do not count. If there are regions, the number is for each region.",
     )
     target: float | None = _stop(
         None,
         NUMBER,
         "--target",
-        help="Stop a region when its best value is this good",
+        help="Stop when the best value is at least this good. If there are regions, each one "
+        "stops separately.",
+        absent="no target",
     )
     patience: int | None = _stop(
         None,
@@ -105,21 +120,26 @@ class RunOptions:
         "--patience",
         minimum=1,
         metavar="K",
-        help="Stop a region after K such trials in a row without a better value",
+        help="Stop after K complete or pruned trials in a row without a better value. If there "
+        "are regions, each one stops separately.",
+        absent="no limit",
     )
     max_time: float | None = _stop(
         None,
         DURATION,
         "--max-time",
+        is_common=True,
         limit="time_s",
-        help="Stop starting trials after this long, e.g. 90, 15m, 2h or 1d",
+        help="Stop starting trials after this long, e.g. 90, 15m, 2h or 1d.",
+        absent="no limit",
     )
     max_trial_time: float | None = _stop(
         None,
         DURATION,
         "--max-trial-time",
-        help="Stop starting trials after so much time in trials, summed over all, earlier runs "
-        "included",
+        help="Stop starting trials when the run times of all trials, including earlier runs, add "
+        "up to this, e.g. 15m, 2h or 1d.",
+        absent="no limit",
     )
     max_cost: float | None = _stop(
         None,
@@ -129,7 +149,9 @@ class RunOptions:
         is_open=True,
         metavar="MONEY",
         needs="cost_per_hour",
-        help="The same, in money: trial time at --cost-per-hour",
+        help="Stop starting trials when the run times of all trials, including earlier runs, "
+        "have cost this much at --cost-per-hour.",
+        absent="no limit",
     )
     cost_per_hour: float | None = _stop(
         None,
@@ -138,7 +160,9 @@ class RunOptions:
         minimum=0,
         is_open=True,
         metavar="MONEY",
-        help="What an hour of a trial costs; the cost so far is shown at the end",
+        help="Set the price of one hour of one trial, in any currency. The end of the output "
+        "shows the cost of all trials.",
+        absent="no price",
     )
     max_broken: int = _stop(
         5,
@@ -147,7 +171,8 @@ class RunOptions:
         limit="broken",
         minimum=1,
         metavar="N",
-        help="Give up when the first N trials all break, or 10 N in a row later",
+        help="Stop with an error when the first N trials all fail (are broken), or later 10 N "
+        "trials in a row.",
     )
     pruner: str | None = _pruning(
         None,
@@ -156,9 +181,9 @@ class RunOptions:
         metavar="NAME",
         key=Key(number=105),
         plugins="spearmint.pruners",
-        help="End trials early by the values they report: median, halving, hyperband, another "
-        "pruner of Optuna, or package.module:Class",
-        absent="none",
+        help="Stop a trial early if the values that it reports are poor, by this pruner: median, "
+        "halving, hyperband, another pruner of Optuna, or a custom package.module:Class.",
+        absent="no pruner",
     )
     pruner_args: str | None = _pruning(
         None,
@@ -167,7 +192,8 @@ class RunOptions:
         metavar="K=V,...",
         key=Key(number=106),
         needs="pruner",
-        help="Arguments of the pruner, e.g. n_startup_trials=5,n_warmup_steps=3",
+        help="Set arguments of the pruner, e.g. n_startup_trials=5,n_warmup_steps=3.",
+        absent="those of the pruner",
     )
     regions: Path | None = setting(
         None,
@@ -180,9 +206,9 @@ class RunOptions:
             name="region",
             kind=TEXT,
             repeated=True,
-            help="A region (a dataset) to search",
+            help="Run a separate search for this region (dataset).",
         ),
-        help="A search for each region (a dataset) that FILE names, one on each line",
+        help="Run a separate search for each region (dataset) that FILE lists, one on each line.",
         absent="one search without regions",
     )
     warm_start: int | None = setting(
@@ -194,8 +220,8 @@ class RunOptions:
         metavar="N",
         key=Key(number=107),
         needs="regions",
-        help="Let a region that starts first try N points that were best in finished regions; "
-        "then as many regions run at once as trials",
+        help="In each new region, first try N points that were best in the finished regions. The "
+        "regions then run in turn, at most --max-concurrent at the same time.",
         absent="0",
     )
     storage: str | None = _storage(
@@ -204,29 +230,40 @@ class RunOptions:
         "--storage",
         metavar="URL",
         environment="SPEARMINT_STORAGE",
-        help="Any Optuna storage, e.g. postgresql://HOST/DB",
-        absent="SQLite beside config.pb",
-        note="A URL with a password belongs into $SPEARMINT_STORAGE.",
+        help="Use this Optuna storage, e.g. postgresql://HOST/DB. Put a URL with a "
+        "password into $SPEARMINT_STORAGE.",
+        absent="$SPEARMINT_STORAGE, the storage of earlier runs, or SQLite next to config.pb",
     )
     grid_size: int = _storage(
         20000,
         INTEGER,
         "--grid-size",
         minimum=1,
-        help="Candidates counted in trace.csv; kept for the original's scripts",
+        help="Set the number of candidates in trace.csv, for scripts of the original Spearmint. "
+        "It does not change the search.",
     )
-    grid_seed: int = _trial(1, INTEGER, "--grid-seed", minimum=0, help="Seed of the chooser")
+    grid_seed: int = _trial(
+        1, INTEGER, "--grid-seed", minimum=0, help="Set the random seed of the chooser."
+    )
     polling_time: float = _trial(
         3.0,
         DURATION,
         "--polling-time",
         limit="polling_s",
-        help="Seconds between polls of a queue at least; results are noticed at once",
+        help="Wait at least this long between two polls of a queue, e.g. 3s or 1m. Results are "
+        "noticed immediately.",
+        absent="3s",
     )
     web_status: bool = _display(
-        False, SWITCH, "-w", "--web-status", help="Serve optuna-dashboard while the search runs"
+        False, SWITCH, "-w", "--web-status", help="Serve optuna-dashboard while the search runs."
     )
-    host: str = _display("127.0.0.1", TEXT, "--host", needs="web_status", help="Address for -w")
+    host: str = _display(
+        "127.0.0.1",
+        TEXT,
+        "--host",
+        needs="web_status",
+        help="Serve the dashboard of -w at this address.",
+    )
     port: int = _display(
         0,
         INTEGER,
@@ -234,15 +271,22 @@ class RunOptions:
         minimum=0,
         maximum=65535,
         needs="web_status",
-        help="Port for -w",
-        absent="0, a free one",
+        help="Serve the dashboard of -w at this port.",
+        absent="0, a free port",
     )
     verbose: bool = _display(
-        False, SWITCH, "-v", "--verbose", help="Show the output of broken trials at the end"
+        False,
+        SWITCH,
+        "-v",
+        "--verbose",
+        help="Show the output of failed (broken) trials at the end.",
     )
     dry_run: bool = _instead(
-        False, SWITCH, "--dry-run", help="Print what would be submitted; run nothing"
+        False, SWITCH, "--dry-run", help="Print the job that would be submitted, and run nothing."
     )
     cancel: bool = _instead(
-        False, SWITCH, "--cancel", help="End the trials that run; the next run starts them"
+        False,
+        SWITCH,
+        "--cancel",
+        help="Terminate the running trials of an earlier run. The next run restarts them.",
     )

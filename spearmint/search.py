@@ -1,4 +1,4 @@
-"""Ask and tell: your Python code calls the search, not the other way round."""
+"""Ask and tell: Python code asks the search for trials and tells it their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GRID_SIZE = 20000
 def _one_thread(
     method: Callable[Concatenate[Search, P], R],
 ) -> Callable[Concatenate[Search, P], R]:
-    """Let one thread at a time call methods with this decorator."""
+    """Allow one thread at a time in the methods with this decorator."""
 
     @functools.wraps(method)
     def guarded(self: Search, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -44,9 +44,9 @@ class Proposal:
     """A trial to evaluate.
 
     Attributes:
-        id: Number of the trial, from 1; ``tell`` takes it too.
-        params: What ``main`` would receive: arrays of length ``size`` for FLOAT and INT, a list
-            of str for ENUM.
+        id: Number of the trial, from 1; ``tell`` accepts it as well.
+        params: Values as ``main`` would receive them: arrays of length ``size`` for FLOAT and INT,
+            a list of str for ENUM.
     """
 
     def __init__(self, trial_id: int, params: Mapping[str, Any]) -> None:
@@ -58,11 +58,11 @@ class Proposal:
 
 
 class Search:
-    """The search of a config.pb, held by this process until ``close``.
+    """The search of a config.pb, locked for this process until ``close``.
 
-    Several proposals may be out at once. They and all results are stored at once beside
-    config.pb, so another process can go on later: ``pending`` lists what was never told. Any
-    thread may call; while one waits for a proposal, the others wait too.
+    Several proposals can be pending at the same time. Proposals and results are stored immediately
+    next to config.pb, so that another process can continue later: ``pending`` lists the proposals
+    without a result. The methods are thread-safe; only one thread runs at a time.
 
     Example:
         >>> with spearmint.Search("config.pb") as search:
@@ -72,8 +72,8 @@ class Search:
         ...     print(search.best)
 
     Raises:
-        ConfigError: config.pb is wrong.
-        AlreadyRunning: The command or another Search holds the experiment.
+        ConfigError: config.pb is invalid.
+        AlreadyRunning: The command or another Search runs the experiment.
     """
 
     def __init__(
@@ -110,19 +110,20 @@ class Search:
 
     @_one_thread
     def tell(self, trial: Proposal | int, value: float | None, *, reason: str = "") -> None:
-        """Store what came out of a trial, by its proposal or number.
+        """Store the result of a trial, given by its proposal or number.
 
         Args:
-            value: The objective; None or NaN for a trial that broke.
-            reason: Why it broke, in one line.
+            trial: The proposal, or its number.
+            value: The objective; None or NaN for a failed trial.
+            reason: Why it failed, in one line.
 
         Raises:
-            InputError: There is no such trial, it was told already, or ``value`` is no number.
+            InputError: The trial is not pending, or ``value`` is not a number.
         """
         running = self._pending(trial)
         number = math.nan if value is None else _checked(value)
         if math.isnan(number):
-            why = reason or ("told None" if value is None else "told nan")
+            why = reason or f"the value is {'None' if value is None else 'nan'}"
             self._study.break_(running, Result(value=None, reason=why), tail="")
         else:
             done = Result(value=number, reports=running.reports)
@@ -131,13 +132,13 @@ class Search:
 
     @_one_thread
     def report(self, trial: Proposal | int, step: int, value: float) -> bool:
-        """Store the objective at ``step``, and return whether the pruner would end the trial.
+        """Store the objective at ``step``, and return whether to stop the trial early.
 
-        Then call ``prune``. Of a trial, 1000 steps are stored. Without a pruner the answer is
-        False; with one, a value that is not finite is reason enough.
+        If it returns True, stop the trial and call ``prune``. It is always False without a pruner,
+        and True with a pruner if ``value`` is not finite. Up to 1000 steps of a trial are stored.
 
         Raises:
-            InputError: There is no such pending trial, or ``value`` is no number.
+            InputError: The trial is not pending, or ``value`` is not a number.
         """
         running = self._pending(trial)
         number = _checked(value)
@@ -148,13 +149,13 @@ class Search:
 
     @_one_thread
     def prune(self, trial: Proposal | int) -> None:
-        """Store that a trial was ended early, which is no failure.
+        """Store that a trial was stopped early. This is not a failure.
 
-        The chooser judges it by its last report and what finished trials came to from there; one
-        that is not finite, or none at all, is as bad as the worst value.
+        The chooser estimates its final value from its last report and the finished trials. If the
+        last report is missing or not finite, the estimate is the worst value.
 
         Raises:
-            InputError: There is no such pending trial.
+            InputError: The trial is not pending.
         """
         self._study.prune(self._pending(trial))
         self._record()
@@ -174,12 +175,12 @@ class Search:
     @property
     @_one_thread
     def pending(self) -> list[Proposal]:
-        """Proposals that were never told, those of earlier processes included."""
+        """Proposals without a result, including those of earlier processes."""
         return [self._proposal(trial) for trial in self._study.running()]
 
     @_one_thread
     def close(self) -> None:
-        """Release the experiment for other processes; stored trials can still be read."""
+        """Unlock the experiment for other processes; stored trials can still be read."""
         self._is_open = False
         self._stack.close()
 
@@ -197,8 +198,8 @@ class Search:
     def _require_open(self) -> None:
         if not self._is_open:
             raise InputError(
-                "this Search is closed; another process may hold the experiment",
-                "Make another one: spearmint.Search(...)",
+                "this Search is closed, and another process can run the experiment",
+                "Create a new one: spearmint.Search(...)",
             )
 
     def _pending(self, trial: Proposal | int) -> Trial:
@@ -207,8 +208,8 @@ class Search:
         known = {running.id: running for running in self._study.running()}
         if trial_id not in known:
             raise InputError(
-                f"trial {trial_id} is not pending; pending are: {sorted(known) or 'none'}",
-                "Tell each trial that ask() returned once.",
+                f"trial {trial_id} is not pending; pending trials: {sorted(known) or 'none'}",
+                "Call tell() once for each trial that ask() returned.",
             )
         return known[trial_id]
 
@@ -234,10 +235,10 @@ def _as_text(args: str | Mapping[str, object]) -> dict[str, str]:
 
 
 def _checked(value: object) -> float:
-    """Return one number, maybe NaN. Raises InputError for anything else."""
+    """Return one number, which can be NaN. Raises InputError for anything else."""
     try:
         return to_float(value)
     except BadResult:
         raise InputError(
-            f"told {value!r}, expected one number", "Tell None for a trial that broke."
+            f"invalid value {value!r}: expected one number", "Tell None for a failed trial."
         ) from None

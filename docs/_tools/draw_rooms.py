@@ -1,9 +1,9 @@
-"""Draw the rooms of the five packages on their floors, with the imports between them.
+"""Draw the folders of the five packages in import layers, with the imports between them.
 
-    python docs/_tools/draw_rooms.py --commit 9e4c379 --output docs/_static/rooms_before.png
+    python docs/_tools/draw_rooms.py --output docs/_static/rooms.png
 
-A filled box is a folder, an empty one a file; an arrow is an import, and all of them go down. Rooms
-that import each other in a circle are red.
+A filled box is a folder, an empty box is a file. An arrow is an import, and all of them go down.
+Boxes that import each other in a cycle are red. A room is a box, a floor is an import layer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Place = tuple[float, float, float]
 
 
 def label(room: Room) -> str:
-    """Return what a box says: the name, and how much is in it."""
+    """Return the text of a box: the name, and how many files and lines it has."""
     if not room.is_folder:
         return f"{room.name}\n{room.lines:,}"
     name = "all files" if room.name == "." else room.name
@@ -49,7 +49,7 @@ def width(room: Room) -> float:
 
 
 def rows_of(house: House) -> list[list[Room]]:
-    """Return the rooms in rows from the bottom to the top; a full floor takes several rows."""
+    """Return the rooms in rows from the bottom to the top; a full floor has several rows."""
     rows: list[list[Room]] = []
     for floor in range(house.floors):
         rooms = sorted(
@@ -73,7 +73,7 @@ def _wrapped(rooms: list[Room]) -> list[list[Room]]:
 
 
 def places_of(house: House, rows: list[list[Room]]) -> dict[str, Place]:
-    """Return where each box is: below those that import it, as far as the row allows."""
+    """Return the place of each box: below the boxes that import it, as far as the row allows."""
     places: dict[str, Place] = {}
     for height in reversed(range(len(rows))):
         row = _in_order(house, rows[height], places)
@@ -87,7 +87,7 @@ def places_of(house: House, rows: list[list[Room]]) -> dict[str, Place]:
 
 
 def _in_order(house: House, row: list[Room], places: dict[str, Place]) -> list[Room]:
-    """Return ``row`` from left to right: near those that import them, circles side by side."""
+    """Return ``row`` from left to right: near their importers, boxes of a cycle side by side."""
     pulls = {room.name: _pull(house, room, places) for room in row}
     circle = [pulls[room.name] for room in row if room.circle]
     for room in row:
@@ -114,10 +114,10 @@ def draw(axes: Axes, house: House, rows: list[list[Room]]) -> None:
     axes.set_ylim(0, top + _TITLE)
     axes.axis("off")
     circles = sum(room.circle for room in house.rooms.values())
-    note = f", {circles} of them in a circle" if circles else ""
-    counts = [(len(house.rooms), "room"), (house.floors, "floor"), (len(house.imports), "arrow")]
-    rooms, floors, arrows = (f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
-    title = f"{rooms} on {floors}, {arrows}{note}"
+    note = f", {circles} boxes in a cycle" if circles else ""
+    counts = [(len(house.rooms), "box"), (house.floors, "layer"), (len(house.imports), "import")]
+    rooms, floors, arrows = (f"{count:,} {_plural(noun, count)}" for count, noun in counts)
+    title = f"{rooms} in {floors}, {arrows}{note}"
     axes.text(0.1, top + 0.18, house.package, size=17, weight="bold")
     axes.text(0.3 + 0.155 * len(house.package), top + 0.18, title, size=13, color="#444444")
     _draw_floors(axes, house, rows)
@@ -127,6 +127,11 @@ def draw(axes: Axes, house: House, rows: list[list[Room]]) -> None:
     for row in rows:
         for room in row:
             _draw_box(axes, room, places[room.name])
+
+
+def _plural(noun: str, count: int) -> str:
+    ending = "es" if noun.endswith("x") else "s"
+    return noun if count == 1 else noun + ending
 
 
 def _draw_floors(axes: Axes, house: House, rows: list[list[Room]]) -> None:
@@ -168,7 +173,7 @@ def _draw_arrow(axes: Axes, start: Place, end: Place, count: int, *, red: bool) 
 
 
 def _ends(start: Place, end: Place) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return where an arrow leaves one box and reaches the other."""
+    """Return the two ends of an arrow between two boxes."""
     if start[2] == end[2]:
         here, there = (1, 0) if start[0] < end[0] else (0, 1)
         return (start[here], start[2]), (end[there], end[2])
@@ -177,7 +182,7 @@ def _ends(start: Place, end: Place) -> tuple[tuple[float, float], tuple[float, f
 
 
 def draw_all(houses: list[House], output: Path) -> None:
-    """Draw the packages one below the other into ``output``, a PNG."""
+    """Draw the packages one below another into ``output``, a PNG."""
     rows = [rows_of(house) for house in houses]
     heights = [len(house_rows) * _ROW + _TITLE for house_rows in rows]
     figure, axes = plt.subplots(
@@ -197,7 +202,7 @@ def draw_all(houses: list[House], output: Path) -> None:
 
 
 def _palette() -> list[tuple[int, ...]]:
-    """Return few colours, so that a picture is small: all that are drawn, and shades of grey."""
+    """Return the colours that are drawn, and shades of grey: few, to keep the file small."""
     drawn = [tuple(round(255 * part) for part in to_rgb(color)) for color in (_FOLDER, _RED, _BAND)]
     return [*drawn, (228, 110, 111), *((grey, grey, grey) for grey in range(0, 256, 17))]
 
@@ -205,8 +210,8 @@ def _palette() -> list[tuple[int, ...]]:
 def main() -> None:
     """Draw one picture."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--commit", default="", help="default: the working tree")
-    parser.add_argument("--output", type=Path, required=True, help="PNG to write")
+    parser.add_argument("--commit", default="", help="Commit to draw. Default: the working tree.")
+    parser.add_argument("--output", type=Path, required=True, help="PNG to write.")
     arguments = parser.parse_args()
     draw_all(read_houses(arguments.commit), arguments.output)
 

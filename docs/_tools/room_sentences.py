@@ -1,4 +1,4 @@
-"""What each folder of the packages is for: the first sentence of its ``__init__``."""
+"""The purpose of each folder of the packages: the first sentence of its ``__init__``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PACKAGES = ("spearmint", "starcluster", "starcluster_plugins", "sge_jobs", "pycu
 
 
 def folders(package: str) -> list[Path]:
-    """Return the folders of ``package`` that hold Python files, itself first, highest next."""
+    """Return the folders of ``package`` with Python files, the highest layer first."""
     found = {path.parent for path in (ROOT / package).rglob("*.py")}
     order = layers()
     return sorted(found, key=lambda folder: (_place(folder, order), folder.as_posix()))
 
 
 def layers() -> list[str]:
-    """Return the modules that the layers of import-linter name, each contract from its top."""
+    """Return the modules in the layers of import-linter, each contract from its highest layer."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
     lines = [line for contract in contracts for line in contract.get("layers", ())]
@@ -58,5 +58,5 @@ def _table(package: str) -> str:
     for folder in rest:
         name = folder.relative_to(ROOT / package).as_posix()
         lines += [f"   * - ``{name}/``", f"     - {sentence(folder)}"]
-    lines += ["", f"Files beside the folders: {', '.join(f'``{name}``' for name in files)}.", ""]
+    lines += ["", f"Modules next to the folders: {', '.join(f'``{name}``' for name in files)}.", ""]
     return "\n".join(lines)

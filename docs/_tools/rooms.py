@@ -1,7 +1,8 @@
 """The rooms of the five packages at a commit: folders, files, lines, imports, floors, circles.
 
-A room is a folder. Where files beside folders are both above and below these, as ``search.py`` and
-``errors.py`` of a package are, each of the files is a room of its own.
+A room is a folder. A file next to folders is a room itself if such files are both above and below
+these folders, as ``search.py`` and ``errors.py`` of a package are. A floor is an import layer, a
+circle an import cycle.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ PACKAGES = ("spearmint", "starcluster", "starcluster_plugins", "sge_jobs", "pycu
 
 @dataclass(slots=True)
 class Room:
-    """A folder, or a file beside folders.
+    """A folder, or a file next to folders.
 
     Attributes:
-        name: Below its package, such as ``cuda/gemm`` or ``errors``; ``__init__`` of the package.
+        name: Path in its package, such as ``cuda/gemm`` or ``errors``.
         files: Python files in it, its ``__init__`` included.
-        floor: 0 for a room that imports no other; else one above the highest that it imports.
+        floor: 0 for a room without imports; otherwise 1 above the highest room that it imports.
         circle: Whether it imports itself through other rooms.
     """
 
@@ -48,7 +49,7 @@ class House:
     Attributes:
         rooms: By name.
         imports: Imports of modules, by importing and imported room.
-        flat: Python files that lie directly in the package, without its ``__init__``.
+        flat: Python files directly in the package, without its ``__init__``.
         outside: Imports of modules of other packages, by package.
     """
 
@@ -60,7 +61,7 @@ class House:
 
     @property
     def floors(self) -> int:
-        """How many floors there are."""
+        """Number of floors."""
         return 1 + max((room.floor for room in self.rooms.values()), default=-1)
 
     @property
@@ -71,7 +72,7 @@ class House:
 
 @contextmanager
 def checkout(commit: str) -> Iterator[Path]:
-    """Yield a folder with the files of ``commit``; the working tree where it is empty."""
+    """Yield a folder with the files of ``commit``; the working tree if it is empty."""
     if not commit:
         yield ROOT
         return
@@ -85,7 +86,7 @@ def checkout(commit: str) -> Iterator[Path]:
 
 
 def read_houses(commit: str = "") -> list[House]:
-    """Return the five packages at ``commit``; those of the working tree where it is empty."""
+    """Return the five packages at ``commit``, or those of the working tree if it is empty."""
     with checkout(commit) as tree:
         sys.path.insert(0, str(tree))
         try:
@@ -117,7 +118,7 @@ def _divided(tree: Path, package: str, graph: grimp.ImportGraph, split: set[str]
     room_of: dict[str, str] = {}
     for path in sorted((tree / package).rglob("*.py")):
         place = path.relative_to(tree / package)
-        if place.as_posix() == "__main__.py":  # starts the command and nothing else
+        if place.as_posix() == "__main__.py":  # only starts the command
             continue
         name = room_name(tree / package, place, split)
         room = house.rooms.setdefault(name, Room(name, is_folder=(tree / package / name).is_dir()))
@@ -151,7 +152,7 @@ def _module(package: str, place: Path) -> str:
 
 
 def _drop_bare_doors(house: House) -> None:
-    """Drop each ``__init__`` beside folders that neither imports nor is imported."""
+    """Drop each ``__init__`` next to folders that neither imports nor is imported."""
     linked = {name for pair in house.imports for name in pair}
     for name in [name for name in house.rooms if name.endswith("__init__")]:
         if name not in linked:
@@ -164,7 +165,7 @@ def _set_floors(house: House) -> None:
         room.circle = name in reach[name]
     height: dict[str, int] = {}
     for name in sorted(reach, key=lambda name: len(reach[name] - {name})):
-        # Rooms of one circle reach the same rooms and share a floor.
+        # Rooms of one circle reach the same rooms, so they share a floor.
         others = [other for other in reach[name] if name not in reach[other]]
         height[name] = 1 + max((height[other] for other in others), default=-1)
     for name, room in house.rooms.items():
@@ -172,7 +173,7 @@ def _set_floors(house: House) -> None:
 
 
 def _reach(house: House) -> dict[str, set[str]]:
-    """Return the rooms that each room imports, itself or through others."""
+    """Return the rooms that each room imports, directly or through others."""
     below: dict[str, set[str]] = {name: set() for name in house.rooms}
     for importer, imported in house.imports:
         below[importer].add(imported)

@@ -1,6 +1,6 @@
-"""Write the rooms as two tables: each package before and after, and each folder as it is now.
+"""Write the folders of the packages as two tables: each package, and each folder.
 
-python docs/_tools/rooms_table.py --before 9e4c379 --output docs/_tables/rooms.rst
+python docs/_tools/rooms_table.py --output docs/_tables/rooms.rst
 """
 
 from __future__ import annotations
@@ -11,25 +11,23 @@ from pathlib import Path
 
 from rooms import House, read_houses
 
-_SUMMARY = (
-    "package", "", "files", "flat", "largest folder", "rooms", "floors", "arrows", "in circles",
-)  # fmt: skip
-_FOLDERS = ("folder", "floor", "files", "lines", "imports rooms", "imported by")
+_SUMMARY = ("package", "modules", "largest folder", "boxes", "layers", "imports", "in cycles")
+_FOLDERS = ("folder", "layer", "modules", "lines", "imports", "imported by")
 
 
-def summary_row(house: House, when: str) -> tuple[str, ...]:
+def summary_row(house: House) -> tuple[str, ...]:
     """Return the figures of one package."""
     rooms = house.rooms.values()
     largest = max(house.flat, *(room.files for room in house.folders))
     numbers = (
-        sum(room.files for room in rooms), house.flat, largest, len(house.rooms), house.floors,
+        sum(room.files for room in rooms), largest, len(house.rooms), house.floors,
         len(house.imports), sum(room.circle for room in rooms),
     )  # fmt: skip
-    return (house.package, when, *(f"{number:,}" for number in numbers))
+    return (house.package, *(f"{number:,}" for number in numbers))
 
 
 def folder_rows(house: House) -> list[tuple[str, ...]]:
-    """Return a row for each folder, from the top floor down."""
+    """Return a row for each folder, from the top layer down."""
     folders = sorted(house.folders, key=lambda room: (-room.floor, room.name))
     return [
         (
@@ -43,7 +41,7 @@ def folder_rows(house: House) -> list[tuple[str, ...]]:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a simple table of reStructuredText; numbers are at the right."""
+    """Return a simple table of reStructuredText; numbers are aligned right."""
     columns = list(zip(header, *rows, strict=True))
     widths = [max(1, *map(len, column)) for column in columns]
     rule = "  ".join("=" * width for width in widths)
@@ -60,20 +58,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def main() -> None:
     """Write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--before", required=True, help="commit to compare the working tree with")
-    parser.add_argument("--output", type=Path, required=True, help="file to write")
+    parser.add_argument("--output", type=Path, required=True, help="File to write.")
     arguments = parser.parse_args()
-    before, after = read_houses(arguments.before), read_houses()
-    pairs = zip(before, after, strict=True)
-    summary = [row for old, new in pairs for row in _pair(old, new)]
-    folders = [row for house in after for row in folder_rows(house)]
+    houses = read_houses()
+    folders = [row for house in houses for row in folder_rows(house)]
     note = ".. Written by docs/_tools/rooms_table.py (make rooms); do not edit.\n\n"
-    text = note + table(_SUMMARY, summary) + "\n" + table(_FOLDERS, folders)
+    summary = table(_SUMMARY, [summary_row(house) for house in houses])
+    text = note + summary + "\n" + table(_FOLDERS, folders)
     arguments.output.write_text(text, encoding="utf-8")
-
-
-def _pair(old: House, new: House) -> list[tuple[str, ...]]:
-    return [summary_row(old, "before"), ("\\", *summary_row(new, "after")[1:])]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``spearmint best``: the best trial."""
+"""``spearmint best``: print the best trial."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import click
+import cloup
 
 from spearmint.cli.options import config_argument, json_option, region_option, storage_option
 from spearmint.errors import SpearmintError, next_command
@@ -13,13 +14,13 @@ from spearmint.formatting import format_value
 from spearmint.model import Trial, Variable, best_trial
 
 
-@click.command()
+@cloup.command()
 @config_argument
 @region_option
 @storage_option
 @json_option
 def best(config: Path, region: str | None, storage: str | None, as_json: bool) -> None:
-    """Print the best trial of the search in DIR, or that of each region.
+    """Print the best trial, or the best trial of each region.
 
     \b
     Examples:
@@ -34,7 +35,7 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     if not trials:
         raise SpearmintError(
             f"no trial of {sessions[0].experiment.name!r} is complete yet",
-            f"Watch it: {next_command('status', sessions[0].layout.root)}",
+            f"Show its state: {next_command('status', sessions[0].layout.root)}",
         )
     if len(sessions) > 1:
         _print_regions(trials, sessions[0].experiment.variables, as_json)

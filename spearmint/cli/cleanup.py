@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import cloup
 
 from spearmint.cli.options import config_argument, storage_option
 from spearmint.errors import InputError
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
     from spearmint.store.owner import Ownership
 
 
-@click.command()
+@cloup.command()
 @config_argument
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; asked only on a terminal.")
+@click.option(
+    "-y", "--yes", is_flag=True, help="Do not ask for confirmation. Scripts are never asked."
+)
 @storage_option
 def cleanup(config: Path, yes: bool, storage: str | None) -> None:
-    """Delete every trial and file that searches left in DIR; all else stays.
+    """Delete a search: its trials, its files and its running jobs.
 
-    Trials that still run are ended.
+    config.pb, the code and all other files of the directory stay.
 
     \b
     Examples:
@@ -67,24 +70,24 @@ def _delete_studies(known: Ownership, url: str) -> None:
         owner = study_owner(name, url)
         if owner is not None and owner["token"] != known.token:
             raise InputError(
-                f"the search {name!r} in this storage is run from {owner['root']} on "
+                f"the search {name!r} in this storage belongs to {owner['root']} on "
                 f"{owner['host']}",
-                "Nothing was deleted; run cleanup there.",
+                "Nothing was deleted. Run cleanup there.",
             )
     for name in stored:
         delete_study(name, url)
 
 
 def _delete_files(layout: Layout) -> None:
-    """Delete what searches and reports wrote, and the folders that are empty then."""
+    """Delete the files of searches and reports, and folders that are then empty."""
     regions = [replace(layout, region=path.name) for path in layout.regions.glob("*/")]
-    for one in (*regions, layout):
-        _delete_report(one.report / one.region)
-        _delete_trials(one)
+    for part in (*regions, layout):
+        _delete_report(part.report / part.region)
+        _delete_trials(part)
     _remove_empty(layout.regions)
     database = layout.database
-    beside = [database.with_name(f"{database.name}-{end}") for end in ("journal", "wal", "shm")]
-    for file in (database, *beside):
+    logs = [database.with_name(f"{database.name}-{end}") for end in ("journal", "wal", "shm")]
+    for file in (database, *logs):
         file.unlink(missing_ok=True)
     shutil.rmtree(layout.lock.parent, ignore_errors=True)
 
@@ -115,7 +118,7 @@ def _delete_report(folder: Path) -> None:
 
 
 def _remove_empty(*folders: Path) -> None:
-    """Remove the folders with nothing of the user's in them."""
+    """Remove the folders that are empty."""
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.rmdir()

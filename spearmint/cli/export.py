@@ -1,4 +1,4 @@
-"""``spearmint export``: all trials as data."""
+"""``spearmint export``: write all trials as CSV or JSON."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ from pathlib import Path
 from typing import IO
 
 import click
+import cloup
 
 from spearmint.cli.options import config_argument, region_option, storage_option
 
 
-@click.command()
+@cloup.command()
 @config_argument
-@click.option("--csv", "form", flag_value="csv", default="csv", help="Write CSV (default).")
+@click.option("--csv", "form", flag_value="csv", default="csv", help="Write CSV, the default.")
 @click.option("--json", "form", flag_value="json", help="Write JSON.")
 @click.option(
     "-o",
     "--output",
     type=click.File("w", encoding="utf-8", errors="backslashreplace", atomic=True),
     default="-",
-    help="A file.",
+    metavar="FILE",
+    help="Write to this file. Default: standard output.",
 )
 @region_option
 @storage_option
 def export(
     config: Path, form: str, output: IO[str], region: str | None, storage: str | None
 ) -> None:
-    """Write every trial of the search in DIR: parameters, value, state, seconds.
+    """Write all trials as CSV or JSON.
+
+    Each trial has its number, state, value, duration in seconds, parameters, and the reason if it
+    failed.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``spearmint import``: earlier results into a search."""
+"""``spearmint import``: add earlier results to a search."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import cloup
 
 from spearmint.cli.options import storage_option
 from spearmint.errors import InputError, NoSearch
@@ -20,18 +21,32 @@ if TYPE_CHECKING:
 _MOST_PROBLEMS = 50  # shown
 
 
-@click.command("import")
-@click.argument("config", type=click.Path(path_type=Path))
-@click.argument("source")
-@click.option("--study", metavar="NAME", help="Study to read, where a storage has several.")
+@cloup.command("import")
+@cloup.argument(
+    "config",
+    type=click.Path(path_type=Path),
+    help="The search to add to: a config.pb, or the directory that contains it.",
+)
+@cloup.argument("source", help="The earlier results.")
+@click.option(
+    "--study",
+    metavar="NAME",
+    help="Read this study. Required if an Optuna storage has several. Default: the only one.",
+)
 @click.option(
     "--value-column",
     metavar="NAME",
-    help="Column of the values in a CSV file; default: value.",
+    help="Read values from this column of a CSV file. Default: value.",
 )
-@click.option("--skip-bad", is_flag=True, help="Import the other rows where some are wrong.")
-@click.option("-n", "--dry-run", is_flag=True, help="Check and say what would be; store nothing.")
-@click.option("--region", metavar="NAME", help="Region to import into, where there are regions.")
+@click.option("--skip-bad", is_flag=True, help="Skip invalid rows and import the others.")
+@click.option(
+    "-n", "--dry-run", is_flag=True, help="Check SOURCE and print a summary, but store nothing."
+)
+@click.option(
+    "--region",
+    metavar="NAME",
+    help="Import into this region. Required if the search has regions. Default: no region.",
+)
 @storage_option
 def import_(
     config: Path,
@@ -43,11 +58,11 @@ def import_(
     region: str | None,
     storage: str | None,
 ) -> None:
-    """Take results from SOURCE into the search of CONFIG, as complete trials.
+    """Add results of earlier runs to a search, as complete trials.
 
     SOURCE is a CSV file with the columns of `spearmint export`, the directory of another search,
-    the URL of an Optuna storage, or a directory with jobs/*.pb of the original Spearmint. What
-    was imported before is not imported twice.
+    the URL of an Optuna storage, or a directory with jobs/*.pb of the original Spearmint. Results
+    that were imported before are not imported a second time.
 
     \b
     Examples:
@@ -65,7 +80,7 @@ def import_(
     if checked.problems and not skip_bad:
         raise InputError(
             f"{table.source}: {_count(checked.bad, 'row')} cannot be imported:\n{_listed(checked)}",
-            "Fix them, or skip them with --skip-bad; nothing was imported.",
+            "Nothing was imported. Fix these rows, or skip them: --skip-bad.",
         )
     if dry_run:
         new = _new(checked.points, _stored(experiment, storage))
@@ -76,7 +91,7 @@ def import_(
 
 
 def _import(experiment: Experiment, storage: str | None, points: Sequence[Point]) -> list[Point]:
-    """Store what is not there yet, and return it."""
+    """Store the points that are not yet stored, and return them."""
     from spearmint.store.owner import read_ownership
     from spearmint.store.session import run_sessions
 
@@ -92,7 +107,7 @@ def _import(experiment: Experiment, storage: str | None, points: Sequence[Point]
 
 
 def _stored(experiment: Experiment, storage: str | None) -> list[Trial]:
-    """Return the trials of the search, none where it never ran."""
+    """Return the trials of the search; none if it never ran."""
     from spearmint.store.session import read_sessions
 
     try:
@@ -103,9 +118,9 @@ def _stored(experiment: Experiment, storage: str | None) -> list[Trial]:
 
 
 def _new(points: Sequence[Point], trials: Sequence[Trial]) -> list[Point]:
-    """Return the points beyond those of the same parameters and value among ``trials``.
+    """Return the points that are not among ``trials``, by parameters and value.
 
-    A point that appears twice was evaluated twice: each stored trial accounts for one of them.
+    A point that appears twice was evaluated twice, and each stored trial matches only one of them.
     """
     stored = Counter(_key(trial.params, trial.value) for trial in trials)
     new = []
@@ -123,7 +138,7 @@ def _key(params: Params, value: float | None) -> tuple[object, ...]:
 
 
 def _summary(table: Table, checked: Checked, *, new: int, name: str, dry_run: bool) -> str:
-    """Return what happened to each row, in lines."""
+    """Return how many rows were imported and skipped, in lines."""
     verb = "Would import" if dry_run else "Imported"
     lines = [f"{verb} {_count(new, 'trial')} from {table.source} into {name!r}"]
     if there := len(checked.points) - new:

@@ -1,4 +1,4 @@
-"""Entry of the ``spearmint`` command; the one place where errors become exit codes."""
+"""Entry point of the ``spearmint`` command. Only this module turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -14,45 +14,59 @@ from spearmint.errors import SpearmintError, did_you_mean
 
 _OS_FIX = "Fix this and rerun the command; finished trials are safe."
 
-COMMANDS: Mapping[str, str] = {
-    "run": "spearmint.cli.run:run",
-    "status": "spearmint.cli.status:status",
-    "best": "spearmint.cli.best:best",
-    "export": "spearmint.cli.export:export",
-    "import": "spearmint.cli.import_:import_",
-    "report": "spearmint.cli.report:report",
-    "cleanup": "spearmint.cli.cleanup:cleanup",
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("run:run", "Run the search of a config.pb, or continue it (the default command)."),
+    "status": (
+        "status:status",
+        "Show the state of a search: trials by state, the best, and why others failed.",
+    ),
+    "best": ("best:best", "Print the best trial, or the best trial of each region."),
+    "export": ("export:export", "Write all trials as CSV or JSON."),
+    "import": ("import_:import_", "Add results of earlier runs to a search, as complete trials."),
+    "report": ("report:report", "Write an HTML page about a search, with plots as PNG files."),
+    "cleanup": (
+        "cleanup:cleanup",
+        "Delete a search: its trials, its files and its running jobs.",
+    ),
 }
-"""Where each command is declared; these modules load Optuna and the like only when they run."""
+"""Module in this package and name of each command, and the first sentence of its help.
+
+``spearmint --help`` imports none of these modules; importing them all doubles its time.
+"""
 
 
 class DefaultGroup(click.Group):
-    """Commands imported when used; ``run`` needs no name: ``spearmint config.pb``."""
+    """Commands that are imported when used. ``spearmint config.pb`` is ``run``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in alphabetical order."""
-        return sorted(COMMANDS)
+        """Return the names of all commands."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command ``cmd_name``, or None."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"spearmint.cli.{module}"), name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first sentence of each command's help, uncut."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put ``run`` in front unless a command or a question about them comes first."""
+        """Insert ``run`` unless the first argument is a command, --help or --version."""
         if args and args[0] not in (*COMMANDS, "--help", "-h", "--version"):
             if not args[0].startswith("-") and not Path(args[0]).exists() and len(args[0]) > 1:
-                self._refuse_typo(ctx, args[0])
+                self._reject_typo(ctx, args[0])
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
-    def _refuse_typo(self, ctx: click.Context, word: str) -> None:
+    def _reject_typo(self, ctx: click.Context, word: str) -> None:
         hint = did_you_mean(word, COMMANDS)
         if hint and "/" not in word and "." not in word:
-            raise click.UsageError(f"no command or file {word!r}. {hint}", ctx)
+            raise click.UsageError(f"no such command or file: {word!r}. {hint}", ctx)
 
 
 @click.group(
@@ -65,8 +79,8 @@ def cli() -> None:
     """Search hyperparameters by Bayesian optimisation.
 
     \b
-    spearmint [OPTIONS] CONFIG   runs the search of a config.pb; CONFIG may be its directory.
-                                 All its options: spearmint run --help
+    spearmint [OPTIONS] CONFIG   is short for spearmint run [OPTIONS] CONFIG.
+                                 Its options: spearmint run --help
 
     \b
     Examples:
@@ -77,7 +91,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed or stopped, 2 wrong input."""
+    """Run the command line and exit: 0 done, 1 failed or stopped, 2 invalid input."""
     try:
         cli(prog_name="spearmint")
     except SpearmintError as error:

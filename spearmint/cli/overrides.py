@@ -1,4 +1,4 @@
-"""Override config.pb by the command line, and refuse options that would do nothing."""
+"""Override config.pb by the command line, and reject options that would have no effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spearmint.run_options import RunOptions
 
 
 def override_resources(declared: Resources, given: dict[str, Any]) -> Resources:
-    """Return ``declared``, config.pb's, with what the command line gives; variables are merged."""
+    """Return ``declared`` of config.pb, overridden by ``given``; variables are merged."""
     changed: dict[str, Any] = {}
     for setting in settings_of(type(declared)):
         if setting.name in given:
@@ -39,24 +39,24 @@ def _override(setting: Setting, held: Any, given: Any) -> Any:
 
 
 def override(experiment: Experiment, options: RunOptions) -> Experiment:
-    """Return ``experiment`` with what the command line gives instead."""
+    """Return ``experiment`` with the options of the command line."""
     given = {key.sets: getattr(options, key.setting.name) for key in keys_of(RunOptions)}
     given["regions"] = read_regions(options.regions) if options.regions else None
     if options.pruner is not None and options.pruner_args is None:
-        given["pruner_args"] = ""  # those of config.pb are another pruner's
+        given["pruner_args"] = ""  # config.pb has the arguments of another pruner
     changed = {name: value for name, value in given.items() if value is not None}
     return dataclasses.replace(experiment, **changed)
 
 
 def require_needs(options: RunOptions, experiment: Experiment) -> None:
-    """Check that no option is given that does nothing without another one.
+    """Check that no option is given without another one that it requires.
 
     Args:
-        options: What the command line gives.
+        options: Options of the command line.
         experiment: config.pb with these options.
 
     Raises:
-        click.UsageError: There is one.
+        click.UsageError: An option has no effect.
     """
     in_config = {key.setting.name: key for key in keys_of(RunOptions)}
     for setting in settings_of(RunOptions):
@@ -70,10 +70,10 @@ def require_needs(options: RunOptions, experiment: Experiment) -> None:
 
 
 def require_queue(options: RunOptions, resources: dict[str, Any]) -> None:
-    """Check that nothing is given that only a driver with a queue can do.
+    """Check that no option is given that requires a driver with a queue.
 
     Raises:
-        click.UsageError: There is such an option.
+        click.UsageError: Such an option is given.
     """
     needing = [
         setting.flag
@@ -82,9 +82,9 @@ def require_queue(options: RunOptions, resources: dict[str, Any]) -> None:
     ]
     flags = [*flags_of(Resources, resources), *needing]
     if flags:
-        verb, what = ("is", "it") if len(flags) == 1 else ("are", "them")
+        verb, what = ("requires", "it") if len(flags) == 1 else ("require", "them")
         raise click.UsageError(
-            f"{', '.join(flags)} {verb} for a queue: add --driver=SGE, or leave {what} out."
+            f"{', '.join(flags)} {verb} a queue: add --driver=SGE, or leave {what} out."
         )
 
 
@@ -94,7 +94,7 @@ def _is_given(setting: Setting, options: RunOptions) -> bool:
 
 
 def search_limits(options: RunOptions, experiment: Experiment) -> SearchLimits:
-    """Return the limits over all regions."""
+    """Return the limits of the whole search."""
     others = {
         "concurrent": options.max_concurrent or 1,
         "trial_time_s": _trial_time_s(options),
@@ -119,7 +119,7 @@ def _limits(options: RunOptions, cls: type[SearchLimits | StudyLimits]) -> dict[
 
 
 def _trial_time_s(options: RunOptions) -> float | None:
-    """Return the trial seconds that time and money allow; None for any."""
+    """Return the limit of trial time from time and cost, in seconds; None for no limit."""
     allowed = [] if options.max_trial_time is None else [options.max_trial_time]
     if options.max_cost is not None and options.cost_per_hour is not None:
         allowed.append(options.max_cost / options.cost_per_hour * 3600.0)

@@ -1,4 +1,4 @@
-"""``spearmint report``: a folder with plots and an HTML page."""
+"""``spearmint report``: write plots and an HTML page."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ from functools import partial
 from pathlib import Path
 
 import click
+import cloup
 
 from spearmint.cli.options import config_argument, region_option, storage_option
 
 
-@click.command()
+@cloup.command()
 @config_argument
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="The folder; default: DIR/report."
+    "-o",
+    "--output",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Write to this folder. Default: DIR/report.",
 )
 @region_option
 @storage_option
 def report(config: Path, output: Path | None, region: str | None, storage: str | None) -> None:
-    """Write plots (PNG) and a page (HTML, opens offline) on the search in DIR.
+    """Write an HTML page about a search, with plots as PNG files.
+
+    The page opens offline.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``spearmint run``: search, the command's main job."""
+"""``spearmint run``: run a search."""
 
 from __future__ import annotations
 
@@ -9,29 +9,38 @@ from pathlib import Path
 from typing import Any
 
 import click
+import cloup
 
-from spearmint.cli.setting_options import GroupedCommand, options_of
+from spearmint.cli.setting_options import options_of
 from spearmint.errors import InputError
 from spearmint.layout import TrialFolder
 from spearmint.resources import Resources
 from spearmint.run_options import RunOptions
 
 
-@click.command(
-    cls=GroupedCommand, short_help="Run the search of a config.pb (the default command)."
+@cloup.command()
+@cloup.argument(
+    "config",
+    type=click.Path(path_type=Path),
+    required=False,
+    help="A config.pb, or the directory that contains it.",
 )
-@click.argument("config", type=click.Path(path_type=Path), required=False)
 @options_of(RunOptions)
 @options_of(
-    Resources, group="What each trial needs of a queue, over config.pb's resources", defaults=False
+    Resources,
+    heading="Resources of each trial",
+    about="Only for drivers with a queue, such as SGE. They override the block resources of "
+    "config.pb.",
+    defaults=False,
 )
-@click.option("--run-job", type=click.Path(path_type=Path), help="Run one trial folder, here.")
+@click.option("--run-job", type=click.Path(path_type=Path), hidden=True)
 def run(config: Path | None, run_job: Path | None, **options: Any) -> None:
-    """Search the hyperparameters that CONFIG, a config.pb or its directory, declares.
+    """Run the search of a config.pb, or continue it (the default command).
 
-    The same command continues a search that stopped, for whatever reason. Press Ctrl-C once to
-    start no more trials and wait for those that run, twice to end them. With Grid Engine, Ctrl-C
-    leaves the jobs in the queue; the same command finds them again, and --cancel ends them.
+    Rerun the command to continue a search that stopped, for any reason. Press Ctrl-C once to
+    start no more trials and wait for the running ones, and twice to terminate them. On Grid
+    Engine, Ctrl-C leaves the jobs in the queue: rerun the command to follow them, or add --cancel
+    to terminate them.
 
     \b
     Examples:
@@ -49,13 +58,13 @@ def run(config: Path | None, run_job: Path | None, **options: Any) -> None:
 
 
 def _run_job(folder: Path) -> None:
-    """Run one trial in the foreground and exit with the runner's status."""
+    """Run one trial in the foreground and exit with the status of its runner."""
     folder = folder.parent if folder.is_file() else folder
     result = TrialFolder(folder).result
     if result.exists():
         raise InputError(
-            f"the trial in {folder} has its result already",
-            f"To run it again: {shlex.join(['rm', str(result)])}",
+            f"the trial in {folder} already has a result",
+            f"To rerun it, delete the result first: {shlex.join(['rm', str(result)])}",
         )
     argv = [sys.executable, "-P", "-m", "spearmint.trial.runner", str(folder)]
     sys.exit(subprocess.run(argv, check=False).returncode)

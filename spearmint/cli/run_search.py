@@ -1,4 +1,4 @@
-"""The search that ``spearmint run`` starts; it loads Optuna, which the command's help does not."""
+"""Run the search of ``spearmint run``. Imports Optuna, unlike :mod:`spearmint.cli.run`."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ _DISK_ERRORS = {
 
 
 def run_search(config: Path, options: dict[str, Any]) -> None:
-    """Run the search of ``config``, print what it would submit, or end its trials.
+    """Run the search of ``config``, print the job it would submit, or terminate its trials.
 
     Args:
         config: A config.pb or its directory.
-        options: All that RunOptions and Resources declare, by name.
+        options: Every option of RunOptions and Resources, by name.
 
     Raises:
-        SpearmintError: The config, the options or the storage are wrong, or the search failed.
+        SpearmintError: The config, the options or the storage are invalid, or the search failed.
     """
     declared = load_experiment(config)
     needed = given_options(Resources, options)
@@ -72,7 +72,7 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     driver = _driver(experiment, chosen)
     if not driver.detaches:
         require_queue(chosen, needed)
-    preview = driver.preview(_example(experiment))  # raises for what no queue would take
+    preview = driver.preview(_example(experiment))  # raises if the queue cannot run the job
     if chosen.dry_run:
         click.echo(preview)
     elif chosen.cancel:
@@ -97,37 +97,37 @@ def _driver(experiment: Experiment, options: RunOptions) -> Driver:
 
 
 def _example(experiment: Experiment) -> JobRequest:
-    """Return the request of a first trial."""
+    """Return the job request of the first trial."""
     first = experiment.searches()[0]
     return job_request(first, Layout(experiment.directory, first.region), 1)
 
 
 def _cancel(experiment: Experiment, driver: Driver, options: RunOptions) -> None:
-    """End the jobs of an earlier run.
+    """Terminate the jobs of an earlier run.
 
     Raises:
-        NoSearch: There was none.
+        NoSearch: The search was never run.
     """
     if read_ownership(Layout(experiment.directory)) is None:
-        raise NoSearch(f"no search in {experiment.directory}", "There is nothing to end.")
+        raise NoSearch(f"no search in {experiment.directory}", "There is nothing to cancel.")
     with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
         observer = PlainObserver(make_console())
         studies = [_study_run(session, driver, options, observer) for session in sessions]
         for study in studies:
             study.resume()
-        ended = sum(study.n_running for study in studies)
+        cancelled = sum(study.n_running for study in studies)
         for study in studies:
             study.end_running()
         for text in driver.notices():
             observer.note(text)
-    if ended:
-        click.echo(f"Ended {ended} trials; the next run starts them again.")
+    if cancelled:
+        click.echo(f"Terminated {cancelled} trials. The next run restarts them.")
     else:
         click.echo("No trial was running.")
 
 
 def _tools(experiment: Experiment, options: RunOptions) -> tuple[BaseSampler, BasePruner | None]:
-    """Return a chooser and a pruner for one search."""
+    """Return the chooser and the pruner of one search."""
     chooser = make_chooser(
         options.method, parse_method_args(options.method_args), seed=options.grid_seed
     )
@@ -139,30 +139,30 @@ def _tools(experiment: Experiment, options: RunOptions) -> tuple[BaseSampler, Ba
 def _search(
     experiment: Experiment, driver: Driver, options: RunOptions, *, follows_capacity: bool
 ) -> None:
-    """Search; where jobs outlive the command, reopen everything after a failure of the disk."""
+    """Run the search. If jobs run without this command, reopen everything after disk failures."""
     console = make_console()
-    began, reported = False, ""
+    has_begun, reported = False, ""
     while True:
         try:
             with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
                 for session in sessions:
                     session.study.use(*_tools(experiment, options))
-                if not began:
+                if not has_begun:
                     greet(console, sessions, options, driver.name)
-                began = True
+                has_begun = True
                 return _search_once(console, sessions, driver, options, follows_capacity)
         except (StorageError, NotWritable, DriverUnreachable, OSError) as error:
-            may_retry = began and driver.detaches
-            if not may_retry or not _is_passing(error, seen_before=bool(reported)):
+            can_retry = has_begun and driver.detaches
+            if not can_retry or not _is_passing(error, seen_before=bool(reported)):
                 raise
             if str(error) != reported:
                 reported = str(error)
-                console.print(f"{reported}\nTrying again; trials go on meanwhile.", markup=False)
+                console.print(f"{reported}\nRetrying. Trials continue to run.", markup=False)
             time.sleep(_RETRY_S)
 
 
 def _is_passing(error: Exception, *, seen_before: bool) -> bool:
-    """Return whether ``error`` may end by itself: a disk that comes back, a queue that answers."""
+    """Return whether ``error`` can be temporary: of a disk, or of a queue that answered before."""
     if isinstance(error, DriverUnreachable):
         return seen_before
     return not isinstance(error, OSError) or error.errno in _DISK_ERRORS
@@ -194,7 +194,7 @@ def _search_once(
     if stop.requested and finished < total:
         raise SearchStopped(
             f"stopped with {finished} of {total} trials finished",
-            "Run the same command to continue.",
+            "Rerun the command to continue.",
         )
 
 

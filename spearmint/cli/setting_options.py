@@ -1,12 +1,13 @@
-"""Options made from the settings that a dataclass declares."""
+"""Click options of the settings that a dataclass declares."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
 
 from spearmint.fields import (
     INTEGER,
@@ -21,18 +22,21 @@ from spearmint.fields import (
 )
 from spearmint.plugins import entry_point_classes, load_class
 
-_OTHERS = "Options"
+if TYPE_CHECKING:
+    from click.types import OptionHelpExtra
+
+_COMMON = "Common options"
 
 
 class _Parsed(click.ParamType[Any]):
-    """A value that its type parses, in the bounds of its setting."""
+    """A value that the type of its setting parses."""
 
     def __init__(self, kind: ValueType) -> None:
         self.kind = kind
         self.name = kind.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the parsed ``value``; a default is parsed already."""
+        """Return the parsed ``value``; a default is already parsed."""
         if not isinstance(value, str):
             return value
         try:
@@ -50,45 +54,36 @@ class _Finite(click.FloatRange):
         return _Parsed(NUMBER).convert(str(number), param, ctx)
 
 
-class SettingOption(click.Option):
-    """An option of a setting; its help lists the names that it takes.
+class PlainOption(click.Option):
+    """An option whose help is its text only, without click's marks of ranges."""
+
+    def get_help_extra(self, ctx: click.Context) -> OptionHelpExtra:
+        """Return no marks."""
+        return {}
+
+
+class SettingOption(PlainOption):
+    """An option of a setting; its help lists the built-in and the installed values.
 
     Args:
         declared: The setting.
-        group: Heading in the help.
     """
 
-    def __init__(self, *args: Any, declared: Setting, group: str, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, declared: Setting, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.declared = declared
-        self.group = group
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the names of the option and its help."""
         record = super().get_help_record(ctx)
+        declared = self.declared
         if record is None:
             return None
-        known = load_class(self.declared.registry) if self.declared.registry else ()
-        installed = entry_point_classes(self.declared.plugins) if self.declared.plugins else ()
-        lists = {"Ours": ", ".join(known), "Installed": ", ".join(installed)}
+        known = load_class(declared.registry) if declared.registry else ()
+        installed = entry_point_classes(declared.plugins) if declared.plugins else ()
+        lists = {"Built-in": ", ".join(known), "Installed": ", ".join(installed)}
         sentences = (f"{label}: {names}." for label, names in lists.items() if names)
-        return record[0], " ".join([record[1], *sentences])
-
-
-class GroupedCommand(click.Command):
-    """A command whose help shows its options by group."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of each group under its heading."""
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record and isinstance(parameter, click.Option):
-                groups.setdefault(getattr(parameter, "group", _OTHERS), []).append(record)
-        groups[_OTHERS] = groups.pop(_OTHERS, [])  # last
-        for heading, records in groups.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
+        return record[0], declared.sentences(_fallback(declared), *sentences)
 
 
 def _click_type(declared: Setting) -> click.ParamType[Any] | type:
@@ -103,7 +98,7 @@ def _click_type(declared: Setting) -> click.ParamType[Any] | type:
 
 def _fallback(declared: Setting) -> str:
     key = key_of(declared) if declared.group else None
-    parts = (f"config.pb's {key.name}" if key else "", declared.fallback)
+    parts = (f"{key.name} of config.pb" if key else "", declared.fallback)
     return ", or ".join(filter(None, parts))
 
 
@@ -111,57 +106,64 @@ def _whole(bound: float | None) -> int | None:
     return None if bound is None else int(bound)
 
 
-def click_option(declared: Setting, *, group: str = "", **others: Any) -> Callable[..., Any]:
-    """Return the decorator that gives a command this option.
+def click_option(declared: Setting, **others: Any) -> Callable[..., Any]:
+    """Return a decorator that adds the option of ``declared`` to a command.
 
     Args:
         declared: The setting.
-        group: Its heading, where the setting names none.
-        others: Passed to click.option.
+        others: Further arguments of click.option.
     """
     if declared.kind is SWITCH:
         others["is_flag"] = True
     else:
         others["type"] = _click_type(declared)
         others["multiple"] = declared.repeated
-        others["metavar"] = declared.metavar or None
+        others["metavar"] = declared.metavar or declared.kind.name.upper()
     return click.option(
         *declared.flags,
         declared.name,
         cls=SettingOption,
         declared=declared,
-        group=declared.group or group or _OTHERS,
         envvar=declared.environment or None,
         help=declared.sentences(_fallback(declared)),
         **others,
     )
 
 
-def options_of(cls: type, *, group: str = "", defaults: bool = True) -> Callable[..., Any]:
-    """Return the decorator that gives a command every option that ``cls`` declares.
+def options_of(
+    cls: type, *, heading: str = "Options", about: str = "", defaults: bool = True
+) -> Callable[..., Any]:
+    """Return a decorator that adds every option that ``cls`` declares, in groups.
 
     Args:
         cls: A dataclass with settings.
-        group: Heading of the settings that name none.
-        defaults: Whether an option that is not given has its default, or None (``()`` where it
-            may be repeated), so that config.pb decides.
+        heading: Heading of the settings without a group.
+        about: Text below that heading.
+        defaults: Whether an option that is not given has its default. Otherwise it is None (or
+            ``()`` if it is repeatable), so that config.pb decides.
     """
+    groups: dict[str, list[Callable[..., Any]]] = {_COMMON: []}
+    for declared in settings_of(cls):
+        title = _COMMON if declared.is_common else declared.group or heading
+        others: dict[str, Any] = {"default": declared.default} if defaults else {}
+        groups.setdefault(title, []).append(click_option(declared, **others))
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for declared in reversed(settings_of(cls)):
-            others: dict[str, Any] = {"default": declared.default} if defaults else {}
-            command = click_option(declared, group=group, **others)(command)
+        for title, options in reversed(groups.items()):
+            if options:
+                text = about if title == heading else None
+                command = cloup.option_group(title, *options, help=text)(command)
         return command
 
     return decorate
 
 
 def given_options(cls: type, options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options that ``cls`` declares out of ``options``; return those that were given."""
+    """Remove the options that ``cls`` declares from ``options``; return those that were given."""
     taken = {declared.name: options.pop(declared.name) for declared in settings_of(cls)}
     return {name: value for name, value in taken.items() if value not in (None, ())}
 
 
 def flags_of(cls: type, names: Any) -> list[str]:
-    """Return the long options of the settings ``names`` of ``cls``, in order."""
+    """Return the long options of the settings ``names`` of ``cls``, in order of declaration."""
     return [declared.flag for declared in settings_of(cls) if declared.name in names]

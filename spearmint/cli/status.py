@@ -1,4 +1,4 @@
-"""``spearmint status``: the state of a search."""
+"""``spearmint status``: show the state of a search."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ import json
 from pathlib import Path
 
 import click
+import cloup
 
 from spearmint.cli.options import config_argument, json_option, region_option, storage_option
+from spearmint.cli.setting_options import PlainOption
 
 
-@click.command()
+@cloup.command()
 @config_argument
 @click.option(
     "--top",
+    cls=PlainOption,
     type=click.IntRange(0),
+    metavar="N",
     default=5,
-    show_default=True,
-    help="How many of the best trials to show.",
+    help="Show the N best trials. Default: 5.",
 )
 @click.option(
     "--broken",
     "show_broken",
+    cls=PlainOption,
     type=click.IntRange(0),
+    metavar="N",
     default=3,
-    show_default=True,
-    help="How many broken ones.",
+    help="Show the reason and the last output of the last N failed (broken) trials. Default: 3.",
 )
 @click.option(
-    "--watch", is_flag=True, help="On a terminal: keep it up to date while the search runs."
+    "--watch", is_flag=True, help="Update the output until the search ends. Needs a terminal."
 )
 @region_option
 @storage_option
@@ -42,7 +46,7 @@ def status(
     storage: str | None,
     as_json: bool,
 ) -> None:
-    """Show trials by state, the best ones, and why others broke, of the search in DIR.
+    """Show the state of a search: trials by state, the best, and why others failed.
 
     \b
     Examples:

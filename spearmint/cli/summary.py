@@ -1,4 +1,4 @@
-"""Text of ``spearmint run`` before and after a search."""
+"""Text that ``spearmint run`` prints before and after a search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 5
 
 
 def greet(console: Console, sessions: Sequence[Session], options: RunOptions, driver: str) -> None:
-    """Say what is searched, and how."""
+    """Print what is searched, and how."""
     experiment = sessions[0].experiment
     regions = f"{len(sessions)} regions, " if experiment.region else ""
     dimensions = sum(variable.size for variable in experiment.variables)
@@ -26,8 +26,8 @@ def greet(console: Console, sessions: Sequence[Session], options: RunOptions, dr
     ahead = f", {options.queue_ahead} queued ahead" if options.queue_ahead else ""
     counted = "1 dimension" if dimensions == 1 else f"{dimensions} dimensions"
     console.print(
-        f"{experiment.name}: {regions}{counted}, {options.method} proposes, "
-        f"driver {driver} runs {options.max_concurrent} at once{ahead}{pruner}",
+        f"{experiment.name}: {regions}{counted}, chooser {options.method}, driver {driver}, "
+        f"{options.max_concurrent} trials at a time{ahead}{pruner}",
         markup=False,
         soft_wrap=True,
     )
@@ -39,7 +39,7 @@ def summarise(
     options: RunOptions,
     figures: Mapping[str, StudyCounts],
 ) -> None:
-    """Show the best trials and what the search has cost."""
+    """Print the best trials, the cost of the search, and why trials failed."""
     experiment = sessions[0].experiment
     by_search = [session.study.trials() for session in sessions]
     trials = [trial for part in by_search for trial in part]
@@ -53,8 +53,8 @@ def summarise(
         console.print(f"{format_duration(seconds)} of trial time cost {cost:.2f}", markup=False)
     if experiment.pruner and trials and not any(trial.reports for trial in trials):
         console.print(
-            f"No trial reported a value, so the pruner {experiment.pruner} had nothing to judge: "
-            "call spearmint.report(step, value), or write lines step,value to $SPEARMINT_REPORTS.",
+            f"The pruner {experiment.pruner} stopped no trial, because no trial reported a value. "
+            "Call spearmint.report(step, value), or write lines step,value to $SPEARMINT_REPORTS.",
             markup=False,
             soft_wrap=True,
         )
@@ -63,14 +63,14 @@ def summarise(
             console.print(line, markup=False, soft_wrap=True)
     elif any(progress.broken for progress in figures.values()):
         console.print(
-            f"Why trials broke: {next_command('status', sessions[0].layout.root)}",
+            f"Why trials failed: {next_command('status', sessions[0].layout.root)}",
             markup=False,
             soft_wrap=True,
         )
 
 
 def _best(by_search: Sequence[Sequence[Trial]], experiment: Experiment) -> list[Trial]:
-    """Return the best few trials of one search, or the best one of each region."""
+    """Return the best trials of one search, or the best trial of each region."""
     shown = _SHOWN if len(by_search) == 1 else 1
     return [
         trial

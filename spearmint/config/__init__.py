@@ -1,4 +1,4 @@
-"""Read and check ``config.pb``, and the names of regions."""
+"""Read and check ``config.pb`` and lists of regions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "require_wrapper",
 ]
 
-# Protobuf is imported when a file is read.
+# Reading a file imports protobuf.
 __getattr__ = lazy_names(
     __name__,
     {

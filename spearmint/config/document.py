@@ -1,4 +1,4 @@
-"""A config.pb as a message, and the places of its fields for errors."""
+"""A config.pb as a protobuf message, with the line and column of each field for errors."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from spearmint.resources import Resources
 
 
 class Document:
-    """One file, parsed.
+    """A parsed config.pb.
 
     Args:
-        path: For messages.
-        text: Of the file.
+        path: The file, for messages.
+        text: Its content.
         resources: Dataclass that declares the keys of the block ``resources``.
 
     Raises:
-        ConfigError: Not text format, or an unknown field.
+        ConfigError: The text is not in protobuf text format, or has an unknown field.
     """
 
     def __init__(self, path: Path, text: str, resources: type = Resources) -> None:
@@ -36,7 +36,7 @@ class Document:
             raise self._syntax(error) from None
 
     def error(self, what: str, fix: str, *at: str | int) -> ConfigError:
-        """Return an error at the field ``at``, or at the nearest block around it."""
+        """Return an error at the field ``at``, or at the innermost block around it."""
         place: FieldPath = at
         while place and place not in self._places:
             place = place[:-1]

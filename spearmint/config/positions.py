@@ -1,4 +1,4 @@
-"""Places of the fields in the text of a config.pb, for messages with line and column."""
+"""Line and column of each field in the text of a config.pb."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath, Place]:
-    """Return the place of each field of ``text``.
+    """Return the line and column of each field of ``text``.
 
     Raises:
-        ConfigError: A field that ``message`` does not have.
+        ConfigError: ``text`` has a field that ``message`` does not have.
     """
     places: dict[FieldPath, Place] = {}
     open_messages: list[tuple[FieldPath, Any]] = [((), message.DESCRIPTOR)]
@@ -60,7 +60,7 @@ def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath,
     for token in _tokens(text):
         if token.text in "{<":
             if opened is None:
-                return places  # not text format; the parser has the better message
+                return places  # not text format; the parser reports it better
             open_messages.append(opened)
         elif token.text in "}>":
             if len(open_messages) == 1:
@@ -87,7 +87,7 @@ def _unknown_field(path: Path, token: _Token, message: Descriptor) -> ConfigErro
     line, column = token.place
     return ConfigError(
         path,
-        f"unknown field {token.text!r}; expected in {where}: {', '.join(names)}",
+        f"unknown field {token.text!r}; {where} can have: {', '.join(names)}",
         did_you_mean(token.text, names),
         line=line,
         column=column,

@@ -11,7 +11,7 @@ from spearmint.config.document import Document
 from spearmint.config.regions import region_problem
 from spearmint.config.values import read_values
 from spearmint.config.variables import read_seed_point, read_variable
-from spearmint.errors import ConfigError, InputError, did_you_mean
+from spearmint.errors import ConfigError, InputError, did_you_mean, reason_of
 from spearmint.model import Experiment, Language, Variable
 from spearmint.resources import Resources
 from spearmint.run_options import RunOptions
@@ -21,16 +21,16 @@ DEFAULT_NAME = "config.pb"
 
 
 def load_experiment(path: Path) -> Experiment:
-    """Read and check ``path``, a config.pb or the directory that holds one.
+    """Read and check ``path``, a config.pb or the directory that contains it.
 
-    In a directory without a file of this name, its only ``*.pb`` is meant.
+    In a directory without config.pb, the only ``*.pb`` file is read.
 
     Raises:
-        ConfigError: Not text format, an unknown field, or a value that makes no sense; the
-            message names file, line, column and what was expected.
-        InputError: There is no such file.
+        ConfigError: The file is not in protobuf text format, or has an unknown field or an invalid
+            value. The message has file, line, column and the values that are accepted.
+        InputError: The file does not exist or cannot be read.
     """
-    with contextlib.suppress(RuntimeError):  # no such user: it is a name like any other
+    with contextlib.suppress(RuntimeError):  # no such user: "~name" is a usual file name
         path = path.expanduser()
     path = path.absolute()
     others: list[str] = []
@@ -38,18 +38,18 @@ def load_experiment(path: Path) -> Experiment:
         directory, path = path, path / DEFAULT_NAME
         others = [] if path.exists() else sorted(found.name for found in directory.glob("*.pb"))
         path = directory / others[0] if len(others) == 1 else path
-    path = path.parent.resolve() / path.name  # one spelling: trials are found again by it
+    path = path.parent.resolve() / path.name  # one spelling: it identifies the jobs
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(
             f"no such file: {path}",
-            f"There are: {', '.join(others)}; name one."
+            f"Name one of: {', '.join(others)}."
             if others
-            else "Name a config.pb, or a directory that holds one.",
+            else "Name a config.pb, or a directory that contains one.",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
+        raise InputError(f"cannot read {path}: {reason_of(error)}") from None
     return _experiment(Document(path, text))
 
 
@@ -80,7 +80,7 @@ def _experiment(document: Document) -> Experiment:
 
 def _require(document: Document, field: str, example: str) -> None:
     if not any(known.name == field for known, _ in document.message.ListFields()):
-        what = f"field {field!r} is missing"
+        what = f"missing field {field!r}"
         raise ConfigError(document.path, what, f"Add a line: {example}")
 
 
@@ -89,7 +89,7 @@ def _language(document: Document) -> Language:
     if name not in Language.__members__:
         raise document.error(
             f"language {name} is not supported",
-            "Expected PYTHON or SHELL; a SHELL script can start any other program.",
+            "Write PYTHON or SHELL. A SHELL script can start any other program.",
             "language",
             0,
         )
@@ -100,8 +100,8 @@ def _name(document: Document, language: Language) -> str:
     name = document.message.name
     if not name or "/" in name or name.startswith(".") or "\0" in name:
         raise document.error(
-            f"name {name!r} is not a file name",
-            'Expected the wrapper without its ending: name: "branin" for branin.py.',
+            f"invalid name {name!r}: expected a file name",
+            'Write the name of the code without its ending: name: "branin" for branin.py.',
             "name",
             0,
         )
@@ -111,7 +111,7 @@ def _name(document: Document, language: Language) -> str:
 def _require_regions(document: Document, regions: tuple[str, ...]) -> None:
     if problem := region_problem(regions):
         place, what = problem
-        raise document.error(what, 'Expected a line each: region: "us"', "region", place)
+        raise document.error(what, 'Write one line for each region: region: "us"', "region", place)
 
 
 def _require_unique(document: Document, variables: Iterable[Variable], language: Language) -> None:
@@ -122,10 +122,10 @@ def _require_unique(document: Document, variables: Iterable[Variable], language:
         if is_shell:
             names.add(environment_name(variable.name))
         if any(seen.setdefault(name, i) != i for name in names):
-            fix = "Give each its own name."
+            fix = "Give each variable a different name."
             if is_shell:
-                fix += " For SHELL, letters other than A-Z, a-z, 0-9 and _ count as _."
-            what = f"two variables are named {variable.name!r}"
+                fix += " With SHELL, each character other than A-Z, a-z, 0-9 and _ becomes _."
+            what = f"duplicate variable {variable.name!r}"
             raise document.error(what, fix, "variable", i, "name", 0)
 
 
@@ -133,12 +133,12 @@ def require_wrapper(experiment: Experiment) -> None:
     """Check that the user's code exists, before any trial starts.
 
     Raises:
-        InputError: It is not.
+        InputError: The code does not exist.
     """
     files = wrappers(experiment.language, experiment.directory, experiment.name)
     if not any(path.is_file() for path in files):
         others = [path.stem for path in experiment.directory.glob(f"*{files[-1].suffix}")]
         raise InputError(
-            f"there is no {' or '.join(str(path) for path in files)}, which config.pb names",
-            did_you_mean(experiment.name, others) or "Write it, or correct the name in config.pb.",
+            f"no such file: {' or '.join(map(str, files))}, which config.pb names",
+            did_you_mean(experiment.name, others) or "Create it, or correct the name in config.pb.",
         )

@@ -13,7 +13,7 @@ _LITERAL = re.compile(
 
 
 def key_rows(cls: type) -> str:
-    """Return the keys of config.pb that ``cls`` declares, one entry each."""
+    """Return an entry for each key of config.pb that ``cls`` declares."""
     rows = []
     for key in keys_of(cls):
         declared = dataclasses.replace(key.setting, help=key.help, repeated=key.repeated)
@@ -23,7 +23,7 @@ def key_rows(cls: type) -> str:
 
 
 def option_rows(cls: type, group: str) -> str:
-    """Return the options that ``cls`` declares under the heading ``group``, one entry each."""
+    """Return an entry for each option that ``cls`` declares in ``group``."""
     rows = [
         f"{', '.join(f'``{flag}``' for flag in declared.flags)}{_value(declared)}\n"
         f"   {_text(declared)}{_key(declared)}"
@@ -38,7 +38,7 @@ def option_sections(cls: type, heading: str = "") -> str:
 
     Args:
         cls: A dataclass with settings.
-        heading: Of the settings without a group.
+        heading: Title of the settings without a group.
     """
     groups = dict.fromkeys(declared.group for declared in settings_of(cls))
     titles = {group: group or heading for group in groups}
@@ -60,5 +60,5 @@ def _value(declared: Setting) -> str:
 
 
 def _text(declared: Setting) -> str:
-    """Return the help of a setting; what people type is set as a literal."""
+    """Return the help of a setting, with options, keys and variables as literals."""
     return _LITERAL.sub(r"``\1``", declared.sentences(declared.fallback))

@@ -1,4 +1,4 @@
-"""The message that config.pb is parsed into: experiment.proto with the keys of settings."""
+"""The protobuf message of config.pb: experiment.proto and the keys of the settings."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from spearmint.run_options import RunOptions
 
 
 def experiment_class(run: type = RunOptions, resources: type = Resources) -> type[pb.Experiment]:
-    """Return the class of the whole file.
+    """Return the message class of config.pb.
 
     Args:
-        run: Dataclass whose settings declare further keys of the file.
+        run: Dataclass whose settings declare more keys of the file.
         resources: Dataclass whose settings declare the keys of the block ``resources``.
     """
     file = FileDescriptorProto()
@@ -42,7 +42,7 @@ def _named(messages: Iterable[DescriptorProto], name: str) -> DescriptorProto:
 
 
 def _add_keys(message: DescriptorProto, cls: type) -> None:
-    """Add the keys of ``cls``; an error lists all keys in the order of their numbers."""
+    """Add the keys of ``cls``, sorted by number, which is their order in error messages."""
     for key in keys_of(cls):
         label = "LABEL_REPEATED" if key.repeated else "LABEL_OPTIONAL"
         message.field.add(

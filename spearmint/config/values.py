@@ -1,4 +1,4 @@
-"""Values of the keys that settings declare: the run's own keys and the block ``resources``."""
+"""Read the keys that settings declare: those of RunOptions and the block ``resources``."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from spearmint.fields import ConfigKey, keys_of
 
 
 class MakeError(Protocol):
-    """Returns an error at a place of the file."""
+    """Returns an error at a field of the file."""
 
     def __call__(self, what: str, fix: str, *at: str | int) -> ConfigError:
-        """Return it; ``at`` is the path of the field."""
+        """Return the error; ``at`` is the path of the field."""
 
 
 def read_values(
     message: Message, cls: type, directory: Path, error: MakeError, *block: str | int
 ) -> dict[str, Any]:
-    """Return the values of the keys of ``cls`` that ``message`` holds, by attribute.
+    """Return the values of the keys of ``cls`` in ``message``, by attribute.
 
     Args:
         message: The file, or a block of it.
         cls: Dataclass whose settings declare the keys.
-        directory: Where relative paths start.
-        error: Makes the errors.
-        block: Path of ``message`` in the file; none for the file.
+        directory: Base of relative paths.
+        error: Returns an error at a field.
+        block: Path of ``message`` in the file; empty for the file.
 
     Raises:
-        ConfigError: A value that makes no sense, with its place and what was expected.
+        ConfigError: A value is invalid.
     """
     values: dict[str, Any] = {}
     for key in keys_of(cls):
@@ -54,9 +54,9 @@ def _read(
     try:
         parsed = key.kind.parse(value)
     except ValueError as problem:
-        fix = f"Expected: {key.name}: {key.kind.example}"
+        fix = f"Write, for example: {key.name}: {key.kind.example}"
         raise error(f"{key.name}: {problem}", fix, *at) from None
     if minimum is not None and parsed < minimum:
-        fix = f"Expected at least {minimum:g}."
-        raise error(f"{key.name} is {parsed}", fix, *at)
+        fix = f"Write a number of at least {minimum:g}."
+        raise error(f"{key.name}: {parsed} is too small", fix, *at)
     return directory / parsed.expanduser() if isinstance(parsed, Path) else parsed

@@ -9,24 +9,24 @@ from spearmint.config import experiment_pb2 as pb
 from spearmint.config.document import Document
 from spearmint.model import Kind, Params, Value, Variable
 
-_LARGEST_INT = 2**53  # a double in config.pb holds every integer up to here
+_LARGEST_INT = 2**53  # a double in config.pb represents every integer up to this one
 
 
 def read_variable(document: Document, i: int) -> Variable:
     """Return variable ``i``.
 
     Raises:
-        ConfigError: It lacks a field, or a value of it makes no sense.
+        ConfigError: A field is missing or invalid.
     """
     spec = document.message.variable[i]
     at = ("variable", i)
     if not spec.HasField("name") or not spec.name:
-        raise document.error("a variable without a name", 'Add: name: "lr"', *at)
+        raise document.error("variable without a name", 'Add, for example: name: "lr"', *at)
     if not spec.HasField("type"):
         fix = "Add one of: type: FLOAT, type: INT, type: ENUM"
         raise document.error(f"variable {spec.name!r} has no type", fix, *at)
     if spec.size < 1:
-        fix = "Expected a size of at least 1."
+        fix = "Write a size of at least 1."
         raise document.error(f"variable {spec.name!r} has size {spec.size}", fix, *at, "size", 0)
     kind = Kind(pb.Experiment.ParameterSpec.Type.Name(spec.type))
     if kind is Kind.ENUM:
@@ -47,7 +47,7 @@ def _options(document: Document, i: int) -> tuple[str, ...]:
             what = f"duplicate option {option!r} in variable {spec.name!r}"
             raise document.error(what, fix, *at, "options", k)
     if spec.log:
-        fix = "Drop it, or make the variable FLOAT or INT."
+        fix = "Remove log, or make the variable FLOAT or INT."
         raise document.error(f"ENUM variable {spec.name!r} has a log scale", fix, *at, "log", 0)
     return tuple(spec.options)
 
@@ -61,24 +61,24 @@ def _bounds(document: Document, i: int, kind: Kind) -> tuple[float, float]:
         bound = getattr(spec, field)
         if not math.isfinite(bound):
             what = f"{field} of {spec.name!r} is {bound}"
-            raise document.error(what, "Expected a finite number.", *at, field, 0)
+            raise document.error(what, "Write a finite number.", *at, field, 0)
         if kind is Kind.INT and (bound != int(bound) or abs(bound) > _LARGEST_INT):
             what = f"{field} of INT variable {spec.name!r} is {bound:g}"
-            raise document.error(what, "Expected a whole number.", *at, field, 0)
+            raise document.error(what, "Write a whole number from -2**53 to 2**53.", *at, field, 0)
     if spec.min > spec.max:
         what = f"min {spec.min:g} of {spec.name!r} is above max {spec.max:g}"
-        raise document.error(what, "Swap them.", *at, "min", 0)
+        raise document.error(what, "Swap min and max.", *at, "min", 0)
     if spec.log and spec.min <= 0:
-        what = f"log scale of {spec.name!r} with min {spec.min:g}"
-        raise document.error(what, "A log scale needs a min above 0.", *at, "min", 0)
+        what = f"variable {spec.name!r} has a log scale and min {spec.min:g}"
+        raise document.error(what, "Write a min above 0, or remove log.", *at, "min", 0)
     return spec.min, spec.max
 
 
 def read_seed_point(document: Document, i: int, variables: Sequence[Variable]) -> Params:
-    """Return seed point ``i``; it may leave variables out.
+    """Return seed point ``i``, which can omit variables.
 
     Raises:
-        ConfigError: It names no variable of ``variables``, or a value lies outside of one.
+        ConfigError: It has an unknown variable, or a value out of bounds.
     """
     point: dict[str, tuple[Value, ...]] = {}
     by_name = {variable.name: variable for variable in variables}
@@ -86,18 +86,18 @@ def read_seed_point(document: Document, i: int, variables: Sequence[Variable]) -
         at = ("seed_point", i, "param", k)
         variable = by_name.get(param.name)
         if variable is None:
-            fix = f"Expected one of: {', '.join(by_name)}."
-            raise document.error(f"seed point names no variable {param.name!r}", fix, *at)
+            fix = f"Name one of: {', '.join(by_name)}."
+            raise document.error(f"unknown variable {param.name!r} in a seed point", fix, *at)
         values: tuple[Value, ...] = (*param.dbl_val, *param.int_val, *param.str_val)
         if len(values) != variable.size or not all(fits(variable, v) for v in values):
-            what = f"seed point: {param.name} = {list(values)} is outside of the variable"
+            what = f"{param.name} = {list(values)} in a seed point is out of bounds"
             raise document.error(what, f"Expected {describe(variable)}.", *at)
         point[param.name] = tuple(as_typed(variable, value) for value in values)
     return point
 
 
 def fits(variable: Variable, value: Value) -> bool:
-    """Return whether ``value`` lies within the bounds or options of ``variable``."""
+    """Return whether ``value`` is within the bounds, or one of the options, of ``variable``."""
     if variable.kind is Kind.ENUM:
         return value in variable.options
     if isinstance(value, str) or not variable.low <= value <= variable.high:
@@ -106,7 +106,7 @@ def fits(variable: Variable, value: Value) -> bool:
 
 
 def as_typed(variable: Variable, value: Value) -> Value:
-    """Return ``value`` as the type of ``variable``: 1 of a FLOAT is 1.0."""
+    """Return ``value`` in the type of ``variable``: 1 is 1.0 for a FLOAT."""
     if variable.kind is Kind.ENUM:
         return value
     return float(value) if variable.kind is Kind.FLOAT else int(value)

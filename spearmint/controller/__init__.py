@@ -1,4 +1,4 @@
-"""Run a search: keep trials running, store how they end, stop at its limits."""
+"""Run a search: keep trials running, store their results, stop at the limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "stop_on_signals",
 ]
 
-# What runs a search imports Optuna.
+# These modules import Optuna.
 __getattr__ = lazy_names(
     __name__,
     {

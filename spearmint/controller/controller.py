@@ -1,4 +1,4 @@
-"""The main loop of a search: collect results, start trials, wait; for all regions at once."""
+"""The main loop of a search: collect results, start trials, wait."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from spearmint.drivers import Driver
 from spearmint.errors import DriverUnreachable, SearchFailed
 from spearmint.formatting import format_duration
 
-_CAPACITY_S = 60.0  # how soon hosts that come or go are noticed
-_SLICE_S = 0.2  # how soon Ctrl-C and a report are noticed
+_CAPACITY_S = 60.0  # interval of checks for added and removed hosts
+_SLICE_S = 0.2  # interval of checks for Ctrl-C and for new reports
 
 
 @dataclass(slots=True)
 class Controller:
-    """Runs the studies of all regions to their end, by one driver.
+    """Runs the studies of all regions to their end, with one driver.
 
-    The next trial goes to the study with the fewest running, then with the fewest finished.
+    The next trial belongs to the study with the fewest running, then the fewest finished trials.
     """
 
     studies: Sequence[StudyRun]
@@ -42,12 +42,12 @@ class Controller:
     def run(self) -> Mapping[str, StudyCounts]:
         """Search until a limit or a stop; return the last counts by region.
 
-        A queue that does not answer is asked again until it does.
+        A queue that stops answering is polled until it answers.
 
         Raises:
-            SearchFailed: Trials break one after the other.
-            DriverUnreachable: The queue did not answer the first time.
-            StorageError, DriverError: See there; running trials continue, the next run finds them.
+            SearchFailed: Too many trials failed in a row.
+            DriverUnreachable: The queue did not answer the first call.
+            StorageError, DriverError: Running trials continue, and the next run adopts them.
         """
         self._started_at = self._sized_at = time.monotonic()
         self._concurrent = self.limits.concurrent
@@ -70,31 +70,31 @@ class Controller:
         return {study.experiment.region: study.counts() for study in self.studies}
 
     def _note_done(self) -> None:
-        """Note that earlier runs have finished all trials."""
+        """Report that earlier runs finished all trials."""
         done = [study.tally.finished >= study.limits.finished for study in self.studies]
         if all(done) and not any(study.is_busy for study in self.studies):
             n = sum(study.tally.finished for study in self.studies)
             self.observer.note(
-                f"All {n} trials were finished before; for more, raise --max-finished-jobs."
+                f"All {n} trials are already finished. To run more, raise --max-finished-jobs."
             )
 
     def _must_stop(self) -> bool:
         return self.stop.now or (self.stop.requested and self.driver.detaches)
 
     def cancel(self) -> None:
-        """End all jobs; their trials start again in the next run."""
+        """Terminate all jobs. The next run restarts their trials."""
         for study in self.studies:
             study.end_running()
 
     def _call_queue(self, call: Callable[[], None]) -> None:
-        """Make a call that needs the queue; note when it stops answering, and when it is back."""
+        """Call the queue; report when it stops answering, and when it answers again."""
         try:
             call()
         except DriverUnreachable as error:
             if not self._was_reached:
                 raise
             if not self._is_unreachable:
-                self.observer.note(f"{error.what}\nAsking again; trials go on meanwhile.")
+                self.observer.note(f"{error.what}\nRetrying. Trials continue to run.")
             self._is_unreachable = True
             return
         if self._is_unreachable:
@@ -113,7 +113,7 @@ class Controller:
             study.collect(states)
 
     def _fill(self) -> None:
-        """Start trials as far as the limits allow."""
+        """Start as many trials as the limits allow."""
         self._follow_capacity()
         most = self._concurrent + self.limits.queue_ahead
         while self._n_running() < most and not self.stop.requested:
@@ -129,16 +129,16 @@ class Controller:
             chosen.start_trial()
 
     def _follow_capacity(self) -> None:
-        """Ask the driver once a minute how many trials can run."""
+        """Update the number of concurrent trials from the driver, once a minute."""
         if self.limits.follows_capacity and time.monotonic() - self._sized_at >= _CAPACITY_S:
             found = self.driver.capacity()
             self._sized_at = time.monotonic()
             if found != self._concurrent:
-                self.observer.note(f"There is room for {found} trials at once now.")
+                self.observer.note(f"The queue now has room for {found} concurrent trials.")
             self._concurrent = found
 
     def _admitted(self) -> Sequence[StudyRun]:
-        """Return the studies that may start trials: with a warm start, later ones wait."""
+        """Return the studies that can start trials; with a warm start, later studies wait."""
         if not self.limits.warm_start:
             return self.studies
         room = self._concurrent - sum(study.is_open for study in self.studies)
@@ -155,8 +155,8 @@ class Controller:
             study.study.enqueue(point)
         if points:
             self.observer.note(
-                f"{study.experiment.region}: starts from {len(points)} points that were best in "
-                f"{len(finished)} finished regions."
+                f"{study.experiment.region}: warm start with {len(points)} points that were best "
+                f"in {len(finished)} finished regions."
             )
 
     def _wants_trial(self, study: StudyRun) -> bool:
@@ -166,13 +166,13 @@ class Controller:
         return study.wants_trial()
 
     def _stop_reason(self) -> str:
-        """Return which limit of the whole search is reached; empty while none is."""
+        """Return which limit of the whole search is reached; empty for none."""
         limit = self.limits.time_s
         if limit is not None and time.monotonic() - self._started_at >= limit:
-            return f"the time of {format_duration(limit)} is over"
+            return f"the time limit of {format_duration(limit)} (--max-time) is reached"
         limit = self.limits.trial_time_s
         if limit is not None and sum(study.seconds() for study in self.studies) >= limit:
-            return f"{format_duration(limit)} of trial time are used up"
+            return f"the limit of {format_duration(limit)} of trial time is reached"
         return ""
 
     def _note_once(self, text: str) -> None:
@@ -192,7 +192,7 @@ class Controller:
             )
 
     def _wait(self) -> None:
-        """Sleep until a job may have ended, a stop, or the polling time is over."""
+        """Sleep until a job has possibly ended, the user stops, or the polling time has passed."""
         polling_s = self.limits.polling_s if self._n_running() else _SLICE_S
         deadline = time.monotonic() + polling_s
         requested = self.stop.requested
@@ -210,33 +210,33 @@ class Controller:
                 return
 
     def _prune(self) -> bool:
-        """Let every study end trials that will not be good; True when one did."""
-        ended = False
+        """Stop poor trials of all studies; return whether any was stopped."""
+        pruned = False
         if self._is_unreachable:
-            return ended
+            return pruned
 
         def prune() -> None:
-            nonlocal ended
-            ended = any(study.prune() for study in self.studies)
+            nonlocal pruned
+            pruned = any(study.prune() for study in self.studies)
 
         self._call_queue(prune)
-        return ended
+        return pruned
 
     def _note_detached(self) -> None:
-        """Note which trials continue without this process."""
+        """Report which trials continue in the queue without this process."""
         running = [text for study in self.studies for text in study.labels]
         if running:
             self.observer.note(
-                f"Stopped; {len(running)} trials go on in the queue: {', '.join(running)}. "
-                "The same command finds them again; with --cancel it ends them."
+                f"Stopped. {len(running)} trials continue in the queue: {', '.join(running)}. "
+                "Rerun the command to follow them, or add --cancel to terminate them."
             )
 
     def _note_stop(self) -> None:
-        """Note once that the search is stopping, and what still runs."""
+        """Report once that the search is stopping, and which trials still run."""
         if self.stop.requested and not self._noted_stop:
             self._noted_stop = True
             running = ", ".join(text for study in self.studies for text in study.labels)
             self.observer.note(
                 f"Stopping: no new trials. Still running: {running}. "
-                "Ctrl-C again ends them; the same command goes on later."
+                "Press Ctrl-C again to terminate them. Rerun the command to continue later."
             )

@@ -1,4 +1,4 @@
-"""Jobs whose trials are stored but which are not over yet."""
+"""Jobs that still run after the results of their trials are stored."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from dataclasses import dataclass, field
 from spearmint.drivers import Driver, Job, JobState
 
 EXIT_GRACE_S = 30.0
-"""Seconds that a job may take to exit after it wrote its result."""
+"""Timeout in seconds between the result of a job and its exit."""
 
 
 @dataclass(slots=True)
 class EndingJobs:
-    """Jobs that wrote their result and have nothing left to do but exit."""
+    """Jobs that have written their result and only have to exit."""
 
     driver: Driver
     _since: dict[Job, float] = field(default_factory=dict)
 
     @property
     def jobs(self) -> list[Job]:
-        """Those that may not be over yet."""
+        """Jobs that have not ended, as far as known."""
         return list(self._since)
 
     def add(self, job: Job) -> None:
-        """Watch ``job``, whose trial was just stored, until it is over."""
+        """Watch ``job``, whose result is stored, until it ends."""
         self._since[job] = time.time()
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Stop watching all jobs."""
         self._since.clear()
 
     def reap(self, states: Mapping[Job, JobState]) -> None:
-        """Forget the jobs that are over; end those that overstay, and forget them too.
+        """Stop watching jobs that have ended; terminate jobs that exceed the timeout.
 
-        A job that cannot be ended because its host is lost must not hold up the search; the driver
-        reports it.
+        A job on a lost host cannot be terminated and must not block the search. The driver reports
+        it.
         """
         now = time.time()
         over = [job for job in self._since if states.get(job) is JobState.GONE]
         stuck = [job for job in self._since if now - self._since[job] > EXIT_GRACE_S]
         stuck = [job for job in stuck if job not in over]
         if over:
-            self.driver.cancel(over)  # processes that their runners started
+            self.driver.cancel(over)  # terminates leftover processes
         if stuck:
             self.driver.end(stuck)
         for job in (*over, *stuck):

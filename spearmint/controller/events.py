@@ -1,4 +1,4 @@
-"""Events of a search, who observes them, and the counts that go with them."""
+"""Events of a search, their observers and their counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spearmint.model import Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyCounts:
-    """Counts of one study at one moment; ``seconds`` is the sum over all ended trials."""
+    """Counts of one study; ``seconds`` is the sum over all ended trials."""
 
     region: str = ""
     complete: int = 0
@@ -23,21 +23,21 @@ class StudyCounts:
 
     @property
     def finished(self) -> int:
-        """Trials that gave a value or were pruned."""
+        """Complete and pruned trials."""
         return self.complete + self.pruned
 
 
 class SearchObserver(Protocol):
-    """Receives the events of a search, for instance to show them."""
+    """Receives the events of a search, for example to print them."""
 
     def submitted(self, trial: Trial, counts: StudyCounts) -> None:
-        """A job of ``trial`` was started or found running."""
+        """A job of ``trial`` was started or adopted."""
 
     def started(self, trial: Trial, counts: StudyCounts) -> None:
-        """A queued job of ``trial`` runs now."""
+        """A queued job of ``trial`` started."""
 
     def ended(self, trial: Trial, counts: StudyCounts) -> None:
         """``trial`` is complete, pruned or broken."""
 
     def note(self, text: str) -> None:
-        """Anything else that people should know."""
+        """Any other message for the user."""

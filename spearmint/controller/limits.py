@@ -1,4 +1,4 @@
-"""SearchLimits of a search: over all regions, and of each study."""
+"""Limits of a whole search and of each study."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """When to stop, and how much to run at once, over all regions.
+    """Limits of all regions together.
 
     Attributes:
-        concurrent: Trials that run at once.
-        follows_capacity: Whether that changes with the driver's capacity.
-        queue_ahead: Trials that wait in the queue beside them, so that no GPU waits for a proposal.
-        polling_s: Seconds between two polls of the driver at most.
+        concurrent: Number of trials that run at the same time.
+        follows_capacity: Whether ``concurrent`` follows the capacity of the driver.
+        queue_ahead: Additional trials in the queue, so that no GPU waits for a proposal.
+        polling_s: Longest time between two polls of the driver, in seconds.
         time_s: Seconds after which no more trials start.
-        trial_time_s: Sum of the seconds of all trials after which no more start.
-        warm_start: Points of finished studies that a new one tries first; above 0, no more studies
-            are open at once than trials.
+        trial_time_s: Total seconds of all trials after which no more trials start.
+        warm_start: Number of points of finished studies that a new study tries first. Above 0, at
+            most ``concurrent`` studies are open at the same time.
     """
 
     concurrent: int = 1
@@ -31,14 +31,14 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyLimits:
-    """When a study has enough trials.
+    """Limits of one study.
 
     Attributes:
-        finished: Complete and pruned trials, earlier runs included.
-        broken: The study fails when the first ``broken`` trials all break, or ten times as many
-            in a row later.
-        patience: Complete or pruned trials in a row without a better value; None for any.
-        target: A value that is good enough; None for none.
+        finished: Number of complete and pruned trials, including earlier runs.
+        broken: The study fails if the first ``broken`` trials all fail, or later ten times as many
+            in a row.
+        patience: Complete or pruned trials in a row without a better value; None for no limit.
+        target: Value at which to stop; None for no target.
     """
 
     finished: int = 10000

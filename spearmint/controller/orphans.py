@@ -1,4 +1,4 @@
-"""Jobs that earlier controllers of a directory left, whoever ran them."""
+"""Orphans: running jobs of earlier controllers of a directory, of any driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spearmint.store.owner import Ownership, read_ownership
 
 
 def find_orphaned_jobs(layout: Layout, known: Ownership) -> tuple[Driver, list[Job]]:
-    """Return the driver of the earlier runs, and those of its jobs that are not over."""
+    """Return the driver of earlier runs and its jobs that have not ended."""
     driver = make_driver(known.driver, DriverSettings(directory=layout.root))
     folders = (
         TrialFolder(path) for path in (*layout.jobs.glob("*/"), *layout.regions.glob("*/jobs/*/"))
@@ -20,21 +20,21 @@ def find_orphaned_jobs(layout: Layout, known: Ownership) -> tuple[Driver, list[J
 
 
 def choose_driver(layout: Layout, name: str | None) -> str:
-    """Return the driver to use: the named one, else that of the earlier runs, else local.
+    """Return the driver to use: ``name``, or else that of earlier runs, or else local.
 
     Raises:
-        InputError: There is none of this name, or jobs of another one are still alive.
-        AlreadyRunning: A controller that uses another one holds the experiment.
+        InputError: The driver does not exist, or jobs of another driver still run.
+        AlreadyRunning: A controller with another driver runs the experiment.
     """
     known = read_ownership(layout)
     chosen = driver_name(name or (known.driver if known is not None else "local"))
     if known is not None and known.driver != chosen:
-        with ExperimentLock(layout):  # adopting jobs ends the processes of dead ones
+        with ExperimentLock(layout):  # adopt() terminates leftover processes
             driver, jobs = find_orphaned_jobs(layout, known)
         if jobs:
             raise InputError(
-                f"{len(jobs)} trials of this search still run by driver {driver.name}",
-                "End them first: "
+                f"{len(jobs)} trials of this search still run with driver {driver.name}",
+                "Terminate them first: "
                 + next_command(f"--driver={driver.name}", "--cancel", layout.root),
             )
     return chosen

@@ -1,4 +1,4 @@
-"""How trials ended, from their files into the study."""
+"""Store in the study how trials ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAIL_LINES, _TAIL_BYTES = 20, 8192
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Stores the end of each trial of a study, then calls ``on_end`` with the ended trial."""
+    """Stores the result of each trial of a study, then calls ``on_end`` with the trial."""
 
     study: Study
     layout: Layout
@@ -29,7 +29,7 @@ class Outcomes:
     on_end: Callable[[Trial], None]
 
     def settle(self, running: RunningTrial) -> Trial | None:
-        """Store the trial of a job that is over; return it instead where it must run again."""
+        """Store the trial of a job that ended, or return the trial if it must be retried."""
         if self.store_job_result(running):
             return None
         if running.ended_by == "pruned":
@@ -37,15 +37,15 @@ class Outcomes:
             return None
         if running.ended_by == "timeout":
             limit = self.study.experiment.trial_timeout_s
-            reason = f"ran past the time limit of {limit:g} s"
+            reason = f"timed out after {limit:g} s"
             self._store_broken(running.trial, reason, running.seconds())
             return None
         return self._retry(running)
 
     def _retry(self, running: RunningTrial) -> Trial | None:
-        """Return the trial of a lost job to run it again, or store it as broken.
+        """Return the trial of a lost job for a retry, or store it as broken.
 
-        It is broken where another job would end the same way, or after too many losses.
+        It is broken if a retry would end the same way, or after too many lost jobs.
         """
         seconds, end = running.seconds(), self.driver.explain(running.job)
         if not end.again:
@@ -56,22 +56,22 @@ class Outcomes:
             times = f", {trial.lost} times" if trial.lost > 1 else ""
             self._store_broken(trial, end.text + times, seconds)
             return None
-        self.observer.note(f"{trial.label} was lost ({end.text}) and runs again")
+        self.observer.note(f"{trial.label} was lost ({end.text}). Retrying.")
         return trial
 
     def store_job_result(self, running: RunningTrial) -> bool:
-        """Store the result that a job has left; False when there is none that counts."""
+        """Store the result of a job; return False if there is no valid result."""
         ended_by_us = bool(running.ended_by)
         return self.store_result(running.trial, running.folder, values_only=ended_by_us)
 
     def store_result(self, trial: Trial, folder: TrialFolder, *, values_only: bool = False) -> bool:
-        """Store the result file of ``folder``; False when there is none of this trial.
+        """Store the result file of ``folder``; return False if it has no result of this trial.
 
         Args:
             trial: A running trial.
             folder: Its folder.
-            values_only: The controller ended the job: a reason in the file only says how the job
-                reacted to that, so it does not count.
+            values_only: Ignore a failure in the file. The controller terminated the job, and the
+                failure is only how the job reacted.
         """
         result = read_result(folder, self.study.key(trial))
         if result is None or (values_only and result.value is None):
@@ -83,13 +83,13 @@ class Outcomes:
         return True
 
     def _store_broken(self, trial: Trial, reason: str, seconds: float) -> None:
-        """Store that ``trial`` has no value, and why."""
+        """Store that ``trial`` failed, and why."""
         result = Result(value=None, reason=reason, seconds=seconds)
         self.on_end(self.study.break_(trial, result, tail_of(self.layout.output(trial.id))))
 
 
 def tail_of(output: Path) -> str:
-    """Return the last 20 lines of a trial's output; empty when there is none."""
+    """Return the last 20 lines of the output of a trial; empty without output."""
     with contextlib.suppress(OSError), output.open("rb") as file:
         file.seek(0, 2)
         file.seek(max(0, file.tell() - _TAIL_BYTES))

@@ -1,4 +1,4 @@
-"""A trial that has a job, as the controller sees it."""
+"""A trial that has a job, from the view of the controller."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class RunningTrial:
     """A trial whose job is queued or runs.
 
     Attributes:
-        trial: As it is stored.
-        folder: What it and the runner write.
+        trial: The trial as stored.
+        folder: Its folder, in which the runner writes.
         job: The job that runs it.
-        waiting: The job is queued; time counts from its start.
-        started: Seconds since the epoch.
+        waiting: Whether the job is queued; its time counts from its start.
+        started: Start time in seconds since the epoch.
         result_since: When its result was first seen, in seconds since the epoch.
         reports_size: Bytes of its reports that were read.
-        ended_by: Why the controller ended the job: "timeout", "pruned", or "" when it did not.
-        ended_at: When it did, in seconds since the epoch.
+        ended_by: Why the controller terminated the job: "timeout", "pruned", or "" if it did not.
+        ended_at: When it terminated the job, in seconds since the epoch.
     """
 
     trial: Trial
@@ -45,15 +45,15 @@ class RunningTrial:
             self.started = float(runner["start"])
 
     def seconds(self) -> float:
-        """Return for how long it has run; 0 while it is queued."""
+        """Return the run time in seconds; 0 while the job is queued."""
         return 0.0 if self.waiting else time.time() - self.started
 
     def is_stuck(self) -> bool:
-        """Tell whether the controller ended its job and the host has not confirmed it."""
+        """Return whether the controller terminated the job and the host has not confirmed it."""
         return bool(self.ended_by) and time.time() - self.ended_at > _STUCK_S
 
     def new_reports(self) -> bool:
-        """Tell whether reports were written since the last call."""
+        """Return whether reports were written since the last call."""
         size = 0
         with contextlib.suppress(OSError):
             size = self.folder.reports.stat().st_size

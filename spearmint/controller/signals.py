@@ -1,4 +1,4 @@
-"""Ctrl-C: once to start no more trials, twice to end those that run."""
+"""Ctrl-C: once to start no more trials, twice to terminate the running ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class StopRequest:
 
     Attributes:
         requested: Start no more trials.
-        now: End those that run, too.
+        now: Terminate the running trials as well.
     """
 
     requested: bool = False

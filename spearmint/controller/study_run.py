@@ -1,4 +1,4 @@
-"""The trials of one study: started, collected, retried, ended early."""
+"""Start, collect, retry and prune the trials of one study."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from spearmint.trial.reporting import read_reports
 
 @dataclass(slots=True)
 class StudyRun:
-    """Runs the trials of one study; every step may be the last before a kill.
+    """Runs the trials of one study. The controller can be killed at any step.
 
-    The order of writes makes that safe: a trial is stored before its folder is written, its folder
-    before its job starts, and its result is a file before it is stored. A result that a killed
-    controller did not store is stored by the next one.
+    The order of writes makes this safe: the trial is stored before its folder is written, the
+    folder is written before the job starts, and the result is a file before it is stored. If a
+    killed controller did not store a result, the next one does.
     """
 
     experiment: Experiment
@@ -54,7 +54,7 @@ class StudyRun:
         self._ending = EndingJobs(self.driver)
 
     def counts(self) -> StudyCounts:
-        """Return the counts of this moment."""
+        """Return the current counts."""
         queued = sum(running.waiting for running in self._running.values())
         return self.tally.counts(
             self.experiment.region, running=len(self._running) - queued, queued=queued
@@ -62,49 +62,49 @@ class StudyRun:
 
     @property
     def jobs(self) -> list[Job]:
-        """Jobs that run or may have ended."""
+        """Jobs that have not ended, as far as known."""
         return [*(running.job for running in self._running.values()), *self._ending.jobs]
 
     @property
     def n_running(self) -> int:
-        """Trials whose job is queued or runs."""
+        """Number of trials whose job is queued or runs."""
         return len(self._running)
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is something to wait for."""
+        """Whether any job has not ended."""
         return bool(self.jobs)
 
     @property
     def labels(self) -> list[str]:
-        """Their trials, for people: ``7``, or ``us 7``."""
+        """Names of the running trials in messages: ``7``, or ``us 7`` in a region."""
         region = self.experiment.region
         return [f"{region} {trial_id}" if region else str(trial_id) for trial_id in self._running]
 
     @property
     def has_begun(self) -> bool:
-        """Whether any trial was ever started."""
+        """Whether any trial was started, including earlier runs."""
         return bool(self.tally.ended or self._running or self._waiting)
 
     @property
     def is_open(self) -> bool:
-        """Whether it has begun and is not finished."""
+        """Whether the study has begun and is not finished."""
         return self.has_begun and bool(self._running or self.wants_trial())
 
     def wants_trial(self) -> bool:
-        """Tell whether one more trial should start when there is room."""
+        """Return whether one more trial should start if there is room."""
         return self.tally.wants_trial(self.n_running)
 
     def seconds(self) -> float:
-        """Return the seconds of all trials so far, those that run included."""
+        """Return the total seconds of all trials, including the running ones."""
         return self.tally.seconds + sum(running.seconds() for running in self._running.values())
 
     def failure(self) -> SearchFailed | None:
-        """Return the error of a study whose trials all break; None while it is not failing."""
+        """Return the error of a study with too many failed trials in a row; None otherwise."""
         return self.tally.failure(self.experiment.region, self.layout.output)
 
     def resume(self) -> None:
-        """Count what is stored; collect, adopt or start again what was running."""
+        """Count the stored trials; collect, adopt or restart the running ones."""
         self.layout.jobs.mkdir(parents=True, exist_ok=True)
         self.layout.outputs.mkdir(exist_ok=True)
         trials = self.study.trials()
@@ -131,10 +131,10 @@ class StudyRun:
             self._waiting.append(trial)
 
     def start_trial(self) -> None:
-        """Start the trial that waits for another job, or else a new one.
+        """Start a trial that waits for a retry, or else a new trial.
 
         Raises:
-            DriverUnreachable: The trial waits for the next call.
+            DriverUnreachable: The next call starts the trial.
         """
         trial = self._waiting.popleft() if self._waiting else self.study.ask()
         try:
@@ -151,11 +151,11 @@ class StudyRun:
         self.observer.submitted(trial, self.counts())
 
     def collect(self, states: Mapping[Job, JobState]) -> None:
-        """Store the trials that have ended; start lost jobs again; end jobs that overstay."""
+        """Store ended trials, retry lost jobs, and terminate jobs that exceed a timeout."""
         for running in list(self._running.values()):
             state = states[running.job]
             if state is JobState.GONE:
-                self.driver.cancel([running.job])  # ends processes that the runner started
+                self.driver.cancel([running.job])  # terminates leftover processes
                 self._settle(running)
             elif running.is_stuck():
                 self._settle(running)
@@ -165,56 +165,56 @@ class StudyRun:
                 running.waiting, running.started = True, time.time()
             else:
                 self._note_started(running)
-                self._end_overdue(running)
+                self._terminate_overdue(running)
         self._ending.reap(states)
 
     def _note_started(self, running: RunningTrial) -> None:
-        """Report a queued job that runs now."""
+        """Report that a queued job has started."""
         if running.waiting:
             running.waiting = False
             self.observer.started(running.trial, self.counts())
 
     def _finish(self, running: RunningTrial) -> None:
-        """Store the trial of a job that is about to end; watch the job until it has."""
+        """Store the trial of a job that is about to end, and watch the job until it ends."""
         if self._outcomes.store_job_result(running):
             del self._running[running.trial.id]
             self._ending.add(running.job)
 
     def _settle(self, running: RunningTrial) -> None:
-        """Store the trial of a job that is over, or let it start again."""
+        """Store the trial of a job that ended, or schedule a retry."""
         del self._running[running.trial.id]
         lost = self._outcomes.settle(running)
         if lost is not None:
             self._waiting.append(lost)
 
-    def _end_overdue(self, running: RunningTrial) -> None:
-        """End a job that stays after its result, or runs past the time limit."""
+    def _terminate_overdue(self, running: RunningTrial) -> None:
+        """Terminate a job that does not exit after its result, or exceeds the trial timeout."""
         now, limit = time.time(), self.experiment.trial_timeout_s
         if not self.driver.detaches and running.folder.result.exists():
             running.result_since = running.result_since or now
             if now - running.result_since > EXIT_GRACE_S:
                 self.driver.cancel([running.job])
         elif limit is not None and running.seconds() > limit and not running.ended_by:
-            self._end(running, "timeout")
+            self._terminate(running, "timeout")
 
-    def _end(self, running: RunningTrial, why: str) -> None:
-        """End a job whose trial ends with it."""
+    def _terminate(self, running: RunningTrial, why: str) -> None:
+        """Terminate a job and note why, which decides the state of its trial."""
         running.ended_by, running.ended_at = why, time.time()
         self.driver.end([running.job])
 
     def prune(self) -> bool:
-        """Read new reports; end the jobs of trials that will not be good. True when it did."""
+        """Read new reports and terminate the jobs of poor trials; return whether any was."""
         if not self.study.prunes:
             return False
-        ended = False
+        pruned = False
         for running in self._running.values():
             if not running.ended_by and self._has_bad_reports(running):
-                self._end(running, "pruned")
-                ended = True
-        return ended
+                self._terminate(running, "pruned")
+                pruned = True
+        return pruned
 
     def _has_bad_reports(self, running: RunningTrial) -> bool:
-        """Store the new reports of a trial and ask the pruner."""
+        """Store the new reports of a trial, and return whether to prune it."""
         if not running.new_reports() or running.folder.result.exists():
             return False
         reports = read_reports(running.folder.reports)
@@ -237,7 +237,7 @@ class StudyRun:
         )
 
     def end_running(self) -> None:
-        """End the running trials; they stay in the study as running and start again later."""
+        """Terminate the running trials, whose state stays: the next run restarts them."""
         self.driver.cancel(self.jobs)
         self._ending.clear()
         for running in list(self._running.values()):

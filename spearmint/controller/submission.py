@@ -1,4 +1,4 @@
-"""What a trial's job runs: its folder, the request to a driver, the user's code."""
+"""The job of a trial: its folder, its request to a driver, and the user's code."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from spearmint.trial.languages import to_entries, wrappers
 
 
 def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: str) -> TrialFolder:
-    """Write what the runner reads, delete what an earlier job of ``trial`` left; return the folder.
+    """Write the input of the runner, delete files of earlier jobs, and return the folder.
 
     Args:
         experiment: The search of ``trial``.
-        layout: Where its folders are.
-        trial: What to run.
-        key: Digest of the trial; the runner repeats it in its result.
+        layout: Paths of the search.
+        trial: The trial to run.
+        key: Digest of the trial; the runner copies it into its result.
     """
     folder = layout.folder(trial.id)
     folder.path.mkdir(exist_ok=True)
@@ -36,7 +36,7 @@ def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: st
 
 
 def job_request(experiment: Experiment, layout: Layout, trial_id: int) -> JobRequest:
-    """Return what a driver is asked to run for a trial."""
+    """Return the job request of a trial."""
     return JobRequest(
         name=f"{experiment.study_name}-{trial_id}",
         folder=layout.folder(trial_id),
@@ -46,9 +46,9 @@ def job_request(experiment: Experiment, layout: Layout, trial_id: int) -> JobReq
 
 
 def code_has_changed(study: Study, layout: Layout) -> bool:
-    """Tell whether the user's code was changed after the last trial of ``study`` ended.
+    """Return whether the user's code was changed after the last trial of ``study`` ended.
 
-    Then trials that all broke did so by a bug in it, not by their parameters.
+    If so and all trials failed, the cause was a bug in the code and not the parameters.
     """
     _, ended = study.span()
     root, experiment = layout.root, study.experiment

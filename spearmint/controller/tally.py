@@ -1,4 +1,4 @@
-"""Counts of a study's trials and the rules that end it; pure: no files, no clock."""
+"""Count the trials of a study and apply its stop rules, without files and clock."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from spearmint.errors import SearchFailed
 from spearmint.formatting import indented, plain
 from spearmint.model import Trial, TrialState, best_trial, is_better
 
-_LATER_FACTOR = 10  # broken trials in a row that end a search which had successes
+_LATER_FACTOR = 10  # of the limit, for failures in a row after a success
 
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """Figures of the trials of a study that have ended, and what its limits say of them.
+    """Counts of the ended trials of a study, and its stop rules.
 
     Attributes:
-        limits: When the study has enough trials.
+        limits: Limits of the study.
         maximize: Whether larger values are better.
-        complete, pruned, broken: Trials by their end.
-        broken_in_a_row: Broken trials since the last other one, or since ``forget_failures``.
+        complete, pruned, broken: Number of trials in each state.
+        broken_in_a_row: Broken trials since the last other trial, or since ``forget_failures``.
         since_best: Complete and pruned trials since the best one.
-        seconds: Sum over all trials.
-        last_broken: The last of ``broken_in_a_row``; None while that is 0 in this run.
-        best: The complete trial with the best value, the earliest of equals.
+        seconds: Total seconds of all trials.
+        last_broken: The last of ``broken_in_a_row``; None if that is 0.
+        best: The complete trial with the best value, the first of equal ones.
     """
 
     limits: StudyLimits
@@ -44,16 +44,16 @@ class Tally:
 
     @property
     def finished(self) -> int:
-        """Trials that gave a value or were pruned."""
+        """Number of complete and pruned trials."""
         return self.complete + self.pruned
 
     @property
     def ended(self) -> int:
-        """All trials that have ended."""
+        """Number of all ended trials."""
         return self.finished + self.broken
 
     def counts(self, region: str, *, running: int, queued: int) -> StudyCounts:
-        """Return these figures for observers, with the trials that run and are queued."""
+        """Return these counts for observers, with the running and queued trials."""
         return StudyCounts(
             region=region,
             complete=self.complete,
@@ -66,7 +66,7 @@ class Tally:
         )
 
     def add(self, trial: Trial) -> None:
-        """Count ``trial``, which has ended."""
+        """Count ``trial``, which ended."""
         self.seconds += trial.seconds or 0.0
         if trial.state is TrialState.BROKEN:
             self.broken += 1
@@ -84,16 +84,16 @@ class Tally:
             self.best, self.since_best = trial, 0
 
     def forget_failures(self) -> None:
-        """Start the row of broken trials anew: each run of a search gets its own attempts."""
+        """Reset ``broken_in_a_row``: the limit applies to each run separately."""
         self.broken_in_a_row, self.last_broken = 0, None
 
     def wants_trial(self, n_running: int) -> bool:
-        """Tell whether one more trial should start beside ``n_running``."""
+        """Return whether one more trial should start while ``n_running`` run."""
         has_room = self.finished + n_running < self.limits.finished
         return has_room and not (self.is_failing() or self.stop_reason())
 
     def stop_reason(self) -> str:
-        """Return which rule has ended the study before its last trial; empty while none has."""
+        """Return which rule stops the study early; empty for none."""
         if self._has_reached_target():
             return f"the target {self.limits.target:g} is reached"
         if self.limits.patience is not None and self.since_best >= self.limits.patience:
@@ -101,9 +101,9 @@ class Tally:
         return ""
 
     def _has_reached_target(self) -> bool:
-        """Tell whether the best value is good enough; an infinite one of either sign is the worst.
+        """Return whether the best value reaches the target.
 
-        That is how :func:`spearmint.model.ranking` sorts them.
+        Infinite values of both signs are the worst, as in :func:`spearmint.model.ranking`.
         """
         value = self.best.value if self.best is not None else None
         target = self.limits.target
@@ -112,16 +112,16 @@ class Tally:
         return not is_better(target, value, maximize=self.maximize)
 
     def is_failing(self) -> bool:
-        """Tell whether so many trials broke in a row that no more should start."""
+        """Return whether too many trials failed in a row."""
         factor = 1 if self.finished == 0 else _LATER_FACTOR
         return self.broken_in_a_row >= self.limits.broken * factor
 
     def failure(self, region: str, output_of: Callable[[int], Path]) -> SearchFailed | None:
-        """Return the error of a study that is failing; None for any other.
+        """Return the error if too many trials failed in a row; None otherwise.
 
         Args:
-            region: Region of the study; empty where there are none.
-            output_of: Returns the output file of the trial with an id.
+            region: Region of the study; empty without regions.
+            output_of: Returns the output file of a trial by its id.
         """
         trial = self.last_broken
         if trial is None or not self.is_failing():
@@ -130,6 +130,6 @@ class Tally:
         where = f"{region}: " if region else ""
         reason = f"trial {trial.id}: {plain(trial.reason)}\n{indented(trial.tail)}".rstrip()
         return SearchFailed(
-            f"{where}the {which} {self.broken_in_a_row} trials all broke; the last one, {reason}",
-            f"Its whole output: {output_of(trial.id)}\nFix it, then run the same command again.",
+            f"{where}the {which} {self.broken_in_a_row} trials all failed. The last is {reason}",
+            f"Full output: {output_of(trial.id)}\nFix the cause and rerun the command.",
         )

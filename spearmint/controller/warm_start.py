@@ -1,4 +1,4 @@
-"""Where a region starts when others are finished: at what was best there."""
+"""Warm start: the first points of a region are the best points of finished regions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from spearmint.store.distributions import distributions, to_flat
 def warm_points(
     experiment: Experiment, finished: Sequence[Sequence[Trial]], size: int
 ) -> list[dict[str, Any]]:
-    """Return at most ``size`` points to try first, by element name: best for all others first.
+    """Return at most ``size`` points to try first, by element name; best in all regions first.
 
     Args:
         experiment: The search that starts.
-        finished: Trials of each finished search of the same variables.
-        size: How many points.
+        finished: Trials of each finished search with the same variables.
+        size: Number of points.
     """
     from spearmint.acquisition.portfolio import portfolio
 
@@ -49,7 +49,7 @@ def _observations(
     searched: Mapping[str, BaseDistribution],
     space: Space,
 ) -> tuple[Array, Array]:
-    """Return points ``(n, D)`` and values ``(n,)``, to be minimised, of the complete trials."""
+    """Return points ``(n, D)`` and values to minimise ``(n,)`` of the complete trials."""
     sign = -1.0 if experiment.maximize else 1.0
     rows, values = [], []
     for trial in trials:

@@ -1,4 +1,4 @@
-"""Store a search: its Optuna study by URL, the directory's one owner, results as records."""
+"""Store a search: its Optuna studies, the owner of its directory, and its record files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MODULES = {
     "session": ("Session", "in_region", "read_sessions", "run_sessions"),
     "study": ("Study",),
 }
-# A study imports Optuna, a URL SQLAlchemy; a lock neither.
+# A study imports Optuna, and a URL imports SQLAlchemy. A lock imports neither.
 __getattr__ = lazy_names(
     __name__,
     {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names},

@@ -1,4 +1,4 @@
-"""Variables of config.pb as Optuna distributions, and trial parameters back as vectors."""
+"""Convert variables to Optuna distributions, and flat parameters to vectors and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Distributions = dict[str, BaseDistribution]
 
 
 def distributions(variables: Iterable[Variable]) -> Distributions:
-    """Return one distribution for each element of each variable, in the order of the file."""
+    """Return one distribution per element of each variable, in the order of config.pb."""
     return {key: _distribution(variable) for variable in variables for key in variable.elements()}
 
 
@@ -31,14 +31,14 @@ def _distribution(variable: Variable) -> BaseDistribution:
 
 
 def to_params(variables: Iterable[Variable], flat: Mapping[str, Any]) -> Params:
-    """Return vectors by variable name; elements missing from ``flat`` make a KeyError."""
+    """Return vectors by variable name. Raises KeyError if ``flat`` lacks an element."""
     return {
         variable.name: tuple(flat[key] for key in variable.elements()) for variable in variables
     }
 
 
 def to_flat(variables: Iterable[Variable], params: Params) -> dict[str, Any]:
-    """Return the elements of the variables that ``params`` holds, by element name."""
+    """Return the elements of the variables in ``params``, by element name."""
     return {
         key: value
         for variable in variables

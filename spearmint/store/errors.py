@@ -1,4 +1,4 @@
-"""Failures of the database as StorageError."""
+"""Convert database errors to StorageError."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIGNS_OF_A_FULL_DISK = ("disk is full", "disk I/O error", "No space left", "una
 
 @contextmanager
 def wraps_storage_errors() -> Iterator[None]:
-    """Raise StorageError for failures of the database; a context manager and a decorator.
+    """Convert database errors to StorageError; a context manager and a decorator.
 
     Example:
         >>> @wraps_storage_errors()
@@ -26,7 +26,7 @@ def wraps_storage_errors() -> Iterator[None]:
     except (SQLAlchemyError, OptunaError) as error:
         cause = error.__cause__ or error.__context__ or error
         text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
-        fix = "Finished trials are safe; fix this and run the same command to go on."
+        fix = "Fix this and rerun the command; finished trials are safe."
         if any(sign in text for sign in _SIGNS_OF_A_FULL_DISK):
-            fix = "Free some space, then run the same command: finished trials are safe."
-        raise StorageError(f"the database of trials failed: {text}", fix) from error
+            fix = "Free disk space and rerun the command; finished trials are safe."
+        raise StorageError(f"database of trials: {text}", fix) from error

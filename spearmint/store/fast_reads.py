@@ -1,8 +1,8 @@
-"""The trials of a study in six queries: Optuna's own way takes 4 s for 10,000, this one 0.5 s.
+"""Read the trials of a study in six queries: 0.5 s for 10,000 trials instead of 4 s.
 
-Optuna reads the running ones again and again, too: several times for each proposal. The
-difference is one object of SQLAlchemy for each row, and the JSON of a distribution parsed twice
-for each parameter of each trial.
+Optuna also reads the running trials several times for each proposal. It is slower because it makes
+one SQLAlchemy object per row, and parses the JSON of each distribution twice per parameter and
+trial.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select
 
-_MOST_NAMED = 500  # every database takes so many values in a statement
+_MOST_NAMED = 500  # values that every database accepts in a statement
 
 _Rows = Mapping[int, list[Any]]
 
@@ -33,7 +33,7 @@ class BulkReadStorage(RDBStorage):
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
-        """Read each study once in here: for a proposal, while nobody else writes."""
+        """Read each study only once in this context, while no other process writes."""
         self._read_studies = set()
         try:
             yield
@@ -47,7 +47,7 @@ class BulkReadStorage(RDBStorage):
         included_trial_ids: set[int],
         trial_id_greater_than: int,
     ) -> list[FrozenTrial]:
-        """Return the trials of a study by id, as Optuna's method of this name does."""
+        """Return the trials of a study by id, like the method of Optuna that this overrides."""
         if self._read_studies is not None and states is None:
             if study_id in self._read_studies:
                 return []  # nothing new
@@ -62,7 +62,7 @@ class BulkReadStorage(RDBStorage):
 
 
 def one_view(storage: BaseStorage) -> AbstractContextManager[None]:
-    """Let ``storage`` read each study once in here, if it can."""
+    """Return a context in which ``storage`` reads each study only once, if it supports that."""
     backend = getattr(storage, "_backend", storage)
     return backend.one_view() if isinstance(backend, BulkReadStorage) else nullcontext()
 
@@ -117,7 +117,7 @@ def _read(connection: Connection, wanted: ColumnElement[bool]) -> list[FrozenTri
 def _by_trial(
     connection: Connection, table: Table, wanted: ColumnElement[bool], columns: tuple[str, ...]
 ) -> _Rows:
-    """Return ``columns`` of the rows that belong to each trial, in the order they were written."""
+    """Return ``columns`` of the rows of each trial, in the order of writing."""
     trials = models.TrialModel.__table__
     key = next(iter(table.primary_key.columns))
     found = connection.execute(

@@ -1,4 +1,4 @@
-"""Trials as Optuna stores them, read as ours."""
+"""Convert stored trials of Optuna to :class:`spearmint.model.Trial`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spearmint.store.distributions import to_params
 REASON, TAIL, SECONDS, LOST = "reason", "tail", "seconds", "lost"
 """User attributes of a stored trial, see :class:`spearmint.model.Trial`."""
 
-_MOST_REPORTS = 200  # stored for a trial; a longer curve is thinned evenly
+_MOST_REPORTS = 200  # stored per trial; a longer curve is thinned evenly
 _STATES = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
     OptunaState.FAIL: TrialState.BROKEN,
@@ -40,6 +40,6 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
 
 
 def thinned(reports: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
-    """Return at most 200 of ``reports``, evenly spread, the last one included."""
+    """Return at most 200 of ``reports``, evenly spaced, including the last one."""
     every = -(-len(reports) // _MOST_REPORTS) or 1
     return reports[::-1][::every][::-1]

@@ -1,4 +1,4 @@
-"""One controller per experiment: a lock that the kernel frees when its holder dies."""
+"""Allow one controller per experiment: a lock that the kernel frees when its process ends."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 from spearmint.errors import AlreadyRunning, NotWritable, next_command
 from spearmint.layout import Layout
 
-_WAIT_S = 0.5  # a reader may hold the lock for an instant
+_WAIT_S = 0.5  # a reader can hold the lock for a moment
 _RETRY_S = 0.02
 
 
 class ExperimentLock:
-    """Hold the directory of an experiment, as a context manager.
+    """Lock the directory of an experiment, as a context manager.
 
     Raises:
-        AlreadyRunning: Another controller holds it; the message names process, host and time.
+        AlreadyRunning: Another controller runs; the message has its process, host and start.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -29,7 +29,7 @@ class ExperimentLock:
         self._fd: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock, or raise AlreadyRunning."""
+        """Acquire the lock. Raises AlreadyRunning."""
         deadline = time.monotonic() + _WAIT_S
         while self._fd is None:
             fd = self._open()
@@ -45,13 +45,13 @@ class ExperimentLock:
             if self._is_current(fd):
                 self._fd = fd
             else:
-                os.close(fd)  # a cleanup removed the file in between
+                os.close(fd)  # a cleanup has deleted the file
         line = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
         try:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, json.dumps(line).encode(), 0)
         except OSError:
-            self.release()  # or this process would lock out itself
+            self.release()  # otherwise a later call of this process fails
             raise
 
     def _open(self) -> int:
@@ -69,15 +69,15 @@ class ExperimentLock:
             return False
 
     def _held(self, holder: dict[str, Any]) -> AlreadyRunning:
-        fix = f"Watch it: {next_command('status', self._layout.root)}"
+        fix = f"Show its state: {next_command('status', self._layout.root)}"
         if (holder.get("pid"), holder.get("host")) == (os.getpid(), socket.gethostname()):
-            fix = "That is this process: close() its other spearmint.Search first."
+            fix = "This is the same process: close() its other spearmint.Search first."
         return AlreadyRunning(
-            f"the experiment in {self._layout.root} is already being run{_describe(holder)}", fix
+            f"the experiment in {self._layout.root} is already running{_describe(holder)}", fix
         )
 
     def release(self) -> None:
-        """Let the next controller in, even if a fork of this process still runs."""
+        """Release the lock, even if a fork of this process still has the file open."""
         if self._fd is not None:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
@@ -97,9 +97,9 @@ class ExperimentLock:
 
 
 def holder_of(layout: Layout) -> dict[str, Any] | None:
-    """Return pid, host and start of the controller that runs now; None when none does."""
+    """Return pid, host and start of the running controller; None if none runs."""
     try:
-        fd = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)  # others may read, too
+        fd = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)  # read-only users can ask, too
     except OSError:
         return None
     try:
@@ -122,6 +122,6 @@ def _parsed(raw: bytes) -> dict[str, Any]:
 def _describe(held: dict[str, Any]) -> str:
     try:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held["since"]))
-        return f" by process {held['pid']} on {held['host']} since {since}"
+        return f" as process {held['pid']} on {held['host']} since {since}"
     except (KeyError, TypeError):
         return ""

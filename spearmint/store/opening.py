@@ -1,4 +1,4 @@
-"""Storages by URL, and their studies: opened, listed, deleted."""
+"""Open storages by URL; open, list and delete their studies."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _VARIABLES = "spearmint:variables"
 
 
 def has_tables(url: str) -> bool:
-    """Tell whether Optuna has made all tables of an SQLite file; True for other storages.
+    """Return whether Optuna has created all tables of an SQLite file; True for other storages.
 
-    Opening it earlier would create them, in conflict with the search that does so.
+    Opening the file earlier would create them, in conflict with a search that does the same.
     """
     if not url.startswith("sqlite"):
         return True
@@ -47,7 +47,7 @@ def has_tables(url: str) -> bool:
 
 
 def open_storage(url: str) -> BaseStorage:
-    """Return the storage at ``url``. Raises InputError for a URL that makes no sense."""
+    """Return the storage at ``url``. Raises InputError if it cannot be used."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
@@ -56,14 +56,14 @@ def open_storage(url: str) -> BaseStorage:
         return get_storage(url)
     except ImportError as error:
         raise InputError(
-            f"the storage needs a database driver: {error.__cause__ or error}",
-            "Install it, for instance: pip install 'psycopg[binary]' for postgresql://, "
+            f"missing database driver: {error.__cause__ or error}",
+            "Install it, for example: pip install 'psycopg[binary]' for postgresql://, "
             "pymysql for mysql+pymysql://.",
         ) from None
     except (ValueError, ArgumentError) as error:
         raise InputError(
-            f"the storage cannot be used: {error}",
-            "Expected a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
+            f"cannot use the storage: {error}",
+            "Write a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
         ) from None
 
 
@@ -76,7 +76,7 @@ def open_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
     """Open the study of each of ``experiments`` at ``url``, or create it.
 
     Raises:
-        StudyMismatch: One exists with other variables or another direction.
+        StudyMismatch: A study exists with other variables or another direction.
         StorageError: The database cannot be used.
     """
     with wraps_storage_errors():
@@ -88,7 +88,7 @@ def open_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
 
 
 def read_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
-    """Open studies that exist as :func:`open_studies` does, and write nothing."""
+    """Open existing studies as :func:`open_studies` does, without writing."""
     with wraps_storage_errors():
         storage = open_storage(url)
         return [
@@ -103,7 +103,7 @@ def read_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
 
 
 def _created(experiment: Experiment, storage: BaseStorage) -> optuna.Study:
-    """Return the study of ``experiment``, made and marked where it is not yet."""
+    """Return the study of ``experiment``; create and mark it if necessary."""
     direction = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
     study = optuna.create_study(
         storage=storage,
@@ -129,20 +129,20 @@ def _checked(experiment: Experiment, url: str, storage: BaseStorage, study: optu
 
 
 def study_names(url: str) -> list[str]:
-    """Return the names of all studies in the storage at ``url``; none where it is empty."""
+    """Return the names of all studies in the storage at ``url``."""
     with wraps_storage_errors():
         return optuna.get_all_study_names(open_storage(url)) if has_tables(url) else []
 
 
 def stored_trials(name: str, url: str) -> tuple[list[StudyDirection], list[FrozenTrial]]:
-    """Return the directions and all trials of the study ``name``, whoever made it."""
+    """Return the directions and all trials of the study ``name``, of any program."""
     with wraps_storage_errors():
         study = optuna.load_study(study_name=name, storage=open_storage(url))
         return study.directions, study.get_trials(deepcopy=False)
 
 
 def study_owner(name: str, url: str) -> dict[str, str] | None:
-    """Return where the study ``name`` is run from; None when that was never stored."""
+    """Return the directory and host of the study ``name``; None if they were never stored."""
     with wraps_storage_errors():
         study = optuna.load_study(study_name=name, storage=open_storage(url))
         owner: dict[str, str] | None = study.user_attrs.get(OWNER)
@@ -156,7 +156,7 @@ def delete_study(name: str, url: str) -> None:
 
 
 def _declaration(experiment: Experiment) -> dict[str, str]:
-    """Return what makes two configs the same search."""
+    """Return the parts of a config.pb that must not change during a search."""
     lines = {variable.name: describe(variable) for variable in experiment.variables}
     return {**lines, "(direction)": "maximize" if experiment.maximize else "minimize"}
 
@@ -173,7 +173,7 @@ def _mismatch(
     return StudyMismatch(
         f"{experiment.path} differs from the search stored as {experiment.study_name!r}:\n"
         + "\n".join(rows),
-        "Undo the change, or copy config.pb and the code to a new directory and take these "
-        f"trials along: {next_command('import', 'NEW', experiment.directory)}\n"
-        f"Or start over: {next_command('cleanup', experiment.directory)}",
+        "Undo the change. Or copy config.pb and the code to a new directory NEW and import the "
+        f"trials: {next_command('import', 'NEW', experiment.directory)}\n"
+        f"Or delete the search: {next_command('cleanup', experiment.directory)}",
     )

@@ -1,4 +1,4 @@
-"""Which directory a search belongs to, and which storage holds it."""
+"""The directory that owns a search, and the storage of its trials."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Ownership:
     """Content of ``.spearmint/experiment.json``.
 
     Attributes:
-        name: The experiment.
-        token: Random; a study in a shared storage carries it too.
-        root, host: Where the directory was when this was written.
-        storage: URL without its secrets; None for the SQLite file in the directory.
-        secret: Whether secrets were left out of ``storage``.
-        driver: Who runs its trials.
-        regions: Regions that were ever searched here.
+        name: Name of the experiment.
+        token: Random text, which is also stored in each study of a shared storage.
+        root, host: Path and host of the directory when this was written.
+        storage: URL without secrets; None for the SQLite file in the directory.
+        secret: Whether secrets were removed from ``storage``.
+        driver: Name of the driver that runs the trials.
+        regions: Regions of all runs in this directory.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Ownership:
     regions: tuple[str, ...] = ()
 
     def mark(self) -> dict[str, str]:
-        """Return what a study in a shared storage carries."""
+        """Return the attributes that mark a study in a shared storage."""
         return {"token": self.token, "root": self.root, "host": self.host}
 
 
 def read_ownership(layout: Layout) -> Ownership | None:
-    """Return what is known of the directory; None before its first search."""
+    """Return the stored ownership of the directory; None before its first search."""
     known = read_json(layout.experiment)
     try:
         if known is None:
@@ -60,10 +60,10 @@ def read_ownership(layout: Layout) -> Ownership | None:
 
 
 def storage_url(layout: Layout, given: str | None) -> str:
-    """Return the storage named on the command line, else that of the earlier runs, else SQLite.
+    """Return the storage of the command line, or else of earlier runs, or else SQLite.
 
     Raises:
-        InputError: Another one than that of the earlier runs, or its password is missing.
+        InputError: Earlier runs used another storage, or the password is missing.
     """
     known = read_ownership(layout)
     if known is None:
@@ -72,42 +72,43 @@ def storage_url(layout: Layout, given: str | None) -> str:
     if given is None:
         if known.secret:
             raise InputError(
-                f"the search in {layout.root} is stored at {stored}, whose password is not kept",
-                "Give the URL again: SPEARMINT_STORAGE=URL spearmint ...",
+                f"the storage {stored} of the search in {layout.root} requires a password",
+                "Passwords are not stored. Set the URL: SPEARMINT_STORAGE=URL spearmint ...",
             )
         return stored
-    if _without_secrets(_absolute(given))[0] != stored:
+    wanted, _ = _without_secrets(_absolute(given))
+    if wanted != stored:
         raise InputError(
-            f"the search in {layout.root} is stored at {stored}, not at the given storage",
-            f"Leave out --storage, or start over: {next_command('cleanup', layout.root)}",
+            f"the search in {layout.root} is stored at {stored}, not at {wanted}",
+            f"Leave out --storage, or delete the search: {next_command('cleanup', layout.root)}",
         )
     return _absolute(given)
 
 
 def check_directory(layout: Layout, experiment: Experiment) -> None:
-    """Check that the directory has no search yet, or that of ``experiment``; nothing is stored.
+    """Check that the directory has no search, or the search of ``experiment``. Writes nothing.
 
     Raises:
-        InputError: It holds another experiment, or one with regions where this has none.
+        InputError: The directory has another experiment, or only one of the two has regions.
     """
     known, here = read_ownership(layout), layout.root
     if known is None:
         return
     if bool(known.regions) != bool(experiment.regions):
         raise InputError(
-            f"the search in {here} was begun {'with' if known.regions else 'without'} regions",
-            f"Keep that, or start over: {next_command('cleanup', here)}",
+            f"the search in {here} was started {'with' if known.regions else 'without'} regions",
+            f"Undo the change, or delete the search: {next_command('cleanup', here)}",
         )
     if known.name != experiment.name:
         raise InputError(
-            f"{here} holds the search of experiment {known.name!r}, not {experiment.name!r}",
-            "Give each experiment a directory of its own, "
+            f"{here} has the search of experiment {known.name!r}, not {experiment.name!r}",
+            "Use a separate directory for each experiment, "
             f"or delete the old search: {next_command('cleanup', here)}",
         )
 
 
 def take_ownership(layout: Layout, studies: Sequence[Study], *, driver: str) -> None:
-    """Make the directory the owner of ``studies``, one a region, or check that it is.
+    """Make the directory the owner of ``studies``, or check that it is the owner.
 
     Raises:
         InputError: A study belongs to another directory.
@@ -132,7 +133,7 @@ def take_ownership(layout: Layout, studies: Sequence[Study], *, driver: str) -> 
     owners = [None if is_default else study.owner for study in studies]
     for owner in owners:
         if owner is not None and known is None and _is_same_place(owner, mine):
-            mine = replace(mine, token=owner["token"])  # somebody deleted .spearmint
+            mine = replace(mine, token=owner["token"])  # .spearmint was deleted
         _check_owner(owner, mine)
     if mine != known:
         write_json(layout.experiment, asdict(mine), durable=True)
@@ -142,17 +143,17 @@ def take_ownership(layout: Layout, studies: Sequence[Study], *, driver: str) -> 
 
 
 def _check_owner(owner: dict[str, str] | None, mine: Ownership) -> None:
-    """Raise InputError when a study belongs to another directory."""
+    """Raise InputError if a study belongs to another directory."""
     name, here = mine.name, mine.root
     if owner is not None and owner["token"] != mine.token:
         raise InputError(
-            f"experiment {name!r} in this storage is run from {owner['root']} on {owner['host']}",
-            "Run it there, or give this one another name in config.pb.",
+            f"experiment {name!r} in this storage belongs to {owner['root']} on {owner['host']}",
+            "Run it there, or use another name in this config.pb.",
         )
     if owner is not None and owner["root"] != here and Path(owner["root"]).is_dir():
         raise InputError(
             f"{here} is a copy of {owner['root']}, which runs {name!r} in the same storage",
-            "Run it there, or give this one another name in config.pb and remove its .spearmint.",
+            "Run it there, or use another name in this config.pb and delete the copied .spearmint.",
         )
 
 
@@ -163,15 +164,15 @@ def _is_same_place(owner: dict[str, str], mine: Ownership) -> bool:
 def _parse(url: str) -> URL:
     try:
         return make_url(url)
-    except (ArgumentError, ValueError) as error:  # the latter for a port
+    except (ArgumentError, ValueError) as error:  # ValueError: the port
         raise InputError(
-            f"the storage cannot be used: {error}",
-            "Expected a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
+            f"cannot use the storage: {error}",
+            "Write a URL such as sqlite:////path/to/file.db or postgresql://HOST/DATABASE.",
         ) from None
 
 
 def _absolute(url: str) -> str:
-    """Return ``url``; an SQLite file named from the working directory, from the root."""
+    """Return ``url``; the path of an SQLite file becomes absolute."""
     parsed = _parse(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database:
         return url

@@ -1,4 +1,4 @@
-"""trace.csv and best_job_and_result.txt, in the original's formats."""
+"""Write trace.csv and best_job_and_result.txt in the formats of the original Spearmint."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _parameters(experiment: Experiment, trial: Trial) -> Iterable[pb.Parameter]:
 
 
 class Records:
-    """Keeps both files up to date; a full disk only delays them: the database holds everything."""
+    """Updates both files. A full disk only delays them, as the database has all data."""
 
     def __init__(self, layout: Layout, experiment: Experiment, *, grid_size: int) -> None:
         self._layout = layout
@@ -49,7 +49,7 @@ class Records:
         self._written: Trial | None = None
 
     def update(self, best: Trial | None, *, pending: int, complete: int, broken: int) -> None:
-        """Append to the trace and replace the best trial."""
+        """Append a line to the trace, and write the best trial if it changed."""
         candidates = max(0, self._grid_size - pending - complete - broken)
         line = trace_line(best, candidates=candidates, pending=pending, complete=complete)
         with contextlib.suppress(OSError):
@@ -60,7 +60,7 @@ class Records:
 
 
 def _append(layout: Layout, line: str) -> None:
-    """Append ``line`` on a line of its own, also after one that a full disk cut off."""
+    """Append ``line``, on a new line even if a full disk truncated the last one."""
     with layout.trace.open("ab+") as file:
         size = file.tell()
         if size:

@@ -1,4 +1,4 @@
-"""An experiment opened for reading or running: config, directory and studies together."""
+"""Open an experiment for reading or running: config, directory and studies together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spearmint.store.study import Study
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One search: of an experiment, or of one region of it."""
+    """The search of an experiment, or of one of its regions."""
 
     experiment: Experiment
     layout: Layout
@@ -30,26 +30,27 @@ class Session:
 
 
 def in_region(experiment: Experiment, region: str | None) -> Experiment:
-    """Return ``experiment`` with ``region`` as its only one, of config.pb or of an earlier run.
+    """Return ``experiment`` with only ``region``, of config.pb or of an earlier run.
 
     Raises:
-        InputError: It has no such region, or has regions and none is named.
+        InputError: The region does not exist, or the experiment has regions and ``region`` is None.
     """
     experiment = _with_known_regions(experiment)
     if region is None and not experiment.regions:
         return experiment
     if region is None:
         raise InputError(
-            f"{experiment.path} has regions", f"Name one of: {', '.join(experiment.regions)}."
+            f"no region given for {experiment.path}",
+            f"Name one of: {', '.join(experiment.regions)}.",
         )
     chosen = pick_region(experiment.regions, region)
     return dataclasses.replace(experiment, regions=(chosen,), region=chosen)
 
 
 def _with_known_regions(experiment: Experiment) -> Experiment:
-    """Return ``experiment`` with the regions of earlier runs, ``--regions FILE``, before its own.
+    """Return ``experiment`` with the regions of earlier runs (``--regions FILE``) and config.pb.
 
-    A search that was begun without regions has none.
+    A search that was started without regions has none.
     """
     known = read_ownership(Layout(experiment.directory))
     if known is None:
@@ -62,13 +63,13 @@ def _with_known_regions(experiment: Experiment) -> Experiment:
 def run_sessions(
     experiment: Experiment, storage: str | None, *, driver: str = "local"
 ) -> Iterator[list[Session]]:
-    """Hold the experiment alone, to run it: one session a region.
+    """Lock the experiment to run it, and yield one session per region.
 
-    A study is created where there is none.
+    Studies are created if they do not exist.
 
     Raises:
-        AlreadyRunning: Another controller holds it.
-        InputError, StorageError: See there.
+        AlreadyRunning: Another controller runs the experiment.
+        InputError, StorageError: The directory or the storage cannot be used.
     """
     layout = Layout(experiment.directory)
     url = storage_url(layout, storage)
@@ -83,14 +84,16 @@ def run_sessions(
 
 
 def read_sessions(config: Path, storage: str | None, region: str | None = None) -> list[Session]:
-    """Open an experiment to look at it; a controller may run meanwhile.
+    """Open an experiment for reading, while a controller can run it.
 
     Args:
-        region: Only this one; default: all that were ever searched.
+        config: A config.pb or its directory.
+        storage: URL of the storage; None for that of earlier runs.
+        region: Read only this region; None for all regions of earlier runs.
 
     Raises:
-        NoSearch: It was never run.
-        InputError: It has no such region.
+        NoSearch: The experiment was never run.
+        InputError: The region does not exist.
     """
     experiment = load_experiment(config)
     layout = Layout(experiment.directory)

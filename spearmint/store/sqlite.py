@@ -30,12 +30,12 @@ def file_of(url: str) -> Path | None:
 
 
 class TrialConnection(sqlite3.Connection):
-    """A connection that commits to a write-ahead log, without waiting for the disk each time.
+    """A connection that commits to a write-ahead log without waiting for the disk.
 
-    A killed process loses nothing. A power cut may lose the last seconds but never corrupts,
-    and a result that is lost so is stored again from the trial's folder. The log needs shared
-    memory, so a file on a network file system keeps SQLite's slower defaults. A file that we may
-    not write is opened for reading.
+    A killed process loses nothing. A power failure can lose the last seconds, but does not corrupt
+    the file, and the next run stores lost results from the folders of their trials. The log
+    requires shared memory, so a file on a network file system keeps the slower defaults of SQLite.
+    A read-only file is opened for reading.
     """
 
     def __init__(self, database: str, *args: Any, **kwargs: Any) -> None:
@@ -50,15 +50,15 @@ class TrialConnection(sqlite3.Connection):
 
 
 def is_read_only(path: Path) -> bool:
-    """Tell whether ``path`` is there, and we may not write it or files beside it."""
+    """Return whether ``path`` exists, and it or its directory is not writable."""
     return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _reading_uri(path: Path) -> str:
-    """Return the URI of a file that we may only read.
+    """Return the URI of a read-only file.
 
-    A file with a write-ahead log that is not there is written by nobody now, and SQLite must not
-    try to make the log. Others are read under SQLite's locks.
+    If the file uses a write-ahead log and the log does not exist, nobody writes the file, and
+    SQLite must not try to create the log. Other files are read under the locks of SQLite.
     """
     log = path.with_name(f"{path.name}-wal")
     with path.open("rb") as file:
@@ -68,7 +68,7 @@ def _reading_uri(path: Path) -> str:
 
 
 def is_on_network(path: Path) -> bool:
-    """Tell whether ``path`` lies on a network file system."""
+    """Return whether ``path`` is on a network file system."""
     parents = (path.absolute(), *path.absolute().parents)
     mounts = {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)}
     found = next((mounts[str(parent)] for parent in parents if str(parent) in mounts), "")

@@ -1,4 +1,4 @@
-"""A search in its Optuna study, which holds every trial and its state; one a region."""
+"""The Optuna study of a search or region, with all trials and their states."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spearmint.store.frozen_trials import LOST, REASON, SECONDS, TAIL, thinned, 
 OWNER = "spearmint:owner"
 TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
 _IMPORTED = "imported"
-_MOST_LIVE_REPORTS = 1000  # stored of a trial that a pruner watches
+_MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
 class Study:
@@ -45,38 +45,38 @@ class Study:
         self._token = str(study.user_attrs.get(TOKEN, study.study_name))
 
     def use(self, sampler: BaseSampler, pruner: BasePruner | None = None) -> None:
-        """Let ``sampler`` propose and ``pruner`` end trials early from now on."""
+        """Set the sampler that proposes trials and the pruner that stops them early."""
         self._study.sampler = sampler
         self._study.pruner = pruner or NopPruner()
 
     @property
     def prunes(self) -> bool:
-        """Whether trials may be ended early."""
+        """Whether trials can be stopped early."""
         return not isinstance(self._study.pruner, NopPruner)
 
     @property
     @wraps_storage_errors()
     def owner(self) -> dict[str, str] | None:
-        """Where the study is run from, as ``set_owner`` stored it."""
+        """The directory that runs the study, as stored by ``set_owner``."""
         owner: dict[str, str] | None = self._study.user_attrs.get(OWNER)
         return owner
 
     @wraps_storage_errors()
     def set_owner(self, owner: dict[str, str]) -> None:
-        """Store where the study is run from."""
+        """Store the directory that runs the study."""
         self._study.set_user_attr(OWNER, owner)
 
     def key(self, trial: Trial) -> str:
-        """Return a digest that no other trial has: of the study, the number and the parameters.
+        """Return a unique digest of the study, the number and the parameters of a trial.
 
-        A result file that carries it is of this trial, whatever else its folder was used for.
+        A result file with this key belongs to the trial, even if its folder was used before.
         """
         content = json.dumps([self._token, trial.id, trial.params], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
     @wraps_storage_errors()
     def enqueue_seed_points(self) -> None:
-        """Queue the seed points of config.pb that were never queued."""
+        """Queue the seed points of config.pb that were not queued before."""
         for point in self.experiment.seed_points:
             self.enqueue(to_flat(self.experiment.variables, point))
 
@@ -94,7 +94,7 @@ class Study:
         except (ImportError, NotImplementedError, TypeError, ValueError) as error:
             sampler = type(self._study.sampler).__name__
             raise InputError(
-                f"{sampler} cannot propose for this config.pb: {error}",
+                f"{sampler} cannot propose trials for this config.pb: {error}",
                 "Choose another --method.",
             ) from error
         return Trial(
@@ -124,9 +124,9 @@ class Study:
 
     @wraps_storage_errors()
     def report(self, trial: Trial, reports: Mapping[int, float]) -> Trial:
-        """Store what a running trial has reported, up to 1000 steps; finite values only.
+        """Store the reports of a running trial: finite values only, up to 1000 steps.
 
-        Of a last value that is not finite, the step is stored.
+        If the last value is not finite, only its step is stored.
         """
         room = _MOST_LIVE_REPORTS - len(trial.reports)
         new = {s: v for s, v in sorted(reports.items()) if trial.reports.get(s) != v}
@@ -141,13 +141,13 @@ class Study:
 
     @wraps_storage_errors()
     def should_prune(self, trial: Trial) -> bool:
-        """Tell whether the pruner would end ``trial`` after what was reported of it."""
+        """Return whether the pruner would stop ``trial``, given its reports."""
         frozen = self._storage.get_trial(self._storage_id(trial))
         return self._study.pruner.prune(self._study, frozen)
 
     @wraps_storage_errors()
     def prune(self, trial: Trial, seconds: float | None = None) -> Trial:
-        """Store a trial that was ended early."""
+        """Store that a trial was stopped early."""
         if seconds is not None:
             self._storage.set_trial_user_attr(self._storage_id(trial), SECONDS, seconds)
         self._study.tell(trial.id - 1, state=OptunaState.PRUNED)
@@ -155,7 +155,7 @@ class Study:
 
     @wraps_storage_errors()
     def break_(self, trial: Trial, result: Result, tail: str) -> Trial:
-        """Store a trial that has no value, with the reason and the end of its output."""
+        """Store that a trial failed, with the reason and the end of its output."""
         storage_id = self._storage_id(trial)
         attrs = {REASON: result.reason, TAIL: tail, SECONDS: result.seconds}
         for key, value in attrs.items():
@@ -173,7 +173,7 @@ class Study:
     def add_complete(
         self, params: Params, value: float, *, source: str, seconds: float | None = None
     ) -> None:
-        """Store a trial that was evaluated elsewhere; ``source`` says where."""
+        """Store a trial that was evaluated elsewhere, in ``source``."""
         attrs: dict[str, Any] = {_IMPORTED: source}
         if seconds is not None:
             attrs[SECONDS] = seconds
@@ -188,20 +188,20 @@ class Study:
 
     @wraps_storage_errors()
     def add_loss(self, trial: Trial) -> Trial:
-        """Count one more job of ``trial`` that vanished without a result."""
+        """Count one more job of ``trial`` that disappeared without a result."""
         self._storage.set_trial_user_attr(self._storage_id(trial), LOST, trial.lost + 1)
         return replace(trial, lost=trial.lost + 1)
 
     @wraps_storage_errors()
     def disregard(self, trials: Iterable[Trial]) -> None:
-        """Let choosers forget ``trials``; people still see them."""
+        """Hide ``trials`` from choosers, but not from users."""
         numbers = {trial.id - 1 for trial in trials}
         known = self._study.user_attrs.get(DISREGARDED, [])
         self._study.set_user_attr(DISREGARDED, sorted(numbers.union(known)))
 
     @wraps_storage_errors()
     def abandon_unproposed(self) -> None:
-        """End trials whose proposal a killed controller never finished; queue their seed again."""
+        """Fail trials whose proposal a killed controller did not finish; requeue seed points."""
         for frozen in self._frozen(OptunaState.RUNNING):
             if not self._is_whole(frozen):
                 seed = frozen.system_attrs.get("fixed_params")
@@ -227,7 +227,7 @@ class Study:
 
     @wraps_storage_errors()
     def running(self) -> list[Trial]:
-        """Return the trials without an end, by id."""
+        """Return the trials that have not ended, by id."""
         return self._whole(self._frozen(OptunaState.RUNNING))
 
     def _whole(self, trials: Iterable[FrozenTrial]) -> list[Trial]:

@@ -1,4 +1,4 @@
-"""Show a search: progress, tables, the status screen and the dashboard."""
+"""Show a search: progress, tables, status and the dashboard."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MODULES = {
     "status": ("status_data", "status_screen", "watch_status"),
     "tables": ("broken_lines", "trial_table", "trials_csv"),
 }
-# The status screen imports Optuna; the rest imports rich.
+# The status screen imports Optuna, and the other modules import rich.
 __getattr__ = lazy_names(
     __name__,
     {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names},

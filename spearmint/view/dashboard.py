@@ -1,4 +1,4 @@
-"""optuna-dashboard beside a running search, on loopback unless asked otherwise."""
+"""Serve optuna-dashboard during a search, by default on loopback only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STOP_S = 5.0
 
 
 class WebStatus:
-    """Serve the dashboard in a process of its own as long as the context lasts."""
+    """Serves the dashboard in a separate process until the context ends."""
 
     def __init__(self, enabled: bool, host: str, port: int, url: str, console: Console) -> None:
         self._enabled, self._host, self._port = enabled, host, port
@@ -25,7 +25,7 @@ class WebStatus:
         self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> WebStatus:
-        """Start it and print its address.
+        """Start the server and print its address.
 
         Raises:
             InputError: The extra ``web`` is not installed, or the address cannot be used.
@@ -34,7 +34,7 @@ class WebStatus:
             return self
         if importlib.util.find_spec("optuna_dashboard") is None:
             raise InputError(
-                "--web-status needs optuna-dashboard", "Install it: pip install 'starmint[web]'"
+                "--web-status requires optuna-dashboard", "Install it: pip install 'starmint[web]'"
             )
         port = _usable_port(self._host, self._port)
         self._server = subprocess.Popen(
@@ -64,12 +64,12 @@ class WebStatus:
 
 
 def _usable_port(host: str, port: int) -> int:
-    """Return ``port``, or a free one for 0. Raises InputError if nothing can be served there."""
+    """Return ``port``, or a free one for 0. Raises InputError if it cannot be used."""
     try:
         with socket.create_server((host, port)) as probe:
             return int(probe.getsockname()[1])
     except OSError as error:
         raise InputError(
-            f"the dashboard cannot be served at {host}:{port}: {error.strerror}",
-            "Choose another --host or --port; --port 0 takes a free one.",
+            f"cannot serve the dashboard at {host}:{port}: {error.strerror}",
+            "Choose another --host or --port; --port=0 uses a free port.",
         ) from None

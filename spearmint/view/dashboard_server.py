@@ -1,7 +1,7 @@
 """Serve optuna-dashboard: ``python -m spearmint.view.dashboard_server HOST PORT``.
 
-The storage is named in the environment.
-The process ends with its parent, however that ends.
+The storage is in the environment variable SPEARMINT_STORAGE.
+The process ends when its parent ends, in any way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 
 
 def main() -> None:
-    """Serve until the parent is gone."""
+    """Serve until the parent process ends."""
     host, port = sys.argv[1], int(sys.argv[2])
     storage = os.environ.pop("SPEARMINT_STORAGE")
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()

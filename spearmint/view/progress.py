@@ -1,4 +1,4 @@
-"""Observers that print a search: a live bar on a terminal, plain lines elsewhere."""
+"""Observers that print a search: a live bar on a terminal, plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNLIMITED = 10_000
 
 
 def trial_line(trial: Trial, counts: StudyCounts) -> str:
-    """Return one line on a trial that ended."""
+    """Return one line about a trial that ended."""
     seconds = f" {trial.seconds:.1f} s" if trial.seconds is not None else ""
     params = format_params(trial.params)
     if trial.state is TrialState.PRUNED:
@@ -45,7 +45,7 @@ def _last_report(trial: Trial) -> str:
 
 
 def bar_text(figures: Mapping[str, StudyCounts]) -> str:
-    """Return the text beside the bar, from the counts of each region."""
+    """Return the text of the bar, from the counts of each region."""
     running = sum(counts.running for counts in figures.values())
     words = [f"{running} running"]
     for state in ("queued", "pruned", "broken"):
@@ -67,7 +67,7 @@ class PlainObserver:
         self._console = console
 
     def submitted(self, trial: Trial, counts: StudyCounts) -> None:
-        """Print nothing: only the end of a trial gets a line."""
+        """Print nothing; only ended trials are printed."""
 
     def started(self, trial: Trial, counts: StudyCounts) -> None:
         """Print nothing."""
@@ -77,7 +77,7 @@ class PlainObserver:
         self.note(trial_line(trial, counts))
 
     def note(self, text: str) -> None:
-        """Print ``text`` as it is."""
+        """Print ``text`` without markup."""
         self._console.print(Text(text), soft_wrap=True)
 
     def __enter__(self) -> PlainObserver:
@@ -93,7 +93,7 @@ class PlainObserver:
 
 
 class LiveObserver(PlainObserver):
-    """Prints the same lines above a bar with the best value and what runs."""
+    """Prints the same lines above a bar with the best value and the running trials."""
 
     def __init__(self, console: Console, total: int) -> None:
         super().__init__(console)
@@ -140,7 +140,7 @@ class LiveObserver(PlainObserver):
 
 
 def make_console() -> Console:
-    """Return a console as wide as the terminal, or as wide as its lines elsewhere."""
+    """Return a console of the terminal width, or without line breaks elsewhere."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_UNLIMITED)
 

@@ -1,4 +1,4 @@
-"""The screen of ``spearmint status``: trials by state, the best ones, why others broke."""
+"""The screen of ``spearmint status``: trials by state, the best ones, why others failed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _seconds(trials: Iterable[Trial]) -> float:
 
 
 def status_screen(sessions: list[Session], *, top: int, broken: int) -> RenderableType:
-    """Return the whole screen: of one search its trials, of regions a line each."""
+    """Return the screen: the trials of one search, or one line per region."""
     first, holder = sessions[0], holder_of(sessions[0].layout)
     runs = f"running as process {holder.get('pid', '?')}" if holder is not None else "not running"
     by_search = [session.study.trials() for session in sessions]
@@ -98,7 +98,10 @@ def _trial_parts(
         yield Text("\nNot finished")
         yield trial_table(running, experiment.variables)
     broken = [trial for trial in trials if trial.state is TrialState.BROKEN]
-    for line in broken_lines(broken[-show_broken:] if show_broken else []):
+    lines = broken_lines(broken[-show_broken:] if show_broken else [])
+    if lines:
+        yield Text("\nFailed (broken) trials")
+    for line in lines:
         yield Text(line)
 
 

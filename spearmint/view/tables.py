@@ -14,7 +14,7 @@ from spearmint.model import Trial, TrialState, Variable
 
 
 def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table:
-    """Return a table with one row a trial and one column a variable; regions where there are."""
+    """Return a table with one row per trial and one column per variable, and regions if any."""
     table = Table(box=None, pad_edge=False)
     has_regions = any(trial.region for trial in trials)
     if has_regions:
@@ -37,15 +37,15 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
 
 
 def broken_lines(trials: Iterable[Trial]) -> list[str]:
-    """Return the reason of each broken trial, the last lines of its output indented below.
+    """Return the reason of each failed trial, with the last lines of its output indented.
 
-    Output that says the same as that of the trial before is not shown again.
+    Output that repeats that of the previous trial is left out.
     """
     lines: list[str] = []
     shown = None
     for trial in trials:
         if trial.state is TrialState.BROKEN:
-            lines.append(f"{trial.label} broke: {plain(trial.reason)}")
+            lines.append(f"{trial.label} failed: {plain(trial.reason)}")
             if (trial.reason, trial.tail) != shown:
                 lines.extend(f"    {plain(line)}" for line in trial.tail.splitlines())
             shown = trial.reason, trial.tail
@@ -53,7 +53,7 @@ def broken_lines(trials: Iterable[Trial]) -> list[str]:
 
 
 def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
-    """Return trials as CSV, one column for each element of each variable."""
+    """Return trials as CSV with one column per element of each variable."""
     has_regions = any(trial.region for trial in trials)
     keys = [key for variable in variables for key in variable.elements()]
     out = io.StringIO()

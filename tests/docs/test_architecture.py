@@ -1,4 +1,4 @@
-"""The page on the rooms names every folder by its own sentence, and its tools run."""
+"""The page on the architecture names every folder with its own sentence, and its tools run."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def test_the_page_shows_the_sentences_the_pictures_and_the_figures() -> None:
     for name in (
         "_generated/rooms.rst",
         "_tables/rooms.rst",
-        "rooms_before.png",
-        "rooms_after.png",
+        "_static/rooms.png",
     ):
         assert name in page, name
 

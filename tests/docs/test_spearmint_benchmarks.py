@@ -1,4 +1,4 @@
-"""Each benchmark of the search that the documentation names starts."""
+"""Each benchmark of the search in the documentation starts."""
 
 from __future__ import annotations
 

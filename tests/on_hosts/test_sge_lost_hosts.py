@@ -140,7 +140,7 @@ def test_the_disk_is_read_only_for_the_command(cell: Cell, make_search: MakeSear
     controller = search.start()
     search.wait_running()
     with read_only(cell, [cell.master]):
-        controller.wait_for("Trying again; trials go on meanwhile.")
+        controller.wait_for("Retrying. Trials continue to run.")
         time.sleep(7)
         print(controller.output)
     controller.end()

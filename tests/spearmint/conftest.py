@@ -1,4 +1,4 @@
-"""Experiments to search, and the real command to search them with."""
+"""Experiments, and the real command to search them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ExperimentDir:
         return commands.spearmint(*self.argv(*options)[3:])
 
     def start(self, *options: str) -> subprocess.Popen[str]:
-        """Start the search in a group of its own."""
+        """Start the search in a new process group."""
         return subprocess.Popen(
             self.argv(*options),
             stdout=subprocess.PIPE,
@@ -66,7 +66,7 @@ MakeExperiment = Callable[..., ExperimentDir]
 
 @pytest.fixture
 def make_experiment(tmp_path: Path) -> MakeExperiment:
-    """Return a maker of experiments, in a path with all that shells trip over."""
+    """Return a factory of experiments, in a path with characters that are special in a shell."""
 
     def make(
         code: str = "def main(job_id, params):\n    return float(params['x'][0])\n",

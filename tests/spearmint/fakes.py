@@ -14,9 +14,9 @@ from spearmint.model import Trial
 
 
 class FakeDriver(Driver):
-    """Holds jobs; ``outcomes`` tells per trial what each next job of it does.
+    """Holds jobs in memory; ``outcomes`` lists per trial how its next jobs end.
 
-    An outcome is a value, a reason (str), None for a job that vanishes, or "stay".
+    An outcome is a value, a reason (str), None for a job that disappears, or "stay".
     """
 
     name: ClassVar[str] = "fake"

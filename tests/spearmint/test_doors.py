@@ -1,4 +1,4 @@
-"""The door of each room: what it exports is there, and cheap where it should be."""
+"""Public names of each package: all exist, and importing the package stays cheap."""
 
 from __future__ import annotations
 

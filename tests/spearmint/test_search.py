@@ -70,7 +70,7 @@ def test_threads_are_served_one_at_a_time(config: Path, monkeypatch: pytest.Monk
     def slow(study: Study) -> Trial:
         inside.append(threading.get_ident())
         time.sleep(0.02)
-        assert inside == [threading.get_ident()], "another thread proposes meanwhile"
+        assert inside == [threading.get_ident()], "two threads propose at the same time"
         try:
             return ask(study)
         finally:
@@ -105,7 +105,7 @@ def test_a_trial_without_a_number_is_broken(config: Path, value: object) -> None
 def test_what_is_no_number_leaves_the_trial_pending(config: Path) -> None:
     with spearmint.Search(config, method_args={"mcmc_iters": 5}) as search:
         trial = search.ask()
-        with pytest.raises(InputError, match=r"told '0\.5', expected one number"):
+        with pytest.raises(InputError, match=r"'0\.5'"):
             search.tell(trial, "0.5")
         search.tell(trial, 0.5)
         assert search.best.value == 0.5
@@ -115,27 +115,27 @@ def test_telling_twice_or_of_nothing_is_an_error(config: Path) -> None:
     with spearmint.Search(config) as search:
         trial = search.ask()
         search.tell(trial, 0.5)
-        with pytest.raises(InputError, match="trial 1 is not pending; pending are: none"):
+        with pytest.raises(InputError, match=r"\btrial 1\b.*\bnone\b"):
             search.tell(trial, 0.25)
-        with pytest.raises(InputError, match="trial 9 is not pending"):
+        with pytest.raises(InputError, match=r"\btrial 9\b"):
             search.tell(9, 0.25)
         assert search.best.value == 0.5
 
 
 def test_one_search_at_a_time(config: Path) -> None:
     with spearmint.Search(config, method="RandomChooser") as search:
-        with pytest.raises(AlreadyRunning, match="That is this process"):
+        with pytest.raises(AlreadyRunning, match=r"\bclose\(\)"):
             spearmint.Search(config)
         asked = search.ask()
     with spearmint.Search(config):
         for late in (search.ask, lambda: search.tell(asked, 0.5), lambda: search.prune(asked)):
-            with pytest.raises(InputError, match="this Search is closed"):
+            with pytest.raises(InputError, match=r"\bspearmint\.Search\("):
                 late()
         assert [trial.id for trial in search.pending] == [asked.id]
 
 
 def test_a_wrong_method_leaves_no_lock(config: Path) -> None:
-    with pytest.raises(InputError, match="Did you mean"):
+    with pytest.raises(InputError, match=r"'GPEIOptChooser'\?"):
         spearmint.Search(config, method="GPEIOptChoser")
     spearmint.Search(config).close()
 
@@ -156,7 +156,7 @@ def test_a_trial_that_will_not_be_good_ends_early(config: Path) -> None:
         assert search.trials[0].reports == {step: 1.0 - step / 10 for step in range(5)}
         assert search.best.value == 1.0
         assert search.pending == []
-        with pytest.raises(InputError, match="trial 3 is not pending"):
+        with pytest.raises(InputError, match=r"\btrial 3\b"):
             search.report(bad, 5, 1.0)
         assert search.report(search.ask(), 0, math.inf)
         assert search.report(search.ask(), 0, math.nan)
@@ -177,5 +177,5 @@ def test_the_pruner_of_the_config_is_used(config: Path) -> None:
         trial = search.ask()
         assert not search.report(trial, 0, 0.5)
         assert search.report(trial, 1, 1.5)
-    with pytest.raises(InputError, match="no pruner 'medium'"):
+    with pytest.raises(InputError, match="'medium'"):
         spearmint.Search(config, pruner="medium")

@@ -1,4 +1,4 @@
-"""One declaration of a setting is all it takes: a resource added in a test reaches every place."""
+"""One declaration of a setting is enough: a resource that a test adds works everywhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HEAD = 'language: PYTHON\nname: "x"\nvariable { name: "lr" type: FLOAT min: 0 ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoreResources(Resources):
-    """What a trial needs, and two fields that the program has not."""
+    """Resources, and two fields that the program does not have."""
 
     tmp_disk: str = setting(
         "",
@@ -41,7 +41,7 @@ class MoreResources(Resources):
         "--tmp-disk",
         key=Key(number=14),
         metavar="SIZE",
-        help="Space a host must have free for temporary files, e.g. 20G",
+        help="Request a host with this much free temporary space, e.g. 20G.",
         submit={"SGE": ("-l", "tmp_free={value}"), "Slurm": ("--tmp={value}",)},
     )
     licences: int = setting(
@@ -50,13 +50,13 @@ class MoreResources(Resources):
         "--licences",
         key=Key(number=15),
         minimum=1,
-        help="Licences of each trial",
+        help="Request this many licences.",
         submit={"Slurm": ("--licenses=matlab:{value}",)},
     )
 
 
 def command_line(*argv: str) -> MoreResources:
-    """Return what a command with these options takes, over a config.pb without any."""
+    """Return the resources of a command line with ``argv``, without any in config.pb."""
     taken: list[MoreResources] = []
 
     @click.command()
@@ -71,7 +71,7 @@ def command_line(*argv: str) -> MoreResources:
 
 
 def config_block(block: str) -> MoreResources:
-    """Return what the block ``resources`` of a config.pb declares."""
+    """Return the resources of a config.pb with this block ``resources``."""
     path = Path("/search/config.pb")
     document = Document(path, f"{HEAD}resources {{\n{block}\n}}\n", MoreResources)
     message = document.message.resources
@@ -98,15 +98,15 @@ def test_a_new_resource_has_a_key_in_config_pb() -> None:
 @pytest.mark.parametrize(
     ("block", "place", "words"),
     [
-        ("tmp_disc: '1'", "5:1", ["'tmp_disc'", "Did you mean 'tmp_disk'?"]),
-        ("licences: 0", "5:1", ["licences is 0", "Expected at least 1."]),
-        ("gpus: 1\n slots: 0", "6:2", ["slots is 0", "Expected at least 1."]),
+        ("tmp_disc: '1'", "5:1", ["'tmp_disc'", "'tmp_disk'?"]),
+        ("licences: 0", "5:1", ["licences", "0", "at least 1"]),
+        ("gpus: 1\n slots: 0", "6:2", ["slots", "0", "at least 1"]),
         (
             "walltime: 'soon'",
             "5:1",
-            ["walltime: 'soon' is no duration", 'Expected: walltime: "2h"'],
+            ["walltime: ", "'soon'", 'walltime: "2h"'],
         ),
-        ("env: 'A=1' env: 'B'", "5:12", ["env: 'B' is no variable; expected NAME=VALUE"]),
+        ("env: 'A=1' env: 'B'", "5:12", ["env: ", "'B'", "NAME=VALUE"]),
         ("gpus: -1", "5:7", ["-1"]),
     ],
 )
@@ -121,7 +121,7 @@ def test_a_wrong_resource_is_named_with_its_place(block: str, place: str, words:
 def test_a_new_resource_is_in_the_reference() -> None:
     assert (
         "``tmp_disk`` : text\n"
-        "   Space a host must have free for temporary files, e.g. 20G. "
+        "   Request a host with this much free temporary space, e.g. 20G. "
         "``--tmp-disk`` overrides it.\n"
     ) in key_rows(MoreResources)
     assert "``--tmp-disk`` : SIZE\n" in option_sections(MoreResources, "Resources")
@@ -148,7 +148,7 @@ def test_a_new_resource_is_asked_of_the_queue() -> None:
 
 
 def test_a_resource_that_a_queue_cannot_ask_for_is_refused() -> None:
-    with pytest.raises(InputError, match="--licences: driver SGE has no request for licences"):
+    with pytest.raises(InputError, match=r"\bSGE\b.*--licences\b.*\n.*\bSlurm\b"):
         spec_of(MoreResources(licences=1))
     assert submit_arguments(MoreResources(licences=2, tmp_disk="1G"), "Slurm") == (
         "--tmp=1G",
@@ -208,7 +208,7 @@ def test_each_limit_is_set_by_its_option() -> None:
 def test_the_help_lists_the_names_of_the_registry() -> None:
     text = " ".join(CliRunner().invoke(run, ["--help"]).output.split())
     for names in (CHOOSERS, DRIVERS):
-        assert f"Ours: {', '.join(names)}." in text
+        assert f"Built-in: {', '.join(names)}." in text
 
 
 def test_what_an_option_needs_is_an_option() -> None:

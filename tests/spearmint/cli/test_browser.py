@@ -1,4 +1,4 @@
-"""``-w`` as people see it: a real Chromium shows the running search and follows it."""
+"""``-w`` in a real browser: Chromium shows the running search and follows it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spearmint.conftest import ONE_FLOAT, MakeExperiment
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-# Trial 1 is done at once, trial 2 when the test says so, trial 3 never.
+# Trial 1 ends immediately, trial 2 when the test creates the file "go", trial 3 never.
 CODE = """
 import os, time, spearmint
 VALUES = {"us": {1: 0.7125, 2: 0.2875}, "de": {1: 0.9375, 2: 0.3125}}
@@ -53,7 +53,7 @@ def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
 
 
 def shows(*texts: str) -> Callable[[webdriver.Chrome], bool]:
-    """Return a condition: the page shows every one of ``texts``."""
+    """Return a condition: the page shows all of ``texts``."""
 
     def condition(browser: webdriver.Chrome) -> bool:
         page = browser.find_element(By.TAG_NAME, "body").text
@@ -78,7 +78,7 @@ def test_the_page_opens_shows_the_best_value_and_follows(
         browser.get(f"{address.group()}dashboard/studies/1")
         wait.until(shows("trial@us", "Best Trial (number=0)", "0.7125"))
         (experiment.root / "go").touch()
-        wait.until(shows("Best Trial (number=1)", "0.2875"))  # the same page, not loaded again
+        wait.until(shows("Best Trial (number=1)", "0.2875"))  # the same page, without a reload
     finally:
         controller.kill()
         controller.communicate()

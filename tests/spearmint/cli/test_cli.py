@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import shlex
 import shutil
 import subprocess
@@ -33,7 +34,7 @@ def searched(make_experiment: MakeExperiment) -> ExperimentDir:
 def test_a_search_ends_with_its_best_trials_and_the_original_files(searched: ExperimentDir) -> None:
     done = searched.run("--max-finished-jobs=4")
     assert done.returncode == 0
-    assert "Best of 4 complete trials (0 broken)" in done.stdout
+    assert re.search(r"\b4 complete\b.*\b0 broken\b", done.stdout)
     assert ": 1 dimension, " in done.stdout
     assert len(list(searched.root.glob("output/0000000[1-4].out"))) == 4
     assert (searched.root / "trace.csv").exists()
@@ -107,42 +108,40 @@ def test_cleanup_leaves_job_files_of_the_original(searched: ExperimentDir) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "facts"),
     [
-        (["statsu", "x"], "Did you mean 'status'?"),
-        (["--driver=lcoal"], "'lcoal'"),
-        (["--gpus=1"], "--gpus is for a queue: add --driver=SGE"),
-        (["--queue-ahead=2"], "--queue-ahead is for a queue: add --driver=SGE"),
-        (["--pruner-args=n_startup_trials=2"], "--pruner-args needs --pruner"),
-        (["--port=8080"], "--port needs --web-status"),
-        (["--target=nan"], "'nan' is no finite number"),
-        (["--max-cost=nan", "--cost-per-hour=1"], "'nan' is no finite number"),
-        (["--storage=postgresql://HOST:PORT/DB"], "cannot be used"),
-        (["--method=GPEIOptChoser"], "Did you mean 'GPEIOptChooser'?"),
-        (["--method-args=mcmc_itres=3"], "mcmc_iters"),
-        (["--max-concurrent=0"], "--max-concurrent"),
-        (["--trial-timeout=soon"], "expected 90, 90s, 15m, 2h or 1d"),
-        (["--polling-time=nan"], "expected 90, 90s, 15m, 2h or 1d"),
-        (["--method=BruteForceSampler"], "BruteForceSampler cannot propose"),
-        (["--storage=nonsense"], "cannot be used"),
-        (["absent/config.pb"], "no such file"),
-        (
-            ["--warm-start=2", "--max-finished-jobs=1"],
-            "--warm-start needs --regions, or region in",
-        ),
-        (["run"], "Missing argument 'CONFIG'"),
-        (["~nobody.of.this.name/config.pb"], "no such file"),
-        (["status", "--top=-1"], "--top"),
+        (["statsu", "x"], ["'statsu'", "'status'?"]),
+        (["--driver=lcoal"], ["'lcoal'", "'local'?"]),
+        (["--gpus=1"], ["--gpus", "--driver=SGE"]),
+        (["--queue-ahead=2"], ["--queue-ahead", "--driver=SGE"]),
+        (["--pruner-args=n_startup_trials=2"], ["--pruner-args", "--pruner,", "config.pb"]),
+        (["--port=8080"], ["--port", "--web-status"]),
+        (["--target=nan"], ["--target", "'nan'"]),
+        (["--max-cost=nan", "--cost-per-hour=1"], ["--max-cost", "'nan'"]),
+        (["--storage=postgresql://HOST:PORT/DB"], ["'PORT'", "postgresql://HOST/DATABASE"]),
+        (["--method=GPEIOptChoser"], ["'GPEIOptChoser'", "'GPEIOptChooser'?"]),
+        (["--method-args=mcmc_itres=3"], ["mcmc_itres", "mcmc_iters"]),
+        (["--max-concurrent=0"], ["--max-concurrent", "0"]),
+        (["--trial-timeout=soon"], ["--trial-timeout", "'soon'", "90, 90s, 15m, 2h or 1d"]),
+        (["--polling-time=nan"], ["--polling-time", "'nan'", "90, 90s, 15m, 2h or 1d"]),
+        (["--method=BruteForceSampler"], ["BruteForceSampler", "--method"]),
+        (["--storage=nonsense"], ["sqlite:////path/to/file.db"]),
+        (["absent/config.pb"], ["absent/config.pb"]),
+        (["--warm-start=2", "--max-finished-jobs=1"], ["--warm-start", "--regions", "config.pb"]),
+        (["run"], ["'CONFIG'"]),
+        (["~nobody.of.this.name/config.pb"], ["~nobody.of.this.name/config.pb"]),
+        (["status", "--top=-1"], ["--top", "-1"]),
     ],
 )
 def test_wrong_input_exits_with_2_and_says_why(
-    make_experiment: MakeExperiment, arguments: list[str], words: str
+    make_experiment: MakeExperiment, arguments: list[str], facts: list[str]
 ) -> None:
     experiment = make_experiment()
     has_config = not arguments[0].startswith("-")
     done = commands.spearmint(*arguments, *([] if has_config else [experiment.config]))
     assert done.returncode == 2, done.stdout + done.stderr
-    assert words in done.stderr
+    for fact in facts:
+        assert fact in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -150,7 +149,7 @@ def test_a_changed_config_is_refused_with_the_difference(searched: ExperimentDir
     searched.config.write_text(searched.config.read_text().replace("max: 1", "max: 2"))
     done = searched.run()
     assert done.returncode == 2
-    assert "x: stored 1 FLOAT from 0 to 1; config.pb 1 FLOAT from 0 to 2" in done.stderr
+    assert re.search(r"x: .*FLOAT from 0 to 1\b.* FLOAT from 0 to 2\b", done.stderr)
     assert searched.command("cleanup").returncode == 0
     assert searched.run("--max-finished-jobs=1").returncode == 0
 
@@ -175,7 +174,8 @@ def test_a_directory_holds_one_experiment(searched: ExperimentDir) -> None:
     shutil.copy(searched.root / "trial.py", searched.root / "other.py")
     done = searched.run()
     assert done.returncode == 2
-    assert "holds the search of experiment 'trial', not 'other'" in done.stderr
+    assert re.search(r"'trial'.* 'other'", done.stderr)
+    assert "spearmint cleanup" in done.stderr
     assert study_names(sqlite_url(searched.root / "spearmint.db")) == ["trial"]
 
 
@@ -186,17 +186,17 @@ def test_the_config_may_have_any_name(searched: ExperimentDir) -> None:
     searched.config.rename(searched.root / "other.pb")
     done = searched.command("status")
     assert done.returncode == 2
-    assert "There are: mine.pb, other.pb; name one." in done.stderr
+    assert "mine.pb, other.pb" in done.stderr
 
 
 def test_the_next_command_can_be_pasted(make_experiment: MakeExperiment) -> None:
     experiment = make_experiment("def main(job_id, params):\n    return 1 / (job_id - 1)\n")
     done = experiment.run("--max-finished-jobs=1")
-    line = done.stdout.partition("Why trials broke: ")[2].strip()
-    program, *words = shlex.split(line)
-    assert program == "spearmint"
+    line = re.search(r"(?<=: )spearmint status .*", done.stdout)
+    assert line
+    _, *words = shlex.split(line.group())
     shown = commands.spearmint(*words)
-    assert "trial 1 broke: ZeroDivisionError" in shown.stdout
+    assert re.search(r"trial 1 .*: ZeroDivisionError", shown.stdout)
 
 
 def test_the_driver_and_method_go_by_any_case(make_experiment: MakeExperiment) -> None:
@@ -221,7 +221,7 @@ def test_run_job_runs_one_folder_in_the_foreground(searched: ExperimentDir) -> N
     folder = searched.root / "jobs" / "00000001"
     done = searched.run(f"--run-job={folder}")
     assert done.returncode == 2
-    assert "has its result already" in done.stderr
+    assert shlex.quote(str(folder / "result.json")) in done.stderr
     (folder / "result.json").unlink()
     done = searched.run(f"--run-job={folder / 'trial.json'}")
     assert done.returncode == 0
@@ -264,7 +264,8 @@ def test_readers_create_nothing(make_experiment: MakeExperiment, tmp_path: Path)
     for command in ("status", "best", "export", "report"):
         done = experiment.command(command, f"--storage=sqlite:///{tmp_path}/typo.db")
         assert done.returncode == 2, command
-        assert "no search of 'trial'" in done.stderr
+        assert "'trial'" in done.stderr
+        assert shlex.quote(str(experiment.config)) in done.stderr
     assert not (tmp_path / "typo.db").exists()
     assert not (experiment.root / "spearmint.db").exists()
 
@@ -272,7 +273,7 @@ def test_readers_create_nothing(make_experiment: MakeExperiment, tmp_path: Path)
 def test_one_search_has_one_storage(searched: ExperimentDir, tmp_path: Path) -> None:
     done = searched.run(f"--storage=sqlite:///{tmp_path}/b.db")
     assert done.returncode == 2
-    assert "not at the given storage" in done.stderr
+    assert f"sqlite:///{tmp_path}/b.db" in done.stderr
     assert "spearmint cleanup" in done.stderr
 
 
@@ -285,14 +286,14 @@ def test_two_directories_do_not_share_one_study(
     second = make_experiment(root=tmp_path / "second")
     done = second.run(storage, "--max-finished-jobs=2")
     assert done.returncode == 2
-    assert f"is run from {first.root}" in done.stderr
+    assert str(first.root) in done.stderr
     second.command("cleanup", storage)
     assert json.loads(first.command("status", "--json").stdout)["trials"]["complete"] == 2
     shutil.copytree(first.root, tmp_path / "copy")
     copy = make_experiment(root=tmp_path / "copy")
     done = copy.run("--max-finished-jobs=3")
     assert done.returncode == 2
-    assert f"is a copy of {first.root}" in done.stderr
+    assert all(str(root) in done.stderr for root in (copy.root, first.root))
     first.root.rename(tmp_path / "moved")
     moved = make_experiment(root=tmp_path / "moved")
     assert moved.run("--max-finished-jobs=3").returncode == 0
@@ -314,6 +315,15 @@ def test_the_parts_of_a_url_that_are_secret_are_not_written() -> None:
         assert "hunter2" not in stored
         assert secret
     assert _without_secrets("postgresql://host/db") == ("postgresql://host/db", False)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_list_of_commands_has_the_first_sentence_of_each_help(name: str) -> None:
+    summary = COMMANDS[name][1]
+    own = " ".join(commands.spearmint(name, "--help").stdout.split())
+    assert f" {summary} " in own
+    listed = " ".join(commands.spearmint("--help").stdout.split())
+    assert f" {name} {summary}" in listed
 
 
 @pytest.mark.parametrize("name", [None, *sorted(COMMANDS)])

@@ -1,4 +1,4 @@
-"""``-w``: the real dashboard beside a real search."""
+"""``-w``: the real dashboard during a real search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW = (
 
 
 def fetch(url: str, timeout_s: float = 60) -> bytes:
-    """Return what ``url`` answers, once it does."""
+    """Return the answer of ``url`` as soon as there is one."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -60,7 +60,7 @@ def test_the_dashboard_shows_the_search_and_ends_with_it(
     controller.stdout.close()
     deadline = time.monotonic() + 30
     while any(identity(pid) for pid in servers):
-        assert time.monotonic() < deadline, "the server lives on"
+        assert time.monotonic() < deadline, "the server still runs"
         time.sleep(0.1)
     assert experiment.command("cleanup").returncode == 0
 
@@ -74,7 +74,8 @@ def test_an_address_that_cannot_be_used_is_told(
         taken = other.getsockname()[1]
         done = experiment.run("-w", *(option.format(taken=taken) for option in options))
     assert done.returncode == 2
-    assert "the dashboard cannot be served at" in done.stderr
+    assert "--port=0" in done.stderr
+    assert f":{taken}" in done.stderr or "no.such.host.invalid" in done.stderr
     assert "Dashboard: http" not in done.stdout
 
 

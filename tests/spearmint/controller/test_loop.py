@@ -1,4 +1,4 @@
-"""The loop against a driver in memory: order, limits, retries, faults of the queue."""
+"""The loop with a driver in memory: order, limits, retries, failures of the queue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_it_fills_at_once_and_never_runs_more(make_loop) -> None:
     loop.run()
     assert loop.observer.lines[:4] == [f"submitted {i}" for i in (1, 2, 3, 4)]
     assert driver.most == 4
-    assert len(driver.folders) == 10, "no more trials than were asked for"
+    assert len(driver.folders) == 10, "no more trials than requested"
 
 
 def test_maximum(make_loop) -> None:
@@ -59,7 +59,7 @@ def test_a_poll_that_fails_changes_no_trial(make_loop) -> None:
     driver.outcomes.clear()
     again = make_loop(driver, finished=1)
     assert again.run().complete == 1
-    assert len(driver.folders) == 1, "the living job was adopted"
+    assert len(driver.folders) == 1, "the running job was adopted"
 
 
 def test_a_result_that_was_not_stored_is_stored_on_resume(make_loop) -> None:
@@ -72,7 +72,7 @@ def test_a_result_that_was_not_stored_is_stored_on_resume(make_loop) -> None:
     driver = FakeDriver()
     figures = make_loop(driver, finished=1).run()
     assert (figures.complete, figures.best.value) == (1, 0.125)
-    assert not driver.folders, "nothing ran again"
+    assert not driver.folders, "nothing was rerun"
 
 
 def test_a_trial_without_a_job_is_started_on_resume(make_loop) -> None:
@@ -125,7 +125,7 @@ def test_a_job_that_we_ended_is_not_a_broken_trial(make_loop) -> None:
 
     loop = make_loop(SaysGoodbye({1: ["stay"]}), finished=1, timeout=0.1)
     loop.run()
-    assert loop.study.trials()[0].reason == "ran past the time limit of 0.1 s"
+    assert "0.1 s" in loop.study.trials()[0].reason
     stopped = make_loop(SaysGoodbye({3: ["stay"]}), finished=2)
     stopped.driver.wait = lambda jobs, timeout_s: setattr(stopped.stop, "now", True)
     stopped.run()
@@ -135,7 +135,7 @@ def test_a_job_that_we_ended_is_not_a_broken_trial(make_loop) -> None:
 
 def test_the_first_broken_trials_end_the_search(make_loop) -> None:
     driver = FakeDriver({i: ["typo"] for i in range(1, 50)})
-    with pytest.raises(SearchFailed, match="the first 3 trials all broke; the last one, trial 3"):
+    with pytest.raises(SearchFailed, match=r"\bfirst 3 trials\b.*\btrial 3: typo"):
         make_loop(driver, broken=3).run()
     assert len(driver.folders) == 3
 
@@ -147,7 +147,7 @@ def test_a_success_among_the_first_lets_it_go_on(make_loop) -> None:
 
 def test_broken_trials_in_a_row_end_it_later_too(make_loop) -> None:
     driver = FakeDriver({i: ["typo"] for i in range(2, 99)})
-    with pytest.raises(SearchFailed, match="the last 20 trials all broke"):
+    with pytest.raises(SearchFailed, match=r"\blast 20 trials\b"):
         make_loop(driver, broken=2).run()
 
 
@@ -155,7 +155,7 @@ def test_a_trial_past_its_time_is_ended(make_loop) -> None:
     driver = FakeDriver({1: ["stay"]})
     loop = make_loop(driver, finished=1, timeout=0.1)
     loop.run()
-    assert loop.study.trials()[0].reason == "ran past the time limit of 0.1 s"
+    assert "0.1 s" in loop.study.trials()[0].reason
 
 
 def test_a_result_just_in_time_counts(make_loop) -> None:
@@ -176,18 +176,18 @@ def test_trace_and_best_follow(make_loop, tmp_path: Path) -> None:
     assert (tmp_path / "best_job_and_result.txt").read_text().startswith("Best result: 1.000000\n")
 
 
-@pytest.mark.parametrize("mended", [True, False])
-def test_a_mistake_that_is_mended_does_not_count_against_points(
-    make_loop, tmp_path: Path, mended: bool
+@pytest.mark.parametrize("is_fixed", [True, False])
+def test_a_bug_that_is_fixed_does_not_count_against_points(
+    make_loop, tmp_path: Path, is_fixed: bool
 ) -> None:
     (tmp_path / "x.py").touch()
     with pytest.raises(SearchFailed):
         make_loop(FakeDriver({i: ["typo"] for i in range(1, 9)}), broken=3).run()
-    if mended:
-        (tmp_path / "x.py").write_text("mended")
+    if is_fixed:
+        (tmp_path / "x.py").write_text("fixed")
     search = make_loop(FakeDriver({5: ["out of memory"]}), finished=2)
     search.run()
     seen = trials_of(search.study._study, number=99)
     ids = [trial.number + 1 for trial in seen]
-    assert ids == ([4, 5, 6] if mended else [1, 2, 3, 4, 5, 6]), "later broken trials count"
-    assert len(search.study.trials()) == 6, "people see all"
+    assert ids == ([4, 5, 6] if is_fixed else [1, 2, 3, 4, 5, 6]), "later broken trials count"
+    assert len(search.study.trials()) == 6, "users see all"

@@ -1,8 +1,9 @@
-"""The loop with a driver that has a queue: jobs that wait, end slowly, outlive it; no answer."""
+"""The loop with a queue: jobs that wait, end slowly or keep running, and a queue without answer."""
 
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from tests.spearmint.fakes import FakeDriver
 
 
 class FakeQueue(FakeDriver):
-    """Holds each job back for ``queued`` polls; a finished one stays for ``leaving`` polls."""
+    """Keeps each job queued for ``queued`` polls; a finished job exits after ``leaving`` polls."""
 
     detaches = True
 
@@ -68,7 +69,7 @@ def test_a_trial_is_stored_while_its_job_still_leaves_and_the_next_one_starts(ma
     driver = FakeQueue(leaving=3)
     loop = make_loop(driver, finished=3)
     assert loop.run().complete == 3
-    assert all(count == 4 for count in driver.stays.values()), "seen off until it was gone"
+    assert all(count == 4 for count in driver.stays.values()), "watched until it ended"
     assert not driver.cancelled
 
 
@@ -76,19 +77,19 @@ def test_a_job_that_stays_is_ended_once_and_holds_nothing_up(make_loop, monkeypa
     monkeypatch.setattr(ending, "EXIT_GRACE_S", 0.0)
     driver = FakeQueue(leaving=10**6)
     assert make_loop(driver, finished=2).run().complete == 2
-    assert list(driver.stays.values()) == [1, 1], "asked once, then forgotten"
+    assert list(driver.stays.values()) == [1, 1], "terminated once, then ignored"
 
 
 def test_a_trial_past_its_time_on_a_lost_host_is_broken_all_the_same(make_loop, monkeypatch):
     monkeypatch.setattr(running_trial, "_STUCK_S", 0.05)
     driver = FakeQueue({1: ["stay"]})
-    asked = []
-    monkeypatch.setattr(driver, "cancel", asked.append)
+    cancelled = []
+    monkeypatch.setattr(driver, "cancel", cancelled.append)
     loop = make_loop(driver, finished=1, broken=1, timeout=0.01)
     with pytest.raises(SearchFailed):
         loop.run()
-    assert loop.study.trials()[0].reason == "ran past the time limit of 0.01 s"
-    assert len(asked) == 1, "once, and the search is not held up"
+    assert "0.01 s" in loop.study.trials()[0].reason
+    assert len(cancelled) == 1, "once, and the search continues"
 
 
 def test_what_waits_counts_as_queued_and_takes_no_time(make_loop) -> None:
@@ -122,7 +123,7 @@ def test_hosts_that_come_back_are_used(make_loop, monkeypatch) -> None:
     driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "requested", len(driver.folders) > 2)
     loop.run()
     assert len(driver.folders) == 5
-    assert "There is room for 5 trials at once now." in loop.observer.lines
+    assert [line for line in loop.observer.lines if re.search(r"\b5\b.*\btrials\b", line)]
 
 
 def test_a_silent_queue_changes_nothing_and_is_asked_again(make_loop) -> None:
@@ -139,8 +140,9 @@ def test_a_silent_queue_changes_nothing_and_is_asked_again(make_loop) -> None:
     driver.wait = fall_silent
     assert loop.run().complete == 3
     assert [trial.lost for trial in loop.study.trials()] == [0, 0, 0]
-    said = [line for line in loop.observer.lines if "answer" in line]
-    assert said == ["no answer\nAsking again; trials go on meanwhile.", "The queue answers again."]
+    notes = [line for line in loop.observer.lines if not re.match("submitted|started", line)]
+    assert len(notes) == 2, "one when the queue stops answering, one when it answers"
+    assert notes[0].startswith("no answer\n")
 
 
 def test_a_trial_that_could_not_be_submitted_is_submitted_later(make_loop) -> None:
@@ -172,7 +174,7 @@ def test_ctrl_c_leaves_the_jobs_and_the_next_run_adopts_them(make_loop) -> None:
     driver.wait = lambda jobs, timeout_s: setattr(loop.stop, "requested", True)
     loop.run()
     assert not driver.cancelled
-    assert "Stopped; 2 trials go on in the queue: 1, 2." in loop.observer.lines[-1]
+    assert re.search(r"\b2 trials\b.*: 1, 2\..*--cancel\b", loop.observer.lines[-1])
     del driver.wait
     driver.outcomes.clear()
     assert make_loop(driver, finished=2).run().complete == 2
@@ -190,8 +192,8 @@ def test_an_end_that_would_come_again_breaks_the_trial_without_a_retry(make_loop
 
 def test_notices_of_the_driver_are_told(make_loop) -> None:
     driver = FakeQueue()
-    told = [["job 1 is held"]]
-    driver.notices = lambda: told.pop() if told else []
+    notices = [["job 1 is held"]]
+    driver.notices = lambda: notices.pop() if notices else []
     loop = make_loop(driver, finished=1)
     loop.run()
     assert "job 1 is held" in loop.observer.lines
@@ -199,13 +201,14 @@ def test_notices_of_the_driver_are_told(make_loop) -> None:
 
 @pytest.fixture
 def search(make_loop, monkeypatch):
-    """Return the command's search, whose attempts fail by the errors it is given, and what it says.
+    """Return a function that runs the search of the command and returns what it prints.
 
-    The first attempt begins; nothing is opened for real.
+    Its attempts fail with the errors of the arguments. The first attempt begins, and no file is
+    opened.
     """
 
     def search(*errors: Exception) -> list[str]:
-        said: list[str] = []
+        printed: list[str] = []
         left = list(errors)
 
         @contextmanager
@@ -222,11 +225,11 @@ def search(make_loop, monkeypatch):
         monkeypatch.setattr(run_search, "_search_once", once)
         monkeypatch.setattr(run_search, "greet", lambda *args: None)
         monkeypatch.setattr(run_search, "_RETRY_S", 0.0)
-        console = SimpleNamespace(print=lambda text, markup: said.append(text.splitlines()[0]))
+        console = SimpleNamespace(print=lambda text, markup: printed.append(text.splitlines()[0]))
         monkeypatch.setattr(run_search, "make_console", lambda: console)
         run_search._search(None, FakeQueue(), SimpleNamespace(storage=None), follows_capacity=False)
         assert not left
-        return said
+        return printed
 
     return search
 

@@ -1,7 +1,8 @@
-"""Regions: one search each, side by side, results apart."""
+"""Regions: one search per region, at the same time, with separate results."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def test_regions_share_the_room_fairly(make_loop) -> None:
     assert driver.most == 4
     assert [figures.complete for figures in search.figures.values()] == [2, 2, 2]
     first = [job.id.split("-")[0] for job in list(driver.folders)[:3]]
-    assert first == ["x@us", "x@de", "x@jp"], "one each before a second one"
+    assert first == ["x@us", "x@de", "x@jp"], "one trial each before a second one"
 
 
 def test_regions_keep_their_results_apart(make_loop, tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_a_region_that_fails_does_not_end_the_others(make_loop) -> None:
             super().leave(job, {"reason": "typo"} if "@de" in job.id else result)
 
     search = make_loop(FailsInDe(), finished=4, broken=2, regions=("us", "de"))
-    with pytest.raises(SearchFailed, match="de: the first 2 trials all broke"):
+    with pytest.raises(SearchFailed, match=r"^de: .*\b2 trials\b"):
         search.run()
     assert [len(study.trials()) for study in search.studies] == [4, 2]
 
@@ -55,7 +56,7 @@ def test_a_warm_start_lets_a_region_try_first_what_was_best_elsewhere(make_loop)
         for trial in sorted(trials, key=lambda trial: trial.value)[:3]
     }
     assert {trial.params["x"] for trial in jp[:2]} <= best
-    assert "jp: starts from 2 points that were best in" in " ".join(search.observer.lines)
+    assert [line for line in search.observer.lines if re.search(r"^jp: .*\b2 points\b", line)]
     order = [line for line in search.observer.lines if line.startswith("submitted")]
     assert len(order) == 18
 
@@ -76,4 +77,4 @@ def test_a_warm_start_goes_on_after_a_kill(make_loop) -> None:
     again = make_loop(FakeDriver(), finished=8, regions=names, warm_start=3)
     again.run()
     assert [len(study.trials()) for study in again.studies] == [8, 8]
-    assert not [line for line in again.observer.lines if "starts from" in line]
+    assert not [line for line in again.observer.lines if re.search(r"\d points\b", line)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from spearmint.model import Trial, TrialState
 
 
 def tally_of(*ends: float | str, maximize: bool = False, **limits) -> Tally:
-    """Return a tally of trials that ended by a value, "pruned" or another reason, a second each."""
+    """Return a tally of trials of 1 s that ended with a value, "pruned" or a failure reason."""
     tally = Tally(limits=StudyLimits(**limits), maximize=maximize)
     for number, end in enumerate(ends, 1):
         tally.add(ended(number, end))
@@ -71,7 +72,7 @@ def test_a_target_is_reached_when_a_value_is_as_good(maximize: bool) -> None:
     sign = -1.0 if maximize else 1.0
     assert not tally_of(0.6 * sign, target=0.5 * sign, maximize=maximize).stop_reason()
     reached = tally_of(0.6 * sign, 0.5 * sign, target=0.5 * sign, maximize=maximize)
-    assert reached.stop_reason() == f"the target {0.5 * sign:g} is reached"
+    assert f"target {0.5 * sign:g}" in reached.stop_reason()
     assert not reached.wants_trial(0)
 
 
@@ -84,7 +85,7 @@ def test_an_infinite_value_reaches_no_target(maximize: bool) -> None:
 def test_patience_counts_finished_trials_since_the_best() -> None:
     assert not tally_of(3.0, 2.0, "pruned", "typo", patience=2).stop_reason()
     stopped = tally_of(3.0, 2.0, "pruned", "typo", 2.0, patience=2)
-    assert stopped.stop_reason() == "no better value in the last 2 trials"
+    assert "2 trials" in stopped.stop_reason()
     stopped.add(ended(6, 1.0))
     assert not stopped.stop_reason()
 
@@ -115,9 +116,9 @@ def test_the_failure_names_the_last_trial_and_its_output() -> None:
     tally = tally_of("typo", "no disk", broken=2)
     failure = tally.failure("us", lambda trial_id: Path(f"{trial_id}.out"))
     assert failure is not None
-    assert failure.what == "us: the first 2 trials all broke; the last one, trial 2: no disk"
-    assert failure.fix.startswith("Its whole output: 2.out\n")
+    assert re.fullmatch(r"us: .*\bfirst 2 trials\b.*\btrial 2: no disk", failure.what)
+    assert "2.out\n" in failure.fix
     later = tally_of(1.0, *["typo"] * 20, broken=2).failure("", lambda _: Path("x"))
     assert later is not None
-    assert later.what.startswith("the last 20 trials all broke")
+    assert "last 20 trials" in later.what
     assert tally_of(1.0).failure("", Path) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -188,5 +189,5 @@ def test_a_running_search_is_left_alone(
     refused: Import, imported: Import, experiment: ExperimentDir, rows: Path
 ) -> None:
     with Search(experiment.config):
-        assert "is already being run" in refused(experiment, rows)
+        assert f"process {os.getpid()} " in refused(experiment, rows)
     assert "Imported 2 trials" in imported(experiment, rows)

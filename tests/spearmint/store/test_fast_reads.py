@@ -1,4 +1,4 @@
-"""Reading all trials at once gives what Optuna's own reading gives."""
+"""Reading all trials in bulk returns the same as Optuna."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARAMS = {"lr": 0.01, "X[0]": -0.5, "units": 3, "act": "tanh"}
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A database with trials of every kind, in two studies."""
+    """Return the URL of a database with trials in all states, in two studies."""
     url = f"sqlite:///{tmp_path}/trials.db"
     study = optuna.create_study(storage=url, study_name="a")
     for value in (0.25, math.inf, -math.inf, 1e300):
@@ -66,7 +66,7 @@ def test_optuna_still_calls_it(url: str, monkeypatch: pytest.MonkeyPatch) -> Non
     storage = optuna.storages.get_storage(BulkReadStorage(url))
     study = optuna.load_study(study_name="a", storage=storage)
     assert len(study.get_trials()) == 8
-    assert calls, "a release of Optuna reads in another way: see what became of _get_trials"
+    assert calls, "this release of Optuna does not call _get_trials"
 
 
 @pytest.mark.parametrize(("named", "above"), [(set(), 5), ({1, 3, 7}, 8), ({2}, 10**6), ({9}, -1)])

@@ -1,4 +1,4 @@
-"""Commands that look at a search change nothing, and need no right to."""
+"""Commands that show a search write nothing, and do not need write permission."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def test_a_reader_makes_no_tables_in_the_way_of_the_search(
 ) -> None:
     experiment = make_experiment()
     database = experiment.root / "spearmint.db"
-    database.touch()  # as a search that begins this instant leaves it
+    database.touch()  # the state while a search starts
     done = experiment.command("status")
     assert done.returncode == 2
-    assert "no search of 'trial'" in done.stderr
+    assert "'trial'" in done.stderr
     with closing(sqlite3.connect(database)) as connection:
         assert not connection.execute("SELECT * FROM sqlite_master").fetchall()
 
@@ -83,7 +83,7 @@ def test_a_reader_keeps_the_locks_of_a_database_without_a_log(tmp_path: Path) ->
 
 @contextmanager
 def read_only(folder: Path, at: Path) -> Iterator[None]:
-    """Show ``folder`` at another place, where nobody may write."""
+    """Mount ``folder`` read-only at ``at``."""
     at.mkdir()
     subprocess.run(["mount", "--bind", str(folder), str(at)], check=True)
     try:

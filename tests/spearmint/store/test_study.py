@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import optuna
@@ -100,9 +101,9 @@ def test_other_variables_are_shown(tmp_path: Path, url: str) -> None:
     with pytest.raises(StudyMismatch) as caught:
         opened(tmp_path, url, variables=(wider, ACT), maximize=True)
     text = str(caught.value)
-    assert "lr: stored 1 FLOAT from 0.0001 to 1 (log); config.pb 1 FLOAT from 0.0001 to 10" in text
-    assert "units: stored 2 INT from 1 to 64; config.pb nothing" in text
-    assert "(direction): stored minimize; config.pb maximize" in text
+    assert re.search(r"lr: .*FLOAT from 0\.0001 to 1 \(log\).* 1 FLOAT from 0\.0001 to 10", text)
+    assert re.search(r"units: .*2 INT from 1 to 64.* nothing", text)
+    assert re.search(r"\(direction\): .*minimize.* maximize", text)
     assert "spearmint cleanup" in text
 
 
@@ -143,20 +144,20 @@ def test_a_key_is_of_one_study_number_and_point(tmp_path: Path, url: str) -> Non
 def test_a_sampler_that_cannot_is_named(tmp_path: Path, url: str) -> None:
     study = opened(tmp_path, url)
     study.use(make_chooser("BruteForceSampler", {}, seed=0))
-    with pytest.raises(InputError, match=r"BruteForceSampler cannot propose for this config\.pb"):
+    with pytest.raises(InputError, match=r"\bBruteForceSampler\b"):
         study.ask()
 
 
 def test_a_broken_database_is_an_error_in_words(tmp_path: Path) -> None:
     path = tmp_path / "text.db"
-    path.write_text("this is no database, but long enough to look like one " * 20)
+    path.write_text("this is not a database, but has the length of a header " * 20)
     with pytest.raises(StorageError, match="file is not a database"):
         open_study(experiment(tmp_path), sqlite_url(path))
 
 
 @pytest.mark.parametrize("bad", ["nonsense", "oracle9://x/y"])
 def test_a_storage_that_does_not_exist(tmp_path: Path, bad: str) -> None:
-    with pytest.raises(InputError, match="cannot be used"):
+    with pytest.raises(InputError, match=r"sqlite:////path/to/file\.db"):
         open_study(experiment(tmp_path), bad)
 
 
