@@ -1,4 +1,4 @@
-"""``python -m starcluster``."""
+"""Run the command line: ``python -m starcluster``."""
 
 from starcluster.cli import main
 

@@ -1,4 +1,4 @@
-"""What a plugin is: a class with hooks that are called when a cluster changes."""
+"""Base classes of plugins: their hooks are called when a cluster changes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from starcluster.node.node import Node
 from starcluster.threadpool import ThreadPool
 
 Volumes = Mapping[str, Mapping[str, Any]]
-"""Volumes by name: volume_id, device, partition, mount_path of each."""
+"""Volumes by name; each has volume_id, device, partition and mount_path."""
 
 
 class ClusterSetup:
-    """A plugin; a hook that is not overridden is skipped.
+    """Base of plugins; hooks that a plugin does not override are skipped.
 
-    Every hook must stand being called again: a set-up that failed is run again as a whole.
+    Every hook must allow a second call, because a failed setup is rerun as a whole.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take whatever subclasses pass on."""
+        """Accept and ignore the arguments of subclasses."""
 
     def run(
         self,
@@ -29,7 +29,7 @@ class ClusterSetup:
         user_shell: str,
         volumes: Volumes,
     ) -> None:
-        """Set up all ``nodes``, the master among them; called by start and runplugin."""
+        """Set up all ``nodes``, including the master; called by start and runplugin."""
         raise NotImplementedError
 
     def on_add_node(
@@ -41,7 +41,7 @@ class ClusterSetup:
         user_shell: str,
         volumes: Volumes,
     ) -> None:
-        """Set up a new node, which takes no jobs yet; ``nodes`` has it too."""
+        """Set up a new node before it accepts jobs; ``nodes`` includes it."""
         raise NotImplementedError
 
     def on_remove_node(
@@ -53,7 +53,7 @@ class ClusterSetup:
         user_shell: str,
         volumes: Volumes,
     ) -> None:
-        """Undo what others know of a node that is about to go."""
+        """Remove what other nodes know of a node that is about to be removed."""
         raise NotImplementedError
 
     def on_restart(
@@ -75,12 +75,12 @@ class ClusterSetup:
         user_shell: str,
         volumes: Volumes,
     ) -> None:
-        """Prepare for the end of the cluster, by stop or terminate."""
+        """Prepare for stop or terminate of the cluster."""
         raise NotImplementedError
 
 
 class DefaultClusterSetup(ClusterSetup):
-    """A plugin with ``self.pool``, to work on all nodes at once."""
+    """Base of plugins with ``self.pool``, to work on all nodes concurrently."""
 
     def __init__(self, disable_threads: bool = False, num_threads: int = 20) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class DefaultClusterSetup(ClusterSetup):
 
     @property
     def pool(self) -> ThreadPool:
-        """Threads: ``simple_job``, ``map``, ``wait``."""
+        """The thread pool: ``simple_job``, ``map``, ``wait``."""
         if getattr(self, "_pool", None) is None:
             self._pool = ThreadPool(getattr(self, "_num_threads", 20))
         assert self._pool is not None  # noqa: S101 - for the type checker
@@ -97,6 +97,6 @@ class DefaultClusterSetup(ClusterSetup):
 
 
 def for_each(nodes: Iterable[Node], work: Callable[[Node], object]) -> None:
-    """Do ``work`` on all nodes at once; one SetupError names every node on which it failed."""
+    """Do ``work`` on all nodes concurrently; one SetupError names all nodes that failed."""
     nodes = list(nodes)
     ThreadPool().map(work, nodes)

@@ -1,25 +1,25 @@
 """Errors of the starcluster package.
 
 StarClusterError            exit code 1
-├── InputError              exit code 2: the command line, or a call of the plugin API
-├── ConfigError             exit code 2: the config file, with every problem in it
+├── InputError              exit code 2: invalid command line, or invalid call of the plugin API
+├── ConfigError             exit code 2: invalid config file; lists every problem in it
 ├── MissingExtra            an optional package is not installed
-├── AwsError                AWS refused or did not answer; has AWS's own code
-│   ├── CapacityError       none of this type in this zone now: another zone or type may do
-│   ├── QuotaError          the account's quota is too low
-│   ├── PermissionDenied    the credentials may not do this
-│   ├── CredentialsError    no credentials, or AWS does not know them
+├── AwsError                AWS refused or did not respond; has the error code of AWS
+│   ├── CapacityError       AWS has no capacity for this type in this zone; another can have it
+│   ├── QuotaError          the quota of the account is too low
+│   ├── PermissionDenied    the credentials do not have the permission
+│   ├── CredentialsError    no credentials, or AWS does not accept them
 │   ├── NotFound            no such instance, image, volume, key, group ...
-│   ├── AlreadyThere        one of this name exists, or it is in use
-│   ├── Throttled           too many requests, also after retries
-│   └── Unreachable         no answer: the state of every resource is unknown
-├── SshError                no SSH connection, or it broke
-│   ├── HostKeyMismatch     the node showed another key than the one handed to it
-│   └── RemoteCommandFailed a command on a node exited other than 0
-├── NodeError               one node cannot be used; names it
-├── SetupError              setting the cluster up failed on some nodes
+│   ├── AlreadyThere        the resource already exists, or it is in use
+│   ├── Throttled           too many requests, even after retries
+│   └── Unreachable         no response: the state of every resource is unknown
+├── SshError                no SSH connection, or it was lost
+│   ├── HostKeyMismatch     the node has another host key than it was given
+│   └── RemoteCommandFailed a command on a node failed
+├── NodeError               one node cannot be used; names the node
+├── SetupError              the setup of the cluster failed on some nodes
 ├── PluginError             a plugin cannot be loaded, or failed
-└── ClusterError            a cluster does not exist, exists already, or is in the wrong state
+└── ClusterError            a cluster does not exist, already exists, or is in the wrong state
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 class StarClusterError(Exception):
-    """What happened and what to do next, for people; base of all errors here."""
+    """What happened and how to fix it; base of all errors of this package."""
 
     exit_code = 1
 
@@ -42,18 +42,18 @@ class StarClusterError(Exception):
         return f"{self.what}\n{self.fix}" if self.fix else self.what
 
     def __reduce__(self) -> tuple[object, ...]:
-        # As it is, whatever its constructor takes: it may come from a worker process.
+        # Skip the constructor, because subclasses have other arguments.
         return type(self).__new__, (type(self), *self.args), vars(self)
 
 
 class InputError(StarClusterError):
-    """The command line or a call is wrong; nothing was sent to AWS."""
+    """The command line or a call is invalid; nothing was sent to AWS."""
 
     exit_code = 2
 
 
 class ConfigError(StarClusterError):
-    """The config file is wrong; ``problems`` has all that was found, each with file and line."""
+    """The config file is invalid; ``problems`` lists all problems with file and line."""
 
     exit_code = 2
 
@@ -63,15 +63,15 @@ class ConfigError(StarClusterError):
 
 
 class MissingExtra(StarClusterError):
-    """An optional package is not installed; the fix names the extra."""
+    """An optional package is not installed; the fix says how to install it."""
 
 
 class AwsError(StarClusterError):
     """AWS refused a request.
 
     Attributes:
-        code: AWS's own, such as ``VcpuLimitExceeded``; empty where none came.
-        operation: AWS's name of the request, such as ``RunInstances``.
+        code: Error code of AWS, such as ``VcpuLimitExceeded``; empty without one.
+        operation: Name of the request in AWS, such as ``RunInstances``.
     """
 
     def __init__(self, what: str, fix: str = "", *, code: str = "", operation: str = "") -> None:
@@ -81,51 +81,51 @@ class AwsError(StarClusterError):
 
 
 class CapacityError(AwsError):
-    """AWS has none of this instance type in this zone now."""
+    """AWS has no capacity for this instance type in this zone."""
 
 
 class QuotaError(AwsError):
-    """The account's quota does not allow it."""
+    """The quota of the account is too low."""
 
 
 class PermissionDenied(AwsError):
-    """The credentials are known but may not do this."""
+    """The credentials are valid but do not have the permission."""
 
 
 class CredentialsError(AwsError):
-    """There are no credentials, or AWS does not accept them."""
+    """Credentials are missing, or AWS does not accept them."""
 
 
 class NotFound(AwsError):
-    """AWS knows no resource of this name or id."""
+    """AWS has no resource of this name or id."""
 
 
 class AlreadyThere(AwsError):
-    """A resource of this name exists already, or is in use."""
+    """A resource of this name already exists, or it is in use."""
 
 
 class Throttled(AwsError):
-    """Too many requests, also after botocore's retries."""
+    """Too many requests, even after the retries of botocore."""
 
 
 class Unreachable(AwsError):
-    """AWS did not answer in time; nothing is known of any resource."""
+    """AWS did not respond in time; the state of every resource is unknown."""
 
 
 class SshError(StarClusterError):
-    """A node could not be reached over SSH, or the connection broke."""
+    """A node cannot be reached by SSH, or the connection was lost."""
 
 
 class HostKeyMismatch(SshError):
-    """A node showed another host key than it was given."""
+    """A node has another host key than it was given."""
 
 
 class RemoteCommandFailed(SshError):
     """A command on a node failed.
 
     Attributes:
-        exit_status: Of the command; None where a signal or the connection ended it.
-        output: Lines it had written.
+        exit_status: Exit status; None if a signal or a lost connection stopped the command.
+        output: Lines that the command wrote.
     """
 
     def __init__(
@@ -150,10 +150,10 @@ class NodeError(StarClusterError):
 
 
 class SetupError(StarClusterError):
-    """Setting the cluster up failed on some nodes; the others can be used.
+    """The setup of the cluster failed on some nodes; the others can be used.
 
     Attributes:
-        failed: What went wrong, by alias; empty where it is not the matter of single nodes.
+        failed: Reason of the failure by alias; empty if it does not concern single nodes.
     """
 
     def __init__(
@@ -164,15 +164,15 @@ class SetupError(StarClusterError):
 
 
 class PluginError(StarClusterError):
-    """A plugin cannot be loaded, or failed."""
+    """A plugin cannot be loaded, or it failed."""
 
 
 class ClusterError(StarClusterError):
-    """A cluster does not exist, exists already, or is in the wrong state."""
+    """A cluster does not exist, already exists, or is in the wrong state."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``Did you mean 'x'?``, or an empty text where nothing is near."""
+    """Return ``Did you mean 'x'?``, or an empty text if no name is similar."""
     by_lower = {word.lower(): word for word in known}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f"Did you mean '{by_lower[near[0]]}'?" if near else ""

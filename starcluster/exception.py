@@ -1,4 +1,4 @@
-"""Names of errors that plugins written for the original import; ours are in ``errors``."""
+"""Error names that plugins for the original import; the classes are in ``errors``."""
 
 from starcluster.errors import PluginError, RemoteCommandFailed, StarClusterError
 from starcluster.errors import SshError as SSHError

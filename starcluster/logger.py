@@ -1,4 +1,4 @@
-"""The log that plugins write to: ``from starcluster.logger import log``."""
+"""The log of plugins: ``from starcluster.logger import log``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 500
 
 
 def redact(text: str, *, limit: int = _SHOWN) -> str:
-    """Return ``text`` fit for a log: keys, tokens and passwords replaced, long texts cut."""
+    """Return ``text`` for a log: without keys, tokens and passwords, and shortened."""
     for pattern in _SECRETS:
         text = pattern.sub(_hidden, text)
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"

@@ -17,5 +17,5 @@ def group_name(cluster: str) -> str:
 
 
 def is_master(alias: str) -> bool:
-    """Return whether ``alias`` is a master's; with dns_prefix it begins with the cluster's name."""
+    """Return whether ``alias`` is a master; with dns_prefix, the cluster name precedes it."""
     return alias == MASTER or alias.endswith(f"-{MASTER}")

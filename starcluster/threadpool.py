@@ -1,4 +1,4 @@
-"""Work on many nodes at once: ``self.pool`` of plugins, and what the set-up itself uses."""
+"""Work on many nodes concurrently; used by plugins (``self.pool``) and by the setup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starcluster.errors import SetupError, StarClusterError
 
 T = TypeVar("T")
 SIZE = 64
-"""Threads at most: they wait for nodes, and hardly compute."""
+"""Maximal number of threads; they mostly wait for nodes."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,10 +25,10 @@ class _Job:
 
 
 class ThreadPool:
-    """Threads that do jobs; they die with the program, so Ctrl-C never waits for a node."""
+    """A pool of daemon threads, so that Ctrl-C never waits for a node."""
 
     def __init__(self, size: int = SIZE) -> None:
-        """Prepare; threads begin with the first jobs."""
+        """Prepare the pool; threads start with the first jobs."""
         self._size = size
         self._waiting: deque[_Job] = deque()
         self._given: list[_Job] = []
@@ -43,10 +43,10 @@ class ThreadPool:
         kwargs: Mapping[str, Any] | None = None,
         jobid: str | None = None,
     ) -> None:
-        """Begin ``method(*args, **kwargs)``; an ``args`` that is no tuple is the only argument.
+        """Start ``method(*args, **kwargs)``; ``args`` other than a tuple or list is one argument.
 
         Args:
-            jobid: A node's alias, so that a failure names the node.
+            jobid: Alias of a node, so that a failure names the node.
         """
         given = tuple(args) if isinstance(args, tuple | list) else (args,)
         named = dict(kwargs or {})
@@ -59,17 +59,17 @@ class ThreadPool:
         *seq: Iterable[Any],
         jobid_fn: Callable[..., str] | None = None,
     ) -> list[Any]:
-        """Return ``fn`` of each item, in the order of ``seq``; for nodes, failures name them."""
+        """Return ``fn`` of each item, in the order of ``seq``; failures name nodes by alias."""
         for items in zip(*seq, strict=True):
             name = jobid_fn(*items) if jobid_fn else getattr(items[0], "alias", None)
             self.simple_job(fn, items, jobid=name)
         return self.wait()
 
     def wait(self, numtasks: int | None = None, return_results: bool = True) -> list[Any]:
-        """Wait for all jobs given so far; return their results in the order they were given.
+        """Wait for all jobs; return their results in the order in which they were added.
 
         Raises:
-            SetupError: Some failed; it names each.
+            SetupError: Jobs failed; it names all of them.
         """
         with self._changed:
             while self._open:
@@ -84,7 +84,7 @@ class ThreadPool:
         return [job.result for job in done] if return_results else []
 
     def shutdown(self) -> None:
-        """Forget the jobs that have not begun."""
+        """Drop the jobs that have not started."""
         with self._changed:
             self._open -= len(self._waiting)
             self._waiting.clear()
@@ -115,7 +115,7 @@ class ThreadPool:
 
 
 def failures(failed: Mapping[str, str], count: int) -> SetupError:
-    """Return the error that names each of the ``failed`` of ``count`` nodes."""
+    """Return the error that names the ``failed`` nodes, of ``count`` nodes in total."""
     lines = "".join(f"\n  {name}: {why}" for name, why in sorted(failed.items()))
     return SetupError(f"{len(failed)} of {count} nodes failed{lines}", failed=failed)
 
@@ -125,7 +125,7 @@ def _words(error: BaseException | None) -> str:
 
 
 def soon(work: Callable[[], T], *, within_s: float, otherwise: T) -> T:
-    """Return what ``work`` returns, or ``otherwise`` where that takes longer or fails."""
+    """Return the result of ``work``, or ``otherwise`` if it takes longer or fails."""
     done: list[T] = []
 
     def body() -> None:

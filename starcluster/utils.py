@@ -1,4 +1,4 @@
-"""What plugins written for the original import from here."""
+"""Functions that plugins for the original import from here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starcluster.logger import log
 
 
 def print_timing(msg: str | Callable[..., Any] = "", prefix: str = "") -> Any:
-    """Log how long each call of a function takes; a decorator, with or without a title."""
+    """Decorate a function to log how long each call takes; the title is optional."""
 
     def decorate(function: Callable[..., Any], title: str = "") -> Callable[..., Any]:
         @functools.wraps(function)

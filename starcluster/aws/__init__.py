@@ -1,4 +1,4 @@
-"""Call EC2 and translate its answers and errors; the only room that imports boto3."""
+"""Call EC2, and translate its responses and errors; only this package imports boto3."""
 
 from starcluster.aws.client import AwsClient
 from starcluster.aws.ec2 import Ec2

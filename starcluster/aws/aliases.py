@@ -1,7 +1,7 @@
-"""The aliases of instances launched together, in one tag that is the same for all of them; pure.
+"""Pack the aliases of instances that are launched together into one tag; pure.
 
-Each knows its own by its number in the launch. So no instance is ever without its name, and the
-names of a hundred nodes cost no request.
+All instances of a launch get the same tag, and each finds its alias by its launch index. An
+instance therefore always has an alias, and naming a hundred nodes needs no extra request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _END = re.compile(r"\d+$")
 
 
 def packed(aliases: Sequence[str]) -> str:
-    """Return ``aliases`` as ``master node001:199``; empty where that is too long for a tag."""
+    """Return ``aliases`` as ``master node001:199``; empty if that is too long for a tag."""
     words: list[list[str]] = []
     for alias in aliases:
         if words and _after(words[-1][0], len(words[-1])) == alias:
@@ -26,7 +26,7 @@ def packed(aliases: Sequence[str]) -> str:
 
 
 def alias_at(text: str, index: int) -> str:
-    """Return the alias of instance ``index`` of a launch, from 0 on; empty where it has none."""
+    """Return the alias of instance ``index`` (from 0) of a launch; empty if it has none."""
     for word in text.split():
         first, _, number = word.partition(":")
         count = int(number) if number.isdigit() else 1
@@ -37,7 +37,7 @@ def alias_at(text: str, index: int) -> str:
 
 
 def _after(alias: str, steps: int) -> str:
-    """Return the alias that many steps after another; empty where it has no number."""
+    """Return ``alias`` with its number increased by ``steps``; empty without a number."""
     end = _END.search(alias)
     if end is None:
         return ""

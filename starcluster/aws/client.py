@@ -1,4 +1,4 @@
-"""The only place that imports boto3: calls with retries, time-outs and translated errors."""
+"""All calls of boto3: retries, timeouts and translated errors."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
 ATTEMPTS = 8
-# Pool of connections of one client; as many nodes are worked on at once.
+# Size of the connection pool of a client; as many requests can run concurrently.
 CONNECTIONS = 32
 _LOG_IN = (
-    "Put them into [aws info] of the config, set AWS_PROFILE or AWS_ACCESS_KEY_ID, "
+    "Set them in [aws info] of the config, set AWS_PROFILE or AWS_ACCESS_KEY_ID, "
     "or log in: aws configure sso"
 )
 
 
 def open_session(settings: AwsSettings) -> boto3.Session:
-    """Return a session with the credentials of ``settings``, or else those boto3 finds itself."""
-    # In full detail botocore logs whole requests, and user data has a private key.
+    """Return a session with the credentials of ``settings``, otherwise those that boto3 finds."""
+    # At level DEBUG botocore logs whole requests, and user data contains a private key.
     logging.getLogger("botocore").setLevel(logging.INFO)
     try:
         import boto3
@@ -53,19 +53,18 @@ def open_session(settings: AwsSettings) -> boto3.Session:
             profile_name=settings.aws_profile or None,
         )
     except BotoCoreError as error:
-        raise CredentialsError(f"no AWS session: {error}", _LOG_IN) from error
+        raise CredentialsError(f"cannot open an AWS session: {error}", _LOG_IN) from error
 
 
 class AwsClient:
-    """Calls of AWS's API in one region.
+    """Calls of the AWS API in one region; threads can share a client.
 
-    Retries are botocore's, in its adaptive mode; a call that had no answer raises Unreachable.
-    May be used by many threads.
+    botocore retries in its adaptive mode. A call without a response raises Unreachable.
     """
 
     def __init__(self, settings: AwsSettings, region: str = "") -> None:
         if region and region != settings.aws_region_name:
-            # The host of the config is that of its own region.
+            # The host in the config belongs to the region in the config.
             settings = replace(settings, aws_region_host="", aws_port=None)
         self._settings = settings
         self._session = open_session(settings)
@@ -75,19 +74,19 @@ class AwsClient:
         self._lock = threading.Lock()
 
     def open_again(self) -> None:
-        """Read the credentials again; otherwise a file is read once only."""
+        """Reread the credentials; otherwise a client reads the file only once."""
         session = open_session(self._settings)
         with self._lock:
             self._session = session
             self._clients.clear()
 
     def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:
-        """Return the answer to one request; ``operation`` as AWS names it, ``RunInstances``."""
+        """Return the response to one request; ``operation`` is its name, e.g. ``RunInstances``."""
         client = self._client(service)
         return dict(self._do(client, operation, lambda: _method(client, operation)(**arguments)))
 
     def pages(self, service: str, operation: str, key: str, **arguments: Any) -> Iterator[Any]:
-        """Yield the items under ``key`` of all pages."""
+        """Yield the items of ``key`` in all pages of a response."""
         client = self._client(service)
         pages = iter(client.get_paginator(_snake(operation)).paginate(**arguments))
         while True:
@@ -97,7 +96,7 @@ class AwsClient:
             yield from page.get(key, ())
 
     def check_allowed(self, service: str, operation: str, **arguments: Any) -> None:
-        """Ask whether a request would pass, without doing it; raises what it would raise."""
+        """Check with a dry run that AWS would allow a request; raise what the request would."""
         try:
             self.call(service, operation, DryRun=True, **arguments)
         except AwsError as error:
@@ -107,18 +106,18 @@ class AwsClient:
     def wait(
         self, service: str, waiter: str, *, delay_s: float, limit_s: float, **arguments: Any
     ) -> None:
-        """Wait for one of botocore's waiters. Raises Unreachable after ``limit_s``."""
+        """Wait with a waiter of botocore. Raises Unreachable after ``limit_s``."""
         client = self._client(service)
         attempts = {"Delay": delay_s, "MaxAttempts": max(1, round(limit_s / delay_s))}
         call = client.get_waiter(waiter).wait
         self._do(client, waiter, lambda: call(WaiterConfig=attempts, **arguments))
 
     def address(self) -> str:
-        """Return the address that requests to EC2 go to."""
+        """Return the address of EC2 for this client."""
         return str(self._client("ec2").meta.endpoint_url)
 
     def regions_known(self) -> list[str]:
-        """Return the regions that boto3 knows, without a request."""
+        """Return the regions that boto3 knows, without sending a request."""
         return [str(name) for name in self._session.get_available_regions("ec2")]
 
     def _client(self, service: str, region: str = "") -> Any:
@@ -153,7 +152,7 @@ class AwsClient:
             client.meta.events.register_first("needs-retry.ec2", _no_retry_without_capacity)
             return client
         except (BotoCoreError, ValueError) as error:
-            raise AwsError(f"no connection to {service} in {region}: {error}") from error
+            raise AwsError(f"cannot connect to {service} in {region}: {error}") from error
 
     def _do(self, client: Any, operation: str, call: Any) -> Any:
         from botocore.exceptions import BotoCoreError, ClientError
@@ -163,8 +162,8 @@ class AwsClient:
             return call()
         except ResponseParserError as error:
             address = client.meta.endpoint_url
-            what = f"{address} gave an answer that is not AWS's ({operation})"
-            fix = "Is there a proxy that answers in its place? Check aws_proxy and the network."
+            what = f"the response of {address} is not from AWS ({operation})"
+            fix = "A proxy or a login page of the network may have answered. Check aws_proxy."
             raise Unreachable(what, fix, operation=operation) from error
         except ClientError as error:
             details = error.response.get("Error", {})
@@ -194,29 +193,31 @@ class AwsClient:
             profile = self._session.profile_name
             named = "" if profile == "default" else f" --profile {shlex.quote(profile)}"
             fix = f"Log in again: aws sso login{named}"
-            return CredentialsError(f"the AWS log-in is over: {error}", fix, operation=operation)
+            return CredentialsError(f"the AWS login has expired: {error}", fix, operation=operation)
         if isinstance(error, botocore_errors.WaiterError):
-            return Unreachable(f"waited for {operation} in vain: {error}", operation=operation)
+            return Unreachable(
+                f"timeout while waiting for {operation}: {error}", operation=operation
+            )
         if isinstance(error, (botocore_errors.HTTPClientError, botocore_errors.ConnectionError)):
             hint = did_you_mean(self.region, self.regions_known())
             known = self.region in self.regions_known()
             fix = "Check the network, the proxy (aws_proxy) and the region."
             fix = fix if known or not hint else f"The region is '{self.region}'. {hint}"
-            what = f"no answer from {address}: {error} ({operation})"
+            what = f"no response from {address}: {error} ({operation})"
             return Unreachable(what, fix, operation=operation)
         return AwsError(f"{operation} failed: {error}", operation=operation)
 
 
 def _home_of(service: str, region: str) -> str:
-    """Return the region that answers for ``service``: prices come from three places only."""
+    """Return the region to ask for ``service``; only three regions answer for prices."""
     return "us-east-1" if service == "pricing" else region
 
 
 def _no_retry_without_capacity(response: Any = None, **_: object) -> None:
-    """Keep botocore from retrying where AWS has no capacity.
+    """Prevent botocore from retrying when AWS has no capacity.
 
-    AWS reports it with status 500, which botocore retries: eight tries would take a minute
-    before the next zone is asked.
+    AWS reports missing capacity with status 500, which botocore retries. Eight attempts would
+    take a minute before the next zone is tried.
     """
     if response is not None:
         http, parsed = response

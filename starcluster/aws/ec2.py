@@ -1,4 +1,4 @@
-"""``Ec2`` has every request to EC2 as a method; see its bases for those of each kind."""
+"""``Ec2`` has all requests to EC2 as methods; its base classes group them by kind."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from starcluster.errors import AwsError
 
 __all__ = ["Ec2"]
 
-# What one DescribeInstanceTypes takes.
+# The most types that one DescribeInstanceTypes accepts.
 _TYPES_A_REQUEST = 100
 
 
 class Ec2(Instances, Network, Storage):
-    """One region of EC2, with an account's credentials; may be used by many threads."""
+    """One region of EC2 with the credentials of an account; threads can share it."""
 
     def account(self) -> str:
-        """Return the number of the account that the credentials are of."""
+        """Return the account number of the credentials."""
         return str(self.call("sts", "GetCallerIdentity")["Account"])
 
     def regions(self) -> list[Region]:
-        """Return all regions by name."""
+        """Return all regions, sorted by name."""
         answer = self.call("ec2", "DescribeRegions", AllRegions=True)
         found = [
             Region(
@@ -39,7 +39,7 @@ class Ec2(Instances, Network, Storage):
         return sorted(found, key=lambda region: region.name)
 
     def zones(self) -> list[Zone]:
-        """Return the zones of the region by name."""
+        """Return the zones of the region, sorted by name."""
         filters = as_filters({"zone-type": ["availability-zone"]})
         answer = self.call("ec2", "DescribeAvailabilityZones", Filters=filters)
         found = [
@@ -54,11 +54,11 @@ class Ec2(Instances, Network, Storage):
         return sorted(found, key=lambda zone: zone.name)
 
     def instance_types(self, names: Iterable[str]) -> dict[str, InstanceType]:
-        """Return what each type is; one not offered in the region is left out."""
+        """Return the facts of each type that the region offers, by name."""
         wanted = sorted(set(names))
         found: dict[str, InstanceType] = {}
         for start in range(0, len(wanted), _TYPES_A_REQUEST):
-            # As a filter: asked for by name, one unknown type would make the whole request fail.
+            # A filter, because one unknown name in InstanceTypes would fail the whole request.
             filters = as_filters({"instance-type": wanted[start : start + _TYPES_A_REQUEST]})
             for item in self.pages(
                 "ec2", "DescribeInstanceTypes", "InstanceTypes", Filters=filters
@@ -74,7 +74,7 @@ class Ec2(Instances, Network, Storage):
         return sorted(str(offer["InstanceType"]) for offer in found)
 
     def zones_offering(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """Return, for each type, the zones that offer it."""
+        """Return the zones that offer each type."""
         found: dict[str, list[str]] = {name: [] for name in names}
         if not names:
             return found
@@ -97,7 +97,7 @@ class Ec2(Instances, Network, Storage):
         end: datetime,
         zones: Sequence[str] = (),
     ) -> list[SpotPrice]:
-        """Return spot prices of Linux by time, from that in force at ``start`` on."""
+        """Return spot prices of Linux in order of time, from the price in force at ``start``."""
         found = self.pages(
             "ec2",
             "DescribeSpotPriceHistory",
@@ -111,7 +111,7 @@ class Ec2(Instances, Network, Storage):
         return sorted((responses.spot_price(item) for item in found), key=lambda p: p.time)
 
     def vcpu_quota(self, code: str) -> float | None:
-        """Return a quota in vCPUs by its code, ``L-1216C47A``; None where AWS reports none."""
+        """Return a quota in vCPUs by its code (``L-1216C47A``); None if AWS reports none."""
         try:
             answer = self.call(
                 "service-quotas", "GetServiceQuota", ServiceCode="ec2", QuotaCode=code

@@ -1,4 +1,4 @@
-"""Addresses of AWS's services and of the proxy to them, from the settings; pure."""
+"""Addresses of the AWS services and of the proxy, from the settings; pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starcluster.config.sections import AwsSettings
 
 
 def endpoint(settings: AwsSettings, service: str) -> str:
-    """Return the address of ``service``, or an empty text for AWS's own."""
+    """Return the address of ``service``; empty for the default of AWS."""
     if settings.aws_endpoint_url:
         return settings.aws_endpoint_url
     if settings.aws_region_host and service == "ec2":
@@ -19,7 +19,7 @@ def endpoint(settings: AwsSettings, service: str) -> str:
 
 
 def proxies(settings: AwsSettings) -> dict[str, str] | None:
-    """Return the proxy for each scheme; None for those of the environment."""
+    """Return the proxy of each scheme; None to use the proxies of the environment."""
     if not settings.aws_proxy:
         return None
     address = settings.aws_proxy.removeprefix("http://").rstrip("/")

@@ -1,4 +1,4 @@
-"""What AWS's error codes mean for a person, and what to do next; pure."""
+"""Meanings of AWS error codes in plain English, each with a fix; pure."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from starcluster.errors import (
 
 
 class Meaning(NamedTuple):
-    """Kind of a code; ``what`` leads AWS's own words, ``fix`` follows."""
+    """Class, text and fix of an error code; the message of AWS follows ``what``."""
 
     kind: type[AwsError]
     what: str
     fix: str
 
 
-_ACCOUNT = "Check the keys: aws sts get-caller-identity; starcluster takes them from [aws info], "
-_ACCOUNT += "the environment or AWS's own files."
+_ACCOUNT = "Check the keys: aws sts get-caller-identity. starcluster reads them from [aws info], "
+_ACCOUNT += "the environment or the AWS config files."
 _VCPUS = (
-    "New accounts have 0 vCPUs of many GPU types. Ask for more: AWS console, Service Quotas, "
+    "New accounts have 0 vCPUs for many GPU types. Request more: AWS console, Service Quotas, "
     "Amazon EC2, 'Running On-Demand ... instances' (or 'All ... Spot Instance Requests'), "
     "in {region}."
 )
-_ASK = "Ask for more: AWS console, Service Quotas, in {region}."
+_ASK = "Request more: AWS console, Service Quotas, in {region}."
 _CAPACITY = (
-    "Try another zone (-a), or name fallback_instance_types in the template; "
-    "starcluster spothistory TYPE tells where spot is offered."
+    "Try another zone (-a), or set fallback_instance_types in the template. "
+    "Zones that offer spot instances: starcluster spothistory TYPE"
 )
-_ELSEWHERE = "Is the region right? It is {region}; choose another with -r."
+_ELSEWHERE = "The region is {region}; choose another with -r."
 
 _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
     (
-        Meaning(CapacityError, "AWS has no such instance free", _CAPACITY),
+        Meaning(CapacityError, "AWS has no capacity for this instance type", _CAPACITY),
         (
             "InsufficientInstanceCapacity",
             "InsufficientHostCapacity",
@@ -52,57 +52,62 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        Meaning(CapacityError, "the reservation has no instance free", _CAPACITY),
+        Meaning(CapacityError, "the capacity reservation is full", _CAPACITY),
         ("InsufficientReservedInstanceCapacity",),
     ),
     (
         Meaning(
             CapacityError,
-            "the spot bid is below the price now",
-            "Raise spot_bid or -b; see: starcluster spothistory TYPE",
+            "the spot bid is below the current price",
+            "Raise spot_bid (-b). See the prices: starcluster spothistory TYPE",
         ),
         ("SpotMaxPriceTooLow",),
     ),
-    (Meaning(CapacityError, "this zone does not offer it", _CAPACITY), ("Unsupported",)),
     (
-        Meaning(QuotaError, "the account's quota of vCPUs is too low", _VCPUS),
+        Meaning(CapacityError, "AWS does not support this request in this zone", _CAPACITY),
+        ("Unsupported",),
+    ),
+    (
+        Meaning(QuotaError, "the vCPU quota of the account is too low", _VCPUS),
         ("VcpuLimitExceeded",),
     ),
     (
-        Meaning(QuotaError, "the account's quota of instances is too low", _VCPUS),
+        Meaning(QuotaError, "the instance quota of the account is too low", _VCPUS),
         ("InstanceLimitExceeded",),
     ),
     (
-        Meaning(QuotaError, "the account's quota of spot instances is too low", _VCPUS),
+        Meaning(QuotaError, "the spot instance quota of the account is too low", _VCPUS),
         ("MaxSpotInstanceCountExceeded",),
     ),
     (
         Meaning(
             QuotaError,
-            "the account's quota of volumes is used up",
-            "Remove some: starcluster listvolumes; or ask for more at Service Quotas.",
+            "the volume quota of the account is exhausted",
+            "Remove volumes (starcluster listvolumes), or request more in Service Quotas.",
         ),
         ("VolumeLimitExceeded",),
     ),
     (
         Meaning(
-            QuotaError, "the account's quota of IOPS is used up", "Ask for more at Service Quotas."
+            QuotaError,
+            "the IOPS quota of the account is exhausted",
+            "Request more in Service Quotas.",
         ),
         ("MaxIOPSLimitExceeded",),
     ),
     (
         Meaning(
             QuotaError,
-            "the account's quota of addresses is used up",
-            "Ask for more at Service Quotas.",
+            "the address quota of the account is exhausted",
+            "Request more in Service Quotas.",
         ),
         ("AddressLimitExceeded",),
     ),
     (
         Meaning(
             QuotaError,
-            "the account's quota of security groups is used up",
-            "Delete unused groups, or ask for more at Service Quotas.",
+            "the security group quota of the account is exhausted",
+            "Delete unused groups, or request more in Service Quotas.",
         ),
         ("SecurityGroupLimitExceeded",),
     ),
@@ -110,19 +115,19 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         Meaning(
             CapacityError,
             "the subnet has too few free addresses",
-            "Choose a larger subnet with -N, or name more of them in subnet_id.",
+            "Choose a larger subnet with -N, or list more subnets in subnet_id.",
         ),
         ("InsufficientFreeAddressesInSubnet",),
     ),
     (
-        Meaning(CapacityError, "the zone has no room for the volumes", _CAPACITY),
+        Meaning(CapacityError, "the zone has no capacity for the volumes", _CAPACITY),
         ("InsufficientVolumeCapacity",),
     ),
     (
         Meaning(
             PermissionDenied,
-            "the account has not used spot instances yet, and these credentials may not begin",
-            "Ask whoever runs the AWS account to run once: "
+            "spot instances are not enabled for the account, and these credentials cannot do that",
+            "Ask the administrator of the AWS account to run once: "
             "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
         ),
         ("AuthFailure.ServiceLinkedRoleCreationNotPermitted",),
@@ -131,17 +136,17 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         Meaning(
             QuotaError,
             "AWS is still verifying the account for this region",
-            "Wait for AWS's mail, mostly within minutes; or choose another region with -r.",
+            "Wait for the mail of AWS, usually a few minutes, or choose another region with -r.",
         ),
         ("PendingVerification",),
     ),
     (
         Meaning(
             PermissionDenied,
-            "the account has not subscribed to this",
+            "the account has no subscription for this",
             (
-                "For an image: accept its terms in the AWS Marketplace. For a region: "
-                "enable it in the account's settings."
+                "For an image, accept its terms in the AWS Marketplace. For a region, "
+                "enable it in the account settings."
             ),
         ),
         ("OptInRequired",),
@@ -149,16 +154,16 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
     (
         Meaning(
             PermissionDenied,
-            "these credentials may not do {operation}",
-            "Ask whoever runs the AWS account to allow ec2:{operation}.",
+            "these credentials do not have the permission for {operation}",
+            "Ask the administrator of the AWS account to allow ec2:{operation}.",
         ),
         ("UnauthorizedOperation",),
     ),
     (
         Meaning(
             PermissionDenied,
-            "these credentials may not do {operation}",
-            "Ask whoever runs the AWS account to allow {operation}.",
+            "these credentials do not have the permission for {operation}",
+            "Ask the administrator of the AWS account to allow {operation}.",
         ),
         (
             "AccessDenied",
@@ -169,7 +174,7 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         Meaning(
             CredentialsError,
             "AWS does not accept the credentials in {region}",
-            f"{_ACCOUNT} A region may have to be enabled for the account first.",
+            f"{_ACCOUNT} Some regions must be enabled for the account first.",
         ),
         ("AuthFailure",),
     ),
@@ -181,7 +186,7 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        Meaning(CredentialsError, "the secret key does not belong to the access key", _ACCOUNT),
+        Meaning(CredentialsError, "the secret key does not match the access key", _ACCOUNT),
         ("SignatureDoesNotMatch",),
     ),
     (
@@ -194,8 +199,8 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
     (
         Meaning(
             CredentialsError,
-            "the session of these credentials is over",
-            "Log in again, such as: aws sso login",
+            "the session of these credentials has expired",
+            "Renew it, for example: aws sso login",
         ),
         (
             "ExpiredToken",
@@ -205,20 +210,20 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
     (
         Meaning(
             CredentialsError,
-            "AWS found the request too old",
-            "Is this machine's clock right? Or the session is over: aws sso login",
+            "AWS rejected the request because it is too old",
+            "Check the clock of this machine. If the session has expired: aws sso login",
         ),
         ("RequestExpired",),
     ),
     (
-        Meaning(PermissionDenied, "AWS has blocked the account", "Write to AWS support."),
+        Meaning(PermissionDenied, "AWS has blocked the account", "Contact AWS support."),
         ("Blocked",),
     ),
     (
         Meaning(
             AlreadyThere,
-            "something still uses it",
-            ("What uses it must go first: starcluster listclusters, starcluster listinstances"),
+            "another resource still uses it",
+            "Remove what uses it first: starcluster listclusters, starcluster listinstances",
         ),
         ("DependencyViolation",),
     ),
@@ -226,70 +231,71 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         Meaning(
             AlreadyThere,
             "the volume is attached to an instance",
-            "Stop or terminate what uses it: starcluster listvolumes",
+            "Stop or terminate that instance. To see which: starcluster listvolumes",
         ),
         ("VolumeInUse",),
     ),
     (
         Meaning(
             AlreadyThere,
-            "instances are still in the placement group",
-            "Wait until they are terminated, then try again.",
+            "the placement group still contains instances",
+            "Wait until they are terminated, then retry.",
         ),
         ("InvalidPlacementGroup.InUse",),
     ),
-    (Meaning(NotFound, "there is no such placement group", ""), ("InvalidPlacementGroup.Unknown",)),
+    (Meaning(NotFound, "no such placement group", ""), ("InvalidPlacementGroup.Unknown",)),
     (
-        Meaning(NotFound, "there is no such spot request", "See: starcluster listspots"),
+        Meaning(NotFound, "no such spot instance request", "List them: starcluster listspots"),
         ("InvalidSpotInstanceRequestID.NotFound",),
     ),
     (
         Meaning(
-            NotFound, "there is no such instance", f"See: starcluster listinstances. {_ELSEWHERE}"
+            NotFound, "no such instance", f"List instances: starcluster listinstances. {_ELSEWHERE}"
         ),
         ("InvalidInstanceID.NotFound",),
     ),
     (
-        Meaning(NotFound, "that is no instance's id", "See: starcluster listinstances"),
+        Meaning(NotFound, "invalid instance id", "List instances: starcluster listinstances"),
         ("InvalidInstanceID.Malformed",),
     ),
     (
-        Meaning(NotFound, "there is no such image", f"See: starcluster listimages. {_ELSEWHERE}"),
+        Meaning(NotFound, "no such image", f"List images: starcluster listimages. {_ELSEWHERE}"),
         ("InvalidAMIID.NotFound",),
     ),
     (
-        Meaning(NotFound, "that is no image's id", "See: starcluster listimages"),
+        Meaning(NotFound, "invalid image id", "List images: starcluster listimages"),
         ("InvalidAMIID.Malformed",),
     ),
     (
-        Meaning(NotFound, "the image is not available", "See: starcluster listimages"),
+        Meaning(NotFound, "the image is not available", "List images: starcluster listimages"),
         ("InvalidAMIID.Unavailable",),
     ),
     (
-        Meaning(NotFound, "there is no such SSM parameter", f"Give an image's id. {_ELSEWHERE}"),
+        Meaning(NotFound, "no such SSM parameter", f"Use an image id instead. {_ELSEWHERE}"),
         ("ParameterNotFound",),
     ),
     (
-        Meaning(NotFound, "there is no such volume", f"See: starcluster listvolumes. {_ELSEWHERE}"),
+        Meaning(NotFound, "no such volume", f"List volumes: starcluster listvolumes. {_ELSEWHERE}"),
         ("InvalidVolume.NotFound",),
     ),
     (
-        Meaning(NotFound, "that is no volume's id", "See: starcluster listvolumes"),
+        Meaning(NotFound, "invalid volume id", "List volumes: starcluster listvolumes"),
         ("InvalidParameterValue.VolumeId",),
     ),
-    (Meaning(NotFound, "there is no such snapshot", _ELSEWHERE), ("InvalidSnapshot.NotFound",)),
+    (Meaning(NotFound, "no such snapshot", _ELSEWHERE), ("InvalidSnapshot.NotFound",)),
     (
         Meaning(
             NotFound,
-            "there is no such key pair in {region}",
-            ("See: starcluster listkeypairs; make one: starcluster createkey NAME -o FILE -a"),
+            "no such key pair in {region}",
+            "List key pairs: starcluster listkeypairs. "
+            "Create one: starcluster createkey NAME -o FILE -a",
         ),
         ("InvalidKeyPair.NotFound",),
     ),
     (
         Meaning(
             AlreadyThere,
-            "a key pair of this name exists in {region}",
+            "a key pair of this name already exists in {region}",
             "Choose another name, or remove it: starcluster removekey NAME",
         ),
         ("InvalidKeyPair.Duplicate",),
@@ -299,34 +305,34 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
             AwsError,
             "AWS cannot read the key",
             (
-                "It takes ED25519 and RSA public keys; make a new one: starcluster "
+                "It must be an ED25519 or RSA public key. Create one: starcluster "
                 "createkey NAME -o FILE"
             ),
         ),
         ("InvalidKey.Format",),
     ),
-    (Meaning(NotFound, "there is no such subnet", _ELSEWHERE), ("InvalidSubnetID.NotFound",)),
+    (Meaning(NotFound, "no such subnet", _ELSEWHERE), ("InvalidSubnetID.NotFound",)),
     (
-        Meaning(AlreadyThere, "a security group of this name exists", ""),
+        Meaning(AlreadyThere, "a security group of this name already exists", ""),
         ("InvalidGroup.Duplicate",),
     ),
     (
-        Meaning(AlreadyThere, "the security group has this rule already", ""),
+        Meaning(AlreadyThere, "the security group already has this rule", ""),
         ("InvalidPermission.Duplicate",),
     ),
     (
         Meaning(
             NotFound,
             "{region} has no default VPC",
-            "Give subnet_id in the template, or make one: aws ec2 create-default-vpc",
+            "Set subnet_id in the template, or create one: aws ec2 create-default-vpc",
         ),
         ("VPCIdNotSpecified",),
     ),
     (
         Meaning(
             Throttled,
-            "too many requests at once",
-            "Wait a minute, then try again; nothing is lost.",
+            "too many requests",
+            "Wait a minute, then retry; nothing is lost.",
         ),
         (
             "RequestLimitExceeded",
@@ -338,8 +344,8 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
     (
         Meaning(
             Unreachable,
-            "AWS had an error of its own",
-            "Try again; https://health.aws.amazon.com tells of outages.",
+            "AWS had an internal error",
+            "Retry. For outages see https://health.aws.amazon.com",
         ),
         (
             "InternalError",
@@ -353,14 +359,14 @@ MEANINGS: dict[str, Meaning] = {code: meaning for meaning, codes in _GROUPS for 
 
 DRY_RUN_PASSED = "DryRunOperation"
 
-# Often another one than that of the request: a launch with tags needs ec2:CreateTags too.
+# The missing permission can be for another action: a launch with tags needs ec2:CreateTags too.
 _ACTION = re.compile(r"not authorized to perform: ([\w-]+:\w+)")
-# A blob for an administrator's tool, thousands of letters long.
+# An encoded message for administrators, thousands of characters long.
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
 
 def translate(code: str, message: str, *, operation: str, region: str) -> AwsError:
-    """Return the error of AWS's ``code`` and ``message``; AWS's own words are in it."""
+    """Return the error for a ``code`` of AWS; it includes the code and ``message``."""
     meaning = MEANINGS.get(code) or _by_form(code)
     facts = {"operation": operation, "region": region}
     words = _ENCODED.sub("", message).strip().rstrip(".")
@@ -368,22 +374,22 @@ def translate(code: str, message: str, *, operation: str, region: str) -> AwsErr
     what = f"{what} ({code}, {operation})"
     fix = meaning.fix.format(**facts)
     if meaning.kind is PermissionDenied and (action := _ACTION.search(words)):
-        fix = f"Ask whoever runs the AWS account to allow {action[1]}."
+        fix = f"Ask the administrator of the AWS account to allow {action[1]}."
     if meaning.kind is CapacityError and operation == "StartInstances":
-        fix = "Stopped instances start in their own zone only: try later, or start a new cluster."
+        fix = "A stopped instance cannot change its zone. Retry later, or start a new cluster."
     return meaning.kind(what, fix, code=code, operation=operation)
 
 
 def _by_form(code: str) -> Meaning:
     if code.endswith((".NotFound", ".Unknown")):
-        return Meaning(NotFound, "AWS does not know it", _ELSEWHERE)
+        return Meaning(NotFound, "AWS has no such resource", _ELSEWHERE)
     if code.endswith((".Duplicate", ".InUse")):
-        return Meaning(AlreadyThere, "AWS has one already, or it is in use", "")
+        return Meaning(AlreadyThere, "the resource already exists or is in use", "")
     if code.endswith("LimitExceeded"):
-        return Meaning(QuotaError, "a quota of the account is used up", _ASK)
-    return Meaning(AwsError, "AWS refused", "")
+        return Meaning(QuotaError, "a quota of the account is exhausted", _ASK)
+    return Meaning(AwsError, "AWS refused the request", "")
 
 
 def wrong_parameters(message: str, *, operation: str) -> InputError:
-    """Return the error of a request that botocore did not send."""
-    return InputError(f"{operation} was not sent: {message}")
+    """Return the error of a request that botocore refused to send."""
+    return InputError(f"invalid arguments for {operation}: {message}")

@@ -1,4 +1,4 @@
-"""Instances: those there are, and those to be launched, changed or ended."""
+"""Find, launch, change and terminate instances."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from starcluster.logger import log
 from starcluster.model import TAG_CLUSTER
 
 LIVE = ("pending", "running", "stopping", "stopped")
-# A resource that was made a moment ago may not be known everywhere in AWS yet: seconds to wait
-# before each new try.
+# AWS needs some time to propagate a new resource: seconds to wait before each retry.
 SETTLE_S = (0.5, 1.0, 2.0, 4.0)
-# What a launch needs and was made for it: the first letters of the codes that say it is not there.
+# First letters of the error codes for resources that a launch creates just before it needs them.
 _MADE_FOR_IT = ("InvalidGroup", "InvalidSecurityGroup", "InvalidPlacementGroup", "InvalidLaunchTem")
 T = TypeVar("T")
 
@@ -35,9 +34,9 @@ class Instances(AwsClient):
         cluster: str | None = None,
         states: Iterable[str] = LIVE,
     ) -> list[Instance]:
-        """Return instances, those of ``ids`` or of ``cluster`` (``*``: of any cluster) or all.
+        """Return instances: of ``ids``, of ``cluster`` (``*`` for any cluster), or all.
 
-        Instances of ``ids`` come in whatever state; one that AWS does not know raises NotFound.
+        ``states`` does not apply to ``ids``; an unknown id raises NotFound.
         """
         filters: dict[str, Sequence[str]] = {}
         if cluster is not None:
@@ -54,24 +53,24 @@ class Instances(AwsClient):
         """Return one instance. Raises NotFound."""
         found = self.instances([id])
         if not found:
-            raise NotFound(f"there is no instance {id}", "See: starcluster listinstances")
+            raise NotFound(f"no such instance: {id}", "List instances: starcluster listinstances")
         return found[0]
 
     def run(self, request: LaunchRequest) -> list[Instance]:
-        """Launch all of ``request`` at its first place, or none."""
+        """Launch all instances of ``request`` at its first place, or none."""
         arguments = run_arguments(request)
         answer = settled(lambda: self.call("ec2", "RunInstances", **arguments), _MADE_FOR_IT)
         return [responses.instance(item) for item in answer["Instances"]]
 
     def check_run(self, request: LaunchRequest) -> None:
-        """Ask AWS whether :meth:`run` would be allowed; nothing is launched."""
+        """Check that AWS would allow :meth:`run`, without launching anything."""
         self.check_allowed("ec2", "RunInstances", **run_arguments(request))
 
     def run_fleet(self, request: LaunchRequest) -> tuple[list[Instance], list[AwsError]]:
-        """Launch where there is capacity among all places, perhaps fewer than wanted.
+        """Launch wherever the places have capacity, possibly fewer instances than requested.
 
-        Spot instances by price and capacity, on-demand ones in the order of the places.
-        Returns what was launched and why other places were not taken.
+        AWS chooses places of spot instances by price and capacity, and places of on-demand
+        instances by their order. Return the launched instances, and the errors of other places.
         """
         name = f"starcluster-{request.token or secrets.token_hex(8)}"
         template = self.call(
@@ -98,19 +97,19 @@ class Instances(AwsClient):
         return (settled(lambda: self.instances(ids)) if ids else []), errors
 
     def _forget_template(self, id: str) -> None:
-        """Delete a launch template; one that stays costs nothing, and undoes no launch."""
+        """Delete a launch template; a failure is logged, because a leftover template is free."""
         try:
             self.call("ec2", "DeleteLaunchTemplate", LaunchTemplateId=id)
         except AwsError as error:
             command = f"aws ec2 delete-launch-template --launch-template-id {id}"
-            log.warning("a launch template is left: %s. Delete it: %s", error.what, command)
+            log.warning("cannot delete a launch template: %s. Delete it: %s", error.what, command)
 
     def start(self, ids: Sequence[str]) -> None:
         """Start stopped instances."""
         self.call("ec2", "StartInstances", InstanceIds=list(ids))
 
     def stop(self, ids: Sequence[str]) -> None:
-        """Stop instances; their disks go on costing."""
+        """Stop instances; AWS still bills their EBS volumes."""
         self.call("ec2", "StopInstances", InstanceIds=list(ids))
 
     def reboot(self, ids: Sequence[str]) -> None:
@@ -118,25 +117,25 @@ class Instances(AwsClient):
         self.call("ec2", "RebootInstances", InstanceIds=list(ids))
 
     def terminate(self, ids: Sequence[str]) -> None:
-        """End instances for good."""
+        """Terminate instances."""
         self.call("ec2", "TerminateInstances", InstanceIds=list(ids))
 
     def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
-        """Set ``tags`` of any resources, also of those made a moment ago."""
+        """Set ``tags`` of any resources, even of new ones."""
         wanted = responses.tag_list(tags)
         settled(lambda: self.call("ec2", "CreateTags", Resources=list(ids), Tags=wanted))
 
     def wait_instances(self, ids: Sequence[str], state: str, *, limit_s: float) -> None:
-        """Wait until all are ``running``, ``stopped`` or ``terminated``. Raises Unreachable."""
+        """Wait until all are in ``state``: running, stopped or terminated. Raises Unreachable."""
         self.wait("ec2", f"instance_{state}", delay_s=5, limit_s=limit_s, InstanceIds=list(ids))
 
     def console(self, id: str) -> str:
-        """Return what the instance wrote to its console; empty until AWS has it."""
+        """Return the console output of the instance; empty until AWS has it."""
         answer = self.call("ec2", "GetConsoleOutput", InstanceId=id)
         return str(answer.get("Output") or "")
 
     def spot_requests(self, states: Iterable[str] = ("open", "active")) -> list[SpotRequest]:
-        """Return the requests for spot instances."""
+        """Return the spot instance requests."""
         filters = as_filters({"state": list(states)})
         found = self.pages(
             "ec2", "DescribeSpotInstanceRequests", "SpotInstanceRequests", Filters=filters
@@ -148,7 +147,7 @@ def settled(ask: Callable[[], T], codes: tuple[str, ...] = ("",)) -> T:
     """Call ``ask``, retrying while AWS has not yet propagated a newly created resource.
 
     Args:
-        codes: First letters of the codes that may pass.
+        codes: First letters of the error codes to retry.
     """
     for pause in SETTLE_S:
         try:
@@ -161,5 +160,5 @@ def settled(ask: Callable[[], T], codes: tuple[str, ...] = ("",)) -> T:
 
 
 def as_filters(filters: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """Return filters as AWS takes them; those without a value are left out."""
+    """Return filters in the form of AWS, without those that have no value."""
     return [{"Name": name, "Values": list(values)} for name, values in filters.items() if values]

@@ -1,4 +1,4 @@
-"""What a launch asks AWS for, and what AWS has."""
+"""Launch requests, and the resources that AWS reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A type of instance in a subnet, or in a zone of the default VPC; empty for any."""
+    """An instance type in a subnet, or in a zone of the default VPC; empty for any."""
 
     instance_type: str
     subnet_id: str = ""
@@ -21,18 +21,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
-    """Instances to be launched that are alike.
+    """A request for ``count`` identical instances.
 
     Attributes:
-        places: In order of preference; RunInstances takes the first only.
+        places: In order of preference; RunInstances uses only the first.
         group_ids: Security groups.
-        user_data: Text handed to the instances; never logged.
-        spot: Whether they are spot instances.
-        spot_bid: Dollars per hour; None for at most the on-demand price.
-        root_device: Of the image, such as ``/dev/sda1``; empty leaves the root volume as it is.
-        root_size_gib: None for the image's own size.
-        public_ip: None for the subnet's own setting.
-        token: The same one again launches nothing more; empty for none.
+        user_data: Text that the instances receive; never logged.
+        spot: Whether to launch spot instances.
+        spot_bid: Highest price in dollars per hour; None for the on-demand price.
+        root_device: Root device of the image, such as ``/dev/sda1``; if empty, the root volume
+            is not changed.
+        root_size_gib: None for the size in the image.
+        public_ip: None for the setting of the subnet.
+        token: Idempotency token: a second request with it launches nothing; empty for none.
     """
 
     image_id: str
@@ -59,8 +60,8 @@ class Instance:
     Attributes:
         state: ``pending``, ``running``, ``stopping``, ``stopped``, ``shutting-down``,
             ``terminated``.
-        public_ip, public_dns, private_ip, private_dns: Empty where it has none (now).
-        reason: Why it is in its state, in AWS's words; often empty.
+        public_ip, public_dns, private_ip, private_dns: Empty if it has none now.
+        reason: Explanation of the state by AWS; often empty.
     """
 
     id: str
@@ -83,22 +84,22 @@ class Instance:
 
     @property
     def cluster(self) -> str:
-        """Name of its cluster; empty for an instance of no cluster."""
+        """Name of its cluster; empty outside of clusters."""
         return self.tags.get(TAG_CLUSTER, "")
 
     @property
     def alias(self) -> str:
-        """``master``, ``node001``, ...; empty for an instance of no cluster."""
+        """``master``, ``node001``, ...; empty outside of clusters."""
         return self.tags.get(TAG_ALIAS, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """What an instance type is, from the API.
+    """Facts of an instance type.
 
     Attributes:
         architecture: ``x86_64`` or ``arm64``.
-        gpu_name: Such as ``NVIDIA A10G``; empty without GPUs.
+        gpu_name: Model such as ``NVIDIA A10G``; empty without GPUs.
         placement_group: Whether it can be in a cluster placement group.
     """
 
@@ -118,8 +119,8 @@ class Image:
     """An AMI.
 
     Attributes:
-        root_size_gib: Of its root volume; 0 where the image does not say.
-        snapshots: What its volumes are made of; none until AWS has begun them.
+        root_size_gib: Size of its root volume; 0 if AWS does not report it.
+        snapshots: Snapshots of its volumes; empty until AWS has started them.
     """
 
     id: str
@@ -136,7 +137,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EbsVolume:
-    """A volume that AWS has; ``state`` as ``available``, ``in-use``."""
+    """An EBS volume; ``state`` is ``available``, ``in-use`` or another."""
 
     id: str
     state: str
@@ -153,7 +154,7 @@ class EbsVolume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPair:
-    """A key pair that AWS has: name, fingerprint, kind (``ed25519``, ``rsa``) and public half."""
+    """A key pair in AWS; ``type`` is ``ed25519`` or ``rsa``, ``public`` is the public key."""
 
     name: str
     fingerprint: str
@@ -163,7 +164,7 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """A region of EC2 and its address; ``enabled`` for this account or not."""
+    """A region of EC2; ``enabled`` says whether this account can use it."""
 
     name: str
     endpoint: str
@@ -172,7 +173,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """An availability zone; ``state`` as ``available``."""
+    """An availability zone; ``state`` is usually ``available``."""
 
     name: str
     id: str
@@ -182,7 +183,7 @@ class Zone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subnet:
-    """A subnet; ``public_ips``: its instances get one by default."""
+    """A subnet; ``public_ips`` says whether its instances get a public address by default."""
 
     id: str
     vpc_id: str
@@ -193,7 +194,7 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityGroup:
-    """A security group; ``permissions`` are those from addresses, not those among its members."""
+    """A security group; ``permissions`` has its rules for addresses, not for its members."""
 
     id: str
     name: str
@@ -203,7 +204,7 @@ class SecurityGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotRequest:
-    """A request for a spot instance; ``state`` as ``active``, ``open``, ``cancelled``."""
+    """A spot instance request; ``state`` is ``active``, ``open``, ``cancelled`` or another."""
 
     id: str
     state: str
@@ -217,7 +218,7 @@ class SpotRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotPrice:
-    """What a spot instance cost from ``time`` on, in dollars per hour."""
+    """Price of a spot instance from ``time`` on, in dollars per hour."""
 
     type: str
     zone: str

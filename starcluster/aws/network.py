@@ -21,14 +21,14 @@ class Network(AwsClient):
         filters = as_filters({"is-default": ["true"]})
         found = list(self.pages("ec2", "DescribeVpcs", "Vpcs", Filters=filters))
         if not found:
-            fix = "Give subnet_id in the template, or make one: aws ec2 create-default-vpc"
+            fix = "Set subnet_id in the template, or create one: aws ec2 create-default-vpc"
             raise NotFound(f"{self.region} has no default VPC", fix)
         return str(found[0]["VpcId"])
 
     def subnets(
         self, ids: Sequence[str] = (), *, vpc: str = "", zones: Sequence[str] = ()
     ) -> list[Subnet]:
-        """Return subnets by id, or those of a VPC and zones. Raises NotFound for an id."""
+        """Return subnets by id, or those of a VPC and zones; an unknown id raises NotFound."""
         filters = as_filters({"vpc-id": [vpc] if vpc else [], "availability-zone": zones})
         arguments = {"SubnetIds": list(ids)} if ids else {"Filters": filters}
         found = self.pages("ec2", "DescribeSubnets", "Subnets", **arguments)
@@ -43,7 +43,7 @@ class Network(AwsClient):
     def create_security_group(
         self, name: str, *, vpc: str, description: str, tags: Mapping[str, str] | None = None
     ) -> str:
-        """Make a security group whose members reach one another on every port; return its id."""
+        """Create a security group whose members can connect to each other; return its id."""
         specification = [{"ResourceType": "security-group", "Tags": responses.tag_list(tags or {})}]
         group = str(
             self.call(
@@ -59,14 +59,14 @@ class Network(AwsClient):
         return group
 
     def join_members(self, group_id: str) -> None:
-        """Let the members of a group reach one another on every port."""
+        """Allow the members of a group to connect to each other on every port."""
         among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}
         arguments = {"GroupId": group_id, "IpPermissions": [among]}
         with contextlib.suppress(AlreadyThere):
             self.call("ec2", "AuthorizeSecurityGroupIngress", **arguments)
 
     def open_ports(self, group_id: str, permissions: Iterable[Permission]) -> None:
-        """Let addresses in; what is open already stays so."""
+        """Open ports to addresses; ports that are open already stay open."""
         for permission in permissions:
             try:
                 self.call(
@@ -89,7 +89,7 @@ class Network(AwsClient):
         return [str(group["GroupName"]) for group in answer.get("PlacementGroups", ())]
 
     def create_placement_group(self, name: str) -> None:
-        """Make a group whose instances are close together."""
+        """Create a placement group whose instances are close together."""
         self.call("ec2", "CreatePlacementGroup", GroupName=name, Strategy="cluster")
 
     def delete_placement_group(self, name: str) -> None:
@@ -97,23 +97,23 @@ class Network(AwsClient):
         self.call("ec2", "DeletePlacementGroup", GroupName=name)
 
     def key_pairs(self, names: Sequence[str] = ()) -> list[KeyPair]:
-        """Return all key pairs, or those of ``names``; one not there raises NotFound."""
+        """Return all key pairs, or those of ``names``; a missing one raises NotFound."""
         arguments = {"KeyNames": list(names)} if names else {}
         answer = self.call("ec2", "DescribeKeyPairs", IncludePublicKey=True, **arguments)
         return [responses.key_pair(item) for item in answer.get("KeyPairs", ())]
 
     def create_key_pair(self, name: str) -> tuple[KeyPair, str]:
-        """Make an ED25519 key pair; return it and its private half, which AWS does not keep."""
+        """Create an ED25519 key pair; return it and its private key, which AWS does not keep."""
         answer = self.call("ec2", "CreateKeyPair", KeyName=name, KeyType="ed25519")
         return responses.key_pair(answer), str(answer["KeyMaterial"])
 
     def import_key_pair(self, name: str, public_key: str) -> KeyPair:
-        """Give AWS the public half of a key, one line as in ``id_ed25519.pub``."""
+        """Import a public key, one line as in ``id_ed25519.pub``."""
         answer = self.call(
             "ec2", "ImportKeyPair", KeyName=name, PublicKeyMaterial=public_key.encode()
         )
         return responses.key_pair(answer)
 
     def delete_key_pair(self, name: str) -> None:
-        """Delete a key pair; one not there is no error of AWS's."""
+        """Delete a key pair; AWS does not report a missing one as an error."""
         self.call("ec2", "DeleteKeyPair", KeyName=name)

@@ -1,4 +1,4 @@
-"""What instances cost: dollars per hour, on demand and as spot, from AWS's price list."""
+"""On-demand and spot prices of instances in dollars per hour, from the AWS price list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starcluster.errors import AwsError
 
 
 def on_demand(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
-    """Return dollars per hour of each type on Linux; one whose price is not known is left out."""
+    """Return dollars per hour of each type on Linux, without types of unknown price."""
     found: dict[str, float] = {}
     for name in sorted(set(types)):
         try:
@@ -20,7 +20,7 @@ def on_demand(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
                 ec2.pages("pricing", "GetProducts", "PriceList", **_question(name, ec2.region))
             )
         except AwsError:
-            # A price for people to read is no reason to fail: many may not ask for prices.
+            # The price is only information, and many users have no permission to ask for prices.
             continue
         price = price_in([json.loads(product) for product in products])
         if price is not None:
@@ -29,7 +29,7 @@ def on_demand(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
 
 
 def spot(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
-    """Return the lowest spot price now of each type, in dollars per hour."""
+    """Return the lowest current spot price of each type, in dollars per hour."""
     now = datetime.now(UTC)
     found: dict[str, float] = {}
     latest: dict[tuple[str, str], float] = {}
@@ -44,7 +44,7 @@ def spot(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
 
 
 def price_in(products: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return the price per hour in items of GetProducts; None where there is none above 0."""
+    """Return the lowest positive price per hour in items of GetProducts; None without one."""
     prices = [
         float(dimension["pricePerUnit"]["USD"])
         for product in products

@@ -1,4 +1,4 @@
-"""A launch as the arguments of AWS's requests; pure."""
+"""Convert a launch request to the arguments of AWS requests; pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def template_data(request: LaunchRequest) -> dict[str, Any]:
 
 
 def fleet_arguments(request: LaunchRequest, template_id: str) -> dict[str, Any]:
-    """Return the arguments of CreateFleet: at once, and for this once."""
+    """Return the arguments of CreateFleet for an immediate, one-time launch."""
     overrides: list[dict[str, Any]] = []
     for priority, place in enumerate(request.places):
         override: dict[str, Any] = {"InstanceType": place.instance_type}
@@ -89,11 +89,11 @@ def fleet_arguments(request: LaunchRequest, template_id: str) -> dict[str, Any]:
 
 
 def _common(request: LaunchRequest) -> dict[str, Any]:
-    """Return what RunInstances and a launch template have in common."""
+    """Return the arguments that RunInstances and a launch template share."""
     arguments: dict[str, Any] = {
         "ImageId": request.image_id,
-        # Only requests with a session's token are answered: no page on a node can be made to
-        # read the role's credentials. Two hops, for a container on the node.
+        # Require a session token, so that a web page on a node cannot be tricked into reading
+        # the credentials of the role. Two hops, for a container on the node.
         "MetadataOptions": {
             "HttpTokens": "required",
             "HttpEndpoint": "enabled",
@@ -120,7 +120,7 @@ def _common(request: LaunchRequest) -> dict[str, Any]:
 
 
 def _network(request: LaunchRequest, place: Place) -> dict[str, Any]:
-    """Return subnet and groups; by an interface where the public address is set."""
+    """Return subnet and groups; in a network interface if a public address is set."""
     if request.public_ip is None:
         network: dict[str, Any] = {}
         if request.group_ids:

@@ -1,4 +1,4 @@
-"""AWS's answers as our nouns; pure."""
+"""Convert responses of AWS to the classes of ``aws.model``; pure."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def tags_of(answer: Answer) -> dict[str, str]:
 
 
 def tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return tags as AWS takes them."""
+    """Return tags in the form of AWS."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
 def instance(answer: Answer) -> Instance:
-    """Return an item of DescribeInstances or RunInstances."""
+    """Convert an item of DescribeInstances or RunInstances."""
     reason = answer.get("StateReason", {}).get("Message") or answer.get("StateTransitionReason")
     return Instance(
         id=answer["InstanceId"],
@@ -58,7 +58,7 @@ def instance(answer: Answer) -> Instance:
 
 
 def _tags_of_instance(answer: Answer) -> dict[str, str]:
-    """Return the tags, with the alias that the launch gave it."""
+    """Return the tags, with the alias that the launch assigned."""
     tags = tags_of(answer)
     if TAG_ALIAS not in tags and TAG_ALIASES in tags:
         tags[TAG_ALIAS] = alias_at(tags[TAG_ALIASES], answer.get("AmiLaunchIndex", 0))
@@ -66,7 +66,7 @@ def _tags_of_instance(answer: Answer) -> dict[str, str]:
 
 
 def instance_type(answer: Answer) -> InstanceType:
-    """Return an item of DescribeInstanceTypes."""
+    """Convert an item of DescribeInstanceTypes."""
     gpus = answer.get("GpuInfo", {}).get("Gpus", ())
     first = gpus[0] if gpus else {}
     architectures = answer.get("ProcessorInfo", {}).get("SupportedArchitectures", ["x86_64"])
@@ -85,7 +85,7 @@ def instance_type(answer: Answer) -> InstanceType:
 
 
 def image(answer: Answer) -> Image:
-    """Return an item of DescribeImages."""
+    """Convert an item of DescribeImages."""
     device = answer.get("RootDeviceName") or ""
     sizes = {
         mapping.get("DeviceName"): mapping.get("Ebs", {}).get("VolumeSize", 0)
@@ -110,7 +110,7 @@ def image(answer: Answer) -> Image:
 
 
 def ebs_volume(answer: Answer) -> EbsVolume:
-    """Return an item of DescribeVolumes, or what CreateVolume made."""
+    """Convert an item of DescribeVolumes, or the response of CreateVolume."""
     attached = [
         attachment for attachment in answer.get("Attachments") or () if attachment.get("InstanceId")
     ]
@@ -131,7 +131,7 @@ def ebs_volume(answer: Answer) -> EbsVolume:
 
 
 def key_pair(answer: Answer) -> KeyPair:
-    """Return an item of DescribeKeyPairs."""
+    """Convert an item of DescribeKeyPairs."""
     return KeyPair(
         name=answer["KeyName"],
         fingerprint=answer.get("KeyFingerprint") or "",
@@ -141,7 +141,7 @@ def key_pair(answer: Answer) -> KeyPair:
 
 
 def subnet(answer: Answer) -> Subnet:
-    """Return an item of DescribeSubnets."""
+    """Convert an item of DescribeSubnets."""
     return Subnet(
         id=answer["SubnetId"],
         vpc_id=answer.get("VpcId") or "",
@@ -152,7 +152,7 @@ def subnet(answer: Answer) -> Subnet:
 
 
 def security_group(answer: Answer) -> SecurityGroup:
-    """Return an item of DescribeSecurityGroups."""
+    """Convert an item of DescribeSecurityGroups."""
     rules = answer.get("IpPermissions", ())
     return SecurityGroup(
         id=answer["GroupId"],
@@ -174,7 +174,7 @@ def _permissions(rule: Answer) -> Iterable[Permission]:
 
 
 def ip_permission(permission: Permission) -> dict[str, Any]:
-    """Return a permission as AWS takes it."""
+    """Return a permission in the form of AWS."""
     span = {"CidrIp": permission.cidr_ip}
     if permission.name:
         span["Description"] = permission.name
@@ -190,7 +190,7 @@ def ip_permission(permission: Permission) -> dict[str, Any]:
 
 
 def spot_request(answer: Answer) -> SpotRequest:
-    """Return an item of DescribeSpotInstanceRequests."""
+    """Convert an item of DescribeSpotInstanceRequests."""
     wanted = answer.get("LaunchSpecification", {})
     zone = wanted.get("Placement", {}).get("AvailabilityZone")
     return SpotRequest(
@@ -206,7 +206,7 @@ def spot_request(answer: Answer) -> SpotRequest:
 
 
 def spot_price(answer: Answer) -> SpotPrice:
-    """Return an item of DescribeSpotPriceHistory."""
+    """Convert an item of DescribeSpotPriceHistory."""
     return SpotPrice(
         type=answer["InstanceType"],
         zone=answer.get("AvailabilityZone") or "",

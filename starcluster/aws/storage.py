@@ -11,7 +11,9 @@ from starcluster.aws.instances import as_filters
 from starcluster.aws.model import EbsVolume, Image
 from starcluster.errors import InputError, NotFound
 
-_SEE_IMAGES = "See: starcluster listimages NAME; the default is an SSM parameter of AWS's."
+_SEE_IMAGES = (
+    "List images: starcluster listimages NAME. The default image is an SSM parameter of AWS."
+)
 
 
 class Storage(AwsClient):
@@ -20,7 +22,7 @@ class Storage(AwsClient):
     def volumes(
         self, ids: Sequence[str] = (), *, filters: Mapping[str, Sequence[str]] | None = None
     ) -> list[EbsVolume]:
-        """Return all volumes, or those of ``ids`` or ``filters``. Raises NotFound for an id."""
+        """Return all volumes, or those of ``ids`` or ``filters``; an unknown id raises NotFound."""
         arguments: dict[str, Any] = {"VolumeIds": list(ids)} if ids else {}
         if filters:
             arguments["Filters"] = as_filters(filters)
@@ -31,7 +33,7 @@ class Storage(AwsClient):
         """Return one volume. Raises NotFound."""
         found = self.volumes([id])
         if not found:
-            raise NotFound(f"there is no volume {id}", "See: starcluster listvolumes")
+            raise NotFound(f"no such volume: {id}", "List volumes: starcluster listvolumes")
         return found[0]
 
     def create_volume(
@@ -43,7 +45,7 @@ class Storage(AwsClient):
         snapshot_id: str = "",
         tags: Mapping[str, str] | None = None,
     ) -> EbsVolume:
-        """Make an encrypted volume; without a snapshot it has no file system yet."""
+        """Create an encrypted volume; without a snapshot it has no file system yet."""
         arguments: dict[str, Any] = {
             "Size": size_gib,
             "AvailabilityZone": zone,
@@ -59,7 +61,7 @@ class Storage(AwsClient):
         return responses.ebs_volume(self.call("ec2", "CreateVolume", **arguments))
 
     def wait_volume(self, id: str, state: str, *, limit_s: float) -> None:
-        """Wait until a volume is ``available``, ``in_use`` or ``deleted``. Raises Unreachable."""
+        """Wait until a volume is in ``state``: available, in_use or deleted. Raises Unreachable."""
         self.wait("ec2", f"volume_{state}", delay_s=3, limit_s=limit_s, VolumeIds=[id])
 
     def attach_volume(self, id: str, instance_id: str, device: str) -> None:
@@ -71,11 +73,11 @@ class Storage(AwsClient):
         self.call("ec2", "DetachVolume", VolumeId=id, InstanceId=instance_id)
 
     def grow_volume(self, id: str, size_gib: int) -> None:
-        """Make a volume larger in place; its file system must be grown on the node."""
+        """Enlarge a volume; its file system must be enlarged on the node."""
         self.call("ec2", "ModifyVolume", VolumeId=id, Size=size_gib)
 
     def delete_volume(self, id: str) -> None:
-        """Delete a volume and what is on it."""
+        """Delete a volume with all its data."""
         self.call("ec2", "DeleteVolume", VolumeId=id)
 
     def images(
@@ -86,10 +88,10 @@ class Storage(AwsClient):
         owners: Sequence[str] = (),
         shared: bool = False,
     ) -> list[Image]:
-        """Return images, the newest first; ``*`` in ``name`` matches any text.
+        """Return images, newest first; ``*`` in ``name`` matches any text.
 
         Args:
-            shared: Only those that others shared with this account.
+            shared: Only images that other accounts share with this account.
         """
         arguments: dict[str, Any] = {"ImageIds": list(ids)} if ids else {}
         if owners:
@@ -104,24 +106,24 @@ class Storage(AwsClient):
         )
 
     def image(self, reference: str) -> Image:
-        """Return an image by id, by SSM parameter, or the newest of that name. Raises NotFound."""
+        """Return an image by id, by SSM parameter, or the newest by name. Raises NotFound."""
         if not reference:
-            raise InputError("no image is named", "Give node_image_id in the template.")
+            raise InputError("missing image", "Set node_image_id in the template.")
         if reference.startswith(("/", "ssm:", "resolve:ssm:")):
             reference = self.parameter(reference.split("ssm:", 1)[-1])
         if reference.startswith("ami-"):
             found = self.images([reference])
         else:
-            # Anybody may publish an image of any name: only these are trusted by name.
+            # Anyone can publish an image under any name, so trust only these owners.
             found = self.images(name=reference, owners=["self", "amazon"])
         if not found:
-            raise NotFound(f"there is no image '{reference}' in {self.region}", _SEE_IMAGES)
+            raise NotFound(f"no image '{reference}' in {self.region}", _SEE_IMAGES)
         return found[0]
 
     def create_image(
         self, instance_id: str, name: str, *, description: str = "", tags: Mapping[str, str]
     ) -> str:
-        """Begin an image of an instance's root volume, without a reboot; return its id."""
+        """Start to create an image of the root volume, without a reboot; return its id."""
         attached = {"attachment.instance-id": [instance_id]}
         answer = self.call("ec2", "DescribeInstances", InstanceIds=[instance_id])
         root = answer["Reservations"][0]["Instances"][0].get("RootDeviceName")
@@ -129,7 +131,7 @@ class Storage(AwsClient):
             volume.device for volume in self.volumes(filters=attached) if volume.device != root
         ]
         arguments: dict[str, Any] = {"Description": description} if description else {}
-        if others:  # data volumes are none of the image's
+        if others:  # exclude data volumes from the image
             arguments["BlockDeviceMappings"] = [
                 {"DeviceName": device, "NoDevice": ""} for device in others
             ]
@@ -145,7 +147,7 @@ class Storage(AwsClient):
         return str(answer["ImageId"])
 
     def progress_of(self, snapshots: Sequence[str]) -> int:
-        """Return how much of snapshots AWS has stored, in percent of the slowest."""
+        """Return the progress of the slowest of ``snapshots``, in percent."""
         found = self.pages("ec2", "DescribeSnapshots", "Snapshots", SnapshotIds=list(snapshots))
         percents = [str(snapshot.get("Progress") or "0").rstrip("%") for snapshot in found]
         return min((int(percent) if percent.isdigit() else 0 for percent in percents), default=0)

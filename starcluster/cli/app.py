@@ -1,4 +1,4 @@
-"""What every command is given: the config and EC2, both opened when first used."""
+"""The object that every command receives: it opens the config and EC2 at first use."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from starcluster.config.config import Config
 
 
 class App:
-    """The global options and what they lead to.
+    """The global options, and the config and EC2 that they select.
 
     Attributes:
-        config_path: As given; None for the default.
-        region: As given; empty for that of the config.
+        config_path: Path from the command line; None for the default path.
+        region: Region from the command line; empty for the region of the config.
     """
 
     def __init__(
@@ -27,10 +27,10 @@ class App:
 
     @cached_property
     def config(self) -> Config:
-        """The config file; an empty one where there is none. Raises ConfigError."""
+        """The config; empty if the file does not exist. Raises ConfigError."""
         return config.load(self.config_path)
 
     @cached_property
     def ec2(self) -> Ec2:
-        """EC2 in the region of ``-r``, of the config or of AWS's own settings."""
+        """EC2 in the region of ``-r``, of the config or of the AWS settings."""
         return Ec2(self.config.aws(), self.region)

@@ -1,4 +1,4 @@
-"""Log in to nodes by this machine's own ssh, with the host key that the node was given."""
+"""Log in to nodes with ssh of this machine, which verifies the host key of the node."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ssh_argv(
     flags: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> list[str]:
-    """Return the command line of ssh; ``command`` is for the node's shell, as ssh has it."""
+    """Return the command line of ssh; the shell of the node interprets ``command``."""
     options = {
         "HostKeyAlias": instance.id,
         "UserKnownHostsFile": shlex.quote(str(known_hosts)),
@@ -46,7 +46,7 @@ def ssh_argv(
     for name, value in options.items():
         argv += ["-o", f"{name}={value}"]
     argv += ["-l", user, "--", instance.public_ip or instance.private_ip]
-    if command:  # by a login shell, which knows of Grid Engine
+    if command:  # in a login shell, which has Grid Engine on its path
         argv.append(f"exec bash -lc {shlex.quote(' '.join(command))}")
     return argv
 
@@ -74,7 +74,7 @@ def run_ssh_to(
 ) -> int:
     """Run ssh to an instance; return its exit status."""
     if shutil.which("ssh") is None:
-        raise MissingExtra("there is no ssh on this machine", "Install OpenSSH's client.")
+        raise MissingExtra("ssh is not installed on this machine", "Install the OpenSSH client.")
     argv = ssh_argv(
         instance,
         user=user,
@@ -87,24 +87,25 @@ def run_ssh_to(
 
 
 def remember(instance: Instance) -> Path:
-    """Write the host key of an instance where ssh finds it; return that file."""
+    """Write the host key of an instance to a known_hosts file; return its path."""
     key = instance.tags.get(TAG_HOST_KEY)
     if not key:
         raise NodeError(
-            f"{instance.alias or instance.id}: its host key is not known, so it cannot be verified",
-            "Was it started by another program?",
+            f"{instance.alias or instance.id}: cannot verify the host key: "
+            f"the instance has no tag {TAG_HOST_KEY}",
+            "Another program may have started it. Log in with ssh instead of starcluster.",
             alias=instance.alias,
         )
     folder = KNOWN_HOSTS.expanduser() / instance.cluster
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / instance.id
-    beside = folder / f".{instance.id}.{os.getpid()}"
-    beside.write_text(f"{instance.id} {key}\n")
-    beside.replace(path)
+    temporary = folder / f".{instance.id}.{os.getpid()}"
+    temporary.write_text(f"{instance.id} {key}\n")
+    temporary.replace(path)
     return path
 
 
 def forget(tag: str) -> None:
-    """Delete what :func:`remember` wrote of a cluster that is gone."""
+    """Delete the known_hosts files of a cluster that was terminated."""
     check_name(tag)
     shutil.rmtree(KNOWN_HOSTS.expanduser() / tag, ignore_errors=True)

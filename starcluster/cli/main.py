@@ -1,4 +1,4 @@
-"""Entry of the ``starcluster`` command; the one place where errors become exit codes."""
+"""Entry point of the ``starcluster`` command; it turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -9,45 +9,66 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+import cloup
+from cloup.formatting import HelpSection
 
 from starcluster.cli.app import App
 from starcluster.errors import StarClusterError, did_you_mean
 
 log = logging.getLogger("starcluster")
 
-# Where each command is; imported when it is used, for some need a second of imports.
+# The module and function of each command. A module is imported only when its command is used,
+# because some take a second to import.
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Clusters": {
+        "start": "starcluster.commands.start:start",
+        "stop": "starcluster.commands.clusters:stop",
+        "restart": "starcluster.commands.clusters:restart",
+        "terminate": "starcluster.commands.clusters:terminate",
+        "listclusters": "starcluster.commands.clusters:listclusters",
+    },
+    "Log in and copy files": {
+        "sshmaster": "starcluster.commands.shells:sshmaster",
+        "sshnode": "starcluster.commands.shells:sshnode",
+        "sshinstance": "starcluster.commands.shells:sshinstance",
+        "put": "starcluster.commands.files:put",
+        "get": "starcluster.commands.files:get",
+    },
+    "Nodes": {
+        "addnode": "starcluster.commands.resize:addnode",
+        "removenode": "starcluster.commands.resize:removenode",
+        "loadbalance": "starcluster.commands.loadbalance:loadbalance",
+        "runplugin": "starcluster.commands.runplugin:runplugin",
+    },
+    "Images and volumes": {
+        "listimages": "starcluster.commands.images:listimages",
+        "ebsimage": "starcluster.commands.images:ebsimage",
+        "createvolume": "starcluster.commands.volumes:createvolume",
+        "listvolumes": "starcluster.commands.volumes:listvolumes",
+        "resizevolume": "starcluster.commands.volumes:resizevolume",
+        "removevolume": "starcluster.commands.volumes:removevolume",
+    },
+    "Key pairs": {
+        "createkey": "starcluster.commands.keys:createkey",
+        "listkeypairs": "starcluster.commands.keys:listkeypairs",
+        "removekey": "starcluster.commands.keys:removekey",
+    },
+    "Account, regions and spot prices": {
+        "listinstances": "starcluster.commands.instances:listinstances",
+        "showconsole": "starcluster.commands.instances:showconsole",
+        "listspots": "starcluster.commands.instances:listspots",
+        "spothistory": "starcluster.commands.spothistory:spothistory",
+        "listregions": "starcluster.commands.places:listregions",
+        "listzones": "starcluster.commands.places:listzones",
+    },
+    "Help": {
+        "help": "starcluster.commands.help:help_",
+        "completion": "starcluster.commands.help:completion",
+    },
+}
+"""The sections of ``starcluster --help``, each with its commands."""
 COMMANDS: Mapping[str, str] = {
-    "start": "starcluster.commands.start:start",
-    "stop": "starcluster.commands.clusters:stop",
-    "terminate": "starcluster.commands.clusters:terminate",
-    "restart": "starcluster.commands.clusters:restart",
-    "listclusters": "starcluster.commands.clusters:listclusters",
-    "sshmaster": "starcluster.commands.shells:sshmaster",
-    "sshnode": "starcluster.commands.shells:sshnode",
-    "sshinstance": "starcluster.commands.shells:sshinstance",
-    "addnode": "starcluster.commands.resize:addnode",
-    "removenode": "starcluster.commands.resize:removenode",
-    "loadbalance": "starcluster.commands.loadbalance:loadbalance",
-    "runplugin": "starcluster.commands.runplugin:runplugin",
-    "put": "starcluster.commands.files:put",
-    "get": "starcluster.commands.files:get",
-    "help": "starcluster.commands.help:help_",
-    "createkey": "starcluster.commands.keys:createkey",
-    "removekey": "starcluster.commands.keys:removekey",
-    "listkeypairs": "starcluster.commands.keys:listkeypairs",
-    "listinstances": "starcluster.commands.instances:listinstances",
-    "listspots": "starcluster.commands.instances:listspots",
-    "showconsole": "starcluster.commands.instances:showconsole",
-    "listregions": "starcluster.commands.places:listregions",
-    "listzones": "starcluster.commands.places:listzones",
-    "listimages": "starcluster.commands.images:listimages",
-    "ebsimage": "starcluster.commands.images:ebsimage",
-    "spothistory": "starcluster.commands.spothistory:spothistory",
-    "createvolume": "starcluster.commands.volumes:createvolume",
-    "resizevolume": "starcluster.commands.volumes:resizevolume",
-    "removevolume": "starcluster.commands.volumes:removevolume",
-    "listvolumes": "starcluster.commands.volumes:listvolumes",
-    "completion": "starcluster.commands.help:completion",
+    name: place for section in SECTIONS.values() for name, place in section.items()
 }
 ALIASES: Mapping[str, str] = {
     "reboot": "restart",
@@ -76,8 +97,8 @@ ALIASES: Mapping[str, str] = {
 }
 
 
-class Commands(click.Group):
-    """Commands by name or alias, imported when used; a wrong name gets the right one."""
+class Commands(cloup.Group):
+    """Commands by name or alias, imported on use; a wrong name gets a suggestion."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in alphabetical order."""
@@ -85,72 +106,84 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name or alias."""
-        place = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
-        if place is None:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        module, _, name = place.partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        module, _, function = COMMANDS[name].partition(":")
+        command: cloup.Command = getattr(importlib.import_module(module), function)
+        command.aliases = [alias for alias, target in ALIASES.items() if target == name]
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of the first word, or fail with the one that was meant."""
+        """Return the command that the first word names, or fail with the nearest name."""
         word = args[0]
         command = self.get_command(ctx, word)
-        if command is None and not word.startswith("-"):
+        if command is None:
             hint = did_you_mean(word, [*COMMANDS, *ALIASES])
             ctx.fail(f"No such command '{word}'. {hint}".rstrip())
-        if command is None:
-            return super().resolve_command(ctx, args)
         return command.name, command, args[1:]
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write each command with its aliases."""
-        aliases = {name: alias for alias, name in ALIASES.items()}
-        rows = []
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            shown = f"{name} ({aliases[name]})" if name in aliases else name
-            if command is not None:
-                rows.append((shown, command.get_short_help_str(limit=70)))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+    def list_sections(
+        self, ctx: click.Context, include_default_section: bool = True
+    ) -> list[cloup.Section]:
+        """Return the sections of the help."""
+        sections = []
+        for title, names in SECTIONS.items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            sections.append(cloup.Section(title, {k: v for k, v in commands.items() if v}))
+        return sections
+
+    def make_commands_help_section(self, ctx: click.Context, section: cloup.Section) -> HelpSection:
+        """Return a section whose rows are whole sentences, not cut to one line."""
+        rows = [
+            (self.format_subcommand_name(ctx, name, command), command.get_short_help_str(limit=200))
+            for name, command in section.list_commands()
+        ]
+        return HelpSection(heading=section.title, definitions=rows)
 
 
 class _Echo(logging.Handler):
-    """Log lines on standard error, wherever that leads now."""
+    """Write log lines to the current standard error, which tests replace."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
         click.echo(self.format(record), err=True)
 
 
-@click.group(
+@cloup.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
+    show_subcommand_aliases=True,
 )
-@click.option("-d", "--debug", is_flag=True, help="Show what is done, and where errors come from.")
-@click.option(
+@cloup.option("-d", "--debug", is_flag=True, help="Log each step, and show tracebacks of errors.")
+@cloup.option(
     "-c",
     "--config",
     "config_path",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Config file; default: $STARCLUSTER_CONFIG, then ~/.starcluster/config.",
+    help="Read this config file. Default: $STARCLUSTER_CONFIG, otherwise ~/.starcluster/config.",
 )
-@click.option("-r", "--region", default="", metavar="NAME", help="AWS region, over the config's.")
-@click.version_option(package_name="starmint", prog_name="starcluster")
+@cloup.option(
+    "-r",
+    "--region",
+    default="",
+    metavar="NAME",
+    help="Use this AWS region. Default: aws_region_name in the config.",
+)
+@cloup.version_option(package_name="starmint", prog_name="starcluster")
 @click.pass_context
 def cli(ctx: click.Context, debug: bool, config_path: Path | None, region: str) -> None:
-    """Start, use and end clusters of GPU machines on EC2.
+    """Start, use and terminate clusters of GPU machines on EC2.
 
     \b
     Examples:
       starcluster help
       starcluster createkey mykey -o ~/.ssh/mykey.pem --add-to-config
-      starcluster listinstances --json
+      starcluster start --dry-run gpucluster
     """
     if not log.handlers:
         log.addHandler(_Echo())
@@ -161,14 +194,14 @@ def cli(ctx: click.Context, debug: bool, config_path: Path | None, region: str) 
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrong input."""
+    """Run the command line and exit: 0 for success, 1 for a failure, 2 for invalid input."""
     try:
         cli(prog_name="starcluster")
     except StarClusterError as error:
-        log.debug("This came from:", exc_info=True)
+        log.debug("Traceback of the error:", exc_info=True)
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
-        log.debug("This came from:", exc_info=True)
+        log.debug("Traceback of the error:", exc_info=True)
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)

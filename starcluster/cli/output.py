@@ -1,4 +1,4 @@
-"""Tables, JSON and questions of the commands."""
+"""Tables, JSON and questions that commands print."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ import click
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-confirm_option = click.option("-c", "--confirm", is_flag=True, help="Do not ask.")
-
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows in columns, each as wide as its widest cell."""
+    """Return rows as text; each column is as wide as its widest cell."""
     lines = [tuple(headings), *(tuple(shown(cell) for cell in row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
     return "\n".join(
@@ -29,7 +26,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value for people: no microseconds, nothing for nothing."""
+    """Return a value as text: times without microseconds, None as an empty text."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -47,7 +44,7 @@ def say_rows(
     as_json: bool,
     none: str,
 ) -> None:
-    """Print ``items`` as JSON or their rows as a table; ``none`` where there are none."""
+    """Print ``items`` as JSON or their rows as a table; without items, print ``none``."""
     if as_json:
         say_json([asdict(item) for item in items])
     elif items:
@@ -66,10 +63,10 @@ def _plain(value: object) -> object:
         return value.isoformat()
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"cannot write {type(value).__name__} as JSON")
 
 
 def sure(question: str, *, confirmed: bool) -> None:
-    """Ask unless ``confirmed``; leaves with exit code 1 on no."""
+    """Ask unless ``confirmed``; exit with code 1 if the answer is no."""
     if not confirmed:
         click.confirm(question, abort=True)

@@ -1,1 +1,1 @@
-"""One file for each kind of command; ``cli/main.py`` names each command as ``module:function``."""
+"""The commands, one module for each kind; ``cli/main.py`` lists them as ``module:function``."""

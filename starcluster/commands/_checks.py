@@ -1,4 +1,4 @@
-"""What every launch is checked for before it costs anything: the same for start and addnode."""
+"""Checks before a launch, so before it costs anything; shared by start and addnode."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def checked(app: App, template: Template, overrides: Mapping[str, str]) -> AwsInventory:
-    """Return what AWS has of all that ``template`` names.
+    """Return the AWS resources that ``template`` names.
 
     Raises:
-        ConfigError: With everything that it has not, by file and line.
+        ConfigError: AWS does not have some of them; each problem has its file and line.
     """
     inventory = fetch(app.ec2, template)
     problems = [*_key_problems(template, inventory), *aws_problems(template, inventory)]
@@ -29,7 +29,7 @@ def checked(app: App, template: Template, overrides: Mapping[str, str]) -> AwsIn
 
 
 def _key_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
-    """Yield what would keep this machine from logging in."""
+    """Yield the problems that would prevent this machine from logging in."""
     public = inventory.keys.get(template.keyname, "")
     try:
         mine = public_half(template.key.location)
@@ -40,5 +40,5 @@ def _key_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple
         file = short(template.key.location)
         yield (
             "keyname",
-            f"{file} is not the private half of '{template.keyname}' in {inventory.region}",
+            f"{file} does not match the key pair '{template.keyname}' in {inventory.region}",
         )

@@ -1,4 +1,4 @@
-"""How commands that change a cluster print their progress and their result."""
+"""Print the progress and the result of commands that change a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starcluster.model import is_master
 
 
 def progress() -> Callable[[str, str], None]:
-    """Return what prints each step of each node with the seconds since now."""
+    """Return a function that prints a step of a node with the seconds since now."""
     began, lock = time.monotonic(), threading.Lock()
 
     def say(alias: str, what: str) -> None:
@@ -27,12 +27,12 @@ def progress() -> Callable[[str, str], None]:
 
 
 def finish(tag: str, lifecycle: ClusterLifecycle, outcome: Outcome, ready: str) -> None:
-    """Print how it ended. Raises SetupError where nodes failed."""
+    """Print the result. Raises SetupError if nodes failed."""
     if outcome.failed:
         fix = lifecycle.describe_running()
         if outcome.ready and not any(map(is_master, outcome.failed)):
             names = ",".join(sorted(outcome.failed))
-            fix += f"\nOr go on without: starcluster removenode -a {names} {tag}"
+            fix += f"\nOr continue without them: starcluster removenode -a {names} {tag}"
         raise SetupError(failure_text(outcome.failed, len(outcome.ready)), fix)
     click.echo(
         f"Cluster {tag} is ready, {len(outcome.ready)} nodes. {ready}".replace(", 0 nodes", "")
@@ -40,7 +40,7 @@ def finish(tag: str, lifecycle: ClusterLifecycle, outcome: Outcome, ready: str) 
 
 
 def failure_text(failed: Mapping[str, str], ready: int) -> str:
-    """Return why nodes failed, one a line."""
+    """Return the reason of each failed node, one per line."""
     count = len(failed)
     lines = [f"{count} of {count + ready} nodes failed"]
     return "\n".join(lines + [f"  {alias}: {why}" for alias, why in sorted(failed.items())])

@@ -6,8 +6,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+import cloup
 
 from starcluster.cli import login
+from starcluster.cli.options import confirm_option, json_option
 from starcluster.cli.output import say_json, shown, sure, table
 from starcluster.cluster.cluster import Cluster, all_clusters, find
 from starcluster.cluster.lifecycle import ClusterLifecycle
@@ -21,13 +23,15 @@ if TYPE_CHECKING:
     from starcluster.cli.app import App
 
 
-@click.command()
-@click.argument("tags", nargs=-1, metavar="[TAG]...")
-@click.option("-s", "--show-ssh-status", is_flag=True, help="Try SSH to each node.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@cloup.command()
+@cloup.argument("tags", nargs=-1, metavar="[TAG]...")
+@cloup.option("-s", "--show-ssh-status", is_flag=True, help="Check whether each node answers SSH.")
+@json_option
 @click.pass_obj
 def listclusters(app: App, tags: tuple[str, ...], show_ssh_status: bool, as_json: bool) -> None:
     """List clusters and their nodes.
+
+    Without TAG, it lists all clusters of the region.
 
     \b
     Examples:
@@ -90,20 +94,31 @@ def _lines(cluster: Cluster, ssh: dict[str, str]) -> list[str]:
     return [*lines, *(f"  {line}" for line in text.splitlines())]
 
 
-_confirm = click.option("-c", "--confirm", is_flag=True, help="Do not ask.")
-_force = click.option("-f", "--force", is_flag=True, help="Go on where one of several fails.")
+_force = cloup.option(
+    "-f",
+    "--force",
+    is_flag=True,
+    help="Continue with the next cluster if one fails, and exit with 1 at the end.",
+)
 
 
-@click.command()
-@click.argument("tags", nargs=-1, required=True, metavar="TAG...")
-@_confirm
+@cloup.command()
+@cloup.argument("tags", nargs=-1, required=True, metavar="TAG...")
+@confirm_option
 @_force
-@click.option("-t", "--terminate-unstoppable", is_flag=True, help="Terminate spot instances.")
+@cloup.option(
+    "-t",
+    "--terminate-unstoppable",
+    is_flag=True,
+    help="Terminate spot instances, which cannot be stopped. Without it, stop refuses them.",
+)
 @click.pass_obj
 def stop(
     app: App, tags: tuple[str, ...], confirm: bool, force: bool, terminate_unstoppable: bool
 ) -> None:
-    """Stop clusters; their disks stay, and cost a little.
+    """Stop clusters; start them later with start -x.
+
+    AWS does not bill stopped instances, but it bills their EBS volumes as long as they exist.
 
     \b
     Examples:
@@ -114,19 +129,22 @@ def stop(
     def stop_cluster(tag: str) -> None:
         lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
         names = lifecycle.stop(terminate_unstoppable=terminate_unstoppable)
-        click.echo(f"Stopped {tag}: {', '.join(names) or 'nothing ran'}.")
-        click.echo(f"Start it again: starcluster start -x {tag}")
+        click.echo(f"Stopped {tag}: {', '.join(names) or 'no instance was running'}.")
+        click.echo("AWS still bills the EBS volumes of stopped instances.")
+        click.echo(f"Start it later: starcluster start -x {tag}")
 
     _for_each_cluster(app, tags, "Stop", stop_cluster, confirm=confirm, force=force)
 
 
-@click.command()
-@click.argument("tags", nargs=-1, required=True, metavar="TAG...")
-@_confirm
+@cloup.command()
+@cloup.argument("tags", nargs=-1, required=True, metavar="TAG...")
+@confirm_option
 @_force
 @click.pass_obj
 def terminate(app: App, tags: tuple[str, ...], confirm: bool, force: bool) -> None:
-    """End clusters for good: instances, their disks and groups. Named volumes stay.
+    """Terminate clusters: delete instances, root volumes and groups.
+
+    Volumes of [volume] sections are kept, and AWS bills them until you remove them.
 
     \b
     Examples:
@@ -137,17 +155,17 @@ def terminate(app: App, tags: tuple[str, ...], confirm: bool, force: bool) -> No
     def terminate_cluster(tag: str) -> None:
         removed = ClusterLifecycle(app.ec2, app.config, tag, progress=progress()).terminate()
         login.forget(tag)
-        click.echo(f"Removed of {tag}: {', '.join(removed) or 'nothing'}.")
+        click.echo(f"Terminated {tag}: {', '.join(removed) or 'nothing was left to remove'}.")
 
     _for_each_cluster(app, tags, "Terminate", terminate_cluster, confirm=confirm, force=force)
 
 
-@click.command()
-@click.argument("tag")
-@click.option("-o", "--reboot-only", is_flag=True, help="Reboot; set nothing up.")
+@cloup.command()
+@cloup.argument("tag")
+@cloup.option("-o", "--reboot-only", is_flag=True, help="Reboot only; skip the setup.")
 @click.pass_obj
 def restart(app: App, tag: str, reboot_only: bool) -> None:
-    """Reboot all nodes of a cluster and set them up again.
+    """Reboot the running nodes of a cluster and rerun the setup.
 
     \b
     Examples:
@@ -177,4 +195,4 @@ def _for_each_cluster(  # type: ignore[no-untyped-def]
                 raise
             failed.append(f"{tag}: {error.what}")
     if failed:
-        raise ClusterError("\n".join(["not all clusters:", *failed]))
+        raise ClusterError("\n".join([f"{len(failed)} of {len(tags)} clusters failed:", *failed]))

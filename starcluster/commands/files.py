@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import cloup
 
 from starcluster.cluster.cluster import find
 from starcluster.errors import InputError
@@ -17,18 +18,20 @@ if TYPE_CHECKING:
     from starcluster.cli.app import App
     from starcluster.node.shell import Shell
 
-_user = click.option("-u", "--user", default="root", help="Whose files. Default: root.")
-_node = click.option("-n", "--node", default=MASTER, help="Which node. Default: master.")
+_user = cloup.option("-u", "--user", default="root", help="Copy as this user. Default: root.")
+_node = cloup.option(
+    "-n", "--node", default=MASTER, help="Node to copy to or from. Default: master."
+)
 
 
-@click.command()
-@click.argument("tag")
-@click.argument("paths", nargs=-1, required=True, metavar="SRC... DST")
+@cloup.command()
+@cloup.argument("tag")
+@cloup.argument("paths", nargs=-1, required=True, metavar="SRC... DST")
 @_user
 @_node
 @click.pass_obj
 def put(app: App, tag: str, paths: tuple[str, ...], user: str, node: str) -> None:
-    """Copy files and directories of this machine to a node.
+    """Copy files and directories from this machine to a node.
 
     \b
     Examples:
@@ -38,20 +41,20 @@ def put(app: App, tag: str, paths: tuple[str, ...], user: str, node: str) -> Non
     sources, target = _split(paths)
     missing = [source for source in sources if not Path(source).exists()]
     if missing:
-        raise InputError(f"not there: {', '.join(missing)}", "Nothing was copied.")
+        raise InputError(f"no such file: {', '.join(missing)}", "Nothing was copied.")
     with _shell(app, tag, node, user) as shell:
         shell.put([str(Path(source)) for source in sources], target)
     click.echo(f"Copied to {node} of {tag}: {', '.join(sources)} -> {target}")
 
 
-@click.command()
-@click.argument("tag")
-@click.argument("paths", nargs=-1, required=True, metavar="SRC... DST")
+@cloup.command()
+@cloup.argument("tag")
+@cloup.argument("paths", nargs=-1, required=True, metavar="SRC... DST")
 @_user
 @_node
 @click.pass_obj
 def get(app: App, tag: str, paths: tuple[str, ...], user: str, node: str) -> None:
-    """Copy files and directories of a node to this machine.
+    """Copy files and directories from a node to this machine.
 
     \b
     Examples:
@@ -66,7 +69,7 @@ def get(app: App, tag: str, paths: tuple[str, ...], user: str, node: str) -> Non
 
 def _split(paths: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     if len(paths) < 2:
-        raise click.UsageError("Name what to copy, and where to.")
+        raise click.UsageError("Give at least one source and the destination.")
     return paths[:-1], paths[-1]
 
 

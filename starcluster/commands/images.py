@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import click
+import cloup
 
 from starcluster.cli.app import App
-from starcluster.cli.output import json_option, say_rows
+from starcluster.cli.options import json_option
+from starcluster.cli.output import say_rows
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.cluster.image import check_image_name, make_image
 from starcluster.commands._report import progress
 from starcluster.errors import ClusterError
 
 
-@click.command()
-@click.argument("name", default="")
-@click.option(
+@cloup.command()
+@cloup.argument("name", default="")
+@cloup.option(
     "-o", "--owner", "owners", multiple=True, metavar="OWNER",
-    help="self, amazon or an account's number; default: self. Can be repeated.",
+    help="List images of this owner: self, amazon or an account number. Repeatable. Default: self.",
 )  # fmt: skip
-@click.option("-x", "--executable", is_flag=True, help="Those that others shared with the account.")
+@cloup.option(
+    "-x",
+    "--executable",
+    is_flag=True,
+    help="List the images that other accounts share with this account.",
+)
 @json_option
 @click.pass_obj
 def listimages(
     app: App, name: str, owners: tuple[str, ...], executable: bool, as_json: bool
 ) -> None:
-    """List images that NAME fits, the newest first; * matches any text.
+    """List images, newest first.
+
+    NAME filters by name; * in it matches any text.
 
     \b
     Examples:
@@ -39,30 +48,36 @@ def listimages(
     say_rows(found, headings, rows, as_json=as_json, none=none)
 
 
-@click.command()
-@click.argument("instance")
-@click.argument("name")
-@click.option("-d", "--description", default="", metavar="TEXT", help="Kept with the image.")
+@cloup.command()
+@cloup.argument("instance")
+@cloup.argument("name")
+@cloup.option(
+    "-d",
+    "--description",
+    default="",
+    metavar="TEXT",
+    help="Store this description with the image. Default: empty.",
+)
 @click.pass_obj
 def ebsimage(app: App, instance: str, name: str, description: str) -> None:
-    """Make an image NAME of a running INSTANCE of a cluster, to start others from.
+    """Create an image NAME from a running INSTANCE of a cluster.
 
-    \b
-    Without its host keys, what lets people log in, user data, histories and credentials in home
-    directories: for the moment of the snapshot they are in its memory only. It runs on.
+    The image has no host keys, login keys, user data, shell histories or credentials of home
+    directories: during the snapshot they are in the memory of the instance only. The instance
+    keeps running.
 
     \b
     Examples:
-      starcluster start -o -s 1 workshop     # an instance to install things on
+      starcluster start -o -s 1 workshop     # an instance to install software on
       starcluster ebsimage i-0123456789abcdef0 my-gpu-image
     """
     check_image_name(name)
     found = app.ec2.instance(instance)
     if not found.cluster or found.state != "running":
-        state = f"is {found.state}" if found.cluster else "is of no cluster"
+        state = f"is {found.state}" if found.cluster else "does not belong to a cluster"
         raise ClusterError(
-            f"{instance} {state}: nobody can clean it",
-            "Take a running node of a cluster: starcluster listclusters",
+            f"cannot create an image from {instance}: it {state}",
+            "Choose a running node of a cluster: starcluster listclusters",
         )
     cluster: Cluster = find(app.ec2, app.config, found.cluster)
     node = cluster.node_of(found)
@@ -70,4 +85,4 @@ def ebsimage(app: App, instance: str, name: str, description: str) -> None:
         image = make_image(app.ec2, node, name, description, progress())
     finally:
         node.close()
-    click.echo(f"{image.id} is ready. In the config: node_image_id = {image.id}")
+    click.echo(f"{image.id} is ready. To use it, set in the config: node_image_id = {image.id}")

@@ -1,24 +1,26 @@
-"""Commands about instances, whatever cluster they are of."""
+"""Commands about instances, in or outside of clusters."""
 
 from __future__ import annotations
 
 import click
+import cloup
 
 from starcluster.aws.instances import LIVE
 from starcluster.cli.app import App
-from starcluster.cli.output import json_option, say_rows
+from starcluster.cli.options import json_option
+from starcluster.cli.output import say_rows
 from starcluster.errors import NotFound
 from starcluster.model import MASTER
 
 _HEADINGS = ("ID", "CLUSTER", "NODE", "STATE", "TYPE", "ZONE", "ADDRESS", "SPOT", "LAUNCHED")
 
 
-@click.command()
-@click.option("-t", "--show-terminated", is_flag=True, help="Also those that have ended.")
+@cloup.command()
+@cloup.option("-t", "--show-terminated", is_flag=True, help="Include terminated instances.")
 @json_option
 @click.pass_obj
 def listinstances(app: App, show_terminated: bool, as_json: bool) -> None:
-    """List the account's instances in the region.
+    """List all instances of the account in the region.
 
     \b
     Examples:
@@ -45,12 +47,14 @@ def listinstances(app: App, show_terminated: bool, as_json: bool) -> None:
     say_rows(found, _HEADINGS, rows, as_json=as_json, none=none)
 
 
-@click.command()
-@click.option("-c", "--show-closed", is_flag=True, help="Also closed, cancelled and failed ones.")
+@cloup.command()
+@cloup.option(
+    "-c", "--show-closed", is_flag=True, help="Include closed, cancelled and failed requests."
+)
 @json_option
 @click.pass_obj
 def listspots(app: App, show_closed: bool, as_json: bool) -> None:
-    """List the account's requests for spot instances in the region.
+    """List the spot instance requests of the account.
 
     \b
     Examples:
@@ -63,18 +67,19 @@ def listspots(app: App, show_closed: bool, as_json: bool) -> None:
         (e.id, e.state, e.status, e.type, e.zone, e.bid, e.instance_id, e.created) for e in found
     ]
     headings = ("ID", "STATE", "STATUS", "TYPE", "ZONE", "BID", "INSTANCE", "CREATED")
-    none = f"No requests for spot instances in {app.ec2.region}."
+    none = f"No spot instance requests in {app.ec2.region}."
     say_rows(found, headings, rows, as_json=as_json, none=none)
 
 
-@click.command()
-@click.argument("instance")
-@click.argument("node", default=MASTER)
+@cloup.command()
+@cloup.argument("instance")
+@cloup.argument("node", default=MASTER)
 @click.pass_obj
 def showconsole(app: App, instance: str, node: str) -> None:
-    """Show what INSTANCE, or NODE of a cluster, wrote to its console.
+    """Show the console output of an instance.
 
-    AWS has it some minutes after the boot. NODE is the master unless named.
+    INSTANCE is an instance id, or the name of a cluster followed by NODE. NODE defaults to master.
+    AWS has the output a few minutes after the boot.
 
     \b
     Examples:
@@ -84,11 +89,11 @@ def showconsole(app: App, instance: str, node: str) -> None:
     if not instance.startswith("i-"):
         members = {node.alias: node.id for node in app.ec2.instances(cluster=instance)}
         if not members:
-            fix = "See: starcluster listinstances; a region is chosen with -r."
-            raise NotFound(f"there is no cluster '{instance}' in {app.ec2.region}", fix)
+            fix = "List instances: starcluster listinstances. Choose another region with -r."
+            raise NotFound(f"no cluster '{instance}' in {app.ec2.region}", fix)
         if node not in members:
-            fix = f"It has: {', '.join(sorted(members))}."
+            fix = f"Its nodes: {', '.join(sorted(members))}."
             raise NotFound(f"cluster '{instance}' has no node '{node}'", fix)
         instance = members[node]
     text = app.ec2.console(instance)
-    click.echo(text or "Nothing yet: AWS has the output some minutes after the boot.")
+    click.echo(text or "No output yet: AWS has it a few minutes after the boot.")

@@ -8,9 +8,11 @@ import subprocess
 from pathlib import Path
 
 import click
+import cloup
 
 from starcluster.cli.app import App
-from starcluster.cli.output import confirm_option, json_option, say_json, sure, table
+from starcluster.cli.options import confirm_option, json_option
+from starcluster.cli.output import say_json, sure, table
 from starcluster.config.config import default_path
 from starcluster.config.edit import append_section
 from starcluster.config.syntax import short
@@ -19,22 +21,25 @@ from starcluster.errors import InputError, StarClusterError
 KEYGEN_LIMIT_S = 30
 
 
-@click.command()
-@click.argument("name")
-@click.option(
+@cloup.command()
+@cloup.argument("name")
+@cloup.option(
     "-o", "--output-file", type=click.Path(path_type=Path), metavar="FILE",
-    help="Where the private key goes; default: ~/.ssh/NAME.pem.",
+    help="Write the private key to this file. Default: ~/.ssh/NAME.pem.",
 )  # fmt: skip
-@click.option(
+@cloup.option(
     "-i", "--import-key", type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE", help="Give AWS this key, private or public, instead of making one.",
+    metavar="FILE",
+    help="Import this private or public key instead of creating a key. Default: create one.",
 )  # fmt: skip
-@click.option("-a", "--add-to-config", is_flag=True, help="Add a section [key NAME] to the config.")
+@cloup.option("-a", "--add-to-config", is_flag=True, help="Add a [key NAME] section to the config.")
 @click.pass_obj
 def createkey(
     app: App, name: str, output_file: Path | None, import_key: Path | None, add_to_config: bool
 ) -> None:
-    """Make a key pair NAME; the private half is written here and nowhere else.
+    """Create a key pair NAME, or import one.
+
+    Only this machine gets the private key.
 
     \b
     Examples:
@@ -42,11 +47,13 @@ def createkey(
       starcluster createkey mykey --import-key ~/.ssh/id_ed25519
     """
     if output_file and import_key:
-        raise InputError("--output-file and --import-key: a key that is imported is there already")
+        raise InputError(
+            "--output-file cannot be combined with --import-key", "Remove one of the two options."
+        )
     config_file = app.config_path or default_path()
     if add_to_config and name in app.config.keys:
         fix = "Choose another name, or leave out --add-to-config."
-        raise InputError(f"{short(config_file)} has a section [key {name}]", fix)
+        raise InputError(f"{short(config_file)} already has a section [key {name}]", fix)
     if import_key:
         place = _private_half(import_key.expanduser())
         app.ec2.import_key_pair(name, _public_line(import_key.expanduser()))
@@ -60,13 +67,13 @@ def createkey(
 
 
 def _create(app: App, name: str, place: Path) -> None:
-    # The file first: a key pair whose private half could not be written would be lost.
+    # Create the file first: AWS does not keep the private key, so a failed write would lose it.
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        fix = "Choose another with -o, or give this key to AWS: --import-key."
-        raise InputError(f"{short(place)} is there already", fix) from None
+        fix = "Choose another file with -o, or import this key: --import-key."
+        raise InputError(f"file {short(place)} already exists", fix) from None
     try:
         _, private = app.ec2.create_key_pair(name)
     except BaseException:
@@ -82,7 +89,7 @@ def _private_half(file: Path) -> Path:
 
 
 def _public_line(file: Path) -> str:
-    """Return the public half of a key's file, be it private or public."""
+    """Return the public key of a file that has a private or a public key."""
     text = file.read_text(encoding="utf-8", errors="replace").strip()
     if re.match(r"(ssh-ed25519|ssh-rsa) \S+", text):
         return text
@@ -95,20 +102,20 @@ def _public_line(file: Path) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise StarClusterError(f"ssh-keygen did not read {short(file)}: {error}") from error
+        raise StarClusterError(f"ssh-keygen cannot read {short(file)}: {error}") from error
     if done.returncode:
         reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        fix = "Give the public half, FILE.pub; for a key with a passphrase this is the way too."
-        raise InputError(f"{short(file)} is no key that ssh-keygen reads: {reason[0]}", fix)
+        fix = "If the key has a passphrase, give its public key: FILE.pub."
+        raise InputError(f"ssh-keygen cannot read the key {short(file)}: {reason[0]}", fix)
     return done.stdout.strip()
 
 
-@click.command()
-@click.argument("name")
+@cloup.command()
+@cloup.argument("name")
 @confirm_option
 @click.pass_obj
 def removekey(app: App, name: str, confirm: bool) -> None:
-    """Remove the key pair NAME from AWS; its private key stays where it is.
+    """Remove the key pair NAME from AWS; keep the key file.
 
     \b
     Examples:
@@ -121,11 +128,11 @@ def removekey(app: App, name: str, confirm: bool) -> None:
     click.echo(f"Removed key pair '{name}' from {app.ec2.region}")
 
 
-@click.command()
+@cloup.command()
 @json_option
 @click.pass_obj
 def listkeypairs(app: App, as_json: bool) -> None:
-    """List the key pairs of the region, and where the config has their private half.
+    """List the key pairs of the region, with their key files.
 
     \b
     Examples:
@@ -150,4 +157,4 @@ def listkeypairs(app: App, as_json: bool) -> None:
         rows = [(e.name, e.type, e.fingerprint, places.get(e.name, "")) for e in found]
         click.echo(table(("NAME", "TYPE", "FINGERPRINT", "KEY_LOCATION"), rows))
     else:
-        click.echo(f"No key pairs in {app.ec2.region}. Make one: starcluster createkey NAME")
+        click.echo(f"No key pairs in {app.ec2.region}. Create one: starcluster createkey NAME")

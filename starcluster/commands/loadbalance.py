@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
 
 from starcluster.balance.decide import Limits
 from starcluster.balance.loop import Balancer
 from starcluster.balance.plots import new_figure
 from starcluster.balance.stats import Stats
+from starcluster.cli.options import COUNT, Number
 from starcluster.cluster.cluster import find
 from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.commands._report import progress
@@ -20,40 +22,106 @@ if TYPE_CHECKING:
     from starcluster.cli.app import App
 
 
-@click.command()
-@click.argument("tag")
-@click.option("-m", "--max_nodes", "--max-nodes", type=click.IntRange(1), help="Default: as now.")
-@click.option("-n", "--min_nodes", "--min-nodes", type=click.IntRange(1), default=1)
-@click.option(
-    "-i", "--interval", type=click.FloatRange(5), default=60, help="Seconds. Default: 60."
+@cloup.command()
+@cloup.argument("tag")
+@cloup.option_group(
+    "Common options",
+    cloup.option(
+        "-m",
+        "--max_nodes",
+        "--max-nodes",
+        type=COUNT,
+        metavar="N",
+        help="Have at most this many nodes, including the master. "
+        "Default: the current number of nodes.",
+    ),
+    cloup.option(
+        "-n",
+        "--min_nodes",
+        "--min-nodes",
+        type=COUNT,
+        default=1,
+        metavar="N",
+        help="Have at least this many nodes, including the master. Default: 1.",
+    ),
+    cloup.option(
+        "-a",
+        "--add_nodes_per_iter",
+        type=COUNT,
+        default=1,
+        metavar="N",
+        help="Add at most this many nodes at a time. Default: 1.",
+    ),
+    cloup.option(
+        "-K",
+        "--kill-cluster",
+        is_flag=True,
+        help="Terminate the cluster when no job is waiting or running.",
+    ),
 )
-@click.option("-w", "--job_wait_time", type=float, default=900, help="Seconds. Default: 900.")
-@click.option("-a", "--add_nodes_per_iter", type=click.IntRange(1), default=1)
-@click.option("-k", "--kill_after", type=float, default=45, help="Minutes. Default: 45.")
-@click.option("-s", "--stabilization_time", type=float, default=180, help="Seconds. Default: 180.")
-@click.option("-K", "--kill-cluster", is_flag=True, help="End the cluster when no job is left.")
-@click.option(
-    "-l",
-    "--lookback_window",
-    type=click.FloatRange(0, min_open=True),
-    default=3,
-    help="Hours that plots and means look back. Default: 3.",
+@cloup.option_group(
+    "Timing",
+    cloup.option(
+        "-i",
+        "--interval",
+        type=Number(click.FloatRange(5)),
+        default=60,
+        metavar="SECONDS",
+        help="Check the queue this often, in seconds; at least 5. Default: 60.",
+    ),
+    cloup.option(
+        "-w",
+        "--job_wait_time",
+        type=float,
+        default=900,
+        metavar="SECONDS",
+        help="Add nodes when a job has waited longer than this, in seconds. Default: 900.",
+    ),
+    cloup.option(
+        "-k",
+        "--kill_after",
+        type=float,
+        default=45,
+        metavar="MINUTES",
+        help="Remove an idle node only if it is at least this old, in minutes. Default: 45.",
+    ),
+    cloup.option(
+        "-s",
+        "--stabilization_time",
+        type=float,
+        default=180,
+        metavar="SECONDS",
+        help="Wait this long after a change before the next one, in seconds. Default: 180.",
+    ),
 )
-@click.option("-d", "--dump-stats", is_flag=True, help="A line of CSV at each look.")
-@click.option(
-    "-D",
-    "--dump-stats-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Into this file. Default: ~/.starcluster/sge/TAG/sge-stats.csv.",
-)
-@click.option("-p", "--plot", is_flag=True, help="Draw jobs and nodes at each look: queue.svg.")
-@click.option(
-    "-P",
-    "--plot-output-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Into this directory. Default: ~/.starcluster/sge/TAG.",
+@cloup.option_group(
+    "Statistics and plots",
+    cloup.option("-d", "--dump-stats", is_flag=True, help="Write a CSV line at each check."),
+    cloup.option(
+        "-D",
+        "--dump-stats-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Write the CSV lines to this file. Default: ~/.starcluster/sge/TAG/sge-stats.csv.",
+    ),
+    cloup.option(
+        "-p", "--plot", is_flag=True, help="Draw jobs and nodes to queue.svg at each check."
+    ),
+    cloup.option(
+        "-P",
+        "--plot-output-dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Write queue.svg to this directory. Default: ~/.starcluster/sge/TAG.",
+    ),
+    cloup.option(
+        "-l",
+        "--lookback_window",
+        type=Number(click.FloatRange(0, min_open=True)),
+        default=3,
+        metavar="HOURS",
+        help="Cover this many hours in plots and means. Default: 3.",
+    ),
 )
 @click.pass_obj
 def loadbalance(
@@ -71,7 +139,9 @@ def loadbalance(
     lookback_window: float,
     **outputs: Any,
 ) -> None:
-    """Add nodes while jobs wait, remove idle ones; until Ctrl-C. Needs this machine to stay on.
+    """Add nodes while jobs wait and remove idle nodes, until Ctrl-C.
+
+    This machine must stay on: the command checks the queue from here.
 
     \b
     Examples:
@@ -94,7 +164,7 @@ def loadbalance(
     )
     stats = stats_for(tag, lookback_window, **outputs)
     Balancer(lifecycle, limits, interval_s=interval, stats=stats, say=click.echo).run()
-    click.echo(f"Cluster {tag} is ended.")
+    click.echo(f"Cluster {tag} is terminated.")
 
 
 def stats_for(
@@ -106,12 +176,12 @@ def stats_for(
     plot: bool,
     plot_output_dir: Path | None,
 ) -> Stats | None:
-    """Return what writes and draws as asked; None where nothing was asked."""
+    """Return the writer of CSV lines and plots; None if no option asks for them."""
     home = Path("~/.starcluster/sge").expanduser() / tag
     file = dump_stats_file or (home / "sge-stats.csv" if dump_stats else None)
     plots = plot_output_dir or (home if plot else None)
     if plots is not None:
-        new_figure()  # it must not be found out after the first nodes were added
+        new_figure()  # fail before the first node is added, not after
     if file is None and plots is None:
         return None
     return Stats(lookback=timedelta(hours=lookback_h), file=file, plots=plots)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import click
+import cloup
 
 from starcluster.cli.app import App
-from starcluster.cli.output import json_option, say_rows
+from starcluster.cli.options import json_option
+from starcluster.cli.output import say_rows
 
 
-@click.command()
+@cloup.command()
 @json_option
 @click.pass_obj
 def listregions(app: App, as_json: bool) -> None:
-    """List EC2's regions.
+    """List the regions of EC2.
 
     \b
     Examples:
@@ -25,7 +27,7 @@ def listregions(app: App, as_json: bool) -> None:
     say_rows(found, headings, rows, as_json=as_json, none="No regions.")
 
 
-@click.command()
+@cloup.command()
 @json_option
 @click.pass_obj
 def listzones(app: App, as_json: bool) -> None:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+import cloup
 
+from starcluster.cli.options import COUNT, bad_node_option, confirm_option
 from starcluster.cli.output import sure
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.cluster.lifecycle import ClusterLifecycle
-from starcluster.cluster.operation import BAD_NODE
 from starcluster.commands._checks import checked
 from starcluster.commands._report import finish, progress
 from starcluster.config.template import Template
@@ -23,20 +24,55 @@ if TYPE_CHECKING:
     from starcluster.cli.app import App
 
 
-@click.command()
-@click.argument("tag")
-@click.option("-n", "--num-nodes", type=click.IntRange(1), help="How many. Default: 1.")
-@click.option("-a", "--alias", metavar="NAMES", help="Their aliases, with commas between.")
-@click.option("-I", "--instance-type", metavar="TYPE", help="Default: as the last nodes.")
-@click.option("-i", "--image-id", metavar="AMI")
-@click.option("-z", "--availability-zone", metavar="ZONE")
-@click.option("-b", "--bid", type=float, metavar="DOLLARS", help="Spot, at most at this price.")
-@click.option("-x", "--no-create", is_flag=True, help="Take in instances that are there.")
-@click.option(
-    "--on-bad-node",
-    type=click.Choice(BAD_NODE),
-    default=BAD_NODE[0],
-    help="A node that fails is left as it is, removed, or replaced once. Default: leave.",
+@cloup.command()
+@cloup.argument("tag")
+@cloup.option_group(
+    "Common options",
+    cloup.option(
+        "-n", "--num-nodes", type=COUNT, metavar="N", help="Add this many nodes. Default: 1."
+    ),
+    cloup.option(
+        "-b",
+        "--bid",
+        type=float,
+        metavar="DOLLARS",
+        help="Use spot instances, and pay at most this price for each, in dollars per hour. "
+        "Default: spot_bid of the cluster.",
+    ),
+    cloup.option(
+        "-I",
+        "--instance-type",
+        metavar="TYPE",
+        help="Use this instance type. Default: the last type of node_instance_type.",
+    ),
+    cloup.option(
+        "-z",
+        "--availability-zone",
+        metavar="ZONE",
+        help="Launch in this zone. Default: availability_zone or subnet_id of the cluster.",
+    ),
+)
+@cloup.option_group(
+    "Names, images and failures",
+    cloup.option(
+        "-a",
+        "--alias",
+        metavar="NAMES",
+        help="Give the nodes these aliases, separated by commas. Default: the next free numbers.",
+    ),
+    cloup.option(
+        "-i",
+        "--image-id",
+        metavar="AMI",
+        help="Boot the nodes from this image. Default: the image of the last node type.",
+    ),
+    cloup.option(
+        "-x",
+        "--no-create",
+        is_flag=True,
+        help="Launch nothing: set up the existing instances that -a names.",
+    ),
+    bad_node_option,
 )
 @click.pass_obj
 def addnode(
@@ -51,7 +87,7 @@ def addnode(
     no_create: bool,
     on_bad_node: str,
 ) -> None:
-    """Add nodes to a running cluster, all at once.
+    """Add nodes to a running cluster and set them up.
 
     \b
     Examples:
@@ -79,51 +115,72 @@ def addnode(
 
 
 def template_of_new(cluster: Cluster, **options: str | None) -> tuple[Template, Mapping[str, str]]:
-    """Return the template of the new nodes, and what overrides the config for it."""
+    """Return the template of the new nodes, and the values that override the config."""
     given = {key: value for key, value in options.items() if value is not None}
     if "availability_zone" in given:
         given["subnet_id"] = ""
     overrides = {**cluster.origin.overrides, **given}
     template = cluster.config.template(cluster.origin.template, overrides)
     last = template.node_instance_type[-1]
-    if "node_image_id" in given:  # also where the type has an image of its own
+    if "node_image_id" in given:  # overrides the image of the node type too
         last = replace(last, image_id="")
     return replace(template, node_instance_type=(last,)), overrides
 
 
 def only_nodes(template: Template, count: int) -> Template:
-    """Return a template that names what ``count`` new nodes need, and nothing of the master's."""
-    # An attached volume is no obstacle, nor an image that only the master was made of.
+    """Return a template with only the resources that ``count`` new nodes need."""
+    # The checks must not refuse a volume because it is attached, or the image of the master.
     return replace(
         template, cluster_size=count, master_instance_type="", master_image_id="", volumes=()
     )
 
 
 def names_of_new(cluster: Cluster, alias: str | None, count: int | None, *, new: bool) -> list[str]:
-    """Return the aliases of nodes to be added, or of those to be taken in."""
+    """Return the aliases of the nodes to add; unless ``new``, of existing instances."""
     taken = [instance.alias for instance in cluster.instances]
     named = [name.strip() for name in (alias or "").split(",") if name.strip()]
     if named and count not in (None, len(named)):
-        raise InputError(f"-a names {len(named)} nodes, but -n {count}", "Leave out one of them.")
+        raise InputError(f"-a names {len(named)} nodes, but -n is {count}", "Remove one option.")
     if not new:
         if missing := [name for name in named if name not in taken]:
             raise InputError(f"no instance has the alias {', '.join(missing)}")
         if not named:
-            raise InputError("-x needs -a", "Name the aliases of the instances.")
+            raise InputError("-x requires -a", "Give the aliases of the instances: -x -a node003")
         return named
     if clash := [name for name in named if name in taken or name == MASTER]:
-        raise InputError(f"there is a node {', '.join(clash)} already", "Choose other aliases.")
+        raise InputError(f"node {', '.join(clash)} already exists", "Choose other aliases.")
     short = [name.removeprefix(f"{cluster.name}-") for name in taken]
     return named or plan.free_aliases(short, count or 1)
 
 
-@click.command()
-@click.argument("tag")
-@click.option("-n", "--num-nodes", type=click.IntRange(1), help="How many; the last. Default: 1.")
-@click.option("-a", "--aliases", metavar="NAMES", help="Their aliases, with commas between.")
-@click.option("-k", "--keep-instance", is_flag=True, help="Let the instances run on.")
-@click.option("-f", "--force", is_flag=True, help="Also where the master cannot be reached.")
-@click.option("-c", "--confirm", is_flag=True, help="Do not ask.")
+@cloup.command()
+@cloup.argument("tag")
+@cloup.option(
+    "-n",
+    "--num-nodes",
+    type=COUNT,
+    metavar="N",
+    help="Remove this many nodes, the last first. Default: 1.",
+)
+@cloup.option(
+    "-a",
+    "--aliases",
+    metavar="NAMES",
+    help="Remove these nodes; separate aliases by commas. Default: the last nodes.",
+)
+@cloup.option(
+    "-k",
+    "--keep-instance",
+    is_flag=True,
+    help="Do not terminate the instances: they keep running, and AWS bills them.",
+)
+@cloup.option(
+    "-f",
+    "--force",
+    is_flag=True,
+    help="Terminate nodes even if the master does not answer.",
+)
+@confirm_option
 @click.pass_obj
 def removenode(
     app: App,
@@ -134,7 +191,9 @@ def removenode(
     force: bool,
     confirm: bool,
 ) -> None:
-    """Remove nodes from a cluster; their jobs run again elsewhere.
+    """Remove nodes from a cluster and terminate them.
+
+    The queue reruns their jobs on other nodes.
 
     \b
     Examples:
@@ -143,25 +202,26 @@ def removenode(
     """
     cluster = find(app.ec2, app.config, tag)
     names = aliases_to_remove(cluster, aliases, num_nodes)
-    sure(f"Remove {', '.join(names)} of {tag}?", confirmed=confirm)
+    sure(f"Remove {', '.join(names)} from {tag}?", confirmed=confirm)
     lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
     removed = lifecycle.remove(names, keep=keep_instance, force=force)
-    kept = "; the instances run on" if keep_instance else ""
-    click.echo(f"Removed of {tag}: {', '.join(removed)}{kept}.")
+    kept = "; the instances keep running" if keep_instance else ""
+    click.echo(f"Removed from {tag}: {', '.join(removed)}{kept}.")
 
 
 def aliases_to_remove(cluster: Cluster, aliases: str | None, count: int | None) -> list[str]:
-    """Return the aliases to be removed: those named, or the last ones; never the master."""
+    """Return the aliases to remove: the named ones, or the last; never the master."""
     workers = [instance.alias for instance in cluster.instances if not is_master(instance.alias)]
     named = [name.strip() for name in (aliases or "").split(",") if name.strip()]
     if any(is_master(name) for name in named):
         raise InputError(
-            "the master cannot be removed", f"End the cluster: starcluster terminate {cluster.name}"
+            "the master cannot be removed",
+            f"Terminate the cluster: starcluster terminate {cluster.name}",
         )
     if missing := [name for name in named if name not in workers]:
-        there = ", ".join(workers) or "none but the master"
-        raise InputError(f"no node {', '.join(missing)} in {cluster.name}", f"There are: {there}.")
+        there = ", ".join(workers) or "only the master"
+        raise InputError(f"no node {', '.join(missing)} in {cluster.name}", f"Its nodes: {there}.")
     wanted = count or 1
     if not named and wanted > len(workers):
-        raise InputError(f"{cluster.name} has only {len(workers)} nodes besides the master")
+        raise InputError(f"{cluster.name} has only {len(workers)} nodes, not counting the master")
     return named or workers[-wanted:]

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import click
+import cloup
 
 from starcluster.cluster.cluster import find, only_running
 from starcluster.errors import ClusterError
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from starcluster.cli.app import App
 
 
-@click.command()
-@click.argument("plugin")
-@click.argument("tag", required=False)
+@cloup.command()
+@cloup.argument("plugin")
+@cloup.argument("tag", required=False)
 @click.pass_obj
 def runplugin(app: App, plugin: str, tag: str | None) -> None:
-    """Run a plugin of the config on a running cluster; the only one where TAG is left out.
+    """Run a plugin of the config on a running cluster.
+
+    TAG can be omitted if only one cluster is running.
 
     \b
     Examples:
@@ -32,10 +35,10 @@ def runplugin(app: App, plugin: str, tag: str | None) -> None:
     cluster = find(app.ec2, app.config, tag) if tag else only_running(app.ec2, app.config)
     if not cluster.nodes:
         raise ClusterError(
-            f"no node of cluster '{cluster.name}' runs ({cluster.state})",
+            f"no node of cluster '{cluster.name}' is running ({cluster.state})",
             f"Start it: starcluster start -x {cluster.name}",
         )
     with contextlib.closing(cluster):
         run_hook("run", chosen, cluster.nodes, cluster.template)
     count = len(cluster.nodes)
-    click.echo(f"Plugin {plugin} ran on cluster {cluster.name}, {count} nodes.")
+    click.echo(f"Ran plugin {plugin} on {count} nodes of cluster {cluster.name}.")

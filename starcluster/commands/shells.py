@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import cloup
 
 from starcluster.cli.login import run_ssh, run_ssh_to
 from starcluster.cluster.cluster import Cluster, find
@@ -21,11 +22,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _options(command: F) -> F:
     options = (
-        click.option("-u", "--user", default="root", help="Who to log in as. Default: root."),
-        click.option("-X", "--forward-x11", is_flag=True, help="Show its windows here."),
-        click.option("-A", "--forward-agent", is_flag=True, help="Lend it this machine's keys."),
-        click.option("-t", "--pseudo-tty", is_flag=True, help="A terminal also for a command."),
-        click.option("-n", "--no-stdin", is_flag=True, help="Read nothing: for loops and scripts."),
+        cloup.option("-u", "--user", default="root", help="Log in as this user. Default: root."),
+        cloup.option("-X", "--forward-x11", is_flag=True, help="Forward X11 windows."),
+        cloup.option("-A", "--forward-agent", is_flag=True, help="Forward the SSH agent."),
+        cloup.option("-t", "--pseudo-tty", is_flag=True, help="Open a terminal for a command too."),
+        cloup.option(
+            "-n", "--no-stdin", is_flag=True, help="Do not read standard input, e.g. in a loop."
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -37,9 +40,9 @@ def _flags(options: dict[str, Any]) -> list[str]:
     return [letter for name, letter in letters.items() if options[name]]
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
-@click.argument("tag")
-@click.argument("command", nargs=-1)
+@cloup.command(context_settings={"ignore_unknown_options": False})
+@cloup.argument("tag")
+@cloup.argument("command", nargs=-1)
 @_options
 @click.pass_obj
 def sshmaster(app: App, /, tag: str, command: tuple[str, ...], user: str, **options: Any) -> None:
@@ -54,10 +57,10 @@ def sshmaster(app: App, /, tag: str, command: tuple[str, ...], user: str, **opti
     sys.exit(run_ssh(app, tag, MASTER, user=user, command=command, flags=_flags(options)))
 
 
-@click.command()
-@click.argument("tag")
-@click.argument("node")
-@click.argument("command", nargs=-1)
+@cloup.command()
+@cloup.argument("tag")
+@cloup.argument("node")
+@cloup.argument("command", nargs=-1)
 @_options
 @click.pass_obj
 def sshnode(
@@ -73,15 +76,15 @@ def sshnode(
     sys.exit(run_ssh(app, tag, node, user=user, command=command, flags=_flags(options)))
 
 
-@click.command()
-@click.argument("instance")
-@click.argument("command", nargs=-1)
+@cloup.command()
+@cloup.argument("instance")
+@cloup.argument("command", nargs=-1)
 @_options
 @click.pass_obj
 def sshinstance(
     app: App, /, instance: str, command: tuple[str, ...], user: str, **options: Any
 ) -> None:
-    """Log in to an instance that starcluster launched, by its id.
+    """Log in to an instance of a cluster by its id, or run a command there.
 
     \b
     Examples:
@@ -91,8 +94,8 @@ def sshinstance(
     found = app.ec2.instance(instance)
     if not found.cluster:
         raise ClusterError(
-            f"{instance} is of no cluster, so its host key is not known",
-            f"Use ssh itself: ssh -i KEY {user}@{found.public_ip or found.private_ip}",
+            f"cannot verify the host key of {instance}: it does not belong to a cluster",
+            f"Log in with ssh: ssh -i KEY {user}@{found.public_ip or found.private_ip}",
         )
     cluster: Cluster = find(app.ec2, app.config, found.cluster)
     sys.exit(run_ssh_to(cluster, found, user, command, _flags(options)))

@@ -1,4 +1,4 @@
-"""``starcluster spothistory``: what a spot instance has cost."""
+"""``starcluster spothistory``: past prices of spot instances."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import click
+import cloup
 
 from starcluster.aws.model import SpotPrice
 from starcluster.balance.plots import write_plot
 from starcluster.cli.app import App
-from starcluster.cli.output import json_option, say_json, table
+from starcluster.cli.options import Number, json_option
+from starcluster.cli.output import say_json, table
 from starcluster.config.syntax import short
 from starcluster.errors import InputError, did_you_mean
 
@@ -23,7 +25,7 @@ _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneHistory:
-    """Prices of one zone, in dollars per hour; ``mean`` over time."""
+    """Prices of one zone in dollars per hour; ``mean`` is weighted by time."""
 
     zone: str
     now: float
@@ -32,14 +34,33 @@ class ZoneHistory:
     highest: float
 
 
-@click.command()
-@click.argument("type_", metavar="TYPE")
-@click.option("-z", "--zone", "zones", multiple=True, metavar="ZONE", help="Only this zone.")
-@click.option("-d", "--days", type=click.IntRange(1, 90), default=30, show_default=True,
-              help="Days back.")  # fmt: skip
-@click.option("-s", "--start", type=_TIME, help="First day, over --days.")
-@click.option("-e", "--end", type=_TIME, help="Last moment; default: now.")
-@click.option("-p", "--plot", is_flag=True, help="Draw them, into spothistory-TYPE.svg.")
+@cloup.command()
+@cloup.argument("type_", metavar="TYPE")
+@cloup.option(
+    "-z",
+    "--zone",
+    "zones",
+    multiple=True,
+    metavar="ZONE",
+    help="Show only this zone. Repeatable. Default: all zones.",
+)
+@cloup.option(
+    "-d",
+    "--days",
+    type=Number(click.IntRange(1, 90)),
+    default=30,
+    metavar="N",
+    help="Show this many days before the end, from 1 to 90. Default: 30.",
+)
+@cloup.option(
+    "-s",
+    "--start",
+    type=_TIME,
+    metavar="TIME",
+    help="Start at this UTC time, e.g. 2026-01-31 or 2026-01-31T08:00:00. Default: see --days.",
+)
+@cloup.option("-e", "--end", type=_TIME, metavar="TIME", help="End at this UTC time. Default: now.")
+@cloup.option("-p", "--plot", is_flag=True, help="Draw the prices to spothistory-TYPE.svg.")
 @json_option
 @click.pass_obj
 def spothistory(
@@ -52,7 +73,7 @@ def spothistory(
     plot: bool,
     as_json: bool,
 ) -> None:
-    """Show what spot instances of TYPE have cost in each zone.
+    """Show past prices of spot instances of TYPE in each zone.
 
     \b
     Examples:
@@ -62,14 +83,14 @@ def spothistory(
     last = end.replace(tzinfo=UTC) if end else datetime.now(UTC)
     first = start.replace(tzinfo=UTC) if start else last - timedelta(days=days)
     if first >= last:
-        raise InputError("--start is not before --end")
+        raise InputError(f"--start {first:%Y-%m-%dT%H:%M} is not before {last:%Y-%m-%dT%H:%M}")
     prices = app.ec2.spot_prices([type_], start=first, end=last, zones=zones)
     if not prices:
         _refuse(app, type_)
     if plot:
         file = Path(f"spothistory-{type_}.svg")
         write_plot(file, prices, title=f"{type_}, spot, {app.ec2.region}", end=last)
-        click.echo(f"Drawn: {short(file.absolute())}", err=True)
+        click.echo(f"Wrote {short(file.absolute())}", err=True)
     found = summary(prices, start=first, end=last)
     if as_json:
         say_json([{"zone": e.zone, "price": e.price, "time": e.time} for e in prices])
@@ -82,7 +103,10 @@ def spothistory(
 def summary(
     prices: Iterable[SpotPrice], *, start: datetime, end: datetime
 ) -> Sequence[ZoneHistory]:
-    """Return the history of each zone, the cheapest now first; each price holds till the next."""
+    """Return the history of each zone, cheapest current price first.
+
+    Each price applies until the next one.
+    """
     by_zone: dict[str, list[SpotPrice]] = defaultdict(list)
     for price in sorted(prices, key=lambda price: price.time):
         by_zone[price.zone].append(price)
@@ -108,6 +132,6 @@ def summary(
 def _refuse(app: App, type_: str) -> None:
     known = app.ec2.offered_types()
     if type_ in known:
-        raise InputError(f"{type_} has no spot price in {app.ec2.region} in this time")
-    fix = did_you_mean(type_, known) or "Another region may have it: -r."
+        raise InputError(f"{type_} has no spot price in {app.ec2.region} in this period")
+    fix = did_you_mean(type_, known) or "Choose another region with -r."
     raise InputError(f"{app.ec2.region} does not offer '{type_}'", fix)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import cloup
 
 from starcluster.cli.login import run_ssh
+from starcluster.cli.options import bad_node_option
 from starcluster.cluster.lifecycle import ClusterLifecycle
-from starcluster.cluster.operation import BAD_NODE
 from starcluster.commands._checks import checked
 from starcluster.commands._report import finish, progress
 from starcluster.config.schema import start_options
@@ -24,36 +25,91 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
 
-def config_options(function: Decorated) -> Decorated:
-    """Add the options that override keys of the config, as the keys declare them."""
-    for key in reversed(start_options()):
-        option = click.option(
-            *key.flags, key.name, default=None, metavar=key.metavar, help=key.summary
-        )
-        function = option(function)
-    return function
+def config_option(name: str) -> Callable[[Decorated], Decorated]:
+    """Return the option that overrides the config key ``name``, as the key declares it."""
+    (key,) = (key for key in start_options() if key.name == name)
+    return cloup.option(
+        *key.flags, key.name, default=None, metavar=key.metavar, help=key.option_help
+    )
 
 
-@click.command()
-@click.argument("tag")
-@click.option("-x", "--no-create", is_flag=True, help="Start the stopped cluster TAG again.")
-@click.option("-o", "--create-only", is_flag=True, help="Launch the instances; set nothing up.")
-@click.option("-v", "--validate-only", is_flag=True, help="Check all; launch nothing.")
-@click.option("-V", "--skip-validation", is_flag=True, help="Do not ask AWS before launching.")
-@click.option("--dry-run", is_flag=True, help="Print plan, price and quota; launch nothing.")
-@click.option("-l", "--login-master", is_flag=True, help="Log in once it is ready.")
-@click.option("-c", "--cluster-template", metavar="NAME", help="Default: default_template.")
-@click.option("-d", "--description", default="", metavar="TEXT", help="Kept with the instances.")
-@config_options
-@click.option(
-    "--on-bad-node",
-    type=click.Choice(BAD_NODE),
-    default=BAD_NODE[0],
-    help="A node that fails is left as it is, removed, or replaced once. Default: leave.",
+@cloup.command()
+@cloup.argument("tag")
+@cloup.option_group(
+    "Common options",
+    config_option("cluster_size"),
+    config_option("node_instance_type"),
+    config_option("spot_bid"),
+    cloup.option(
+        "-c",
+        "--cluster-template",
+        metavar="NAME",
+        help="Use this [cluster] section of the config. "
+        "Default: default_template in the config, or the only section.",
+    ),
+    cloup.option(
+        "--dry-run",
+        is_flag=True,
+        help="Print the plan, the price and the quota, and launch nothing.",
+    ),
+    cloup.option(
+        "-x",
+        "--no-create",
+        is_flag=True,
+        help="Start the existing, stopped cluster TAG and set it up; launch nothing.",
+    ),
+)
+@cloup.option_group(
+    "What the command does",
+    cloup.option(
+        "-o", "--create-only", is_flag=True, help="Launch the instances, but do not set them up."
+    ),
+    cloup.option(
+        "-v", "--validate-only", is_flag=True, help="Check everything, and launch nothing."
+    ),
+    cloup.option(
+        "-V", "--skip-validation", is_flag=True, help="Launch without checking with AWS first."
+    ),
+    cloup.option(
+        "-l", "--login-master", is_flag=True, help="Log in to the master when the cluster is ready."
+    ),
+    bad_node_option,
+    cloup.option(
+        "-d",
+        "--description",
+        default="",
+        metavar="TEXT",
+        help="Store this text with the instances; listclusters shows it. Default: empty.",
+    ),
+)
+@cloup.option_group(
+    "Instances and images",
+    config_option("node_image_id"),
+    config_option("master_instance_type"),
+    config_option("master_image_id"),
+    config_option("force_spot_master"),
+)
+@cloup.option_group(
+    "Network",
+    config_option("availability_zone"),
+    config_option("subnet_id"),
+    config_option("public_ips"),
+    config_option("dns_prefix"),
+)
+@cloup.option_group(
+    "Keys, users and setup",
+    config_option("keyname"),
+    config_option("key_location"),
+    config_option("cluster_user"),
+    config_option("cluster_shell"),
+    config_option("userdata_scripts"),
+    config_option("disable_queue"),
 )
 @click.pass_obj
 def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
-    """Start a cluster TAG: launch instances, set them up, and give their GPUs to the queue.
+    """Start a cluster TAG: launch its instances and set them up.
+
+    Its queue, Grid Engine, then runs jobs on the GPUs of all nodes.
 
     \b
     Examples:
@@ -80,7 +136,8 @@ def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
         for line in described(app, launcher, quota=options["dry_run"]):
             click.echo(line)
         if options["dry_run"] or options["validate_only"]:
-            click.echo("AWS would launch it. Nothing was launched.")
+            passed = "All checks passed. " if check else ""
+            click.echo(f"{passed}Nothing was launched.")
             return
         outcome = lifecycle.create(launcher, set_up_too=not options["create_only"])
     finish(tag, lifecycle, outcome, f"Log in: starcluster sshmaster {tag}")
@@ -89,7 +146,7 @@ def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
 
 
 def overrides_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the text of each option that was given, by the key of the config."""
+    """Return the text of each given option by its config key."""
     given = {key.name: options[key.name] for key in start_options()}
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
@@ -99,7 +156,7 @@ def overrides_of(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def described(app: App, launcher: Launcher, *, quota: bool) -> list[str]:
-    """Return the plan as lines: nodes by type, price, and the quota if asked."""
+    """Return the plan as lines: nodes by type, price and, if ``quota``, the quotas."""
     nodes = plan.whole_cluster(launcher.template)
     context = launcher.context
     lines = [f"Cluster {launcher.name} in {app.ec2.region}, template {launcher.template.name}:"]
@@ -127,7 +184,7 @@ def _quotas(app: App, nodes: tuple[plan.Planned, ...]) -> list[str]:
     lines = []
     for (code, name), vcpus in wanted.items():
         limit = app.ec2.vcpu_quota(code)
-        allowed = "not reported by AWS" if limit is None else f"{limit:g} allowed in all"
-        short = " - too few" if limit is not None and vcpus > limit else ""
-        lines.append(f"{vcpus} vCPUs of {name}, {allowed}{short}")
+        allowed = "is not reported by AWS" if limit is None else f"is {limit:g}"
+        short = ", too low" if limit is not None and vcpus > limit else ""
+        lines.append(f"{vcpus} vCPUs of {name}; the quota {allowed}{short}")
     return lines

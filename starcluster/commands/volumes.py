@@ -3,29 +3,49 @@
 from __future__ import annotations
 
 import click
+import cloup
 
 from starcluster.cli.app import App
-from starcluster.cli.output import confirm_option, json_option, say_rows, sure
+from starcluster.cli.options import confirm_option, json_option
+from starcluster.cli.output import say_rows, sure
 from starcluster.errors import AlreadyThere, InputError, did_you_mean
 
 WAIT_LIMIT_S = 120
 _HEADINGS = ("ID", "NAME", "GIB", "STATE", "TYPE", "ZONE", "ENCRYPTED", "INSTANCE", "DEVICE")
 
 
-@click.command()
-@click.argument("size", type=click.IntRange(1, 65536))
-@click.argument("zone")
-@click.option("-n", "--name", default="", help="Its tag Name.")
-@click.option(
-    "-s", "--snapshot", default="", metavar="ID", help="Begin with what is in a snapshot."
+@cloup.command()
+@cloup.argument("size", type=click.IntRange(1, 65536))
+@cloup.argument("zone")
+@cloup.option(
+    "-n",
+    "--name",
+    default="",
+    metavar="NAME",
+    help="Set the Name tag of the volume. Default: no tag.",
 )
-@click.option("-t", "--type", "type_", default="gp3", show_default=True, help="Kind of volume.")
+@cloup.option(
+    "-s",
+    "--snapshot",
+    default="",
+    metavar="ID",
+    help="Create the volume from this snapshot. Default: an empty volume.",
+)
+@cloup.option(
+    "-t",
+    "--type",
+    "type_",
+    default="gp3",
+    metavar="TYPE",
+    help="Create this type of EBS volume. Default: gp3.",
+)
 @click.pass_obj
 def createvolume(app: App, size: int, zone: str, name: str, snapshot: str, type_: str) -> None:
-    """Make an encrypted volume of SIZE GiB in ZONE.
+    """Create an encrypted EBS volume of SIZE GiB in ZONE.
 
-    A cluster whose nodes are in its zone mounts it when a [volume] section of the config names
-    it; the first one makes an ext4 file system.
+    To mount it, name it in a [volume] section of the config; the nodes must be in the same zone.
+    The first cluster that mounts an empty volume creates an ext4 file system on it. AWS bills the
+    volume until you remove it.
 
     \b
     Examples:
@@ -34,23 +54,25 @@ def createvolume(app: App, size: int, zone: str, name: str, snapshot: str, type_
     """
     zones = [known.name for known in app.ec2.zones()]
     if zone not in zones:
-        fix = did_you_mean(zone, zones) or f"There is: {', '.join(zones)}."
+        fix = did_you_mean(zone, zones) or f"Available: {', '.join(zones)}."
         raise InputError(f"no zone '{zone}' in {app.ec2.region}", fix)
     made = app.ec2.create_volume(
         size, zone, type=type_, snapshot_id=snapshot, tags={"Name": name} if name else None
     )
     app.ec2.wait_volume(made.id, "available", limit_s=WAIT_LIMIT_S)
-    click.echo(f"Made {made.id}: {size} GiB in {zone}, encrypted. For clusters, in the config:")
+    click.echo(f"Created {made.id}: {size} GiB in {zone}, encrypted. Config to mount it:")
     title = name or "data"
     click.echo(f"[volume {title}]\nvolume_id = {made.id}\nmount_path = /{title}")
 
 
-@click.command()
-@click.argument("volume")
-@click.argument("size", type=click.IntRange(1, 65536))
+@cloup.command()
+@cloup.argument("volume")
+@cloup.argument("size", type=click.IntRange(1, 65536))
 @click.pass_obj
 def resizevolume(app: App, volume: str, size: int) -> None:
-    """Make VOLUME larger, to SIZE GiB, in place; it may be in use.
+    """Enlarge VOLUME to SIZE GiB, even while it is in use.
+
+    Afterwards, enlarge its file system on the master; the command prints how.
 
     \b
     Examples:
@@ -59,19 +81,19 @@ def resizevolume(app: App, volume: str, size: int) -> None:
     """
     now = app.ec2.volume(volume)
     if size <= now.size_gib:
-        fix = "Volumes can only grow. For a smaller one: starcluster createvolume, and copy."
-        raise InputError(f"{volume} has {now.size_gib} GiB already", fix)
+        fix = "Volumes cannot shrink: create a smaller one (starcluster createvolume) and copy."
+        raise InputError(f"{volume} already has {now.size_gib} GiB", fix)
     app.ec2.grow_volume(volume, size)
-    click.echo(f"{volume} grows from {now.size_gib} to {size} GiB; this can take AWS a while.")
-    click.echo("Then its file system, on the master: growpart DEVICE PARTITION; resize2fs DEVICE")
+    click.echo(f"Enlarging {volume} from {now.size_gib} to {size} GiB takes AWS some minutes.")
+    click.echo("After that, run on the master: growpart DEVICE PARTITION; resize2fs DEVICE")
 
 
-@click.command()
-@click.argument("volume")
+@cloup.command()
+@cloup.argument("volume")
 @confirm_option
 @click.pass_obj
 def removevolume(app: App, volume: str, confirm: bool) -> None:
-    """Delete VOLUME and what is on it.
+    """Delete VOLUME with all its data.
 
     \b
     Examples:
@@ -80,22 +102,47 @@ def removevolume(app: App, volume: str, confirm: bool) -> None:
     """
     found = app.ec2.volume(volume)
     if found.instance_id:
-        fix = "Terminate or stop what uses it first."
+        fix = "Stop or terminate that instance first."
         raise AlreadyThere(f"{volume} is attached to {found.instance_id}", fix)
     name = found.tags.get("Name")
     shown = f"{volume} ({name})" if name else volume
-    sure(f"Delete {shown}, {found.size_gib} GiB, for good?", confirmed=confirm)
+    sure(f"Delete {shown} with all its data ({found.size_gib} GiB)?", confirmed=confirm)
     app.ec2.delete_volume(volume)
     click.echo(f"Deleted {shown}")
 
 
-@click.command()
-@click.option("-v", "--volume-id", "ids", multiple=True, metavar="ID", help="Only this one.")
-@click.option("-S", "--status", metavar="STATE", help="available, in-use, ...")
-@click.option("-s", "--size", type=int, metavar="GIB", help="Of this size.")
-@click.option("-z", "--zone", metavar="ZONE", help="In this zone.")
-@click.option("-i", "--instance-id", metavar="ID", help="Attached to this instance.")
-@click.option("-t", "--tag", metavar="NAME[=VALUE]", help="With this tag.")
+@cloup.command()
+@cloup.option(
+    "-v",
+    "--volume-id",
+    "ids",
+    multiple=True,
+    metavar="ID",
+    help="List only this volume. Repeatable. Default: all.",
+)
+@cloup.option(
+    "-S",
+    "--status",
+    metavar="STATE",
+    help="List only volumes in this state, e.g. available or in-use. Default: all.",
+)
+@cloup.option(
+    "-s",
+    "--size",
+    type=int,
+    metavar="GIB",
+    help="List only volumes of this size, in GiB. Default: all.",
+)
+@cloup.option("-z", "--zone", metavar="ZONE", help="List only volumes in this zone. Default: all.")
+@cloup.option(
+    "-i",
+    "--instance-id",
+    metavar="ID",
+    help="List only volumes attached to this instance. Default: all.",
+)
+@cloup.option(
+    "-t", "--tag", metavar="NAME[=VALUE]", help="List only volumes with this tag. Default: all."
+)
 @json_option
 @click.pass_obj
 def listvolumes(
@@ -108,7 +155,7 @@ def listvolumes(
     tag: str | None,
     as_json: bool,
 ) -> None:
-    """List the account's volumes in the region.
+    """List the EBS volumes of the account in the region.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Read, check and edit the config file, whose every key is declared once."""
+"""Read, check and edit the config file."""
 
 from starcluster.config.config import Config, default_path, load
 from starcluster.config.keys import ConfigKey

@@ -1,4 +1,4 @@
-"""The config file as values: templates, keys, plugins and how to reach AWS."""
+"""The config file as values: templates, keys, plugins and the AWS settings."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ _CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token
 
 
 def default_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return ``$STARCLUSTER_CONFIG``, or ~/.starcluster/config."""
+    """Return ``$STARCLUSTER_CONFIG`` if set, otherwise ~/.starcluster/config."""
     return expand(environment.get("STARCLUSTER_CONFIG") or DEFAULT_PATH)
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
-    """Return the config at ``path``; only the default path may be without a file.
+    """Return the config at ``path``; at the default path the file is optional.
 
-    Problems inside the file are raised when what they concern is used.
+    Problems in the file are raised when the affected part is used.
 
     Raises:
-        ConfigError: The file is not there, cannot be read, or can be read by others.
+        ConfigError: The file does not exist, cannot be read, or other users can read it.
     """
     file = path or default_path(environment)
     if not file.is_file():
         if path is not None or environment.get("STARCLUSTER_CONFIG"):
-            fix = f"Write one: starcluster -c {short(file)} help"
-            raise ConfigError(f"there is no config file {short(file)}", fix)
+            fix = f"Create it: starcluster -c {short(file)} help"
+            raise ConfigError(f"config file {short(file)} does not exist", fix)
         return Config(file, Document(), environment)
     if others_can_read(file):
-        what = f"others can read the config file {short(file)}, which may hold credentials"
+        what = f"other users can read {short(file)}, which can contain credentials"
         raise ConfigError(what, f"Run: chmod 600 {short(file)}")
     try:
         document = read(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the config file {short(file)} cannot be read: {error}") from error
+        raise ConfigError(f"cannot read the config file {short(file)}: {error}") from error
     return Config(file, document, environment)
 
 
@@ -61,9 +61,9 @@ class Config:
     """A config file as values; made by :func:`load`.
 
     Attributes:
-        path: The file, which may not be there.
-        problems: All of the file, but those of [aws info].
-        keys, plugins, volumes, permissions: The sound sections by name.
+        path: The file, which does not have to exist.
+        problems: All problems of the file except those of [aws info].
+        keys, plugins, volumes, permissions: The valid sections by name.
     """
 
     def __init__(self, path: Path, document: Document, environment: Mapping[str, str]) -> None:
@@ -83,41 +83,41 @@ class Config:
 
     @property
     def template_names(self) -> list[str]:
-        """Names of all templates, in the file's order."""
+        """Names of all templates, in the order of the file."""
         return list(self._document.of("cluster"))
 
     @property
     def shown_path(self) -> str:
-        """Path of the file, for people."""
+        """Path of the file for messages."""
         return short(self.path)
 
     def aws(self) -> AwsSettings:
-        """Return how to reach AWS. Raises ConfigError for problems of [aws info] only."""
+        """Return the AWS settings. Raises ConfigError for problems of [aws info] only."""
         if self._aws_problems:
-            raise self._error("the AWS settings have mistakes", self._aws_problems)
+            raise self._error("invalid AWS settings", self._aws_problems)
         return self._aws
 
     def template(
         self, name: str | None = None, overrides: Mapping[str, str] | None = None
     ) -> Template:
-        """Return a template; default: default_template, or the only one there is.
+        """Return a template. Without a name: default_template, or the only template.
 
         Args:
-            overrides: Text by config key, as from options; ``key_location`` is one of them.
+            overrides: Text by config key, e.g. of options; ``key_location`` can be one.
 
         Raises:
-            ConfigError: With every problem of the file, or else of this template.
+            ConfigError: The file has problems, or this template has; it lists all of them.
         """
         if name:
             name = self._chosen(name)
         found = [*self.problems, *self._aws_problems]
         if found:
-            raise self._error(f"{self.shown_path} has mistakes", found)
+            raise self._error(f"invalid config {self.shown_path}", found)
         name = self._chosen(name)
         problems: list[Problem] = []
         template = self._built(name, overrides or {}, problems)
         if template is None or problems:
-            raise self._error(f"template '{name}' cannot start", problems)
+            raise self._error(f"cannot start template '{name}'", problems)
         return template
 
     def refusal(
@@ -126,7 +126,7 @@ class Config:
         problems: Iterable[tuple[str, str]],
         overrides: Mapping[str, str] | None = None,
     ) -> ConfigError:
-        """Return the error that has each problem, a config key and text, at the key's line."""
+        """Return the error that lists problems, each a config key and a text, by file and line."""
         section = self._document.of("cluster")[name]
         entries = reader.inherited(self._document, name, [])
         entries |= reader.given(overrides or {})
@@ -137,13 +137,13 @@ class Config:
             )
             for key, text in problems
         ]
-        return self._error(f"template '{name}' cannot start", found)
+        return self._error(f"cannot start template '{name}'", found)
 
     def key(self, name: str) -> Key:
-        """Return a key whose file is there and private. Raises ConfigError."""
+        """Return a key whose file exists and is private. Raises ConfigError."""
         found = self.keys.get(name)
         if found is None:
-            make = f"Make one: starcluster createkey {name} -o ~/.ssh/{name}.pem -a"
+            make = f"Create it: starcluster createkey {name} -o ~/.ssh/{name}.pem -a"
             fix = did_you_mean(name, self.keys) or make
             raise ConfigError(f"no key '{name}' in {self.shown_path}", fix)
         if problem := key_file_problem(found.location):
@@ -156,7 +156,7 @@ class Config:
         if found is None:
             mine = [problem for problem in self.problems if f"plugin {name}]" in problem.text]
             if mine:
-                raise self._error(f"plugin '{name}' cannot be used", mine)
+                raise self._error(f"cannot use plugin '{name}'", mine)
             fix = did_you_mean(name, self.plugins) or f"Add a section [plugin {name}]."
             raise ConfigError(f"no plugin '{name}' in {self.shown_path}", fix)
         return found
@@ -171,13 +171,13 @@ class Config:
         if chosen in known:
             return chosen
         if not self.path.is_file():
-            what = f"there is no config file {self.shown_path}"
-            raise ConfigError(what, "Write one: starcluster help")
+            what = f"config file {self.shown_path} does not exist"
+            raise ConfigError(what, "Create it: starcluster help")
         if not chosen:
             what = f"{self.shown_path} has {len(known)} cluster templates and no default_template"
-            raise ConfigError(what, f"Choose with -c: {', '.join(known)}" if known else "")
+            raise ConfigError(what, f"Choose one with -c: {', '.join(known)}" if known else "")
         what = f"no cluster template '{chosen}' in {self.shown_path}"
-        fix = did_you_mean(chosen, known) or f"There is: {', '.join(known) or 'none'}."
+        fix = did_you_mean(chosen, known) or f"Its templates: {', '.join(known) or 'none'}."
         raise InputError(what, fix)
 
     def _built(
@@ -204,7 +204,7 @@ class Config:
     def _assembled(
         self, name: str, values: Mapping[str, Any], key_location: str | None
     ) -> Template:
-        """Return the template of values that are sound and name only what is there."""
+        """Return the template of valid values; the sections that they name exist."""
         keyname = values["keyname"]
         if key_location is None:
             key = self.keys[keyname]
@@ -228,7 +228,7 @@ class Config:
         values = reader.typed(entries, schema.GLOBAL, self.problems, "global")
         named = values.get("default_template")
         if named and named not in self.template_names:
-            text = f"default_template = {named}: no such [cluster]."
+            text = f"default_template = {named}: no section [cluster {named}]."
             text = f"{text} {did_you_mean(named, self.template_names)}".strip()
             where = entries["default_template"].where
             self.problems.append(Problem(where=where, text=text))
@@ -238,7 +238,7 @@ class Config:
         section = self._document.of("aws info").get("")
         entries = dict(section.entries) if section else {}
         if environment.get("AWS_ACCESS_KEY_ID") or environment.get("AWS_PROFILE"):
-            # Credentials come as one set: never half from the file, half from the environment.
+            # Credentials are one set: never take half from the file and half from the environment.
             entries = {key: entry for key, entry in entries.items() if key not in _CREDENTIALS}
         for key in schema.AWS:
             if value := environment.get(key.upper()):
@@ -248,7 +248,7 @@ class Config:
         settings = AwsSettings(**reader.typed(entries, schema.AWS, problems, "aws info"))
         half = bool(settings.aws_access_key_id) != bool(settings.aws_secret_access_key)
         if half and not problems:
-            text = "aws_access_key_id and aws_secret_access_key belong together: one is missing"
+            text = "aws_access_key_id and aws_secret_access_key must both be set"
             entry = entries.get("aws_access_key_id") or entries["aws_secret_access_key"]
             problems.append(Problem(where=entry.where, text=text))
         return settings, problems

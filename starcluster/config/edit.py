@@ -1,4 +1,4 @@
-"""Writing config files: by rename, and never readable by others."""
+"""Write config files by rename, so that other users never can read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starcluster.errors import InputError
 
 
 def append_section(file: Path, title: str, values: Mapping[str, str]) -> None:
-    """Add a section at the end of ``file``, which is made where it is not there."""
+    """Append a section to ``file``; create the file if it does not exist."""
     lines = [f"[{title}]", *(f"{key} = {value}" for key, value in values.items())]
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
     gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
@@ -20,9 +20,9 @@ def append_section(file: Path, title: str, values: Mapping[str, str]) -> None:
 
 
 def write_new(file: Path, text: str) -> None:
-    """Write ``file``, for its owner only. Raises InputError where there is one."""
+    """Write ``file``, for its owner only. Raises InputError if it exists."""
     if file.exists():
-        raise InputError(f"{short(file)} is there already", "It was not touched.")
+        raise InputError(f"{short(file)} already exists", "It was not changed.")
     _write(file, text)
 
 
@@ -31,8 +31,8 @@ def _write(file: Path, text: str) -> None:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".config-")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as beside:
-            beside.write(text)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as temporary:
+            temporary.write(text)
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)

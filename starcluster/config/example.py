@@ -1,4 +1,4 @@
-"""``cluster.config.example``, written from the declarations of the keys.
+"""Write ``cluster.config.example`` from the declarations of the keys.
 
 ``python -m starcluster.config.example`` prints it.
 """
@@ -15,15 +15,15 @@ from starcluster.config.schema import SECTIONS
 _WIDTH = 99
 
 _HEAD = """\
-# The config of starcluster: copy it to ~/.starcluster/config, or let 'starcluster help' write it.
-# Nobody else may read it: chmod 600 ~/.starcluster/config
+# Config of starcluster. Copy it to ~/.starcluster/config, or run: starcluster help
+# Only you may have access to the file: chmod 600 ~/.starcluster/config
 #
-# A comment begins with # at the start of a line or after a space. Lines like '#key = value' show
-# what a key looks like; remove the # to set it. Other lines show the defaults, but for the required
+# A comment begins with # at the start of a line or after a space. A line '#key = value' is an
+# example; remove the # to set the key. All other lines show the defaults, except for the required
 # keys and for default_template, aws_region_name and plugins.
 """
 _LARGE = """
-# As gpu, except for the keys here.
+# The keys of gpu, except for these.
 [cluster large]
 extends = gpu
 cluster_size = 9
@@ -36,9 +36,9 @@ class _Block:
     """A section of the example.
 
     Attributes:
-        values: Of keys that are set to another value than their default.
-        active: Whether it is more than a comment.
-        short: Whether only the keys of ``values`` are shown, without their help.
+        values: Values that differ from the default, by key.
+        active: Whether the section is in force; otherwise it is a comment.
+        short: Whether to show only the keys of ``values``, without help.
     """
 
     kind: str
@@ -57,15 +57,15 @@ _BLOCKS = (
     ),
     _Block(
         kind="aws info",
-        intro="All of this is optional: without it, AWS's own settings apply, with profiles, "
-        "single sign-on, roles and the role of an instance. The environment overrides each key "
-        "under its name in capitals, such as AWS_PROFILE or AWS_REGION_NAME.",
+        intro="Optional. Without these keys the usual AWS settings apply: profiles, single "
+        "sign-on, roles and the role of an instance. Environment variables override the keys: "
+        "AWS_PROFILE overrides aws_profile, and so on.",
         values={"aws_region_name": "us-east-1"},
     ),
     _Block(
         kind="key",
         name="mykey",
-        intro="Key pairs. Make one: starcluster createkey mykey -o ~/.ssh/mykey.pem",
+        intro="Key pairs. Create one: starcluster createkey mykey -o ~/.ssh/mykey.pem",
     ),
     _Block(
         kind="cluster",
@@ -76,22 +76,22 @@ _BLOCKS = (
     _Block(
         kind="volume",
         name="data",
-        intro="EBS volumes, shared with all nodes. Make one: starcluster createvolume 200 "
+        intro="EBS volumes, shared with all nodes. Create one: starcluster createvolume 200 "
         "us-east-1a -n data",
         active=False,
     ),
     _Block(
         kind="permission",
         name="web",
-        intro="Ports open to addresses outside the cluster; SSH is open without one.",
+        intro="Ports that are open to addresses outside the cluster. SSH is always open.",
         values={"cidr_ip": "203.0.113.0/24"},
         active=False,
     ),
     _Block(
         kind="plugin",
         name="nvidia_tune",
-        intro="Plugins by dotted name; files in ~/.starcluster/plugins are found too. Other keys "
-        "are arguments.",
+        intro="Plugins. setup_class is a dotted name, also of a file in ~/.starcluster/plugins. "
+        "Other keys are arguments of the plugin.",
         values={"setup_class": "starcluster_plugins.nvidia_tune.NvidiaTune"},
         short=True,
     ),
@@ -117,7 +117,7 @@ _BLOCKS = (
 
 
 def example() -> str:
-    """Return the text of ``cluster.config.example``: every key with its help and a value."""
+    """Return the text of ``cluster.config.example``: each key with its help and a value."""
     texts = [_HEAD]
     for block in _BLOCKS:
         texts.append("\n".join(_lines(block)) + "\n")
@@ -134,7 +134,7 @@ def _lines(block: _Block) -> Iterator[str]:
         yield from (f"{mark}{name} = {value}" for name, value in block.values.items())
         return
     for key in SECTIONS[block.kind].values():
-        if key.name != "extends":  # the next section shows it
+        if key.name != "extends":  # the section after it is the example
             yield from _comment(_help(key))
             line = _setting(key, block.values.get(key.name, ""))
             yield line if line.startswith("#") else mark + line
@@ -148,11 +148,14 @@ def _setting(key: ConfigKey, value: str) -> str:
 
 def _help(key: ConfigKey) -> str:
     unit = f" Unit: {key.unit}." if key.unit else ""
-    return key.help.replace("``", "") + unit
+    default = f" Default: {key.unset}." if key.unset else ""
+    return f"{key.help}{unit}{default}".replace("``", "")
 
 
 def _comment(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""How a key of the config file is declared: once, in the metadata of a dataclass's field.
+"""Declare a key of the config file once, in the metadata of a dataclass field.
 
-Reading and checking the file, the options of ``starcluster start``, the reference page and
-``cluster.config.example`` all come from that declaration::
+The reader and its checks, the options of ``starcluster start``, the reference page and
+``cluster.config.example`` all use that declaration::
 
     spot_bid: float | None = field(
         default=None,
         metadata=setting(dollars, "Use spot instances, at most at this price.", example="0.60",
-                     unit="dollars per hour", option="-b, --bid DOLLARS"),
+                         unit="dollars per hour", unset="on-demand instances",
+                         option="-b, --bid DOLLARS"),
     )
 """
 
@@ -26,16 +27,17 @@ class ConfigKey:
     """One key of the config file.
 
     Attributes:
-        name: As in the file, in small letters.
-        parse: From text to value; raises ValueError with what to write instead.
-        help: What the key does, in full sentences; reStructuredText.
+        name: Name in the file, in lower case.
+        parse: Convert the text to a value; raises ValueError that says what is expected.
+        help: Sentences that say what the key does; reStructuredText.
         example: A value as a user would write it.
-        unit: Of a number.
+        unit: Unit of a number.
         default: The value without the key.
+        unset: What applies without the key, if the default value does not say it.
         required: Whether a section must have the key.
         hidden: Whether messages must not show the value: for a field without ``repr``.
         refers_to: Kind of the sections that the value names, such as ``volume``.
-        option: Of ``starcluster start``, which overrides the key: ``-s, --cluster-size N``.
+        option: Option of ``starcluster start`` that overrides the key: ``-s, --cluster-size N``.
     """
 
     name: str
@@ -44,6 +46,7 @@ class ConfigKey:
     example: str
     unit: str = ""
     default: Any = None
+    unset: str = ""
     required: bool = False
     hidden: bool = False
     refers_to: str = ""
@@ -57,7 +60,7 @@ class ConfigKey:
 
     @property
     def metavar(self) -> str | None:
-        """What ``--help`` calls the value of ``option``; None for an option without one."""
+        """Name of the value of ``option`` in ``--help``; None for a flag."""
         last = self.option.rpartition(" ")[2]
         return None if last.startswith("-") else last
 
@@ -67,8 +70,14 @@ class ConfigKey:
         return f"{self.help.partition('. ')[0].rstrip('.')}.".replace("``", "")
 
     @property
+    def option_help(self) -> str:
+        """Help of ``option``: the summary, the unit, and the key as the default."""
+        unit = f" Unit: {self.unit}." if self.unit else ""
+        return f"{self.summary}{unit} Default: {self.name} in the config."
+
+    @property
     def default_text(self) -> str:
-        """The default as in the file; empty where the key has none."""
+        """The default as text of the file; empty if the key has no default value."""
         if isinstance(self.default, bool):
             return str(self.default).lower()
         if self.required or self.default in (None, "", ()):
@@ -77,11 +86,11 @@ class ConfigKey:
 
 
 def setting(parse: Parser, help: str, *, name: str = "", **more: Any) -> Mapping[str, ConfigKey]:
-    """Return the metadata that makes a dataclass's field a key of the config file.
+    """Return the metadata that makes a dataclass field a key of the config file.
 
     Args:
         parse, help: As in :class:`ConfigKey`.
-        name: Where it is not the field's.
+        name: Name of the key, if it differs from the field.
         more: Other attributes of :class:`ConfigKey`.
     """
     return {_METADATA: ConfigKey(name=name, parse=parse, help=help, **more)}

@@ -1,6 +1,6 @@
-"""From the text of a config key to its value.
+"""Convert the text of a config key to its value.
 
-A parser raises ValueError with what to write instead, such as "give a whole number".
+A parser raises ValueError that says what is expected, such as "expected a whole number".
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class NodeType:
     """An item of ``node_instance_type``, ``type[:image][:n]``.
 
     Attributes:
-        image_id: Id, name or SSM parameter; empty for the template's ``node_image_id``.
-        count: Nodes of this type; None in the last item, which is for all other nodes.
+        image_id: Id, name or SSM parameter; empty for ``node_image_id`` of the template.
+        count: Number of nodes; None in the last item, which applies to all other nodes.
     """
 
     instance_type: str
@@ -31,28 +31,28 @@ class NodeType:
 
 
 def text(value: str) -> str:
-    """Return ``value``, which is not empty."""
+    """Return ``value`` if it is not empty."""
     if not value:
-        raise ValueError("it is empty")
+        raise ValueError("expected a value")
     return value
 
 
 def boolean(value: str) -> bool:
-    """Return true, yes, on, 1 as True and false, no, off, 0 as False."""
+    """Return True for true, yes, on and 1; False for false, no, off and 0."""
     words = {"true": True, "yes": True, "on": True, "1": True}
     words |= {"false": False, "no": False, "off": False, "0": False}
     try:
         return words[value.lower()]
     except KeyError:
-        raise ValueError("give true or false") from None
+        raise ValueError("expected true or false") from None
 
 
 def whole(least: int, most: int | None = None) -> Parser:
-    """Return a parser of whole numbers in this range, ends included."""
+    """Return a parser of whole numbers from ``least`` to ``most``, both included."""
 
     def parse(value: str) -> int:
         if not re.fullmatch(r"[+-]?\d+", value):
-            raise ValueError("give a whole number")
+            raise ValueError("expected a whole number")
         number = int(value)
         if number < least:
             raise ValueError(f"must be at least {least}")
@@ -64,33 +64,33 @@ def whole(least: int, most: int | None = None) -> Parser:
 
 
 def dollars(value: str) -> float:
-    """Return an amount above 0."""
+    """Return a positive amount."""
     try:
         amount = float(value.removeprefix("$"))
     except ValueError:
-        raise ValueError("give dollars per hour, such as 0.35") from None
+        raise ValueError("expected dollars per hour, such as 0.35") from None
     if not 0 < amount < float("inf"):
         raise ValueError("must be above 0 dollars per hour")
     return amount
 
 
 def names(value: str) -> tuple[str, ...]:
-    """Return the items between commas."""
+    """Return the items of a list separated by commas."""
     return tuple(item for item in (part.strip() for part in value.split(",")) if item)
 
 
 def path(value: str) -> Path:
-    """Return a path, ``~`` and ``$NAME`` filled in."""
+    """Return a path with ``~`` and ``$NAME`` expanded."""
     return expand(text(value))
 
 
 def paths(value: str) -> tuple[Path, ...]:
-    """Return the paths between commas."""
+    """Return the paths of a list separated by commas."""
     return tuple(expand(part) for part in names(value))
 
 
 def matching(pattern: str, wanted: str) -> Parser:
-    """Return a parser of text that matches ``pattern`` whole."""
+    """Return a parser of text that matches all of ``pattern``; ``wanted`` is the error."""
 
     def parse(value: str) -> str:
         if not re.fullmatch(pattern, value):
@@ -101,22 +101,22 @@ def matching(pattern: str, wanted: str) -> Parser:
 
 
 def one_of(*choices: str) -> Parser:
-    """Return a parser of one of ``choices``."""
+    """Return a parser that accepts only ``choices``."""
 
     def parse(value: str) -> str:
         if value not in choices:
-            raise ValueError(f"give one of {', '.join(choices)}")
+            raise ValueError(f"expected one of {', '.join(choices)}")
         return value
 
     return parse
 
 
 _INSTANCE_TYPE = r"[a-z][a-z0-9-]*\.[a-z0-9-]+"
-instance_type = matching(_INSTANCE_TYPE, "give an instance type, such as g5.xlarge")
+instance_type = matching(_INSTANCE_TYPE, "expected an instance type such as g5.xlarge")
 
 
 def instance_types(value: str) -> tuple[str, ...]:
-    """Return the instance types between commas."""
+    """Return the instance types of a list separated by commas."""
     return tuple(instance_type(part) for part in names(value))
 
 
@@ -124,13 +124,14 @@ def node_types(value: str) -> tuple[NodeType, ...]:
     """Return the items of ``type[:image][:n], ..., default``."""
     items = names(value)
     if not items:
-        raise ValueError("it is empty")
+        raise ValueError("expected a value")
     found = [_node_type(item) for item in items]
     for item, node_type in zip(items[:-1], found[:-1], strict=True):
         if node_type.count is None:
-            raise ValueError(f"'{item}' needs a number of nodes, {item}:2; only the last has none")
+            raise ValueError(f"'{item}' requires a number of nodes, e.g. {item}:2")
     if found[-1].count is not None:
-        raise ValueError(f"the last item, '{items[-1]}', is for all other nodes: it has no number")
+        last = items[-1]
+        raise ValueError(f"remove the number of '{last}': the last item is for all other nodes")
     return tuple(found)
 
 
@@ -142,6 +143,7 @@ def _node_type(item: str) -> NodeType:
         if count < 1:
             raise ValueError(f"'{item}': the number of nodes must be at least 1")
     if len(rest) > 1:
-        raise ValueError(f"'{item}' is not type, type:image, type:n or type:image:n")
+        forms = "type, type:image, type:n or type:image:n"
+        raise ValueError(f"invalid item '{item}': expected {forms}")
     image = rest[0] if rest else ""
     return NodeType(instance_type=instance_type(name), image_id=image, count=count)

@@ -1,4 +1,4 @@
-"""The reference of the config file, written from the declarations of the keys."""
+"""Write the reference of the config file from the declarations of the keys."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ def _entry(key: ConfigKey) -> str:
         facts.append(f"Unit: {key.unit}.")
     if key.default_text:
         facts.append(f"Default: ``{key.default_text}``.")
+    if key.unset:
+        facts.append(f"Default: {key.unset}.")
     facts.append(f"Example: ``{key.example}``.")
     if key.flags:
         flags = ", ".join(f"``{flag}``" for flag in key.flags)

@@ -1,4 +1,4 @@
-"""All sections of the config file and their keys, as the dataclasses declare them."""
+"""All sections of the config file and their keys."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from starcluster.config.template import Template
 _INCLUDE = ConfigKey(
     name="include",
     parse=text,
-    help="More files, separated by commas; a relative one is beside the file that names it.",
+    help="Read these files too; separate by commas. A relative path starts at the directory "
+    "of the file that names it.",
     example="~/.starcluster/plugins.config, ~/.starcluster/volumes.config",
     default="",
 )
 _EXTENDS = ConfigKey(
     name="extends",
     parse=text,
-    help="Another template, whose keys apply where this one has none of its own.",
+    help="Inherit the keys of this template that are not set here.",
     example="gpu",
     default="",
 )
@@ -46,9 +47,9 @@ SECTIONS: Mapping[str, Mapping[str, ConfigKey]] = {
 }
 WITHOUT_NAME = ("global", "aws info")
 OBSOLETE = frozenset({"aws_s3_host", "aws_s3_path", "ec2_cert", "ec2_private_key", "web_browser"})
-"""Keys of the original that nothing here needs: ignored."""
+"""Keys of the original that have no effect here; they are ignored."""
 
 
 def start_options() -> tuple[ConfigKey, ...]:
-    """Return the keys that options of ``starcluster start`` override."""
+    """Return the keys that have an option of ``starcluster start``."""
     return tuple(key for key in (*CLUSTER.values(), *KEY.values()) if key.option)

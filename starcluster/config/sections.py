@@ -1,4 +1,4 @@
-"""The sections of the config file but ``[cluster]``: every key is declared here, and only here."""
+"""All sections of the config file except ``[cluster]``, with the declarations of their keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class GlobalSettings:
         default="",
         metadata=setting(
             text,
-            "Template of ``start`` without ``-c``. Not needed with a single template.",
+            "Template that ``start`` uses without ``-c``. Not needed if the config has only one.",
             example="gpu",
         ),
     )
@@ -29,34 +29,45 @@ class GlobalSettings:
         default=30,
         metadata=setting(
             whole(1),
-            "Time between two checks of a state that changes.",
+            "Accepted for config files of the original, and ignored: the intervals are fixed.",
             example="60",
             unit="seconds",
         ),
     )
     enable_experimental: bool = field(
         default=False,
-        metadata=setting(boolean, "Allow commands that are experimental.", example="true"),
+        metadata=setting(
+            boolean,
+            "Accepted for config files of the original, and ignored: no command is experimental.",
+            example="true",
+        ),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsSettings:
-    """``[aws info]``, overridden by the environment. Secrets are not in its repr."""
+    """``[aws info]``; environment variables override it, and its repr hides secrets."""
 
     aws_region_name: str = field(
         default="",
         metadata=setting(
-            matching(r"[a-z]{2,}(-[a-z]+)+-\d", "give a region, such as us-east-1"),
-            f"The region. Default: that of boto3's settings, or else {DEFAULT_REGION}.",
+            matching(r"[a-z]{2,}(-[a-z]+)+-\d", "expected a region such as us-east-1"),
+            "Use this AWS region.",
             example="us-east-1",
+            unset=f"the region of the AWS settings, otherwise {DEFAULT_REGION}",
         ),
     )
     aws_profile: str = field(
-        default="", metadata=setting(text, "A profile of ``~/.aws/config``.", example="work")
+        default="",
+        metadata=setting(
+            text,
+            "Use this profile of ``~/.aws/config``.",
+            example="work",
+            unset="the profile of the AWS settings",
+        ),
     )
     aws_access_key_id: str = field(
-        default="", metadata=setting(text, "Id of an access key.", example="AKIAIOSFODNN7EXAMPLE")
+        default="", metadata=setting(text, "Id of the access key.", example="AKIAIOSFODNN7EXAMPLE")
     )
     aws_secret_access_key: str = field(
         default="",
@@ -76,38 +87,47 @@ class AwsSettings:
         default="",
         metadata=setting(
             text,
-            "Number of the account. Not used: AWS reports it. Kept for files of the original.",
+            "Number of the account. Accepted for config files of the original, and ignored: AWS "
+            "reports it.",
             example="123456789012",
         ),
     )
     aws_endpoint_url: str = field(
         default="",
         metadata=setting(
-            matching(r"https?://\S+", "give an address with http:// or https://"),
-            "Address of every service, such as a stand-in for tests.",
+            matching(r"https?://\S+", "expected an address with http:// or https://"),
+            "Send the requests of all AWS services to this address, such as a test server.",
             example="http://127.0.0.1:5000",
         ),
     )
     aws_region_host: str = field(
         default="",
         metadata=setting(
-            text, "Host of another cloud with EC2's interface.", example="ec2.example.org"
+            text, "Host of another cloud that has the API of EC2.", example="ec2.example.org"
         ),
     )
     aws_port: int | None = field(
         default=None,
-        metadata=setting(whole(1, _LAST_PORT), "Port of ``aws_region_host``.", example="8773"),
+        metadata=setting(
+            whole(1, _LAST_PORT),
+            "Port of ``aws_region_host``.",
+            example="8773",
+            unset="443, or 80 without HTTPS",
+        ),
     )
     aws_is_secure: bool = field(
         default=True,
-        metadata=setting(boolean, "Use HTTPS with ``aws_region_host``.", example="false"),
+        metadata=setting(boolean, "Use HTTPS for ``aws_region_host``.", example="false"),
     )
     aws_validate_certs: bool = field(
-        default=True, metadata=setting(boolean, "Check the servers' certificates.", example="false")
+        default=True,
+        metadata=setting(boolean, "Verify the TLS certificates of AWS.", example="false"),
     )
     aws_proxy: str = field(
         default="",
-        metadata=setting(text, "Host of a proxy on the way to AWS.", example="proxy.example.org"),
+        metadata=setting(
+            text, "Connect to AWS through this proxy host.", example="proxy.example.org"
+        ),
     )
     aws_proxy_port: int | None = field(
         default=None, metadata=setting(whole(1, _LAST_PORT), "Port of the proxy.", example="3128")
@@ -122,14 +142,14 @@ class AwsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """``[key NAME]``: an EC2 key pair and its private half."""
+    """``[key NAME]``: an EC2 key pair and its private key file."""
 
     name: str
     location: Path = field(
         metadata=setting(
             path,
-            "File of the private half of the key pair NAME, without a passphrase. ``start`` and "
-            "``addnode`` refuse another key's before anything is launched.",
+            "Log in with this private key file, which must not have a passphrase. ``start`` and "
+            "``addnode`` check that it matches the key pair before they launch anything.",
             name="key_location",
             example="~/.ssh/mykey.pem",
             option="-K, --key-location FILE",
@@ -139,20 +159,20 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """``[volume NAME]``: an EBS volume, mounted on the master and shared by NFS."""
+    """``[volume NAME]``: an EBS volume that the master mounts and shares by NFS."""
 
     name: str
     volume_id: str = field(
         metadata=setting(
-            matching(r"vol-[0-9a-f]{8,17}", "give a volume's id, such as vol-0a1b2c3d"),
-            "Id of an EBS volume, in the zone of the nodes.",
+            matching(r"vol-[0-9a-f]{8,17}", "expected a volume id such as vol-0a1b2c3d"),
+            "Id of an EBS volume. It must be in the same zone as the nodes.",
             example="vol-0123456789abcdef0",
         )
     )
     mount_path: str = field(
         metadata=setting(
-            matching(r"/\S+", "give a directory, such as /data"),
-            "Directory where it is mounted, on the master and by NFS on every node.",
+            matching(r"/\S+", "expected a directory such as /data"),
+            "Mount the volume at this directory on the master, and by NFS on all other nodes.",
             example="/data",
         )
     )
@@ -160,30 +180,32 @@ class Volume:
         default=None,
         metadata=setting(
             whole(1),
-            "Number of the partition. Default: the first, or the whole volume where it has none.",
+            "Mount the partition of this number.",
             example="1",
+            unset="the first, or the whole volume if it has no partitions",
         ),
     )
     device: str = field(
         default="",
         metadata=setting(
-            matching(r"/dev/[a-z0-9]+", "give a device, such as /dev/sdz"),
-            "Device name. Default: the next free one.",
+            matching(r"/dev/[a-z0-9]+", "expected a device such as /dev/sdz"),
+            "Attach the volume as this device.",
             example="/dev/sdz",
+            unset="the next free device name",
         ),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """``[permission NAME]``: ports of the cluster that are open to addresses outside."""
+    """``[permission NAME]``: ports that are open to addresses outside the cluster."""
 
     name: str
     from_port: int = field(
-        metadata=setting(whole(-1, _LAST_PORT), "First port; -1 for icmp only.", example="8888")
+        metadata=setting(whole(-1, _LAST_PORT), "First open port; -1 for icmp.", example="8888")
     )
     to_port: int = field(
-        metadata=setting(whole(-1, _LAST_PORT), "Last port; -1 for icmp only.", example="8888")
+        metadata=setting(whole(-1, _LAST_PORT), "Last open port; -1 for icmp.", example="8888")
     )
     ip_protocol: str = field(
         default="tcp",
@@ -194,21 +216,23 @@ class Permission:
     cidr_ip: str = field(
         default="0.0.0.0/0",
         metadata=setting(
-            text, "Addresses that may connect. The default is everybody.", example="203.0.113.0/24"
+            text,
+            "Addresses that can connect, as a CIDR block. ``0.0.0.0/0`` is everybody.",
+            example="203.0.113.0/24",
         ),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """``[plugin NAME]``: a ClusterSetup by dotted name, and the arguments of its constructor."""
+    """``[plugin NAME]``: a ClusterSetup class and the arguments of its constructor."""
 
     name: str
     setup_class: str = field(
         metadata=setting(
-            matching(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", "give module.Class"),
-            "A ClusterSetup by dotted name. Every other key is an argument of its constructor, "
-            "as text.",
+            matching(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", "expected module.Class"),
+            "Dotted name of a ClusterSetup class. All other keys are arguments of its constructor, "
+            "passed as text.",
             example="starcluster.plugins.pkginstaller.PackageInstaller",
         )
     )

@@ -1,4 +1,4 @@
-"""The config file as sections of lines: every value with its file and line; nothing typed yet."""
+"""Parse the config file into sections of text values, each with its file and line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _HEADER = re.compile(r"\[(?P<title>[^\]]*)\]\s*$")
 _ENTRY = re.compile(r"(?P<key>[^=:\s][^=:]*?)\s*[=:]\s*(?P<value>.*)$")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 OTHERS = 0o077
-# Names of sections in older files.
+# Section names of older config files, and their names now.
 OLD_KINDS = {"keypair": "key"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """A line of a file, or another place a value came from, such as an option."""
+    """Source of a value: a line of a file, or another place such as an option."""
 
     file: Path | None = None
     line: int = 0
@@ -32,7 +32,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong, and where."""
+    """A problem of the config and its place."""
 
     where: Where
     text: str
@@ -52,7 +52,7 @@ class Entry:
 
 @dataclass(slots=True, kw_only=True)
 class Section:
-    """``[kind name]``; ``[global]`` and ``[aws info]`` have no name."""
+    """A section ``[kind name]``; ``[global]`` and ``[aws info]`` have no name."""
 
     kind: str
     name: str
@@ -62,23 +62,23 @@ class Section:
 
 @dataclass(slots=True, kw_only=True)
 class Document:
-    """All sections of a file and of those it includes, and what could not be read."""
+    """All sections of a file and its includes, and the problems of reading them."""
 
     sections: dict[tuple[str, str], Section] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, section: Section) -> None:
-        """Add ``section``; a second one of its name is a problem, but one without name adds."""
+        """Add ``section``; duplicate names are problems, sections without a name are merged."""
         first = self.sections.setdefault((section.kind, section.name), section)
         if first is section:
             return
         if section.name:
-            text = f"[{section.kind} {section.name}] is there already, at {first.where}"
+            text = f"duplicate section [{section.kind} {section.name}]; first at {first.where}"
             self.problems.append(Problem(where=section.where, text=text))
             return
         for key, entry in section.entries.items():
             if key in first.entries:
-                text = f"{key} is there already, at {first.entries[key].where}"
+                text = f"duplicate key {key}; first at {first.entries[key].where}"
                 self.problems.append(Problem(where=entry.where, text=text))
             first.entries.setdefault(key, entry)
 
@@ -99,19 +99,19 @@ def short(path: Path) -> str:
         return str(path)
 
 
-def expand(path: str, beside: Path | None = None) -> Path:
-    """Return ``path`` with ``~`` and ``$NAME`` filled in; a relative one is beside a file."""
+def expand(path: str, origin: Path | None = None) -> Path:
+    """Return ``path`` with ``~`` and ``$NAME`` expanded; relative to the file ``origin``."""
     found = Path(os.path.expandvars(path)).expanduser()
-    return found if found.is_absolute() or beside is None else beside.parent / found
+    return found if found.is_absolute() or origin is None else origin.parent / found
 
 
 def others_can_read(path: Path) -> bool:
-    """Return whether group or others have any right on ``path``."""
+    """Return whether the group or other users have any permission on ``path``."""
     return bool(path.stat().st_mode & OTHERS)
 
 
 def read(path: Path) -> Document:
-    """Read ``path`` and the files it includes. Raises OSError where ``path`` cannot be read."""
+    """Read ``path`` and its includes. Raises OSError if ``path`` cannot be read."""
     document = Document()
     _read_into(document, path, (path,))
     return document
@@ -135,21 +135,21 @@ def _include(document: Document, entry: Entry, path: Path, chain: tuple[Path, ..
         if file in chain:
             problem = f"include = {name}: {short(file)} includes itself"
         elif not file.is_file():
-            problem = f"include = {name}: there is no file {short(file)}"
+            problem = f"include = {name}: no such file: {short(file)}"
         elif others_can_read(file):
-            problem = f"include = {name}: others can read it; run: chmod 600 {short(file)}"
+            problem = f"include = {name}: other users can read it; run: chmod 600 {short(file)}"
         if problem:
             document.problems.append(Problem(where=entry.where, text=problem))
             continue
         try:
             _read_into(document, file, (*chain, file))
         except (OSError, UnicodeDecodeError) as error:
-            text = f"include = {name}: it cannot be read: {error}"
+            text = f"include = {name}: cannot read it: {error}"
             document.problems.append(Problem(where=entry.where, text=text))
 
 
 def parse(text: str, path: Path) -> tuple[list[Section], list[Problem]]:
-    """Return the sections of ``text`` in order, and the lines that are neither."""
+    """Return the sections of ``text`` in order, and the problems of its lines."""
     sections: list[Section] = []
     problems: list[Problem] = []
     last: Entry | None = None
@@ -161,7 +161,7 @@ def parse(text: str, path: Path) -> tuple[list[Section], list[Problem]]:
             sections.append(Section(kind=kind, name=name, where=where))
             last = None
         elif not sections:
-            problems.append(Problem(where=where, text="a line before the first [section]"))
+            problems.append(Problem(where=where, text="expected a [section] before the first key"))
         elif last is not None and indent > depth:
             last = Entry(key=last.key, value=f"{last.value} {line}".strip(), where=last.where)
             sections[-1].entries[last.key] = last
@@ -169,18 +169,18 @@ def parse(text: str, path: Path) -> tuple[list[Section], list[Problem]]:
             entries, is_plugin = sections[-1].entries, sections[-1].kind == "plugin"
             key = found["key"] if is_plugin else found["key"].lower()
             if key in entries:
-                text_ = f"{key} is there already, at {entries[key].where}"
+                text_ = f"duplicate key {key}; first at {entries[key].where}"
                 problems.append(Problem(where=where, text=text_))
                 continue
             depth = indent
             last = entries[key] = Entry(key=key, value=found["value"], where=where)
         else:
-            problems.append(Problem(where=where, text=f"not 'key = value': {line}"))
+            problems.append(Problem(where=where, text=f"expected 'key = value', not '{line}'"))
     return sections, problems
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield number, text without comment, and blanks before it, of lines with text."""
+    """Yield the number, text and indentation of each line, without comments and empty lines."""
     for number, line in enumerate(text.splitlines(), start=1):
         bare = _COMMENT.sub("", line).rstrip()
         if bare.strip():

@@ -1,4 +1,4 @@
-"""``[cluster NAME]``: every key is declared here, and only here."""
+"""``[cluster NAME]``, with the declarations of its keys."""
 
 from __future__ import annotations
 
@@ -26,19 +26,24 @@ DEFAULT_IMAGE = (
     "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 )
 SHELLS = ("bash", "zsh", "csh", "ksh", "tcsh", "sh", "fish")
-USER_NAME = matching(r"[a-z_][a-z0-9_-]{0,31}", "give a user name: small letters, digits, - and _")
+USER_NAME = matching(
+    r"[a-z_][a-z0-9_-]{0,31}", "expected a user name: lower-case letters, digits, - and _"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A cluster template, with all it extends and refers to; each ``help`` describes its field."""
+    """A cluster template, with inherited values and referenced sections filled in.
+
+    The ``help`` of each key describes the field.
+    """
 
     name: str
     key: Key
     keyname: str = field(
         metadata=setting(
             text,
-            "Name of the key pair, which is a ``[key]`` section.",
+            "Use the key pair of this ``[key]`` section.",
             example="mykey",
             refers_to="key",
             option="-k, --keyname NAME",
@@ -47,7 +52,7 @@ class Template:
     cluster_size: int = field(
         metadata=setting(
             whole(1),
-            "Number of nodes, including the master.",
+            "Launch this many nodes, including the master.",
             example="3",
             option="-s, --cluster-size N",
         )
@@ -55,9 +60,9 @@ class Template:
     node_instance_type: tuple[NodeType, ...] = field(
         metadata=setting(
             node_types,
-            "Instance type of the nodes. For several types: ``type[:image][:n], ..., "
-            "type[:image]``, so that ``g5.12xlarge:2, g5.xlarge`` are two large nodes, and small "
-            "ones for the rest and the master.",
+            "Use this instance type for the nodes. To mix types, write ``type[:image][:n], ..., "
+            "type[:image]``. For example, ``g5.12xlarge:2, g5.xlarge`` launches two large nodes; "
+            "all other nodes and the master are small.",
             example="g5.xlarge",
             option="-i, --node-instance-type TYPE",
         )
@@ -66,9 +71,10 @@ class Template:
         default=DEFAULT_IMAGE,
         metadata=setting(
             text,
-            "Image of the nodes. An id, a name (your own or Amazon's, the newest of that name) or "
-            "an SSM parameter, which begins with ``/``. The default is AWS's Deep Learning Base "
-            "AMI for Ubuntu 24.04, which has NVIDIA's driver.",
+            "Boot the nodes from this image: an id, a name or an SSM parameter. A name selects the "
+            "newest image of that name that your account or Amazon owns. An SSM parameter begins "
+            "with ``/``. The default is the Deep Learning Base AMI of AWS for Ubuntu 24.04, which "
+            "has the NVIDIA driver.",
             example="ami-0123456789abcdef0",
             option="-n, --node-image-id AMI",
         ),
@@ -77,9 +83,9 @@ class Template:
         default="",
         metadata=setting(
             instance_type,
-            "Instance type of the master. Default: that of the last item of "
-            "``node_instance_type``.",
+            "Use this instance type for the master.",
             example="m5.large",
+            unset="the type of the last item of ``node_instance_type``",
             option="-I, --master-instance-type TYPE",
         ),
     )
@@ -87,8 +93,9 @@ class Template:
         default="",
         metadata=setting(
             text,
-            "Image of the master. Default: that of the last item of ``node_instance_type``.",
+            "Boot the master from this image.",
             example="ami-0123456789abcdef0",
+            unset="the image of the last item of ``node_instance_type``",
             option="-m, --master-image-id AMI",
         ),
     )
@@ -96,15 +103,17 @@ class Template:
         default=(),
         metadata=setting(
             instance_types,
-            "Instance types to try, in this order, where AWS has no ``node_instance_type`` free.",
+            "Try these instance types, in this order, if AWS has no capacity for "
+            "``node_instance_type``.",
             example="g4dn.xlarge, g6.xlarge",
+            unset="no other types",
         ),
     )
     cluster_user: str = field(
         default="sgeadmin",
         metadata=setting(
             USER_NAME,
-            "Account that jobs run under.",
+            "Run jobs as this user.",
             example="alice",
             option="-u, --cluster-user NAME",
         ),
@@ -113,7 +122,7 @@ class Template:
         default="bash",
         metadata=setting(
             one_of(*SHELLS),
-            f"Login shell of ``cluster_user``: {', '.join(SHELLS[:-1])} or {SHELLS[-1]}.",
+            f"Use this login shell for ``cluster_user``: {', '.join(SHELLS[:-1])} or {SHELLS[-1]}.",
             example="zsh",
             option="-S, --cluster-shell SHELL",
         ),
@@ -122,8 +131,9 @@ class Template:
         default=(),
         metadata=setting(
             names,
-            "Availability zones in order of preference. Default: any.",
+            "Launch in these availability zones, in order of preference.",
             example="us-east-1a, us-east-1b",
+            unset="any zone",
             option="-a, --availability-zone ZONE",
         ),
     )
@@ -131,9 +141,10 @@ class Template:
         default=(),
         metadata=setting(
             names,
-            "Subnets in order of preference. Default: those of the default VPC. A subnet has its "
-            "own zone, so ``availability_zone`` must not be set too.",
+            "Launch in these subnets, in order of preference. Do not set ``availability_zone`` "
+            "too: a subnet has its own zone.",
             example="subnet-0123456789abcdef0",
+            unset="the subnets of the default VPC",
             option="-N, --subnet-id ID",
         ),
     )
@@ -141,8 +152,9 @@ class Template:
         default=None,
         metadata=setting(
             boolean,
-            "Give nodes public addresses. Default: as the subnet is set.",
+            "Give the nodes public addresses.",
             example="true",
+            unset="the setting of the subnet",
             option="--public-ips/--no-public-ips",
         ),
     )
@@ -150,9 +162,10 @@ class Template:
         default=None,
         metadata=setting(
             dollars,
-            "Use spot instances, and pay at most this price for each. Default: on-demand.",
+            "Use spot instances, and pay at most this price for each.",
             example="0.60",
             unit="dollars per hour",
+            unset="on-demand instances",
             option="-b, --bid DOLLARS",
         ),
     )
@@ -160,7 +173,7 @@ class Template:
         default=False,
         metadata=setting(
             boolean,
-            "Make the master a spot instance too; needs ``spot_bid``.",
+            "Make the master a spot instance too; requires ``spot_bid``.",
             example="true",
             option="--force-spot-master/--no-spot-master",
         ),
@@ -169,18 +182,20 @@ class Template:
         default=None,
         metadata=setting(
             dollars,
-            "Launch nothing that makes all nodes together cost more than this.",
+            "Do not launch a node if all nodes together would cost more than this.",
             example="5",
             unit="dollars per hour",
+            unset="no limit",
         ),
     )
     root_volume_size: int | None = field(
         default=None,
         metadata=setting(
             whole(1, 65536),
-            "Size of each root volume. Default: that of the image.",
+            "Size of each root volume.",
             example="200",
             unit="GiB",
+            unset="the size of the image",
         ),
     )
     root_volume_encrypted: bool = field(
@@ -190,21 +205,24 @@ class Template:
         default=False,
         metadata=setting(
             boolean,
-            "Place nodes close together, for training over several of them.",
+            "Place the nodes close together, for training across several nodes.",
             example="true",
         ),
     )
     volumes: tuple[Volume, ...] = field(
         default=(),
         metadata=setting(
-            names, "``[volume]`` sections, separated by commas.", example="data", refers_to="volume"
+            names,
+            "Mount the volumes of these ``[volume]`` sections; separate by commas.",
+            example="data",
+            refers_to="volume",
         ),
     )
     permissions: tuple[Permission, ...] = field(
         default=(),
         metadata=setting(
             names,
-            "``[permission]`` sections, separated by commas.",
+            "Open the ports of these ``[permission]`` sections; separate by commas.",
             example="web",
             refers_to="permission",
         ),
@@ -213,7 +231,7 @@ class Template:
         default=(),
         metadata=setting(
             names,
-            "``[plugin]`` sections, separated by commas; they run in this order.",
+            "Run the plugins of these ``[plugin]`` sections in this order; separate by commas.",
             example="nvidia_tune, gpu_sge",
             refers_to="plugin",
         ),
@@ -222,7 +240,7 @@ class Template:
         default=(),
         metadata=setting(
             paths,
-            "Scripts that every node runs at its first boot, in this order.",
+            "Run these scripts on every node at its first boot, in this order; separate by commas.",
             example="~/.starcluster/first-boot.sh",
             option="-U, --userdata-script FILE",
         ),
@@ -231,7 +249,7 @@ class Template:
         default=False,
         metadata=setting(
             boolean,
-            "Set up no Grid Engine.",
+            "Do not set up Grid Engine.",
             example="true",
             option="-Q/-q, --disable-queue/--enable-queue",
         ),
@@ -240,8 +258,8 @@ class Template:
         default=False,
         metadata=setting(
             boolean,
-            "Declare that the images have no cloud-init. ``start`` refuses them: nodes get their "
-            "host keys by it.",
+            "Declare that the images have no cloud-init. ``start`` refuses such images, because "
+            "cloud-init installs the host keys of the nodes.",
             example="true",
         ),
     )
@@ -256,7 +274,7 @@ class Template:
     )
 
     def type_of_master(self) -> NodeType:
-        """Return type and image of the master, both filled in where the template has them."""
+        """Return the type and image of the master, with the defaults of the template filled in."""
         default = self.node_instance_type[-1]
         return NodeType(
             instance_type=self.master_instance_type or default.instance_type,
@@ -264,7 +282,7 @@ class Template:
         )
 
     def types_of_nodes(self) -> tuple[NodeType, ...]:
-        """Return type and image of node001, node002, ...: one fewer than ``cluster_size``."""
+        """Return the type and image of node001, node002, ...: ``cluster_size - 1`` items."""
         count = self.cluster_size - 1
         types: list[NodeType] = []
         for item in self.node_instance_type:

@@ -1,4 +1,4 @@
-"""What is wrong with a template that no single value shows; pure, but for the key's file."""
+"""Check the values of a template against each other, and that its files exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starcluster.config.sections import Permission
 from starcluster.config.syntax import others_can_read, short
 from starcluster.config.template import Template
 
-# Where a volume would hide what the nodes need.
+# A volume mounted here would hide files that the nodes need.
 _KEPT = frozenset(
     f"/{name}"
     for name in (
@@ -22,21 +22,21 @@ _KEPT = frozenset(
 
 
 def template_problems(template: Template) -> Iterator[tuple[str, str]]:
-    """Yield key and text of each problem among the values of ``template``."""
+    """Yield the key and the text of each problem of ``template``."""
     nodes = template.cluster_size - 1
     named = sum(item.count or 0 for item in template.node_instance_type)
     if named > nodes:
         text = f"names {named} nodes, but cluster_size is {template.cluster_size}"
-        yield "node_instance_type", f"{text}: the master and {nodes}"
+        yield "node_instance_type", f"{text}: the master and {nodes} others"
     if template.force_spot_master and template.spot_bid is None:
-        yield "force_spot_master", "needs spot_bid"
+        yield "force_spot_master", "requires spot_bid"
     if template.subnet_id and template.availability_zone:
-        yield "availability_zone", "a subnet_id has its own zone: give one of the two"
+        yield "availability_zone", "cannot be combined with subnet_id, which has its own zone"
     if template.cluster_user == "root":
-        yield "cluster_user", "root has an account already: give another name"
+        yield "cluster_user", "root is reserved; choose another name"
     for script in template.userdata_scripts:
         if not script.is_file():
-            yield "userdata_scripts", f"there is no file {short(script)}"
+            yield "userdata_scripts", f"no such file: {short(script)}"
     yield from _volume_problems(template)
     for permission in template.permissions:
         for text in permission_problems(permission):
@@ -46,7 +46,8 @@ def template_problems(template: Template) -> Iterator[tuple[str, str]]:
 def _volume_problems(template: Template) -> Iterator[tuple[str, str]]:
     for volume in template.volumes:
         if f"/{volume.mount_path.strip('/')}" in _KEPT:
-            yield "volumes", f"{volume.name}: mount_path = {volume.mount_path} is in use by nodes"
+            text = f"mount_path = {volume.mount_path} is in use on the nodes"
+            yield "volumes", f"{volume.name}: {text}"
     for what, of in (
         ("mount_path", [volume.mount_path for volume in template.volumes]),
         ("volume_id", [volume.volume_id for volume in template.volumes if not volume.partition]),
@@ -54,15 +55,15 @@ def _volume_problems(template: Template) -> Iterator[tuple[str, str]]:
     ):
         for value, count in Counter(of).items():
             if count > 1:
-                yield "volumes", f"{count} of them have {what} = {value}"
+                yield "volumes", f"duplicate {what} = {value} in {count} volumes"
 
 
 def permission_problems(permission: Permission) -> Iterator[str]:
-    """Yield what is wrong with ``permission``."""
+    """Yield the problems of ``permission``."""
     if permission.from_port > permission.to_port:
-        yield f"from_port {permission.from_port} is above to_port {permission.to_port}"
+        yield f"from_port {permission.from_port} is greater than to_port {permission.to_port}"
     if permission.ip_protocol != "icmp" and permission.from_port < 0:
-        yield "from_port -1 means every kind of icmp: give 0 for every port"
+        yield "from_port -1 is only for icmp; for all ports use 0"
     try:
         ipaddress.ip_network(permission.cidr_ip)
     except ValueError as error:
@@ -70,9 +71,9 @@ def permission_problems(permission: Permission) -> Iterator[str]:
 
 
 def key_file_problem(location: Path) -> str:
-    """Return what is wrong with a private key's file, with the command that fixes it; or empty."""
+    """Return the problem of a private key file, with the command that fixes it; or empty."""
     if not location.is_file():
-        return f"there is no file {short(location)}"
+        return f"no such file: {short(location)}"
     if others_can_read(location):
-        return f"others can read {short(location)}; run: chmod 600 {short(location)}"
+        return f"other users can read {short(location)}; run: chmod 600 {short(location)}"
     return ""

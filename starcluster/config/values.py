@@ -1,4 +1,4 @@
-"""Sections of lines become values; every problem is noted and the rest is read on."""
+"""Convert sections to values; collect all problems instead of stopping at the first."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from starcluster.config.syntax import Document, Entry, Problem, Section, Where
 from starcluster.config.validate import permission_problems
 from starcluster.errors import did_you_mean
 
+_CIRCULAR = "extends is circular"
+
 
 def typed(
     entries: Mapping[str, Entry],
@@ -20,9 +22,9 @@ def typed(
     problems: list[Problem],
     title: str = "",
 ) -> dict[str, Any]:
-    """Return the values of ``entries``; those that are wrong are left out.
+    """Return the values of ``entries`` without the invalid ones.
 
-    A key without a value has its default, also where the template it extends has a value.
+    A key with an empty value has its default, even if the extended template sets the key.
     """
     values: dict[str, Any] = {}
     for entry in entries.values():
@@ -30,7 +32,8 @@ def typed(
         if key is None and entry.key in schema.OBSOLETE:
             continue
         if key is None:
-            text = f"[{title}] has no key '{entry.key}'. {did_you_mean(entry.key, keys)}".strip()
+            hint = did_you_mean(entry.key, keys)
+            text = f"unknown key '{entry.key}' in [{title}]. {hint}".strip()
             problems.append(Problem(where=entry.where, text=text))
             continue
         if not entry.value and not key.required:
@@ -47,27 +50,27 @@ def typed(
 def missing(
     section: Section, entries: Mapping[str, Entry], keys: Mapping[str, ConfigKey]
 ) -> Iterator[Problem]:
-    """Yield a problem for each required key that ``entries`` has not."""
+    """Yield a problem for each required key that is missing in ``entries``."""
     for name, key in keys.items():
         if key.required and name not in entries:
-            text = f"[{section.kind} {section.name}] needs {name}"
+            text = f"missing key {name} in [{section.kind} {section.name}]"
             yield Problem(where=section.where, text=text)
 
 
 def kind_problems(document: Document) -> Iterator[Problem]:
-    """Yield a problem for each section of a kind there is not, or without its name."""
+    """Yield a problem for each section of unknown kind, or without its name."""
     for section in document.sections.values():
         title = f"{section.kind} {section.name}".strip()
         if section.kind not in schema.SECTIONS:
             hint = did_you_mean(section.kind, schema.SECTIONS)
-            text = f"[{title}]: there is no such section. {hint}".strip()
+            text = f"unknown section [{title}]. {hint}".strip()
             yield Problem(where=section.where, text=text)
         elif not section.name and section.kind not in schema.WITHOUT_NAME:
-            text = f"[{title}] needs a name: [{section.kind} NAME]"
+            text = f"missing name in [{title}]; write [{section.kind} NAME]"
             yield Problem(where=section.where, text=text)
 
 
-def _sound(document: Document, kind: str, problems: list[Problem]) -> dict[str, dict[str, Any]]:
+def _valid(document: Document, kind: str, problems: list[Problem]) -> dict[str, dict[str, Any]]:
     """Return the values of each section of ``kind`` that has no problem."""
     keys = schema.SECTIONS[kind]
     found: dict[str, dict[str, Any]] = {}
@@ -82,35 +85,35 @@ def _sound(document: Document, kind: str, problems: list[Problem]) -> dict[str, 
 
 
 def keys(document: Document, problems: list[Problem]) -> dict[str, Key]:
-    """Return the sound ``[key]`` sections."""
-    found = _sound(document, "key", problems)
+    """Return the valid ``[key]`` sections."""
+    found = _valid(document, "key", problems)
     return {name: Key(name=name, location=v["key_location"]) for name, v in found.items()}
 
 
 def volumes(document: Document, problems: list[Problem]) -> dict[str, Volume]:
-    """Return the sound ``[volume]`` sections."""
-    found = _sound(document, "volume", problems)
+    """Return the valid ``[volume]`` sections."""
+    found = _valid(document, "volume", problems)
     return {name: Volume(name=name, **values) for name, values in found.items()}
 
 
 def permissions(document: Document, problems: list[Problem]) -> dict[str, Permission]:
-    """Return the sound ``[permission]`` sections."""
-    sound: dict[str, Permission] = {}
-    for name, values in _sound(document, "permission", problems).items():
+    """Return the valid ``[permission]`` sections."""
+    valid: dict[str, Permission] = {}
+    for name, values in _valid(document, "permission", problems).items():
         permission = Permission(name=name, **values)
         wrong = list(permission_problems(permission))
         where = document.sections["permission", name].where
         problems += [Problem(where=where, text=f"[permission {name}]: {text}") for text in wrong]
         if not wrong:
-            sound[name] = permission
-    return sound
+            valid[name] = permission
+    return valid
 
 
 def plugins(document: Document, problems: list[Problem]) -> dict[str, Plugin]:
-    """Return the sound ``[plugin]`` sections; every key but setup_class is an argument."""
-    sound: dict[str, Plugin] = {}
+    """Return the valid ``[plugin]`` sections; each key except setup_class is an argument."""
+    valid: dict[str, Plugin] = {}
     for name, section in document.of("plugin").items():
-        # As with every other key, its case does not matter.
+        # The case of setup_class does not matter, as for all other keys.
         own = {
             entry.key.lower(): replace(entry, key=entry.key.lower())
             for entry in section.entries.values()
@@ -126,21 +129,21 @@ def plugins(document: Document, problems: list[Problem]) -> dict[str, Plugin]:
                 for entry in section.entries.values()
                 if entry.key.lower() not in own
             }
-            sound[name] = Plugin(name=name, arguments=arguments, **values)
-    return sound
+            valid[name] = Plugin(name=name, arguments=arguments, **values)
+    return valid
 
 
 def inherited(document: Document, name: str, problems: list[Problem]) -> dict[str, Entry]:
-    """Return the entries of a template with those of the templates it extends."""
+    """Return the entries of a template, including those of the templates that it extends."""
     clusters = document.of("cluster")
     chain, layers = [name], [clusters[name].entries]
     while parent := layers[-1].get("extends"):
         if parent.value in chain:
-            text = f"extends goes round in a circle: {' -> '.join([*chain, parent.value])}"
+            text = f"{_CIRCULAR}: {' -> '.join([*chain, parent.value])}"
             problems.append(Problem(where=parent.where, text=text))
             break
         if parent.value not in clusters:
-            text = f"extends = {parent.value}: no such [cluster]."
+            text = f"extends = {parent.value}: no section [cluster {parent.value}]."
             text = f"{text} {did_you_mean(parent.value, clusters)}".strip()
             problems.append(Problem(where=parent.where, text=text))
             break
@@ -154,7 +157,7 @@ def inherited(document: Document, name: str, problems: list[Problem]) -> dict[st
 
 
 def cluster_problems(document: Document) -> Iterator[Problem]:
-    """Yield what is wrong in the ``[cluster]`` sections, each problem once."""
+    """Yield the problems of the ``[cluster]`` sections, each one once."""
     extended = {
         section.entries["extends"].value
         for section in document.of("cluster").values()
@@ -167,11 +170,12 @@ def cluster_problems(document: Document) -> Iterator[Problem]:
         found += reference_problems(document, values, section.entries)
         entries = inherited(document, name, found)
         if name not in extended:
-            # One that others build on need not be whole.
+            # A template that others extend does not have to be complete.
             found += missing(section, entries, schema.CLUSTER)
         for problem in found:
-            # A circle is reported once for each line, from wherever it is entered.
-            same = str(problem.where) if "in a circle" in problem.text else str(problem)
+            # Each template of a circle reports it in another order: keep one report per line.
+            circular = problem.text.startswith(_CIRCULAR)
+            same = str(problem.where) if circular else str(problem)
             if same not in seen:
                 seen.add(same)
                 yield problem
@@ -180,7 +184,7 @@ def cluster_problems(document: Document) -> Iterator[Problem]:
 def reference_problems(
     document: Document, values: Mapping[str, Any], entries: Mapping[str, Entry]
 ) -> Iterator[Problem]:
-    """Yield a problem for each key, volume, plugin and permission that is named but not there."""
+    """Yield a problem for each missing section that a key names."""
     for key in schema.CLUSTER.values():
         if not key.refers_to or key.name not in values:
             continue
@@ -191,7 +195,7 @@ def reference_problems(
         for name in (value,) if isinstance(value, str) else value:
             if name not in known:
                 hint = did_you_mean(name, known)
-                text = f"{key.name}: no [{key.refers_to} {name}]. {hint}".strip()
+                text = f"{key.name}: no section [{key.refers_to} {name}]. {hint}".strip()
                 yield Problem(where=entries[key.name].where, text=text)
 
 

@@ -1,4 +1,4 @@
-"""Aliases of instances launched together: there and back."""
+"""Aliases of instances launched together: packed into a tag, and unpacked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: exit codes, JSON, typos, keys and volumes against moto's server."""
+"""The command line: exit codes, JSON, typos, keys and volumes against the moto server."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import click
 import pytest
 
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import LaunchRequest, Place
-from starcluster.cli.main import ALIASES, COMMANDS, cli
+from starcluster.cli.main import ALIASES, COMMANDS, SECTIONS, cli
 from starcluster.launch.origin import Origin, origin_tags
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 from tests import commands
+from tests.starcluster.config.config_texts import has
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def home(tmp_path: Path, aws: str) -> Path:
-    """A home directory whose config leads to moto."""
+    """A home directory whose config selects the moto server."""
     folder = tmp_path / ".starcluster"
     folder.mkdir(mode=0o700)
     config = folder / "config"
@@ -56,24 +56,22 @@ def launch(ec2: Ec2, **tags: str) -> str:
 
 
 def test_every_name_and_alias_leads_to_a_command_with_two_examples() -> None:
-    context = click.Context(cli)
+    context = cli.context_class(cli)
     for name in [*COMMANDS, *ALIASES]:
         command = cli.get_command(context, name)
-        if ALIASES.get(name, name) not in COMMANDS:
-            continue
         assert command is not None, name
-        text = command.get_help(click.Context(command, info_name=name))
+        text = command.get_help(command.context_class(command, info_name=name))
         assert text.split("Examples:")[1].count("starcluster ") >= 2, name
 
 
 def test_a_typo_gets_the_right_name_and_exit_code_2(run: Run) -> None:
     done = run("createky", "x")
     assert done.returncode == 2
-    assert "No such command 'createky'. Did you mean 'createkey'?" in done.stderr
+    assert re.search("'createky'.*'createkey'", done.stderr)
     done = run("listzones", "--jso")
     assert done.returncode == 2
-    assert re.search(r"Did you mean '?--json'?\?", done.stderr)
-    assert run("zzz").stderr.rstrip().endswith("No such command 'zzz'.")
+    assert re.search(r"--jso\b.*--json", done.stderr)
+    assert run("zzz").stderr.rstrip().endswith(" 'zzz'.")
     assert run("help", "listzone").returncode == 2
 
 
@@ -81,7 +79,7 @@ def test_help_of_commands_by_name_and_alias(run: Run) -> None:
     assert "createkey (ck)" in run("--help").stdout
     assert run("help", "ck").stdout == run("createkey", "--help").stdout
     assert "Usage: starcluster createkey [OPTIONS] NAME" in run("help", "ck").stdout
-    assert "Commands:" in run("help").stdout
+    assert all(f"\n{title}:\n" in run("help").stdout for title in SECTIONS)
     assert run("--version").returncode == 0
 
 
@@ -89,14 +87,14 @@ def test_a_first_help_offers_a_config(run: Run, home: Path) -> None:
     config = home / ".starcluster/config"
     config.unlink()
     config.parent.rmdir()
-    assert "does not" not in run("help", answer="q\n").stdout
+    assert "~/.starcluster/config" in run("help", answer="q\n").stdout
     assert not config.exists()
     assert "[aws info]" in run("help", answer="1\n").stdout
     done = run("help", answer="2\n")
-    assert "Wrote ~/.starcluster/config" in done.stdout
+    assert "~/.starcluster/config" in done.stdout
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
     assert "default_template = gpu" in config.read_text()
-    assert "Commands:" in run("help").stdout
+    assert "  createkey (ck) " in run("help").stdout
 
 
 def test_listings_as_tables_and_as_json(run: Run, ec2: Ec2) -> None:
@@ -109,7 +107,7 @@ def test_listings_as_tables_and_as_json(run: Run, ec2: Ec2) -> None:
     (found,) = json.loads(run("lsi", "--json").stdout)
     assert (found["id"], found["tags"][TAG_CLUSTER], found["is_spot"]) == (id, "c", False)
     ec2.terminate([id])
-    assert run("listinstances").stdout == "No instances in us-east-1.\n"
+    assert run("listinstances").stdout.endswith(" in us-east-1.\n")
     assert json.loads(run("listinstances", "--json").stdout) == []
     assert id in run("listinstances", "-t").stdout
 
@@ -118,7 +116,7 @@ def test_places(run: Run) -> None:
     zones = json.loads(run("-r", "eu-west-1", "lz", "--json").stdout)
     assert [zone["name"] for zone in zones] == ["eu-west-1a", "eu-west-1b", "eu-west-1c"]
     assert "us-east-1 " in run("listregions").stdout
-    assert run("listspots").stdout == "No requests for spot instances in us-east-1.\n"
+    assert run("listspots").stdout.endswith(" in us-east-1.\n")
 
 
 def test_a_wrong_config_is_exit_code_2_and_says_where(run: Run, home: Path) -> None:
@@ -127,24 +125,23 @@ def test_a_wrong_config_is_exit_code_2_and_says_where(run: Run, home: Path) -> N
     config.write_text(text + "aws_port = x\naws_prt = 1\n")
     done = run("listinstances")
     assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        "Error: the AWS settings have mistakes:",
-        "  - ~/.starcluster/config:4: aws_port = x: give a whole number",
-        "  - ~/.starcluster/config:5: [aws info] has no key 'aws_prt'. Did you mean 'aws_port'?",
-        "Edit ~/.starcluster/config; nothing was launched.",
-    ]
+    head, port, prt, fix = done.stderr.splitlines()
+    assert has(head, "Error: ", "AWS")
+    assert port.startswith("  - ~/.starcluster/config:4: aws_port = x: ")
+    assert has(prt, "  - ~/.starcluster/config:5: ", "[aws info]", "'aws_prt'", "'aws_port'")
+    assert "~/.starcluster/config" in fix
     config.write_text(text)
     config.chmod(0o644)
     done = run("listinstances")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Run: chmod 600 ~/.starcluster/config" in done.stderr
+    assert "chmod 600 ~/.starcluster/config" in done.stderr
     assert run("-c", "~/none", "listinstances").returncode == 2
 
 
 def test_what_aws_refuses_is_exit_code_1(run: Run) -> None:
     done = run("showconsole", "i-0123456789abcdef0")
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: there is no such instance")
+    assert has(done.stderr, "Error: ", "(InvalidInstanceID.NotFound, GetConsoleOutput)")
     assert "Traceback" not in done.stderr
     debug = run("--debug", "showconsole", "i-0123456789abcdef0")
     assert debug.returncode == 1
@@ -156,8 +153,8 @@ def test_the_console_of_a_node_of_a_cluster(run: Run, ec2: Ec2) -> None:
     by_id = run("sc", id)
     assert by_id.returncode == 0
     assert by_id.stdout == run("sc", "c").stdout
-    assert "It has: master." in run("sc", "c", "node009").stderr
-    assert "there is no cluster 'd' in us-east-1" in run("sc", "d").stderr
+    assert has(run("sc", "c", "node009").stderr, "'c'", "'node009'", "master")
+    assert has(run("sc", "d").stderr, "'d'", "us-east-1", "starcluster listinstances")
 
 
 def test_a_key_is_made_listed_and_removed(run: Run, home: Path, ec2: Ec2) -> None:
@@ -172,7 +169,7 @@ def test_a_key_is_made_listed_and_removed(run: Run, home: Path, ec2: Ec2) -> Non
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
     (listed,) = json.loads(run("lk", "--json").stdout)
     assert (listed["name"], listed["key_location"]) == ("k", "~/my keys/k.pem")
-    assert "section [key k]" in run("createkey", "k", "-a").stderr
+    assert "[key k]" in run("createkey", "k", "-a").stderr
     assert run("removekey", "k", answer="n\n").returncode == 1
     assert ec2.key_pairs()
     assert run("removekey", "k", "--confirm").returncode == 0
@@ -212,7 +209,7 @@ def test_a_key_of_ones_own_is_given_to_aws(run: Run, home: Path, ec2: Ec2) -> No
     (home / "text").write_text("no key")
     done = run("createkey", "x", "-i", str(home / "text"))
     assert done.returncode == 2
-    assert "is no key that ssh-keygen reads" in done.stderr
+    assert has(done.stderr, "ssh-keygen", "~/text")
 
 
 def test_volumes(run: Run, ec2: Ec2) -> None:
@@ -223,8 +220,8 @@ def test_volumes(run: Run, ec2: Ec2) -> None:
     assert f"volume_id = {volume.id}" in done.stdout
     (listed,) = json.loads(run("lv", "-t", "Name=data", "--json").stdout)
     assert listed["id"] == volume.id
-    assert run("lv", "-z", "us-east-1b", "-t", "Name").stdout == "No such volumes in us-east-1.\n"
-    assert "Did you mean 'us-east-1a'?" in run("cv", "5", "us-east-1A").stderr
+    assert run("lv", "-z", "us-east-1b", "-t", "Name").stdout.endswith(" in us-east-1.\n")
+    assert "'us-east-1a'" in run("cv", "5", "us-east-1A").stderr
     assert run("resizevolume", volume.id, "5").returncode == 2
     done = run("resizevolume", volume.id, "9")
     assert done.returncode == 0, done.stderr
@@ -240,11 +237,11 @@ def test_a_volume_in_use_is_not_removed(run: Run, ec2: Ec2) -> None:
     (disk,) = ec2.volumes(filters={"attachment.instance-id": [id]})
     done = run("removevolume", disk.id, "-c")
     assert done.returncode == 1
-    assert f"attached to {id}" in done.stderr
+    assert has(done.stderr, disk.id, id)
 
 
 def test_images(run: Run, ec2: Ec2) -> None:
-    assert run("listimages").stdout == "No such images in us-east-1.\n"
+    assert run("listimages").stdout.endswith(" in us-east-1.\n")
     id = launch(ec2, cluster="c", alias="master")
     own = ec2.call("ec2", "CreateImage", InstanceId=id, Name="my image")["ImageId"]
     assert [image["id"] for image in json.loads(run("li", "--json").stdout)] == [own]
@@ -259,8 +256,8 @@ def test_what_runs_can_be_ended_with_a_broken_template(run: Run, home: Path, ec2
     config.write_text(config.read_text() + "[cluster gpu]\ncluster_sise = 2\n")
     assert run("listclusters", "c").returncode == 0
     done = run("terminate", "--confirm", "c")
-    assert "has no key 'cluster_sise'" in done.stderr
-    # Moto has no placement groups, so it cannot tell whether one is left: exit code 1.
+    assert "'cluster_sise'" in done.stderr
+    # moto has no placement groups, so it cannot report whether one is left: exit code 1.
     assert "DescribePlacementGroups" in done.stderr
     assert ec2.instances() == []
 
@@ -274,15 +271,13 @@ def test_start_tells_all_that_aws_lacks_and_launches_nothing(
     config.write_text(text + "node_instance_type = t3.micr\nnode_image_id = ami-0123abcd\n")
     done = run("start", "c", "-a", "us-est-1a")
     assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        "Error: template 'gpu' cannot start:",
-        "  - ~/.starcluster/config:10: node_instance_type: us-east-1 does not offer 't3.micr'. "
-        "Did you mean 't3.micro'?",
-        "  - ~/.starcluster/config:11: node_image_id: us-east-1 has no image 'ami-0123abcd'",
-        "  - command line: availability_zone: us-east-1 has no zone 'us-est-1a' now. "
-        "Did you mean 'us-east-1a'?",
-        "Edit ~/.starcluster/config; nothing was launched.",
-    ]
+    head, type_, image, zone, fix = done.stderr.splitlines()
+    file = "  - ~/.starcluster/config"
+    assert has(head, "Error: ", "'gpu'")
+    assert has(type_, f"{file}:10: node_instance_type: ", "us-east-1", "'t3.micr'", "'t3.micro'")
+    assert has(image, f"{file}:11: node_image_id: ", "us-east-1", "'ami-0123abcd'")
+    assert has(zone, "  - command line: availability_zone: ", "'us-est-1a'", "'us-east-1a'")
+    assert "~/.starcluster/config" in fix
     assert ec2.instances() == []
     assert ec2.security_groups("@sc-*") == []
 

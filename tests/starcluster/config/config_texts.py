@@ -1,4 +1,4 @@
-"""A small config file, and what is read of it."""
+"""A small config file, and functions that load it."""
 
 from __future__ import annotations
 
@@ -45,3 +45,8 @@ def problems(tmp_path: Path, text: str) -> list[str]:
         load(tmp_path, text).template()
     assert caught.value.exit_code == 2
     return list(caught.value.problems)
+
+
+def has(text: str, *facts: str) -> bool:
+    """Return whether ``text`` contains all ``facts``: names, values, lines, commands."""
+    return all(fact in text for fact in facts)

@@ -1,4 +1,4 @@
-"""The example of a config: complete, right as it is and with every comment taken away."""
+"""The example of a config: complete, and valid with and without its comment signs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load(home: Path, text: str) -> Config:
 
 def uncommented() -> str:
     text = re.sub(r"^#(?=\[|\w+ = )", "", example(), flags=re.MULTILINE)
-    # Those that leave one another no room, or lead to files that are not there.
+    # Keys that exclude each other, or that name files that do not exist.
     return re.sub(r"^(include|subnet_id) = .*\n", "", text, flags=re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""The config file: values, every problem with its line, extends, include, environment, modes."""
+"""The config file: values, problems with their lines, extends and the environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starcluster.config import schema
 from starcluster.config.parsers import NodeType
 from starcluster.config.template import DEFAULT_IMAGE
 from starcluster.errors import ConfigError, InputError
-from tests.starcluster.config.config_texts import BASE, load, private, problems
+from tests.starcluster.config.config_texts import BASE, has, load, private, problems
 
 
 @pytest.fixture(autouse=True)
@@ -91,8 +91,8 @@ setup_class = starcluster_plugins.gpu_sge.GpuSge
 def test_every_key_of_a_cluster_reaches_its_template(tmp_path: Path) -> None:
     (tmp_path / ".starcluster").mkdir()
     (tmp_path / ".starcluster/first-boot.sh").touch()
-    given = {"extends", "subnet_id"}  # tested below: the first is gone, the second bars a zone
-    given |= {"keyname", "cluster_size", "node_instance_type"}  # that BASE has too
+    given = {"extends", "subnet_id"}  # tested below; subnet_id excludes availability_zone
+    given |= {"keyname", "cluster_size", "node_instance_type"}  # also in BASE
     keys = [key for key in schema.CLUSTER.values() if key.name not in given]
     lines = "".join(f"{key.name} = {key.example}\n" for key in keys)
     texts = (BASE, BASE + lines + SECTIONS_OF_EXAMPLES)
@@ -153,25 +153,24 @@ no value here
     assert all(problem.startswith("~/config:") for problem in found)
     wrong = (1, 3, 5, 7, 8, 9, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27)
     assert lines == {str(line) for line in wrong}
-    joined = "\n".join(found)
-    for part in (
-        "default_template = smal: no such [cluster]. Did you mean 'small'?",
-        "aws_port = many: give a whole number",
-        "[clutser x]: there is no such section. Did you mean 'cluster'?",
-        "[key other] needs key_location",
-        "from_port 90 is above to_port 80",
-        "10.0.0.1/8 has host bits set",
-        "[plugin tools] needs setup_class",
-        "keyname: no [key myky].",
-        "cluster_size = 0: must be at least 1",
-        "no key 'node_instance_typ'. Did you mean 'node_instance_type'?",
-        "spot_bid = 0: must be above 0",
-        "spot_bid is there already, at ~/config:23",
-        "volumes: no [volume date]. Did you mean 'data'?",
-        "not 'key = value': no value here",
-        "[cluster small] is there already, at ~/config:19",
+    for line, *facts in (
+        (3, "default_template = smal:", "[cluster smal]", "'small'"),
+        (5, "aws_port = many:"),
+        (7, "[clutser x]", "'cluster'"),
+        (9, "[key other]", "key_location"),
+        (13, "from_port 90", "to_port 80"),
+        (13, "10.0.0.1/8 has host bits set"),
+        (17, "[plugin tools]", "setup_class"),
+        (20, "keyname:", "[key myky]"),
+        (21, "cluster_size = 0:", "at least 1"),
+        (22, "'node_instance_typ'", "'node_instance_type'"),
+        (23, "spot_bid = 0:"),
+        (24, "spot_bid", "~/config:23"),
+        (25, "volumes:", "[volume date]", "'data'"),
+        (26, "'no value here'"),
+        (27, "[cluster small]", "~/config:19"),
     ):
-        assert part in joined
+        assert any(has(text, f"~/config:{line}: ", *facts) for text in found), line
 
 
 def test_secrets_are_in_no_problem_and_no_repr(tmp_path: Path) -> None:
@@ -230,9 +229,8 @@ def test_a_config_of_the_original_is_read_as_it_is(tmp_path: Path) -> None:
 def test_a_key_without_a_value_has_its_default_again(tmp_path: Path) -> None:
     medium = load(tmp_path, OLD).template("mediumcluster")
     assert (medium.volumes, medium.spot_bid, medium.dns_prefix) == ((), None, True)
-    assert problems(tmp_path, BASE.replace("= mykey", "=")) == [
-        "~/config:13: keyname = : it is empty"
-    ]
+    (problem,) = problems(tmp_path, BASE.replace("= mykey", "="))
+    assert problem.startswith("~/config:13: keyname = :")
 
 
 def test_a_broken_template_keeps_nobody_from_aws(tmp_path: Path) -> None:
@@ -253,19 +251,19 @@ def test_what_others_extend_need_not_be_whole(tmp_path: Path) -> None:
     text = BASE + "[cluster base]\nspot_bid = 1\n[cluster big]\nextends = base\nkeyname = mykey\n"
     text += "cluster_size = 2\nnode_instance_type = g5.xlarge\n"
     assert load(tmp_path, text).template("big").spot_bid == 1
-    with pytest.raises(ConfigError, match="needs cluster_size"):
+    with pytest.raises(ConfigError, match=r"cluster_size.*\[cluster base\]"):
         load(tmp_path, text).template("base")
 
 
 def test_extends_in_a_circle_is_told_once_per_line(tmp_path: Path) -> None:
     text = BASE + "[cluster a]\nextends = b\n[cluster b]\nextends = c\n[cluster c]\nextends = a\n"
-    found = [problem for problem in problems(tmp_path, text) if "circle" in problem]
+    found = [problem for problem in problems(tmp_path, text) if " -> " in problem]
     assert found
     assert "a -> b -> c -> a" in found[0]
     assert len(found) == len({problem.split(": ")[0] for problem in found})
-    own = problems(tmp_path, BASE + "extends = small\n")
-    assert own == ["~/config:16: extends goes round in a circle: small -> small"]
-    assert "Did you mean 'small'" in problems(tmp_path, BASE + "extends = smal\n")[0]
+    (own,) = problems(tmp_path, BASE + "extends = small\n")
+    assert has(own, "~/config:16: extends", ": small -> small")
+    assert has(problems(tmp_path, BASE + "extends = smal\n")[0], "extends = smal:", "'small'")
 
 
 def test_the_environment_has_the_last_word(tmp_path: Path) -> None:
@@ -280,7 +278,7 @@ def test_the_environment_has_the_last_word(tmp_path: Path) -> None:
 def test_credentials_are_never_half_of_the_environment(tmp_path: Path) -> None:
     aws = load(tmp_path, BASE, {"AWS_PROFILE": "work"}).aws()
     assert (aws.aws_profile, aws.aws_access_key_id, aws.aws_secret_access_key) == ("work", "", "")
-    with pytest.raises(ConfigError, match="belong together"):
+    with pytest.raises(ConfigError, match="aws_access_key_id .*aws_secret_access_key"):
         load(tmp_path, BASE, {"AWS_ACCESS_KEY_ID": "AKIAENV"}).aws()
 
 
@@ -304,22 +302,21 @@ def test_a_list_of_types(
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("value", "facts"),
     [
-        ("g5.xlarge, m5.large", "'g5.xlarge' needs a number of nodes"),
-        ("g5.xlarge:2", "is for all other nodes"),
-        ("g5.xlarge:0, m5.large", "must be at least 1"),
-        ("g5.xlarge:a:b:1, m5.large", "is not type, type:image"),
-        ("g5", "give an instance type"),
-        ("g5.xlarge:3, m5.large", "names 3 nodes, but cluster_size is 3"),
-        (",", "it is empty"),
+        ("g5.xlarge, m5.large", (" = g5.xlarge, m5.large: ", "g5.xlarge:2")),
+        ("g5.xlarge:2", (" = g5.xlarge:2: ", "'g5.xlarge:2'")),
+        ("g5.xlarge:0, m5.large", ("'g5.xlarge:0'", "at least 1")),
+        ("g5.xlarge:a:b:1, m5.large", ("'g5.xlarge:a:b:1'", "type:image:n")),
+        ("g5", (" = g5: ", "g5.xlarge")),
+        ("g5.xlarge:3, m5.large", ("names 3 nodes", "cluster_size is 3")),
+        (",", (" = ,: ",)),
     ],
 )
-def test_a_wrong_list_of_types(tmp_path: Path, value: str, text: str) -> None:
-    found = problems(tmp_path, BASE.replace("= g5.xlarge", f"= {value}"))
-    assert len(found) == 1
-    assert found[0].startswith("~/config:15: node_instance_type")
-    assert text in found[0]
+def test_a_wrong_list_of_types(tmp_path: Path, value: str, facts: tuple[str, ...]) -> None:
+    (found,) = problems(tmp_path, BASE.replace("= g5.xlarge", f"= {value}"))
+    assert found.startswith("~/config:15: node_instance_type")
+    assert has(found, *facts)
 
 
 def test_types_of_master_and_nodes(tmp_path: Path) -> None:
@@ -341,32 +338,36 @@ def test_options_override_and_are_named_in_problems(tmp_path: Path) -> None:
     assert (template.key.name, template.key.location) == ("theirs", tmp_path / "other.pem")
     with pytest.raises(ConfigError) as caught:
         made.template("small", {"cluster_size": "x", "keyname": "gone"})
-    assert caught.value.problems == (
-        "command line: cluster_size = x: give a whole number",
-        "command line: keyname: no [key gone].",
-    )
+    size, key = caught.value.problems
+    assert size.startswith("command line: cluster_size = x: ")
+    assert has(key, "command line: keyname: ", "[key gone]")
 
 
 @pytest.mark.parametrize(
-    ("more", "text"),
+    ("more", "facts"),
     [
-        ("force_spot_master = true", "force_spot_master: needs spot_bid"),
-        ("cluster_user = root", "root has an account already"),
-        ("cluster_user = Alice", "give a user name"),
-        ("subnet_id = subnet-1\navailability_zone = us-east-1a", "give one of the two"),
-        ("userdata_scripts = ~/none.sh", "there is no file ~/none.sh"),
-        ("volumes = v\n[volume v]\nvolume_id = vol-0123abcd\nmount_path = /usr/", "is in use"),
+        ("force_spot_master = true", (":16: force_spot_master: ", "spot_bid")),
+        ("cluster_user = root", (":16: cluster_user: root",)),
+        ("cluster_user = Alice", (":16: cluster_user = Alice: ",)),
+        (
+            "subnet_id = subnet-1\navailability_zone = us-east-1a",
+            (":17: availability_zone: ", "subnet_id"),
+        ),
+        ("userdata_scripts = ~/none.sh", (":16: userdata_scripts: ", "~/none.sh")),
+        (
+            "volumes = v\n[volume v]\nvolume_id = vol-0123abcd\nmount_path = /usr/",
+            (":16: volumes: v: mount_path = /usr/ ",),
+        ),
         (
             "volumes = v, w\n[volume v]\nvolume_id = vol-0123abcd\nmount_path = /d\n"
             "[volume w]\nvolume_id = vol-0123abce\nmount_path = /d",
-            "2 of them have mount_path = /d",
+            (":16: volumes: ", "mount_path = /d in 2 "),
         ),
     ],
 )
-def test_values_that_do_not_fit_together(tmp_path: Path, more: str, text: str) -> None:
-    found = problems(tmp_path, BASE + more + "\n")
-    assert len(found) == 1
-    assert text in found[0]
+def test_values_that_do_not_fit_together(tmp_path: Path, more: str, facts: tuple[str, ...]) -> None:
+    (found,) = problems(tmp_path, BASE + more + "\n")
+    assert has(found, *facts)
 
 
 def test_a_longer_line_goes_on_when_it_is_indented_further(tmp_path: Path) -> None:
@@ -380,9 +381,9 @@ def test_a_longer_line_goes_on_when_it_is_indented_further(tmp_path: Path) -> No
 def test_the_template_taken_without_a_name(tmp_path: Path) -> None:
     alone = BASE.replace("default_template = small\n", "")
     assert load(tmp_path, alone).template().name == "small"
-    with pytest.raises(ConfigError, match="2 cluster templates and no default_template"):
+    with pytest.raises(ConfigError, match=r"(?s)~/config .*2 .*default_template.*-c: "):
         load(tmp_path, alone + "[cluster two]\nextends = small\n").template()
-    with pytest.raises(InputError, match="Did you mean 'small'"):
+    with pytest.raises(InputError, match="'small'"):
         load(tmp_path, BASE).template("smal")
 
 
@@ -390,9 +391,9 @@ def test_keys_and_plugins_by_name(tmp_path: Path) -> None:
     made = load(tmp_path, BASE + "[plugin tools]\nsetup_class = a.B\n[plugin bad]\n")
     assert made.key("mykey").location == tmp_path / "mykey.pem"
     assert made.plugin("tools").setup_class == "a.B"
-    with pytest.raises(ConfigError, match="Did you mean 'tools'"):
+    with pytest.raises(ConfigError, match="'tools'"):
         made.plugin("tool")
-    with pytest.raises(ConfigError, match=r"\[plugin bad\] needs setup_class"):
+    with pytest.raises(ConfigError, match=r"(?s)'bad'.*setup_class.*\[plugin bad\]"):
         made.plugin("bad")
     with pytest.raises(ConfigError, match="starcluster createkey zzz"):
         made.key("zzz")

@@ -1,4 +1,4 @@
-"""The declarations of the config's keys: each is whole, and reaches all that is made of it."""
+"""The declarations of the config keys: each is complete, and its option overrides it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_option_of_start_overrides_its_key(key: ConfigKey) -> None:
     flags = [flag for part in key.flags for flag in part.split("/")]
     assert {*option.opts, *option.secondary_opts} == set(flags)
     assert isinstance(option, click.Option)
-    assert option.help == key.summary
+    assert option.help == key.option_help
     words = [flags[-2]] if option.secondary_opts else [flags[-1], key.example]
     context = start.make_context("start", ["TAG", *words])
     value = "true" if option.secondary_opts else key.example
