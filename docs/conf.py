@@ -56,12 +56,12 @@ nitpick_ignore_regex = [
 
 def help_pages(name: str, group: click.Group) -> str:
     """Return the help of ``group`` and its commands as reStructuredText."""
-    parent = click.Context(group, info_name=name)
-    parts = [_section(name, group, click.Context(group, info_name=name))]
+    parent = group.context_class(group, info_name=name)
+    parts = [_section(name, group, group.context_class(group, info_name=name))]
     for command_name in sorted(group.list_commands(parent)):
         command = group.get_command(parent, command_name)
         if command is not None:
-            context = click.Context(command, info_name=command_name, parent=parent)
+            context = command.context_class(command, info_name=command_name, parent=parent)
             parts.append(_section(f"{name} {command_name}", command, context))
     return "\n".join(parts)
 

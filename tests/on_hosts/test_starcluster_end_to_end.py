@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -147,7 +148,7 @@ def plans(user: User) -> None:
     output = user.types("start", "--dry-run", "gpucluster").stdout
     assert "3 x g4dn.xlarge on demand, master ... node002" in output
     assert "Price: $1.58/h" in output
-    assert "12 vCPUs of G and VT on-demand instances, 64 allowed in all" in output
+    assert re.search(r"^Quota: 12 vCPUs of G and VT on-demand instances.*\b64\b", output, re.M)
     made = [row["action"] for row in user.cloud.calls()[before:]]
     assert not [request for request in made if request.startswith(("Create", "Authorize"))]
     assert not user.cloud.nodes()
@@ -213,7 +214,7 @@ def _quoted(script: str) -> str:
 
 def runs_a_plugin(user: User) -> None:
     done = user.types("runplugin", "nvidia_tune")
-    assert "Plugin nvidia_tune ran on cluster gpucluster, 3 nodes" in done.stdout
+    assert re.search("nvidia_tune .*3 nodes .*gpucluster", done.stdout)
     for host in user.hosts().values():
         assert "nvidia-smi" in host.run("ls", "/usr/local/bin").stdout
         assert host.run("nvidia-smi", "--query-gpu=persistence_mode").stdout.endswith("Enabled\n")
@@ -273,9 +274,7 @@ def restarts(user: User) -> None:
 
 def ends(user: User) -> None:
     done = user.types("terminate", "--confirm", "gpucluster")
-    assert "Removed of gpucluster: master, node002, node004, security group @sc-gpucluster" in (
-        done.stdout
-    )
+    assert "gpucluster: master, node002, node004, security group @sc-gpucluster" in done.stdout
     assert user.clusters() == []
     assert not user.cloud.nodes()
     assert not list((user.cloud.home / ".starcluster" / "known_hosts").iterdir())

@@ -83,7 +83,7 @@ def test_user_data_is_in_no_log_whatever_the_program_around_logs(
 
 
 def test_a_request_that_botocore_refuses_is_the_callers_fault(ec2: Ec2) -> None:
-    with pytest.raises(InputError, match="RunInstances.*ImageId|(?s:RunInstances.*MaxCount)"):
+    with pytest.raises(InputError, match=r"(?s)RunInstances.*ImageId"):
         ec2.call("ec2", "RunInstances", ImageId=5)
 
 

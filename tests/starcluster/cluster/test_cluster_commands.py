@@ -57,9 +57,9 @@ def test_the_last_nodes_leave_unless_others_are_named_and_never_the_master() -> 
     assert aliases_to_remove(three, None, 2) == ["node002", "node003"]
     assert aliases_to_remove(three, " node001 ,node003", None) == ["node001", "node003"]
     for aliases, count, words in (
-        ("master", None, "the master cannot be removed"),
-        ("node009", None, "There are: node001, node002, node003"),
-        (None, 4, "has only 3 nodes"),
+        ("master", None, "starcluster terminate gpu"),
+        ("node009", None, "node009(?s:.*)node001, node002, node003"),
+        (None, 4, "gpu has only 3 nodes"),
     ):
         with pytest.raises(InputError, match=words):
             aliases_to_remove(three, aliases, count)
@@ -71,10 +71,10 @@ def test_new_nodes_have_the_next_names_or_those_given() -> None:
     assert names_of_new(two, "a,b", None, new=True) == ["a", "b"]
     assert names_of_new(cluster("gpu-master", "gpu-node004"), None, 1, new=True) == ["node005"]
     for aliases, count, new, words in (
-        ("a,b", 3, True, "names 2 nodes, but -n 3"),
-        ("node001", None, True, "there is a node node001 already"),
-        ("node009", None, False, "no instance has the alias node009"),
-        (None, None, False, "-x needs -a"),
+        ("a,b", 3, True, "-a names 2 nodes, but -n is 3"),
+        ("node001", None, True, "node node001 "),
+        ("node009", None, False, "node009"),
+        (None, None, False, "-x -a node"),
     ):
         with pytest.raises(InputError, match=words):
             names_of_new(two, aliases, count, new=new)

@@ -115,6 +115,7 @@ def test_an_instance_that_nobody_can_clean_is_not_imaged(ec2: Ec2) -> None:
     app.__dict__["ec2"] = ec2
     done = CliRunner().invoke(ebsimage, [made.id, "mine"], obj=app)
     assert isinstance(done.exception, ClusterError)
-    assert "is of no cluster: nobody can clean it" in str(done.exception)
+    assert made.id in done.exception.what
+    assert "starcluster listclusters" in done.exception.fix
     done = CliRunner().invoke(ebsimage, [made.id, "no:name"], obj=app)
     assert isinstance(done.exception, InputError)

@@ -278,7 +278,7 @@ def test_the_environment_has_the_last_word(tmp_path: Path) -> None:
 def test_credentials_are_never_half_of_the_environment(tmp_path: Path) -> None:
     aws = load(tmp_path, BASE, {"AWS_PROFILE": "work"}).aws()
     assert (aws.aws_profile, aws.aws_access_key_id, aws.aws_secret_access_key) == ("work", "", "")
-    with pytest.raises(ConfigError, match="aws_access_key_id .*aws_secret_access_key"):
+    with pytest.raises(ConfigError, match=r"aws_access_key_id .*aws_secret_access_key"):
         load(tmp_path, BASE, {"AWS_ACCESS_KEY_ID": "AKIAENV"}).aws()
 
 

@@ -80,7 +80,7 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_bytes(b"[global]\n\xff\xfe\n")
     file.chmod(0o600)
-    with pytest.raises(ConfigError, match="~/config: .*0xff"):
+    with pytest.raises(ConfigError, match=r"~/config: .*0xff"):
         config.load(file, {})
     assert os.access(file, os.R_OK)
 

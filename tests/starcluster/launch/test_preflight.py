@@ -274,5 +274,5 @@ def test_a_key_that_would_open_no_node_is_refused_before_the_launch(
     _, other = ec2.create_key_pair("other")
     key.write_text(other)
     key.chmod(0o600)
-    with pytest.raises(ConfigError, match="is not the private half of 'big' in us-east-1"):
+    with pytest.raises(ConfigError, match=r"keyname: .*/key .*'big' .*us-east-1"):
         checked(app, template, {})
