@@ -1,6 +1,6 @@
-"""The project's commands, called in the test's own process, which has imported everything.
+"""Call the project's commands in the process of the test, which has imported everything.
 
-Signals, kills, terminals and what a fresh interpreter loads are tested in processes of their own.
+Tests of signals, kills, terminals and imports start separate processes instead.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: str = "",
 ) -> Done:
-    """Call ``main`` of a package's ``cli``; an exception that it lets through is raised.
+    """Call ``main`` of a package's ``cli``; raise an exception that it does not handle.
 
     Args:
-        package: Whose command it is.
-        arguments: The words after the command's name.
-        cwd: The directory in which it runs; default: the present one.
-        env: Its whole environment; default: the present one.
-        stdin: What it reads.
+        package: Package of the command.
+        arguments: Arguments of the command.
+        cwd: Working directory. Default: the current one.
+        env: Complete environment. Default: the current one.
+        stdin: Text of standard input.
     """
     main = importlib.import_module(f"{package}.cli").main
     argv = [package, *map(str, arguments)]
@@ -67,7 +67,7 @@ def run(
 
 
 def _status(main: Callable[[], object]) -> int:
-    """Return the exit status that the interpreter would end with."""
+    """Return the exit status that the interpreter would have."""
     try:
         main()
     except SystemExit as end:
@@ -86,7 +86,7 @@ def _text(file: IO[str]) -> str:
 
 @contextlib.contextmanager
 def _as_process(argv: list[str], cwd: Path, env: dict[str, str]) -> Iterator[None]:
-    """Undo at the end what the end of a process would."""
+    """Restore at the end the global state that the end of a process discards."""
     verbosity, log = optuna.logging.get_verbosity(), logging.getLogger("starcluster")
     kept = log.level, log.propagate, list(log.handlers)
     with (

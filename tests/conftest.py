@@ -1,4 +1,4 @@
-"""What every test gets: the same machine everywhere, and skips that can be made failures."""
+"""The environment of every test, and ``--require``, which turns skipped tests into failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-# Of whoever runs the tests; a test that needs one of them sets it.
+# Variables of the user's environment. A test that needs one of them sets it.
 _NOT_OURS = (
     *("AWS_", "BOTO", "CLICOLOR", "COLUMNS", "FORCE_COLOR", "JOB_ID", "LANG", "LC_", "LINES"),
     *("MAKE", "MFLAGS", "NO_COLOR", "NSLOTS", "OPTUNA_", "PE_", "PYCUDA_NN_", "PYTHON", "QUEUE"),
@@ -18,15 +18,15 @@ _NOT_OURS = (
 for _name in [name for name in os.environ if name.startswith(_NOT_OURS)]:
     del os.environ[_name]
 os.environ |= {"LANG": "C.UTF-8", "TERM": "xterm"}
-# Before numpy is imported: workers of xdist share the cores already.
+# Set before numpy is imported, because workers of xdist already share the cores.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 from tests.testbed.cell import Cell  # noqa: E402
 
-# The same examples in every run of CI: a commit must not fail for an example it did not bring.
-# No test fails for a machine that is slow or busy.
+# CI runs the same examples every time: a commit must not fail because of a new random example.
+# No test fails because a machine is slow or busy.
 settings.register_profile(
     "tests",
     derandomize=bool(os.environ.get("CI")),
@@ -50,12 +50,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         choices=sorted(_NEEDS),
-        help="Fail instead of skip where the machine lacks what this marker needs.",
+        help="Fail instead of skip if the machine does not meet the needs of this marker.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let children end by Ctrl-C, which a shell lets a command in the background ignore."""
+    """Make children end on Ctrl-C, which commands in the background of a shell ignore."""
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -68,13 +68,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             needed = item.get_closest_marker(name) is not None
             if needed and name not in config.getoption("--require") and not is_there():
                 item.add_marker(pytest.mark.skip(reason=f"this machine has no {name}"))
-    # Workers take one file after the other: no long one is left to the end.
+    # Start with slow tests, so that no worker is left with a long one at the end.
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True)
 def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test reach a real account."""
+    """Keep tests away from real accounts."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
@@ -83,6 +83,6 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def cell() -> Iterator[Cell]:
-    """A real Grid Engine cell: 3 hosts with 2 declared GPUs each, set up by sge-jobs."""
+    """A real Grid Engine cell: 3 hosts with 2 declared GPUs each; sge-jobs has set it up."""
     with Cell() as made:
         yield made

@@ -1,4 +1,4 @@
-"""Pairs instead of products: most mistakes need two particular values at most, not five."""
+"""Pairs instead of products: most bugs need at most two particular values, not five."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from itertools import combinations, product
 from typing import Any
 
 Place = tuple[int, int]
-"""A column and the place of a value in it."""
+"""A column and the index of a value in it."""
 
 
 def pairs(*columns: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """Return few rows of one value a column, in which any two values of two columns meet.
+    """Return few rows, with one value per column, that contain any two values of two columns.
 
-    Greedy, as AETG (Cohen et al. 1997); the same rows for the same columns.
+    A greedy algorithm like AETG (Cohen et al. 1997). It is deterministic.
     """
     lists = [list(column) for column in columns]
     places = [[(at, n) for n in range(len(values))] for at, values in enumerate(lists)]

@@ -1,4 +1,4 @@
-"""Waiting for what other processes do, by progress instead of seconds."""
+"""Wait for other processes, independent of the speed of the machine."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def until(
     *,
     progress: Callable[[], object] = lambda: None,
 ) -> None:
-    """Return when ``happens()`` is true.
+    """Poll until ``happens()`` is true.
 
-    The limit is a number of looks, as many as a machine with nothing else to do takes in
-    ``limit_s``: on a busy one, where the others are slower too, they take longer.
+    The limit is a number of polls: as many as an idle machine does in ``limit_s``. On a busy
+    machine, where other processes are also slower, the polls take longer.
 
     Args:
-        happens: What is looked at.
-        limit_s: How long nothing may happen.
-        step_s: Pause between two looks.
-        progress: Its value changes while all goes well; the looks then count from the beginning.
+        happens: The condition.
+        limit_s: Timeout in seconds of an idle machine.
+        step_s: Pause between two polls in seconds.
+        progress: When its value changes, the timeout starts from the beginning.
 
     Raises:
-        TimeoutError: It did not happen within so many looks.
+        TimeoutError: The condition was not true within this number of polls.
     """
     left, before = limit_s, progress()
     while not happens():
@@ -39,4 +39,4 @@ def until(
         time.sleep(step_s)
     else:
         return
-    raise TimeoutError(f"it did not happen within {limit_s:g} s of an idle machine")
+    raise TimeoutError(f"not true within {limit_s:g} s of an idle machine")

@@ -1,4 +1,4 @@
-"""A real Grid Engine cell on nodes of the test bed: a master and hosts with declared GPUs."""
+"""A real Grid Engine cell on the test bed: a master and hosts with declared GPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.waiting import until
 REPOSITORY = Path(__file__).resolve().parents[2]
 SGE_ROOT = "/var/lib/gridengine"
 ENVIRONMENT = {"SGE_ROOT": SGE_ROOT, "SGE_CELL": "default", "SGE_ARCH": "lx-amd64"}
-USER, UID = "4cells", 2401  # Grid Engine must stand a user name that starts with a digit
+USER, UID = "4cells", 2401  # Grid Engine must accept a user name that starts with a digit
 
 _BOOTSTRAP = """admin_user sgeadmin
 default_domain none
@@ -35,7 +35,7 @@ worker_threads 2
 scheduler_threads 1
 """
 
-# As the packages' own installer would, without asking.
+# Does what the installer of the packages does, without questions.
 _MASTER = """
 set -e
 cd /tmp
@@ -69,8 +69,8 @@ class Cell:
     """A Grid Engine cell: the first host is master, submit host and execution host.
 
     Attributes:
-        shared: A directory that all hosts and this machine see under the same path.
-        home: The user's home, in it.
+        shared: A directory with the same path on all hosts and on this machine.
+        home: The home directory of the user, in ``shared``.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Cell:
         self.fabric = Fabric(binds=[self.shared, REPOSITORY, Path(sys.base_prefix)])
 
     def __enter__(self) -> Cell:
-        """Install and start Grid Engine; return when every host reports load."""
+        """Install and start Grid Engine; wait until every host reports load."""
         self.home.mkdir()
         os.chown(self.home, UID, UID)
         self.fabric.__enter__()
@@ -96,7 +96,7 @@ class Cell:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it all."""
+        """Kill all hosts and remove all files."""
         self.fabric.__exit__()
         shutil.rmtree(self.shared, ignore_errors=True)
 
@@ -153,7 +153,7 @@ class Cell:
             "pe_list": "NONE",
             "shell": "/bin/bash",
         }
-        if not self._setup:  # which would see to it that a busy machine is no reason to wait
+        if not self._setup:  # otherwise sge-jobs setup disables the load threshold
             given["load_thresholds"] = "NONE"
         keys = [line.split(maxsplit=1)[0] for line in template if line.strip()]
         lines = [
@@ -165,7 +165,7 @@ class Cell:
     # The daemons
 
     def start_master(self) -> None:
-        """Start the qmaster; return when it answers."""
+        """Start the qmaster; wait until it answers."""
         self.checked("/usr/sbin/sge_qmaster")
         until(lambda: self.run("qconf", "-sm").returncode == 0, 30, 0.1)
 
@@ -176,18 +176,18 @@ class Cell:
             raise RuntimeError(done.stdout + done.stderr)
 
     def lose(self, node: Node) -> None:
-        """Kill a host and all on it, at once."""
+        """Kill a host and all its processes."""
         node.kill()
 
     def boot_again(self, node: Node) -> None:
-        """Boot a lost host with its daemons."""
+        """Boot a killed host and start its daemons."""
         node.boot()
         if node is self.master:
             self.start_master()
         self.start_execd(node)
 
     def kill(self, name: str, node: Node | None = None) -> None:
-        """Send SIGKILL to the only process whose command line has ``name``."""
+        """Send SIGKILL to the only process whose command line contains ``name``."""
         os.kill((node or self.master).process(name), signal.SIGKILL)
 
     # Commands on the master
@@ -217,7 +217,7 @@ class Cell:
         """Run a command on the master; return its output.
 
         Raises:
-            RuntimeError: It failed.
+            RuntimeError: The command failed.
         """
         done = self.run(*argv, uid=uid, stdin=stdin)
         if done.returncode:
@@ -225,16 +225,16 @@ class Cell:
         return done.stdout
 
     def qconf(self, *arguments: str) -> str:
-        """Run qconf as the cell's manager."""
+        """Run qconf as a manager of the cell."""
         return self.checked("qconf", *arguments)
 
     def qconf_file(self, option: str, text: str) -> str:
-        """Run a qconf that reads a file."""
+        """Run qconf with an option that reads a file."""
         self.master.write("/tmp/qconf", text)
         return self.qconf(option, "/tmp/qconf")
 
     def hosts_up(self) -> int:
-        """Return how many hosts report load."""
+        """Return the number of hosts that report load."""
         rows = self.run("qhost").stdout.splitlines()[3:]
         return sum(row.split()[3] != "-" for row in rows)
 
@@ -246,12 +246,12 @@ class Cell:
         ).strip()
 
     def wait_idle(self, timeout_s: float = 60) -> None:
-        """Return when no job is left in the cell."""
+        """Wait until the cell has no jobs."""
         until(lambda: not self.run("qstat", "-u", "*").stdout.strip(), timeout_s, 0.1)
 
 
 def give_examples(home: Path) -> None:
-    """Copy the examples' sources, without what searches left there, for the user of the cell."""
+    """Copy the sources of the examples, without output of searches, for the user of the cell."""
     for name in ("branin", "digits"):
         (home / name).mkdir()
         for source in (REPOSITORY / "examples" / name).glob("*.p[by]"):
@@ -261,7 +261,7 @@ def give_examples(home: Path) -> None:
 
 
 def main() -> int:
-    """Give a person a shell on the master of a cell; all of it ends with the shell."""
+    """Open a shell on the master of a new cell; remove the cell when the shell ends."""
     started = time.monotonic()
     with Cell() as cell:
         give_examples(cell.home)
@@ -272,7 +272,7 @@ def main() -> int:
             "Try: qhost; sge-jobs gpus; sge-jobs run --gpus=1 -- printenv CUDA_VISIBLE_DEVICES\n"
             "     spearmint --driver=SGE --queue-ahead=2 --max-finished-jobs=24 digits/config.pb"
         )
-        # A terminal of its own: job control does not work across the namespaces of processes.
+        # Use a new terminal, because job control does not work across pid namespaces.
         bash = "bash --rcfile /etc/profile.d/gridengine.sh -i"
         shell = ["script", "--quiet", "--return", "--command", bash, "/dev/null"]
         command = cell.enter(["sh", "-c", f'cd {cell.home} && exec "$@"', "sh", *shell], uid=UID)

@@ -1,4 +1,4 @@
-"""A cloud of namespaces: the fake EC2 in its own process, and a place from which to use it."""
+"""A cloud of namespaces: the fake EC2 in a separate process, and a network to use it from."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from tests.waiting import until
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[2]
 REGION, ZONE = "us-east-1", "us-east-1a"
-_ADDRESS = "172.31.0.1/16"  # of EC2's default VPC; its subnets never give out .1
+_ADDRESS = "172.31.0.1/16"  # in EC2's default VPC; no instance gets .1
 _PORT = 5000
 _CLONE_NEWNET = 0x40000000
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AKIAFAKE", "AWS_SECRET_ACCESS_KEY": "fake"}
 
 
 class Cloud:
-    """EC2 at ``endpoint``, reachable only from within; a context manager. Needs root.
+    """EC2 at ``endpoint``, reachable only in its network; a context manager. Requires root.
 
     Attributes:
-        home: A home directory for who uses it, with its ~/.starcluster.
+        home: Home directory of its user.
     """
 
     endpoint = f"http://{_ADDRESS.partition('/')[0]}:{_PORT}"
 
     def __init__(self, *, boot_s: float = 0.0) -> None:
-        """Prepare; an instance is ``pending`` for ``boot_s`` and the time its node takes."""
+        """Prepare; an instance is ``pending`` for ``boot_s`` plus the boot time of its node."""
         self.boot_s = boot_s
         self.folder = Path(tempfile.mkdtemp(prefix="cloud-"))
         self.home = self.folder / "home"
@@ -58,7 +58,7 @@ class Cloud:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End every instance and remove every trace."""
+        """Kill all instances and remove all files."""
         if self._server is not None:
             self._server.kill()
             self._server.wait(30)
@@ -79,7 +79,7 @@ class Cloud:
             "port": _PORT,
             "region": REGION,
             "boot_s": self.boot_s,
-            # Of the image: this project is installed in it.
+            # The profile of the image, in which this project is installed.
             "profile": f"export PATH=$PATH:{Path(sys.prefix) / 'bin'} PYTHONPATH={REPOSITORY}\n",
         }
         path = self.folder / "settings.json"
@@ -95,7 +95,7 @@ class Cloud:
         if self._server.stdout.readline() != "ready\n":
             raise RuntimeError((self.folder / "server.log").read_text())
 
-    # Who uses it
+    # For users of the cloud
 
     def enter(self, argv: Sequence[str]) -> list[str]:
         """Return the command line that runs ``argv`` on this machine, in the cloud's network."""
@@ -132,7 +132,7 @@ class Cloud:
             try:
                 _join_network(self.fabric.pid)
                 results.append(function(*arguments))
-            except BaseException as error:  # noqa: BLE001 - raised again below
+            except BaseException as error:  # noqa: BLE001 - re-raised below
                 errors.append(error)
 
         thread = threading.Thread(target=body)
@@ -142,10 +142,10 @@ class Cloud:
             raise errors[0]
         return results[0]
 
-    # What a test sees and does
+    # For tests
 
     def nodes(self) -> dict[str, Node]:
-        """Return the node of each instance that is up, by the instance's id."""
+        """Return the nodes of running instances by instance id."""
         found = {}
         for path in sorted((self.folder / "nodes").glob("i-*")):
             row = json.loads(path.read_text())
@@ -156,20 +156,20 @@ class Cloud:
         return found
 
     def calls(self, *actions: str) -> list[dict[str, Any]]:
-        """Return the calls so far, in order; of these actions only, where any are named."""
+        """Return the calls so far, in order; if ``actions`` are given, only theirs."""
         rows = map(json.loads, (self.folder / "calls.jsonl").read_text().splitlines())
         return [row for row in rows if not actions or row["action"] in actions]
 
     def fail(self, action: str, code: str, message: str = "", *, times: int = 1) -> None:
-        """Let the next calls of ``action`` fail with one of EC2's codes."""
+        """Make the next calls of ``action`` fail with an error code of EC2."""
         self._fault(action, {"code": code, "message": message or code}, times)
 
     def mute(self, *, times: int = 1) -> None:
-        """Let the next instances come up without SSH."""
+        """Make the next instances boot without SSH."""
         self._fault("boot", {"how": "no-ssh"}, times)
 
     def break_gpus(self, number: int) -> None:
-        """Let the next launch give its instance ``number``, from 0 on, GPUs that fail."""
+        """Give instance ``number`` (from 0) of the next launch GPUs that fail."""
         self._fault(f"gpu-{number}", {"how": "no-cuda"}, 1)
 
     def _fault(self, action: str, fault: Mapping[str, str], times: int) -> None:
@@ -177,7 +177,7 @@ class Cloud:
             (self.folder / "faults" / f"{action}-{number:03d}").write_text(json.dumps(fault))
 
     def no_capacity(self, *rows: Mapping[str, str]) -> None:
-        """Say what there is none of: rows of ``type``, ``zone`` and ``market``; none to end it."""
+        """Declare types without capacity: rows of ``type``, ``zone``, ``market``; none to reset."""
         (self.folder / "faults" / "capacity").write_text(json.dumps(rows))
 
 
@@ -190,4 +190,4 @@ def _join_network(pid: int) -> None:
     library = ctypes.CDLL(None, use_errno=True)
     with Path(f"/proc/{pid}/ns/net").open() as namespace:
         if library.setns(namespace.fileno(), _CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "the cloud's network cannot be entered")
+            raise OSError(ctypes.get_errno(), "cannot enter the network of the cloud")

@@ -1,4 +1,4 @@
-"""What cloud-init does on a new instance, as far as our user data asks for it."""
+"""A stand-in for cloud-init that supports the user data of starcluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REFUSED = "no-pty,command=\"echo 'Please log in as the user admin, not root.'; 
 
 @dataclass
 class Facts:
-    """What EC2 knows of an instance and its machine shows."""
+    """The facts of an instance that its host needs."""
 
     id: str
     public_key: str = ""
@@ -31,13 +31,13 @@ class Facts:
 
 
 def prepare(node: Node, facts: Facts) -> None:
-    """Do what happens once, before the first boot."""
+    """Prepare the file system of a host once, before its first boot."""
     config = cloud_config(facts)
     host = f"ip-{node.ip.replace('.', '-')}"
     node.write("/etc/hosts", f"127.0.0.1 localhost\n{node.ip} {host}.ec2.internal {host}\n")
     node.write("/etc/resolv.conf", "")
     node.write("/etc/profile.d/image.sh", facts.profile)
-    node.write("/root/.bashrc", "")  # this machine's would run at every command over SSH
+    node.write("/root/.bashrc", "")  # otherwise this machine's runs at every command over SSH
     node.inside("/root/.ssh").mkdir(mode=0o700, exist_ok=True)
     keys = [facts.public_key, *config.get("ssh_authorized_keys", [])]
     before = _REFUSED if config.get("disable_root", True) else ""
@@ -48,14 +48,14 @@ def prepare(node: Node, facts: Facts) -> None:
         suffix, mode = (".pub", 0o644) if half == "public" else ("", 0o600)
         node.write(f"/etc/ssh/ssh_host_{kind}_key{suffix}", text, mode)
     if facts.gpus:
-        # Without the file a node asks nvidia-smi, and tests the GPUs: there is no CUDA here.
+        # Without /etc/sge-gpus a node uses nvidia-smi and tests the GPUs, but there is no CUDA.
         where = "/etc/sge-gpus" if facts.gpus_work else "/etc/broken-gpus"
         node.write(where, f"count = {facts.gpus}\n")
         node.write("/usr/local/bin/nvidia-smi", NVIDIA_SMI.read_text(), 0o755)
 
 
 def start(node: Node, facts: Facts, *, first: bool) -> None:
-    """Do what happens at each boot: sshd, and at the first one the scripts of user data."""
+    """Start sshd at each boot, and run the scripts of the user data at the first boot."""
     node.run("mkdir", "-p", "/run/sshd")
     if not list(node.inside("/etc/ssh").glob("ssh_host_*_key")):
         node.run("ssh-keygen", "-A")

@@ -1,4 +1,4 @@
-"""A live cluster for a person without an AWS account: ``make cluster-demo``; root on Linux."""
+"""A live cluster without an AWS account: ``make cluster-demo``, as root on Linux."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ node_image_id = {IMAGE}
 [plugin nvidia_tune]
 setup_class = starcluster_plugins.nvidia_tune.NvidiaTune
 """
-_SHELL = "env 'PS1=cluster-demo$ ' bash --norc -i"  # a bash that runs a script unsets PS1
+_SHELL = "env 'PS1=cluster-demo$ ' bash --norc -i"  # because bash unsets PS1 in scripts
 HELP = """
-Three hosts on this machine stand for EC2 instances; nothing leaves it, nothing costs.
+Three hosts on this machine act as EC2 instances; nothing leaves this machine or costs money.
 Try:
   starcluster listclusters
   starcluster runplugin nvidia_tune
@@ -34,19 +34,19 @@ Try:
   starcluster addnode gpucluster
   starcluster stop gpucluster; starcluster start -x gpucluster
   starcluster terminate gpucluster
-All of it ends with this shell: exit
+To remove the cluster, leave this shell: exit
 """
 
 
 def main() -> int:
-    """Start the cluster, give a person a shell, and end all with it."""
+    """Start the cluster and open a shell; remove the cluster when the shell ends."""
     with Cloud() as cloud:
         folder = cloud.home / ".starcluster"
         folder.mkdir()
         (folder / "config").write_text(CONFIG)
         (folder / "config").chmod(0o600)
         (cloud.home / "branin").symlink_to(REPOSITORY / "examples" / "branin")
-        command = cloud.home / "bin" / "starcluster"  # of this source tree, installed or not
+        command = cloud.home / "bin" / "starcluster"  # from this source tree, installed or not
         command.parent.mkdir()
         command.write_text(f'#!/bin/sh\nexec {sys.executable} -m starcluster "$@"\n')
         command.chmod(0o755)

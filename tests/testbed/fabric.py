@@ -1,7 +1,7 @@
-"""Hosts as namespaces: a private network, and nodes on it that can be killed and booted again.
+"""Hosts as namespaces: a private network with nodes that can be killed and rebooted.
 
-Everything lives in the namespaces of one process, which dies with the one that started it: no
-mount, network or process is left behind, not even by ``kill -9``. Needs root.
+Everything is in the namespaces of one process, which dies with its parent. No mount, network or
+process is left behind, not even after ``kill -9``. Requires root.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Fabric:
         """Prepare.
 
         Args:
-            binds: Directories that every node sees as this machine does.
-            address: Of this machine on the network, with its prefix length.
+            binds: Directories of this machine that every node mounts under the same path.
+            address: Address of this machine on the network, with its prefix length.
         """
         self.binds = tuple(path.resolve() for path in binds)
         self.address, self.prefix = address, int(address.partition("/")[2])
@@ -48,16 +48,16 @@ class Fabric:
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
-            raise RuntimeError("the test bed's network did not come up; is this root?")
+            raise RuntimeError("the network of the test bed did not start; run as root")
         self.pid = _init_of(self._process.pid, depth=2)
-        # A copy: overlayfs refuses a lower directory that lies in another one.
+        # Copy, because overlayfs rejects a lower directory that is inside another one.
         self.layer = self.work / "packages"
         self.run("cp", "--archive", str(packages), str(self.layer))
         return self
 
     @classmethod
     def of(cls, pid: int, work: Path, binds: Iterable[Path], address: str) -> Fabric:
-        """Return the fabric that another process brought up, to boot nodes of one's own in it."""
+        """Return the fabric that another process started, to boot nodes in it."""
         fabric = cls.__new__(cls)
         fabric.binds, fabric.address, fabric.work = tuple(binds), address, work
         fabric.pid, fabric.prefix = pid, int(address.partition("/")[2])
@@ -65,9 +65,9 @@ class Fabric:
         return fabric
 
     def __exit__(self, *_: object) -> None:
-        """End all nodes and remove every trace."""
+        """Kill all nodes and remove all files."""
         assert self._process is not None
-        self._process.kill()  # and with it the first process of the namespaces
+        self._process.kill()  # this also kills the first process of the namespaces
         self._process.wait(30)
         for node in self.nodes.values():
             node.gone()
@@ -80,11 +80,11 @@ class Fabric:
         subprocess.run(self.enter(argv), check=True, timeout=60)
 
     def enter(self, argv: Sequence[str]) -> list[str]:
-        """Return the command line that runs ``argv`` there."""
+        """Return the command line that runs ``argv`` in the network's namespaces."""
         return ["nsenter", "-t", str(self.pid), "-m", "-n", "-p", "--", *argv]
 
     def add(self, *names: str) -> list[Node]:
-        """Boot a node for each of ``names``; all know each other by name."""
+        """Boot a node for each of ``names``; all nodes can resolve these names."""
         made = [
             Node(self, name, f"{_NET}.{len(self.nodes) + 10 + offset}")
             for offset, name in enumerate(names)
@@ -102,7 +102,7 @@ class Fabric:
 
 
 class Node:
-    """One host: a file system of its own over this machine's, its own network, processes, name."""
+    """One host with its own file system (over this machine's), network, processes and name."""
 
     def __init__(self, fabric: Fabric, name: str, ip: str) -> None:
         self.fabric, self.name, self.ip, self.public_ip = fabric, name, ip, ""
@@ -114,28 +114,28 @@ class Node:
         fabric.run("mkdir", "-p", str(upper), str(work), str(root))
         options = f"{lower},upperdir={upper},workdir={work}"
         fabric.run("mount", "-t", "overlay", "node", "-o", options, str(root))
-        by_ip = fabric.work / "by-ip"  # where the stand-in of NFS finds a server
+        by_ip = fabric.work / "by-ip"  # the stand-in for NFS finds servers here
         fabric.run("sh", "-c", f"mkdir -p {by_ip} && ln -sfn ../{name} {by_ip}/{ip}")
         self.write("/etc/hostname", f"{name}\n")
         for path in fabric.binds:
-            for parent in path.parents[:-1]:  # an ordinary user of the node can reach it
+            for parent in path.parents[:-1]:  # users of the node must be able to reach it
                 self.inside(parent).mkdir(exist_ok=True)
                 self.inside(parent).chmod(self.inside(parent).stat().st_mode | 0o055)
             self.inside(path).mkdir(exist_ok=True)
 
     def inside(self, path: Path | str) -> Path:
-        """Return where this machine sees ``path`` of the node's own file system."""
+        """Return the path on this machine of ``path`` in the node's file system."""
         return Path(f"/proc/{self.fabric.pid}/root{self._base}/root{path}")
 
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
-        """Put a file into the node's own file system; it survives a reboot."""
+        """Write a file to the node's file system; it remains after a reboot."""
         target = self.inside(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
         target.chmod(mode)
 
     def boot(self) -> None:
-        """Start the node; what it wrote before is still there, processes and /run are not."""
+        """Start the node. Its files remain from earlier boots, except in /run."""
         argv = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork"]
         argv += ["--propagation", "slave", "--kill-child=KILL"]
         argv += ["bash", str(_SCRIPTS / "node-init.sh")]
@@ -148,8 +148,8 @@ class Node:
             )
         self.pid = _init_of(self._process.pid, depth=3)
         inner = _pid_in_fabric(self.pid)
-        link = f"node{inner}"  # not of the host: the link of a lost one lives on for a moment
-        # The same hardware address after a reboot: the others remember it.
+        link = f"node{inner}"  # not the host name: the link of a killed host remains for a moment
+        # Use the same hardware address after a reboot, because the other hosts cache it.
         mac = "02:00:" + ":".join(f"{int(part):02x}" for part in self.ip.split("."))
         inner_script = (
             f"ip link set eth0 address {mac}; ip link set lo up; "
@@ -166,27 +166,27 @@ class Node:
         until(lambda: self.run("test", "-e", "/run/up").returncode == 0)
 
     def kill(self) -> None:
-        """Lose the host: every process on it dies at once. Nothing where it is lost already."""
-        if self.is_up:  # number 0 would be our own group
+        """Kill all processes of the host; do nothing if it was killed before."""
+        if self.is_up:  # otherwise pid is 0, the process group of the tests
             os.kill(self.pid, signal.SIGKILL)
             self.gone()
 
     def gone(self) -> None:
-        """Return when nothing of it runs any more."""
+        """Wait until the processes of the host have ended."""
         if self._process is not None:
             self._process.wait(30)
             until(lambda: not Path(f"/proc/{self.pid}").exists())
         self._process, self.pid = None, 0
 
     def remove(self) -> None:
-        """Lose the host and its file system."""
+        """Kill the host and delete its file system."""
         self.kill()
         base, by_ip = str(self._base), str(self.fabric.work / "by-ip" / self.ip)
         self.fabric.run("sh", "-c", f"umount -l {base}/root; rm -rf {base} {by_ip}")
 
     @property
     def is_up(self) -> bool:
-        """Whether it was booted and not killed."""
+        """Whether the host was booted and not killed."""
         return bool(self.pid)
 
     def enter(
@@ -202,7 +202,7 @@ class Node:
     def run(
         self, *argv: str, uid: int = 0, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command there; return what it printed and its status."""
+        """Run a command on the node; return its output and exit status."""
         return subprocess.run(
             self.enter(argv, uid=uid, env=env),
             check=False,
@@ -213,11 +213,11 @@ class Node:
         )
 
     def processes(self, part: str) -> list[int]:
-        """Return this machine's numbers of the node's processes whose command line has ``part``."""
+        """Return the pids (on this machine) of processes whose command line contains ``part``."""
         return [pid for pid in self._pids() if part in _command_line(pid)]
 
     def process(self, part: str) -> int:
-        """Return the only such process; a child that has not called exec yet looks like it."""
+        """Return the only such process; wait while a forked child still has the same command."""
         found: list[int] = []
 
         def is_alone() -> bool:
@@ -246,7 +246,7 @@ class Node:
 
 
 def _init_of(pid: int, *, depth: int) -> int:
-    """Return the process below ``pid`` that is number 1 of the namespace at ``depth``."""
+    """Return the descendant of ``pid`` that is process 1 of the namespace at ``depth``."""
     found: list[int] = []
 
     def has_started() -> bool:
@@ -270,7 +270,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def _namespace_pids(pid: int) -> list[int]:
-    """Return the numbers of ``pid`` in its namespaces, the outermost first."""
+    """Return the pids of a process in its namespaces, the outermost first."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("NSpid:"):
@@ -279,7 +279,7 @@ def _namespace_pids(pid: int) -> list[int]:
 
 
 def _pid_in_fabric(pid: int) -> int:
-    """Return the number that a node's first process has in the network's namespace."""
+    """Return the pid of a node's first process in the network's namespace."""
     return _namespace_pids(pid)[-2]
 
 

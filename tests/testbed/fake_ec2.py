@@ -1,7 +1,7 @@
-"""EC2 as a process of its own: moto over HTTP, whose instances are nodes of the test bed.
+"""EC2 as a separate process: moto over HTTP, whose instances are nodes of the test bed.
 
-``python -m tests.testbed.fake_ec2 SETTINGS`` runs in the test bed's network until it is killed; see
-``Cloud``, which starts it. What moto lacks and a client may meet is in the files beside it.
+``Cloud`` starts ``python -m tests.testbed.fake_ec2 SETTINGS`` in the network of the test bed and
+kills it at the end. ``moto_instances`` and ``moto_more`` add the features that moto does not have.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"  # 1301 of them: 1.5 s a DescribeImages
+os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"  # the 1301 images take 1.5 s per DescribeImages
 os.environ["MOTO_ENABLE_AMI_VALIDATION"] = "true"
 os.environ["MOTO_ENABLE_KEYPAIR_VALIDATION"] = "true"
 
@@ -27,11 +27,11 @@ from tests.testbed.moto_instances import connect_fleets, connect_instances, wrap
 from tests.testbed.moto_more import add_what_moto_lacks, tell_prices
 
 ACCOUNT = "123456789012"
-IMAGE = "ami-0dee9ba5e0000001a"  # it has Grid Engine, NFS and OpenSSH
+IMAGE = "ami-0dee9ba5e0000001a"  # with Grid Engine, NFS and OpenSSH
 
 
 def record_calls(machines: Machines) -> None:
-    """Log each call with its parameters, and fail it where a test asked for that."""
+    """Log each call with its parameters; fail it if a test has requested a fault."""
 
     def call_action(original: Any) -> Any:
         def call(self: Any) -> Any:
@@ -55,7 +55,7 @@ def record_calls(machines: Machines) -> None:
 
 
 def furnish(region: str) -> None:
-    """Register the image that nodes are made of."""
+    """Register the image of the nodes."""
     backend = ec2_backends[ACCOUNT][region]
     image = backend.register_image(name="starmint-test-bed", description="Debian 12, Grid Engine")
     del backend.amis[image.id]

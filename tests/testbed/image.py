@@ -1,7 +1,7 @@
-"""The nodes' file system: this machine's own, with Grid Engine's packages laid over it.
+"""The file system of the nodes: an overlay of this machine's own and Grid Engine's packages.
 
-The packages are installed by apt-get into a layer of their own; this machine's /etc, daemons and
-package database stay as they are. The layer is kept for the next run.
+apt-get installs the packages into a separate layer, so /etc, daemons and package database of this
+machine do not change. The layer is cached for the next run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 CACHE = Path("/var/cache/starmint-testbed")
 _STAND_INS = Path(__file__).parent / "stand_ins"
 
-# A mail server is a dependency of Grid Engine; nullmailer is the smallest, and it is never started.
+# Grid Engine depends on a mail server; nullmailer is the smallest one. It never starts.
 PACKAGES = (
     "nullmailer",
     "gridengine-master",
@@ -32,7 +32,7 @@ PACKAGES = (
 )
 _KEEP_DAYS = 7
 
-# In a mount namespace of its own: nothing stays mounted, however it ends.
+# Runs in a separate mount namespace, so no mount remains after it.
 _BUILD = r"""
 set -eu
 layer=$1 stand_ins=$2; shift 2
@@ -58,10 +58,10 @@ install -m 755 "$stand_ins/nfs-kernel-server" ../../etc/init.d/nfs-kernel-server
 
 
 def layer() -> Path:
-    """Return the layer that lies over ``/`` in every node; made when there is none.
+    """Return the layer that every node mounts over ``/``; build it if it is missing.
 
     Raises:
-        RuntimeError: apt-get failed; its last lines are in the message.
+        RuntimeError: apt-get failed; the message has its last lines.
     """
     status = Path("/var/lib/dpkg/status").read_bytes()
     stand_ins = b"".join(path.read_bytes() for path in sorted(_STAND_INS.iterdir()))
@@ -92,7 +92,7 @@ def _build(target: Path) -> None:
     )
     if done.returncode:
         tail = "\n".join(done.stdout.splitlines()[-20:])
-        raise RuntimeError(f"the nodes' packages could not be installed:\n{tail}")
+        raise RuntimeError(f"cannot install the packages of the nodes:\n{tail}")
     (target / "done").touch()
 
 

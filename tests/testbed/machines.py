@@ -1,4 +1,4 @@
-"""The hosts behind the instances of the fake EC2, and the faults that a test asks for."""
+"""The hosts of the instances of the fake EC2, and the faults that a test requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNLOGGED = {"UserData", "PublicKeyMaterial"}
 
 
 class Machines:
-    """The nodes of all instances; calls of EC2 that concern them come here."""
+    """The nodes of all instances; the fake EC2 calls it when an instance changes."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.folder = Path(settings["folder"])
@@ -29,19 +29,19 @@ class Machines:
         self.boot_s: float = settings["boot_s"]
         self.nodes: dict[str, Node] = {}
         self._facts: dict[str, cloud_init.Facts] = {}
-        self._broken: set[str] = set()  # instances whose GPUs are shown and cannot be used
+        self._broken: set[str] = set()  # instances whose GPUs are listed but do not work
         self._locks: dict[str, threading.Lock] = {}
         self._log = threading.Lock()
 
     def log(self, action: str, parameters: dict[str, Any], error: str = "") -> None:
-        """Append a call to the record of what clients asked."""
+        """Append a call to the log of the clients' calls."""
         shown = {key: value for key, value in parameters.items() if key not in _UNLOGGED}
         row = {"at": time.time(), "action": action, "parameters": shown, "error": error}
         with self._log, (self.folder / "calls.jsonl").open("a") as log:
             log.write(json.dumps(row, default=str) + "\n")
 
     def boot(self, instance: Any, number: int | None = None) -> None:
-        """Let an instance come up, in its own time; ``number`` in its launch, if it is new."""
+        """Boot an instance in the background; ``number`` is its index in a new launch."""
         _state(instance, "pending", 0)
         self._locks.setdefault(instance.id, threading.Lock())
         if number is not None and self.fault(f"gpu-{number}"):
@@ -57,13 +57,13 @@ class Machines:
             node = self.nodes[instance.id]
             node.public_ip = instance.public_ip or ""
             time.sleep(self.boot_s)
-            if instance.state != "pending":  # stopped or terminated meanwhile
+            if instance.state != "pending":  # stopped or terminated since then
                 return
             node.boot()
             if fault.get("how") != "no-ssh":
                 cloud_init.start(node, self._facts[instance.id], first=first)
             self._publish(instance, node)
-            if instance.state == "pending":  # not terminated in the middle of it
+            if instance.state == "pending":  # not terminated during the boot
                 _state(instance, "running", 16)
 
     def _make(self, instance: Any) -> None:
@@ -85,12 +85,12 @@ class Machines:
 
     def _publish(self, instance: Any, node: Node) -> None:
         row = {"name": node.name, "ip": node.ip, "public_ip": node.public_ip, "pid": node.pid}
-        beside = self.folder / "nodes" / f".{instance.id}"
-        beside.write_text(json.dumps(row))
-        beside.replace(beside.with_name(instance.id))
+        new = self.folder / "nodes" / f".{instance.id}"
+        new.write_text(json.dumps(row))
+        new.replace(new.with_name(instance.id))
 
     def lose(self, instance: Any) -> None:
-        """End all that runs on an instance; its disk stays."""
+        """Kill all processes of an instance; keep its disk."""
         with self._locks[instance.id]:
             node = self.nodes.get(instance.id)
             if node is not None and node.is_up:
@@ -98,7 +98,7 @@ class Machines:
             (self.folder / "nodes" / instance.id).unlink(missing_ok=True)
 
     def remove(self, instance: Any) -> None:
-        """End an instance and its disk."""
+        """Kill all processes of an instance and delete its disk."""
         self.lose(instance)
         with self._locks[instance.id]:
             node = self.nodes.pop(instance.id, None)
@@ -106,18 +106,18 @@ class Machines:
                 node.remove()
 
     def fault(self, action: str) -> dict[str, Any]:
-        """Return the next fault that a test asked for, once; {} for none."""
+        """Return and remove the next fault that a test has requested; {} if there is none."""
         for path in sorted((self.folder / "faults").glob(f"{action}-*")):
             try:
                 fault: dict[str, Any] = json.loads(path.read_text())
                 path.unlink()
-            except OSError:  # another thread has it
+            except OSError:  # another thread took it
                 continue
             return fault
         return {}
 
     def lacks(self, instance_type: str, zone: str, market: str) -> bool:
-        """Whether a test said that there is no capacity for this."""
+        """Return whether a test has declared that there is no capacity for this."""
         path = self.folder / "faults" / "capacity"
         rows = json.loads(path.read_text()) if path.exists() else []
         asked = {"type": instance_type, "zone": zone, "market": market}

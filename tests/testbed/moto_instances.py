@@ -1,4 +1,4 @@
-"""Instances and fleets of moto as hosts of the test bed, where a test says there is capacity."""
+"""Connect instances and fleets of moto to hosts of the test bed, with limited capacity."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.testbed.machines import Machines
 
 
 def wrap(owner: type, name: str, make: Callable[[Any], Any]) -> None:
-    """Put ``make(original)`` in the place of a method."""
+    """Replace a method by ``make(original)``."""
     setattr(owner, name, make(getattr(owner, name)))
 
 
@@ -40,7 +40,7 @@ def _no_capacity(instance_type: str) -> EC2ClientError:
 
 
 def connect_instances(machines: Machines) -> None:
-    """Let the life of an instance be that of its node."""
+    """Boot and kill the node of an instance when its state changes."""
 
     def start(original: Any) -> Any:
         def call(self: Any) -> Any:
@@ -96,7 +96,7 @@ def _launching(machines: Machines, original: Any) -> Any:
 
 
 def connect_fleets(machines: Machines) -> None:
-    """Launch fleets from their whole template, and refuse what a test says there is not."""
+    """Launch fleets from their whole template; fail for types without capacity."""
 
     def launch(self: Any, count: float, market: str) -> None:
         specs = []

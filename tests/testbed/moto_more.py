@@ -1,4 +1,4 @@
-"""What moto lacks of EC2 and its neighbours, and a client may meet."""
+"""Features of EC2 and related services that moto does not have and clients use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRICES = {"g4dn.xlarge": 0.526, "g4dn.12xlarge": 3.912, "m5.large": 0.096}  # do
 
 
 def add_what_moto_lacks() -> None:
-    """Add placement groups, the refusal to delete a group in use, and AWS's own fingerprints."""
+    """Add placement groups, the error for deleting a group in use, and AWS's fingerprints."""
     wrap(EC2Response, "_parse_block_device_mapping", _sized_disks)
     wrap(EC2Backend, "delete_security_group", _refused_while_in_use)
     wrap(EC2Backend, "create_key_pair", _with_fingerprint_of_aws)
@@ -30,7 +30,7 @@ def add_what_moto_lacks() -> None:
 
 
 class PlacementGroups:
-    """Placement groups by name; its functions answer requests."""
+    """Placement groups by name; the functions answer requests."""
 
     def __init__(self) -> None:
         groups: dict[str, dict[str, str]] = {}
@@ -90,7 +90,7 @@ def _with_fingerprint_of_aws(original: Any) -> Any:
                 serialization.PrivateFormat.PKCS8,
                 serialization.NoEncryption(),
             )
-            digest = hashlib.sha1(der).hexdigest()  # noqa: S324 - as AWS does
+            digest = hashlib.sha1(der).hexdigest()  # noqa: S324 - like AWS
             pair.key_fingerprint = ":".join(digest[i : i + 2] for i in range(0, 40, 2))
         return pair
 
@@ -105,7 +105,7 @@ def _sized_disks(original: Any) -> Any:
             value = ask(key, *rest)
             for each in value if key == "BlockDeviceMappings" and value else ():
                 if "SnapshotId" not in each.get("Ebs", {}):
-                    each["Ebs"].setdefault("VolumeSize", 8)  # of the image
+                    each["Ebs"].setdefault("VolumeSize", 8)  # size of the image
             return value
 
         self._get_param = sized
@@ -118,7 +118,7 @@ def _sized_disks(original: Any) -> Any:
 
 
 def tell_prices() -> None:
-    """Answer the price list and the quotas, which moto's server has not."""
+    """Answer requests for prices and quotas, which moto's server does not support."""
 
     def answer(original: Any) -> Any:
         def call(self: Any, environ: dict[str, Any], start_response: Any) -> Any:

@@ -1,12 +1,12 @@
 #!/bin/bash
-# First process of a node: ROOT NAME WORK BIND... Makes ROOT its file system, then waits and reaps.
+# First process of a node: ROOT NAME WORK BIND... Makes ROOT its file system, then reaps orphans.
 set -eu
 root=$1 name=$2 work=$3
 shift 3
 mount --rbind "$root" "$root"
 mount --make-rprivate "$root"
 mkdir -p "$root/.testbed"
-mount --rbind "$work" "$root/.testbed" # for the stand-in of NFS
+mount --rbind "$work" "$root/.testbed" # for the stand-in for NFS
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount --rbind /dev "$root/dev"

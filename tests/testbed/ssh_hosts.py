@@ -1,4 +1,4 @@
-"""Hosts of the test bed that answer SSH, without a cloud: to test connection and set-up."""
+"""Hosts of the test bed that answer SSH, without a cloud, to test connections and set-up."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 class SshHosts:
-    """Hosts named as AWS names them, with sshd, one key of ours and known host keys.
+    """Hosts with the host names of AWS, sshd, one key pair and known host keys.
 
     Attributes:
-        machines: The hosts, by the alias that they are to get.
+        machines: The hosts by their future alias.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class SshHosts:
             try:
                 _join_network(self.fabric.pid)
                 results.append(function(*arguments, **named))
-            except BaseException as error:  # noqa: BLE001 - raised again below
+            except BaseException as error:  # noqa: BLE001 - re-raised below
                 errors.append(error)
 
         thread = threading.Thread(target=body)

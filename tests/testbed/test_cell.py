@@ -1,4 +1,4 @@
-"""The test bed itself: hosts that come, go and come back, and nothing left on this machine."""
+"""The test bed itself: hosts boot, die and reboot, and nothing is left on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.sge
 
 
 def traces() -> dict[str, object]:
-    """Return what of this machine a test bed might have touched."""
+    """Return the state of this machine that a test bed could change."""
     mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if "testbed" in line]
     return {
         "mounts": mounts,

@@ -1,4 +1,4 @@
-"""The fake EC2: instances that are real hosts, and what a client may meet."""
+"""The fake EC2: its instances are real hosts, and it can produce faults."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def client(cloud: Cloud) -> Any:
 
 
 def key_pair(cloud: Cloud, ec2: Any, name: str) -> str:
-    """Create a key; return its file."""
+    """Create a key pair; return the path of its private key."""
     path = cloud.home / name
     path.write_text(ec2.create_key_pair(KeyName=name, KeyType="ed25519")["KeyMaterial"])
     path.chmod(0o600)

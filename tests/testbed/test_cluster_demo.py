@@ -1,7 +1,8 @@
-"""The cluster that a person gets to try every command on."""
+"""The demo cluster for trying every command."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -31,8 +32,7 @@ def test_a_person_gets_a_shell_beside_a_cluster_and_nothing_is_left_after_it() -
         timeout=200,
     )
     assert done.returncode == 0, done.stderr
-    assert "Cluster gpucluster is ready, 3 nodes" in done.stdout
-    assert "gpucluster: running, 3 nodes in us-east-1a" in done.stdout
+    assert re.search(r"gpucluster: running.*\b3 nodes.*us-east-1a", done.stdout)
     assert done.stdout.count("lx-amd64") == 3
     assert "put is done" in done.stdout
     assert traces() == before

@@ -1,4 +1,4 @@
-"""Hosts without any: what needs no root."""
+"""The parts of the fabric that do not require root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in which every two values meet."""
+"""Rows that contain every pair of values."""
 
 from __future__ import annotations
 

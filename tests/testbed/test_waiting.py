@@ -1,4 +1,4 @@
-"""Waiting by progress."""
+"""The helper that waits as long as there is progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_it_returns_when_it_happens() -> None:
 
 def test_so_many_looks_without_a_change_are_enough() -> None:
     numbers = count()
-    with pytest.raises(TimeoutError, match=r"0\.01 s of an idle"):
+    with pytest.raises(TimeoutError, match=r"0\.01 s"):
         until(lambda: next(numbers) < 0, 0.01, 0.001)
     assert 9 <= next(numbers) <= 12
 
