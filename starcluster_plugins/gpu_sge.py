@@ -1,4 +1,7 @@
-"""``setup_class = starcluster_plugins.gpu_sge.GpuSge``: GPUs tested and known to Grid Engine."""
+"""Test the GPUs of all nodes and register them with Grid Engine.
+
+``setup_class = starcluster_plugins.gpu_sge.GpuSge``
+"""
 
 from __future__ import annotations
 
@@ -14,27 +17,30 @@ from starcluster_plugins.remote import TOOLS_PYTHON, with_tools
 
 _FIND = "from sge_jobs.node.gpus.detect import detect; i = detect(); print(i.source, len(i.gpus))"
 _SLACK_S = 600.0
-_NO_ADVICE = "Submit it with:"  # for who runs the test as a job
+_NO_ADVICE = "Submit it with:"  # advice of the self-test that does not apply here
 
 
 class GpuSge(ClusterSetup):
-    """Test each node's GPUs and register them; a node that fails takes no jobs.
+    """Test the GPUs of each node and register them; a node that fails gets no jobs.
 
     Args:
-        selftest_s: Seconds of test for each GPU; 0 for none.
-        gpus: GPUs that every node must have; empty for as many as it has.
+        selftest_s: Duration of the self-test of each GPU in seconds; 0 skips it.
+        gpus: Number of GPUs that every node must have; empty accepts any number.
     """
 
     def __init__(self, selftest_s: str = "20", gpus: str = "") -> None:
         super().__init__()
         for name, value in (("selftest_s", selftest_s), ("gpus", gpus or "0")):
             if not str(value).isdigit():
-                raise ConfigError(f"gpu_sge: {name} is {value}", f"Give a number: {name} = 8")
+                raise ConfigError(
+                    f"gpu_sge: invalid {name} '{value}': expected a whole number",
+                    f"Set a number, e.g. {name} = 8",
+                )
         self._seconds = int(selftest_s)
         self._wanted = int(gpus) if gpus else None
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
-        """Test all nodes at once, register those that are sound, name the others."""
+        """Test all nodes concurrently, register those that pass, and report the others."""
         self._bring(nodes, master)
 
     def on_add_node(
@@ -54,15 +60,15 @@ class GpuSge(ClusterSetup):
         bad = {node.alias: found for node, found in ended.items() if isinstance(found, str)}
         if bad:
             error = failures(bad, len(nodes))
-            raise SetupError(error.what, "These nodes take no jobs.", failed=error.failed)
+            raise SetupError(error.what, "These nodes get no jobs.", failed=error.failed)
 
     def _tested(self, node: Node) -> int | str:
-        """Return the number of sound GPUs, or what is wrong."""
+        """Return the number of GPUs that passed, or the problem."""
         try:
             with_tools(node)
             source, _, count = node.ssh.checked([*TOOLS_PYTHON, "-c", _FIND]).partition(" ")
             if self._wanted is not None and int(count) != self._wanted:
-                return f"{int(count)} GPUs answer, {self._wanted} should"
+                return f"found {int(count)} GPUs, expected {self._wanted}"
             if int(count) and self._seconds:
                 self._test(node, source)
         except (StarClusterError, OSError) as error:
@@ -71,7 +77,7 @@ class GpuSge(ClusterSetup):
 
     def _test(self, node: Node, source: str) -> None:
         if source == "declared":
-            log.info("%s: its GPUs are declared in a file: no self-test", node.alias)
+            log.info("%s: skipped the self-test: the GPUs are declared in a file", node.alias)
             return
         argv = [*TOOLS_PYTHON, "-m", "sge_jobs.node.selftest", "--quiet"]
         argv += ["--seconds", str(self._seconds), "--bad-exit", "1"]

@@ -1,4 +1,4 @@
-"""The NVIDIA driver of a node: asked, installed, loaded again."""
+"""Query, install and reload the NVIDIA driver of a node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SERVICES = (
     "nvidia-persistenced",
     "nvidia-fabricmanager",
     "nvidia-dcgm",
-    "gridengine-exec",  # its sensor asks the driver every few seconds
+    "gridengine-exec",  # its load sensor queries the driver every few seconds
 )
 _RELOAD_S = 300.0
 _DEVICE = "grep -qx 0x10de /sys/bus/pci/devices/*/vendor"
@@ -58,7 +58,7 @@ export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a
 apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
 version=$1 kernel=$(uname -r)
 flavour=${kernel##*-}
-for pause in 5 15 30 60 0; do  # others hold the lock of the lists after a boot
+for pause in 5 15 30 60 0; do  # after a boot, other programs lock the package lists
     $apt update && break
     sleep $pause
 done
@@ -80,7 +80,7 @@ modprobe nvidia
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """Where the parameter may be seen: ``modinfo -p``, the loaded driver, our file."""
+    """State of the parameter in ``modinfo -p``, in the loaded driver and in our file."""
 
     modinfo: str
     params: str
@@ -88,19 +88,19 @@ class Parameter:
 
 
 def gpus(node: Node) -> list[Gpu]:
-    """Return the node's GPUs; none where there is no working driver."""
+    """Return the GPUs of the node; none without a working driver."""
     argv = ["nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"]
     answer = node.ssh.run(argv, timeout_s=120)
     return parse_gpus(answer.stdout) if answer.status == 0 else []
 
 
 def has_device(node: Node) -> bool:
-    """Return whether the node has a card of NVIDIA's, also where it has no driver."""
+    """Return whether the node has an NVIDIA card, even without a driver."""
     return node.ssh.run(["sh", "-c", _DEVICE]).status == 0
 
 
 def parameter(node: Node) -> Parameter:
-    """Return the parameter's state on the node."""
+    """Return the state of the parameter on the node."""
     lists = (node.ssh.run(["modinfo", "-p", name]).stdout for name in ("nvidia", "nvidia-current"))
     return Parameter(
         modinfo="\n".join(lists),
@@ -110,50 +110,50 @@ def parameter(node: Node) -> Parameter:
 
 
 def keep_check_off(node: Node) -> None:
-    """Write the parameter where the driver reads it at boot."""
+    """Write the parameter to the file that the driver reads at boot."""
     node.ssh.write_file(MODPROBE_FILE, MODPROBE)
     early = ["update-initramfs", "-u"] if node.ssh.which("update-initramfs") else ["dracut", "-f"]
     node.ssh.checked(early, timeout_s=_RELOAD_S)
 
 
 def turn_check_off(node: Node) -> None:
-    """Load the driver again, and see in the driver itself that the parameter holds.
+    """Reload the driver, and check in the driver that the parameter is in force.
 
     Raises:
-        NodeError: The driver is in use, or loaded with another value.
+        NodeError: The driver is in use, or it was loaded with another value.
     """
     argv = ["sh", "-s", " ".join(_SERVICES), " ".join(_MODULES)]
     reload = node.ssh.run(argv, stdin=_RELOAD, timeout_s=_RELOAD_S)
     if reload.status:
         users = node.ssh.run(["sh", "-c", "fuser -v /dev/nvidia* 2>&1"]).stdout
         raise NodeError(
-            f"the driver cannot be loaded again: {reload.stderr.strip()} {users}".strip(),
-            f"{PARAMETER}=0 is written: it holds from the next reboot on.",
+            f"cannot reload the driver: {reload.stderr.strip()} {users}".strip(),
+            f"{PARAMETER}=0 takes effect at the next reboot: starcluster restart TAG",
             alias=node.alias,
         )
     value = loaded_value(node.ssh.run(["cat", _PARAMS]).stdout)
     if value != 0:
         raise NodeError(
-            f"{PARAMETER} is {value} in {_PARAMS} after the driver was loaded again",
-            f"See whether another file sets it: grep -r {PARAMETER} /etc/modprobe.d",
+            f"{PARAMETER} is {value} in {_PARAMS} after a reload of the driver",
+            f"Check whether another file sets it: grep -r {PARAMETER} /etc/modprobe.d",
             alias=node.alias,
         )
 
 
 def install(node: Node, version: str) -> None:
-    """Install Ubuntu's driver packages and load the driver; NodeError where that fails."""
+    """Install the Ubuntu driver packages and load the driver. Raises NodeError."""
     answer = node.ssh.run(["sh", "-s", version], stdin=_INSTALL, timeout_s=1800)
     if answer.status:
         tail = "\n".join((answer.stdout + answer.stderr).strip().splitlines()[-5:])
         raise NodeError(
-            f"the driver {version} cannot be installed: {tail}",
-            "Take an AMI with the driver: the Deep Learning Base AMI has it.",
+            f"cannot install driver {version}: {tail}",
+            "Use an AMI that has the driver, such as the Deep Learning Base AMI.",
             alias=node.alias,
         )
 
 
 def fabric_manager(node: Node) -> tuple[str, bool]:
-    """Start Fabric Manager; return its version, empty where it is not installed, and if it runs."""
+    """Start Fabric Manager; return its version (empty if not installed) and if it runs."""
     version = node.ssh.run(["nv-fabricmanager", "--version"])
     node.ssh.run(["systemctl", "enable", "--now", "nvidia-fabricmanager"])
     active = node.ssh.run(["systemctl", "is-active", "--quiet", "nvidia-fabricmanager"]).status == 0

@@ -1,6 +1,6 @@
-"""What a node's NVIDIA driver reports, and what follows from it; pure.
+"""Parse reports of the NVIDIA driver, and decide what to change; pure.
 
-The settings are AWS's: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/optimize_gpu.html
+AWS recommends these settings: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/optimize_gpu.html
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ QUERY = (
     "clocks.applications.memory", "clocks.applications.graphics",
 )  # fmt: skip
 _NO_CHECK_SINCE = 435
-# Families with NVSwitch; a size of theirs with a single GPU has none.
+# Instance families with NVSwitch; their sizes with a single GPU have none.
 _SWITCHED = ("p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300")
 _AUTO_BOOST = ("g3", "g3s", "p2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU; clocks in MHz, ``""`` where the card has no such setting."""
+    """One GPU; clocks in MHz, empty if the card has no such setting."""
 
     index: str
     uuid: str
@@ -37,12 +37,12 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What to do about the check of the PCI configuration space.
+    """Decision about the check of the PCI configuration space.
 
     Attributes:
-        write: Whether the parameter must be written for the next boot.
-        reload: Whether the driver must be loaded again for it to hold now.
-        words: Why, for people.
+        write: Whether to write the parameter for the next boot.
+        reload: Whether to reload the driver so that the parameter takes effect now.
+        words: Explanation for the log.
     """
 
     words: str
@@ -77,39 +77,39 @@ def has_parameter(modinfo: str) -> bool:
 
 
 def loaded_value(params: str) -> int | None:
-    """Return its value in ``/proc/driver/nvidia/params``; None where the driver has no such."""
+    """Return its value in ``/proc/driver/nvidia/params``; None if the driver has none."""
     match = re.search(r"^CheckPCIConfigSpace:\s*(-?\d+)\s*$", params, re.M)
     return int(match[1]) if match else None
 
 
 def decide_check(*, modinfo: str, params: str, configured: str, driver: str) -> Check:
-    """Return what to do about the check.
+    """Return the decision about the check of the PCI configuration space.
 
     Args:
         modinfo: ``modinfo -p`` of nvidia and nvidia-current, together.
         params: ``/proc/driver/nvidia/params``.
-        configured: Our file in /etc/modprobe.d; empty where it is not there.
-        driver: Its version.
+        configured: Our file in /etc/modprobe.d; empty if it does not exist.
+        driver: Version of the driver.
     """
     value = loaded_value(params)
     if not has_parameter(modinfo):
         major = int(driver.partition(".")[0]) if driver.partition(".")[0].isdigit() else 0
-        why = f"the check is gone since {_NO_CHECK_SINCE}"
+        why = f"removed in {_NO_CHECK_SINCE}"
         if major and major < _NO_CHECK_SINCE:
-            why = "this build of it has no such parameter"
+            why = "this build has no such parameter"
         return Check(words=f"{PARAMETER}: not applicable on driver {driver} ({why})")
     write = configured != MODPROBE
     if value == 0:
-        words = "is 0, will stay so" if write else "is 0, and stays so after a reboot"
+        words = "is 0; saving it for reboots" if write else "is 0, also after a reboot"
         return Check(words=f"{PARAMETER}: {words}", write=write)
-    return Check(words=f"{PARAMETER}: is {value}, will be 0", write=write, reload=True)
+    return Check(words=f"{PARAMETER}: is {value}; changing it to 0", write=write, reload=True)
 
 
 def highest_clocks(supported: str) -> dict[str, str]:
     """Return ``MEMORY,GRAPHICS`` in MHz for each GPU of ``nvidia-smi -q -d SUPPORTED_CLOCKS``.
 
-    The highest graphics clock at the highest memory clock; by bus id, in the order of the list. A
-    card that supports no choice is left out.
+    That is the highest graphics clock at the highest memory clock, by bus id and in the order of
+    the list. Cards without a choice of clocks are omitted.
     """
     found: dict[str, tuple[int, int]] = {}
     gpu, memory = "", 0
@@ -124,24 +124,26 @@ def highest_clocks(supported: str) -> dict[str, str]:
 
 
 def wants_auto_boost_off(instance_type: str) -> bool:
-    """Return whether AWS advises to turn auto boost off."""
+    """Return whether AWS recommends to turn auto boost off."""
     return instance_type.partition(".")[0] in _AUTO_BOOST
 
 
 def needs_fabric_manager(instance_type: str, gpus: Sequence[Gpu]) -> bool:
-    """Return whether the GPUs can do nothing without Fabric Manager."""
+    """Return whether the GPUs require Fabric Manager."""
     return len(gpus) > 1 and instance_type.partition(".")[0] in _SWITCHED
 
 
 def fabric_manager_problem(version: str, driver: str, *, active: bool) -> str:
-    """Return what is wrong with Fabric Manager, empty for nothing.
+    """Return the problem with Fabric Manager; empty if there is none.
 
     Args:
-        version: What ``nv-fabricmanager --version`` printed; empty where it is not installed.
+        version: Output of ``nv-fabricmanager --version``; empty if it is not installed.
     """
     match = re.search(r"(\d+\.\d+(?:\.\d+)?)", version)
     if match is None:
-        return f"no Fabric Manager: install nvidia-fabricmanager of version {driver}"
+        return f"Fabric Manager is not installed: install nvidia-fabricmanager {driver}"
     if match[1] != driver:
-        return f"Fabric Manager is {match[1]}, the driver {driver}: they must be equal"
-    return "" if active else "Fabric Manager does not run: journalctl -u nvidia-fabricmanager"
+        return f"Fabric Manager {match[1]} does not match driver {driver}: install the same version"
+    return (
+        "" if active else "Fabric Manager is not running; see: journalctl -u nvidia-fabricmanager"
+    )

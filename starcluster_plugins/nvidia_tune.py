@@ -1,6 +1,7 @@
-"""``setup_class = starcluster_plugins.nvidia_tune.NvidiaTune``: the NVIDIA driver as AWS advises.
+"""Tune the NVIDIA driver as AWS recommends.
 
-What is decided is in :mod:`starcluster_plugins.nvidia_facts`; here it is done.
+``setup_class = starcluster_plugins.nvidia_tune.NvidiaTune``. The decisions are in
+:mod:`starcluster_plugins.nvidia_facts`; this module carries them out.
 """
 
 from __future__ import annotations
@@ -21,37 +22,43 @@ _MULC_ROW = "1000000x10000"
 
 
 class NvidiaTune(ClusterSetup):
-    """Tune the NVIDIA driver on every node; only the master may have no GPU.
+    """Tune the NVIDIA driver on every node; every node except the master must have a GPU.
 
     Args:
-        clocks: ``"MEMORY,GRAPHICS"`` in MHz; empty for each card's highest.
-        driver: Package version to install where a node has no driver, such as ``580-server``.
+        clocks: ``"MEMORY,GRAPHICS"`` in MHz; empty for the highest clocks of each card.
+        driver: Package version to install on nodes without a driver, such as ``580-server``.
         measure: Whether to time the MulC kernel before and after.
     """
 
     def __init__(self, clocks: str = "", driver: str = "", measure: str = "") -> None:
         super().__init__()
         if clocks and not re.fullmatch(r"\d+,\d+", clocks):
-            raise ConfigError(f"nvidia_tune: clocks = {clocks}", "Give two MHz, e.g. 1593,1410.")
+            raise ConfigError(
+                f"nvidia_tune: invalid clocks = {clocks}: expected MEMORY,GRAPHICS in MHz",
+                "Set both, e.g. clocks = 1593,1410",
+            )
         if driver and not re.fullmatch(r"\d+(-server)?(-open)?", driver):
-            raise ConfigError(f"nvidia_tune: driver = {driver}", "Give e.g. 580-server.")
+            raise ConfigError(
+                f"nvidia_tune: invalid driver = {driver}: expected a package version",
+                "Set a version, e.g. driver = 580-server",
+            )
         self._clocks, self._driver = clocks, driver
         self._measure = is_true(measure)
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
-        """Tune all nodes at once; one error names every bad node."""
+        """Tune all nodes concurrently; one error names every node that failed."""
         for_each(nodes, self._tune)
 
     def on_add_node(
         self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
     ) -> None:
-        """Tune the new node only."""
+        """Tune only the new node."""
         for_each([node], self._tune)
 
     def _tune(self, node: Node) -> None:
         gpus = self._gpus(node)
         if not gpus:
-            log.info("%s: no NVIDIA GPU on %s: nothing to tune", node.alias, node.instance_type)
+            log.info("%s: no NVIDIA GPU on %s, nothing to tune", node.alias, node.instance_type)
             return
         before = self._mulc(node) if self._measure else []
         self._check(node, gpus[0].driver)
@@ -66,7 +73,7 @@ class NvidiaTune(ClusterSetup):
                 log.info("%s: MulC %s: %s", node.alias, name, "; ".join(lines))
 
     def _gpus(self, node: Node) -> list[Gpu]:
-        """Return the node's GPUs, at least one; none for a master that was made without."""
+        """Return the GPUs of the node; at least one, except on a master without a card."""
         gpus = nvidia_driver.gpus(node)
         if not gpus and node.is_master() and not nvidia_driver.has_device(node):
             return []
@@ -76,8 +83,8 @@ class NvidiaTune(ClusterSetup):
         if not gpus:
             raise NodeError(
                 f"no working NVIDIA driver on {node.instance_type}",
-                "Use an AMI with the driver, name one to install (driver = 580-server), or drop"
-                " the plugin.",
+                "Use an AMI that has the driver, set a version to install (driver = 580-server), or"
+                " remove the plugin.",
                 alias=node.alias,
             )
         return gpus
@@ -95,7 +102,9 @@ class NvidiaTune(ClusterSetup):
             nvidia_driver.keep_check_off(node)
         if decision.reload:
             nvidia_driver.turn_check_off(node)
-            log.info("%s: %s: is 0, seen after a reload", node.alias, nvidia_facts.PARAMETER)
+            log.info(
+                "%s: %s: is 0 after a reload of the driver", node.alias, nvidia_facts.PARAMETER
+            )
 
     def _persist(self, node: Node) -> None:
         enable = ["systemctl", "enable", "--now", "nvidia-persistenced"]
@@ -104,8 +113,8 @@ class NvidiaTune(ClusterSetup):
         off = [gpu.index for gpu in nvidia_driver.gpus(node) if not gpu.persistent]
         if off:
             raise NodeError(
-                f"GPU {', '.join(off)} does not keep its state (persistence mode is off)",
-                "See: nvidia-smi -q -d ROW_REMAPPER,ECC; journalctl -u nvidia-persistenced",
+                f"GPU {', '.join(off)}: cannot turn persistence mode on",
+                "Check: nvidia-smi -q -d ROW_REMAPPER,ECC; journalctl -u nvidia-persistenced",
                 alias=node.alias,
             )
         log.info("%s: persistence mode is on", node.alias)
@@ -127,14 +136,16 @@ class NvidiaTune(ClusterSetup):
     def _set(self, node: Node, what: str, arguments: list[str]) -> None:
         answer = node.ssh.run(["nvidia-smi", *arguments])
         words = (answer.stdout + answer.stderr).strip()
-        wrong = "Specified clock combination" in words  # of the user, not a lack of the card
+        wrong = (
+            "Specified clock combination" in words
+        )  # a mistake of the user, not a missing feature
         if re.search(r"not supported", words, re.I) and not wrong:
             log.info("%s: %s: not supported by this card", node.alias, what)
         elif answer.status:
             call = shlex.join(["nvidia-smi", *arguments])
             raise NodeError(
                 f"{call}: {words}",
-                "Are these MHz among the card's? nvidia-smi -q -d SUPPORTED_CLOCKS",
+                "List the clocks of the card: nvidia-smi -q -d SUPPORTED_CLOCKS",
                 alias=node.alias,
             )
         else:
@@ -147,7 +158,7 @@ class NvidiaTune(ClusterSetup):
         problem = nvidia_facts.fabric_manager_problem(version, gpus[0].driver, active=active)
         if problem:
             raise NodeError(problem, alias=node.alias)
-        log.info("%s: Fabric Manager %s runs", node.alias, gpus[0].driver)
+        log.info("%s: Fabric Manager %s is running", node.alias, gpus[0].driver)
 
     def _mulc(self, node: Node) -> list[str]:
         with_tools(node)

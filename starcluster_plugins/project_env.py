@@ -1,7 +1,8 @@
-"""``setup_class = starcluster_plugins.project_env.ProjectEnv``: this project, ready to use.
+"""Install this project on the cluster.
 
-A Python environment on the shared home: ``spearmint --driver=SGE config.pb`` works on the master
-at once, and its trials find the same packages on every node.
+``setup_class = starcluster_plugins.project_env.ProjectEnv`` creates a Python environment on the
+shared home. ``spearmint --driver=SGE config.pb`` then works on the master, and its trials find the
+same packages on every node.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class ProjectEnv(ClusterSetup):
     """Install this project into an environment on the shared home.
 
     Args:
-        source: What pip installs, such as ``starmint==1.0``; empty for the source tree that this
+        source: Requirement for pip, such as ``starmint==1.0``; empty for the source tree that this
             command runs from.
-        extras: With commas between them; empty for ``gpu`` or ``gpu-cu12`` by the driver found.
-        python: Interpreter of the nodes, 3.11 or later.
+        extras: Extras separated by commas; empty for ``gpu`` or ``gpu-cu12``, by the driver.
+        python: Interpreter of the nodes, Python 3.11 or later.
     """
 
     def __init__(self, source: str = "", extras: str = "", python: str = "python3") -> None:
@@ -44,11 +45,11 @@ class ProjectEnv(ClusterSetup):
         if not source and not (_tree() / "pyproject.toml").is_file():
             raise ConfigError(
                 "project_env: this command does not run from a source tree",
-                "Name what to install: source = starmint",
+                "Set what to install: source = starmint",
             )
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
-        """Install once, on the master; put it on the path of every node."""
+        """Install on the master, and add the environment to PATH on every node."""
         home = master.getpwnam(user).pw_dir
         venv = f"{home}/starmint-env"
         self._require_python(master)
@@ -65,7 +66,7 @@ class ProjectEnv(ClusterSetup):
     def on_add_node(
         self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
     ) -> None:
-        """Put it on the new node's path."""
+        """Add the environment to PATH on the new node."""
         self._on_path(node, f"{master.getpwnam(user).pw_dir}/starmint-env")
 
     def _require_python(self, master: Node) -> None:
@@ -73,7 +74,7 @@ class ProjectEnv(ClusterSetup):
         if master.ssh.run(argv).stdout.strip() != "True":
             raise NodeError(
                 f"{self._python} is not Python 3.11 or later",
-                "Take an image of Ubuntu 24.04 or Debian 12, or name another: python = python3.12",
+                "Use an image of Ubuntu 24.04 or Debian 12, or another Python: python = python3.12",
                 alias=master.alias,
             )
         if master.ssh.run([self._python, "-m", "ensurepip", "--version"]).status:
@@ -97,7 +98,7 @@ class ProjectEnv(ClusterSetup):
 
 
 def _extras_for(drivers: list[str]) -> str:
-    """Return the extra that suits the oldest of the drivers; none without GPUs."""
+    """Return the extra for the oldest of the drivers; empty without GPUs."""
     majors = [int(match[0]) for driver in drivers if (match := re.match(r"\d+", driver))]
     if not majors:
         return ""

@@ -1,4 +1,4 @@
-"""What these plugins share: sge_jobs on a node, and arguments from a config file."""
+"""Shared by these plugins: run sge_jobs on a node, and parse config arguments."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from starcluster.node import Node
 from starcluster.setup import TOOLS, install
 
 TOOLS_PYTHON = ("env", f"PYTHONPATH={TOOLS}", "PYTHONDONTWRITEBYTECODE=1", "python3")
-"""Begin of a command line that runs a module of sge_jobs on a node."""
+"""Start of a command line that runs a module of sge_jobs on a node."""
 
 
 def with_tools(node: Node) -> None:
-    """See to it that the node has sge_jobs."""
+    """Install sge_jobs on the node, unless it is installed."""
     install(node)
 
 
 def is_true(value: str) -> bool:
-    """Return whether an argument of a config file says yes."""
+    """Return whether an argument of a config file is true."""
     return str(value).strip().lower() in ("true", "yes", "on", "1")

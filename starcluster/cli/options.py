@@ -20,7 +20,7 @@ bad_node_option = cloup.option(
 )
 
 
-class Number(click.ParamType):  # type: ignore[type-arg] - generic only in new versions of click
+class Number(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
     """A number within limits that ``--help`` does not show as a mark such as ``[x>=1]``."""
 
     def __init__(self, limits: click.IntRange | click.FloatRange) -> None:

@@ -1,4 +1,4 @@
-"""Files of a node, in memory."""
+"""Files of a fake node, in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FOLDERS = ("/", "/etc", "/home", "/root", "/tmp", "/usr", "/var", "/opt")  # no
 
 @dataclass
 class Entry:
-    """A file, or a directory where ``data`` is None."""
+    """A file, or a directory if ``data`` is None."""
 
     data: bytes | None
     mode: int = 0o644
@@ -27,12 +27,12 @@ class Entry:
 
     @property
     def st_mode(self) -> int:
-        """Kind and permissions, as in ``os.stat``."""
+        """File type and permissions, as in ``os.stat``."""
         return (stat.S_IFDIR if self.data is None else stat.S_IFREG) | self.mode
 
     @property
     def st_size(self) -> int:
-        """Bytes of a file."""
+        """Size of the file in bytes."""
         return len(self.data or b"")
 
 
@@ -56,7 +56,7 @@ class _OpenFile(io.BytesIO):
 
 
 class FakeSftp:
-    """Files in memory; the methods are those of :class:`starcluster.node.files.Sftp`."""
+    """Files in memory, with the methods of :class:`starcluster.node.files.Sftp`."""
 
     def __init__(self) -> None:
         self.entries = {folder: Entry(None, 0o755) for folder in _FOLDERS}
@@ -69,7 +69,7 @@ class FakeSftp:
             raise FileNotFoundError(2, "No such file", path) from None
 
     def open(self, filename: str, mode: str = "r") -> _OpenFile:
-        """Open a file; for ``w`` and ``a`` its directory must exist."""
+        """Open a file; modes ``w`` and ``a`` require that its directory exists."""
         if mode[0] != "r":
             self._entry(posixpath.dirname(filename) or "/")
             self.entries.setdefault(posixpath.normpath(filename), Entry(b""))
@@ -90,7 +90,7 @@ class FakeSftp:
         ]
 
     def mkdir(self, path: str, mode: int = 0o777) -> None:
-        """Make a directory. Raises OSError where the path exists."""
+        """Create a directory. Raises OSError if the path exists."""
         self._entry(posixpath.dirname(path.rstrip("/")) or "/")
         if posixpath.normpath(path) in self.entries:
             raise OSError("Failure")
@@ -111,11 +111,11 @@ class FakeSftp:
         del self.entries[posixpath.normpath(path)]
 
     def posix_rename(self, oldpath: str, newpath: str) -> None:
-        """Move a file over another one."""
+        """Rename a file; replace an existing one."""
         self.entries[newpath] = self.entries.pop(oldpath)
 
     def put(self, localpath: str, remotepath: str) -> None:
-        """Copy a file of this machine."""
+        """Copy a file from this machine."""
         with self.open(remotepath, "w") as file:
             file.write(Path(localpath).read_bytes())
 

@@ -1,4 +1,4 @@
-"""A node without an instance."""
+"""A fake node, without an EC2 instance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starcluster.testing.shell import FakeShell
 
 
 class FakeNode(Node):
-    """A node for tests; all methods of a node work on its :class:`FakeShell`."""
+    """A node for tests; all methods of a node use its :class:`FakeShell`."""
 
     def __init__(
         self,
@@ -21,11 +21,11 @@ class FakeNode(Node):
         instance_type: str = "c5.large",
         is_spot: bool = False,
     ) -> None:
-        """Prepare.
+        """Create the node.
 
         Args:
-            alias: ``master``, ``node001``, ...; the name of ``shell`` where left out.
-            shell: A new one where left out.
+            alias: ``master``, ``node001``, ...; defaults to the name of ``shell``.
+            shell: Defaults to a new one.
         """
         shell = shell or FakeShell()
         alias = shell.name = alias or shell.name
@@ -44,7 +44,7 @@ class FakeNode(Node):
 
     @property
     def ssh(self) -> FakeShell:  # type: ignore[override]
-        """The shell, which a test may ask what was run."""
+        """The shell; a test can read from it which commands ran."""
         return self._fake
 
 

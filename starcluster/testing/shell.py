@@ -1,4 +1,4 @@
-"""``node.ssh`` without a connection."""
+"""A fake ``node.ssh``, without a connection."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from starcluster.testing.files import Entry, FakeSftp
 from starcluster.testing.programs import BUILT_IN, Program, Reply
 
 ANY = "*"
-"""In :meth:`FakeShell.answer`: every program that is not named."""
+"""Stands for all other programs in :meth:`FakeShell.answer`."""
 
 
 class FakeShell(RemoteCommands, RemoteFiles):
-    """``node.ssh`` of a :class:`FakeNode`; users and groups are those of its /etc/passwd.
+    """``node.ssh`` of a :class:`FakeNode`; its users and groups are in its /etc/passwd.
 
     Attributes:
-        name: The node's alias, for messages.
-        programs: By name; :meth:`answer` is the short way to add one.
-        reachable: False for a node that does not answer: every use raises SshError.
-        ran: The command lines, in order.
+        name: Alias of the node, for messages.
+        programs: Programs by name; :meth:`answer` adds one.
+        reachable: False simulates a node that does not answer: every use raises SshError.
+        ran: Command lines that ran, in order.
     """
 
     host_key = "ssh-ed25519 AAAAhost"
@@ -43,14 +43,14 @@ class FakeShell(RemoteCommands, RemoteFiles):
         self._last_status = 0
 
     def answer(self, program: str, *replies: Reply, takes_s: float = 0.0) -> None:
-        """Let ``program`` give ``replies``, one a call and the last one from then on.
+        """Set the ``replies`` of ``program``: one per call, then the last one repeatedly.
 
         Args:
-            program: Its name, without a folder; ``ANY`` for every other program.
-            replies: Such as ``"done"``, ``(100, "E: locked")`` or ``SshError("broken")``; an exit
-                status of 0 without output where left out.
-            takes_s: Seconds that a call takes. More than the caller's ``timeout_s`` raises SshError
-                at once.
+            program: Name without a directory; ``ANY`` for all other programs.
+            replies: Such as ``"done"``, ``(100, "E: locked")`` or ``SshError("lost")``. Without
+                replies, the program exits with 0 and no output.
+            takes_s: Seconds that a call takes. If that exceeds ``timeout_s`` of the caller, the
+                call raises SshError immediately.
         """
         left = deque(replies or ("",))
 
@@ -62,17 +62,17 @@ class FakeShell(RemoteCommands, RemoteFiles):
 
     @property
     def sftp(self) -> FakeSftp:
-        """The files."""
+        """The files in memory."""
         self.connect()
         return self.files
 
     def add_file(self, path: str, text: str = "", mode: int = 0o644) -> None:
-        """Add a file, and the directories above it."""
+        """Add a file and its parent directories."""
         self.makedirs(posixpath.dirname(path))
         self.files.entries[posixpath.normpath(path)] = Entry(text.encode(), mode)
 
     def connect(self, *, wait_s: float = 0.0) -> None:
-        """Do nothing, or raise SshError where the node is not reachable."""
+        """Do nothing; raise SshError if the node is not reachable."""
         if not self.reachable:
             raise SshError(f"{self.name}: no SSH connection")
 
@@ -80,7 +80,7 @@ class FakeShell(RemoteCommands, RemoteFiles):
         """Do nothing."""
 
     def switch_user(self, user: str) -> None:
-        """Note the user."""
+        """Set the user."""
         self.user = user
 
     def _run(
@@ -100,7 +100,7 @@ class FakeShell(RemoteCommands, RemoteFiles):
         found = self.programs.get(program) or BUILT_IN.get(program) or self.programs.get(ANY)
         takes_s = self._takes_s.get(program, 0.0)
         if takes_s > timeout_s:
-            raise SshError(f"{self.name}: {command}: no end within {timeout_s:g} s")
+            raise SshError(f"{self.name}: timeout of {timeout_s:g} s: {command}")
         time.sleep(takes_s)
         reply = found(self, words, stdin.decode(errors="replace")) if found else _missing(program)
         answer = _answer_of(reply, combined=combined)
@@ -111,10 +111,10 @@ class FakeShell(RemoteCommands, RemoteFiles):
 
 
 def _words(command: str) -> list[str]:
-    """Return the words of a command line without NAME=value before them."""
+    """Return the words of a command line, without leading NAME=value words."""
     try:
         words = shlex.split(command)
-    except ValueError:  # a script with quotes over several lines
+    except ValueError:  # quotes of a script can span several lines
         words = command.split()
     while words and re.match(r"\w+=", words[0]):
         words = words[1:]

@@ -1,4 +1,4 @@
-"""What follows from the texts of modinfo, /proc and nvidia-smi."""
+"""Decisions from the output of modinfo, /proc and nvidia-smi."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starcluster_plugins.nvidia_facts import (
     wants_auto_boost_off,
 )
 
-# modinfo -p of a driver of 2015, shortened, and of one of 2025.
+# Output of modinfo -p of a driver of 2015, shortened, and of a driver of 2025.
 OLD = """\
 NVreg_Mobile:int
 NVreg_CheckPCIConfigSpace:int
@@ -55,7 +55,7 @@ GPU 00000000:00:1F.0
 def test_an_old_driver_that_checks_gets_the_parameter_and_a_reload() -> None:
     found = decide_check(modinfo=OLD, params=OLD_PARAMS, configured="", driver="352.99")
     assert (found.write, found.reload) == (True, True)
-    assert "is 1, will be 0" in found.words
+    assert "is 1" in found.words
 
 
 def test_a_driver_that_does_not_check_already_is_not_loaded_again() -> None:
@@ -75,15 +75,15 @@ def test_a_written_parameter_that_is_not_loaded_asks_for_the_reload_only() -> No
 def test_a_driver_without_the_parameter_is_told_as_such_and_not_written_to(configured: str) -> None:
     found = decide_check(modinfo=NEW, params=NEW_PARAMS, configured=configured, driver="580.159.03")
     assert (found.write, found.reload) == (False, False)
-    assert found.words == (
-        "NVreg_CheckPCIConfigSpace: not applicable on driver 580.159.03"
-        " (the check is gone since 435)"
-    )
+    assert found.words.startswith("NVreg_CheckPCIConfigSpace: ")
+    assert "580.159.03" in found.words
+    assert "435" in found.words
 
 
 def test_an_old_driver_built_without_it_is_not_said_to_be_new() -> None:
     found = decide_check(modinfo="", params="", configured="", driver="390.157")
-    assert "this build of it has no such parameter" in found.words
+    assert "390.157" in found.words
+    assert "435" not in found.words
 
 
 def test_a_parameter_whose_name_only_begins_alike_is_another() -> None:
@@ -125,6 +125,9 @@ def test_advice_by_instance_type() -> None:
 def test_fabric_manager_must_run_in_exactly_the_drivers_version() -> None:
     version = "Fabric Manager version is : 580.159.03"
     assert fabric_manager_problem(version, "580.159.03", active=True) == ""
-    assert "does not run" in fabric_manager_problem(version, "580.159.03", active=False)
-    assert "must be equal" in fabric_manager_problem(version, "580.95.05", active=True)
-    assert "install" in fabric_manager_problem("", "580.159.03", active=True)
+    assert "journalctl" in fabric_manager_problem(version, "580.159.03", active=False)
+    other = fabric_manager_problem(version, "580.95.05", active=True)
+    assert "580.159.03" in other
+    assert "580.95.05" in other
+    missing = fabric_manager_problem("", "580.159.03", active=True)
+    assert "nvidia-fabricmanager 580.159.03" in missing

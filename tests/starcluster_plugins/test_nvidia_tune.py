@@ -1,4 +1,4 @@
-"""nvidia_tune on a node whose driver is a state machine: loaded, configured, tuned."""
+"""nvidia_tune on fake nodes whose driver keeps its state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starcluster_plugins.nvidia_tune import NvidiaTune
 
 @dataclass
 class Driver:
-    """A driver: what its module knows, what is loaded, what nvidia-smi has set."""
+    """State of a fake driver: its module parameters, and the settings of nvidia-smi."""
 
     version: str = "580.159.03"
     has_check: bool = False
@@ -120,7 +120,7 @@ def test_a_driver_of_today_is_tuned_and_the_parameter_told_as_not_applicable(
     assert (driver.persistent, driver.clocks, driver.auto_boost) == (True, "5001,1590", True)
     assert (driver.reloads, driver.early) == (0, 0)
     assert not shell.path_exists(MODPROBE_FILE)
-    assert "not applicable on driver 580.159.03 (the check is gone since 435)" in caplog.text
+    assert re.search("NVreg_CheckPCIConfigSpace: .*580.159.03 .*435", caplog.text)
 
 
 def test_an_old_driver_loses_its_check_and_a_second_run_changes_nothing() -> None:
@@ -144,7 +144,7 @@ def test_a_reload_that_does_not_take_the_parameter_is_no_success() -> None:
         load(shell)
 
     driver.load = stubborn  # type: ignore[method-assign]
-    with pytest.raises(SetupError, match="is 1 in /proc/driver/nvidia/params after"):
+    with pytest.raises(SetupError, match="is 1 in /proc/driver/nvidia/params"):
         tune(NvidiaTune(), FakeNode(shell=shell))
 
 
@@ -161,7 +161,7 @@ def test_one_error_names_every_node_without_a_driver_and_the_others_are_tuned() 
     with pytest.raises(SetupError) as caught:
         tune(NvidiaTune(), *nodes)
     assert sorted(caught.value.failed) == ["node002", "node003"]
-    assert caught.value.failed["node002"] == "no working NVIDIA driver on c5.large"
+    assert "c5.large" in caught.value.failed["node002"]
     assert good.persistent
 
 
@@ -185,8 +185,10 @@ def test_clocks_that_the_card_has_not_are_an_error() -> None:
 
 
 def test_persistence_that_does_not_stay_on_is_an_error() -> None:
-    with pytest.raises(SetupError, match="does not keep its state"):
+    with pytest.raises(SetupError) as caught:
         tune(NvidiaTune(), FakeNode(shell=Driver(persists=False).shell()))
+    assert "GPU 0: " in caught.value.failed["node001"]
+    assert "persistence mode" in caught.value.failed["node001"]
 
 
 def test_wrong_arguments_are_refused_before_any_node_is_asked() -> None:
@@ -205,7 +207,7 @@ def test_a_master_without_a_gpu_has_nothing_to_tune_and_a_node_must_have_one(
     bare = FakeShell(name="master", programs={"sh": lambda *_: (1, "")})
     master = FakeNode(shell=bare, instance_type="m5.large")
     tune(NvidiaTune(driver=driver), master, FakeNode(shell=Driver().shell()))
-    assert "master: no NVIDIA GPU on m5.large: nothing to tune" in caplog.text
+    assert re.search(r"master: .*m5\.large", caplog.text)
     node = FakeNode(shell=FakeShell(name="node001", programs={"sh": lambda *_: (1, "")}))
     with pytest.raises(SetupError, match="node001"):
         tune(NvidiaTune(), master, node)
