@@ -25,9 +25,10 @@ def greet(console: Console, sessions: Sequence[Session], options: RunOptions, dr
     pruner = f", pruner {experiment.pruner}" if experiment.pruner else ""
     ahead = f", {options.queue_ahead} queued ahead" if options.queue_ahead else ""
     counted = "1 dimension" if dimensions == 1 else f"{dimensions} dimensions"
+    concurrent = "1 trial" if options.max_concurrent == 1 else f"{options.max_concurrent} trials"
     console.print(
-        f"{experiment.name}: {regions}{counted}, chooser {options.method}, driver {driver}, "
-        f"{options.max_concurrent} trials at a time{ahead}{pruner}",
+        f"{experiment.name}: {regions}{counted}, chooser {options.method}, driver {driver} with "
+        f"{concurrent} at a time{ahead}{pruner}",
         markup=False,
         soft_wrap=True,
     )

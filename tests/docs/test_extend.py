@@ -90,16 +90,15 @@ def test_the_plugin_sets_up_old_and_new_nodes() -> None:
 
 
 def test_the_command_counts_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = {**spearmint_main.COMMANDS, "count": "count_command:count"}
+    summary = "Print how many trials there are."
+    commands = {**spearmint_main.COMMANDS, "count": ("count_command:count", summary)}
     monkeypatch.setattr(spearmint_main, "COMMANDS", commands)
     (tmp_path / "config.pb").write_text(
         'language: PYTHON name: "f" variable { name: "x" type: FLOAT min: 0 max: 1 }'
     )
     (tmp_path / "f.py").write_text("def main(job_id, params):\n    return params['x'][0]\n")
     runner = CliRunner()
-    assert (
-        "Print how many trials there are." in runner.invoke(spearmint_main.cli, ["--help"]).output
-    )
+    assert summary in runner.invoke(spearmint_main.cli, ["--help"]).output
     argv = ["--method=random", "--max-finished-jobs=3", str(tmp_path)]
     searched = runner.invoke(spearmint_main.cli, argv, catch_exceptions=False)
     assert searched.exit_code == 0, searched.output

@@ -141,7 +141,7 @@ def test_a_command_killed_again_and_again(make_search: MakeSearch, ahead: int) -
     search = make_search(trials=18, steps=50)
     for moment_s in (0.1, 0.4, 0.8, 1.3, 1.9):
         controller = search.start(f"--queue-ahead={ahead}")
-        controller.wait_for("driver SGE, 6 trials")
+        controller.wait_for("driver SGE with 6 trials")
         time.sleep(moment_s)
         controller.kill()
     search.start(f"--queue-ahead={ahead}").end()

@@ -92,7 +92,7 @@ def test_import_leaves_the_driver_of_the_search(
     [
         ("absent.csv", "--skip-bad", "no such file or directory: absent.csv"),
         ("sqlite:////absent/x.db", "--skip-bad", "no such file: /absent/x.db"),
-        ("nonsense://x", "--skip-bad", "storage cannot be"),
+        ("nonsense://x", "--skip-bad", "sqlite:////path/to/file.db"),
         (".", "--value-column=x", "--value-column is for CSV files"),
         ("CSV", "--study=x", "--study is for storages"),
         ("DIR", "--skip-bad", "no results in"),
