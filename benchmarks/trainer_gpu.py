@@ -77,14 +77,14 @@ def table(report: dict) -> str:
         [
             *lines,
             "",
-            f"Microseconds a step on one {machine['gpu']} (driver {machine['driver']}, "
+            f"Microseconds for each step on one {machine['gpu']} (driver {machine['driver']}, "
             f"{machine['compiler']}, PyCUDA {machine['pycuda']};",
             f"JAX {versions.get('jax')}, PyTorch {versions.get('torch')}), by "
             "``benchmarks/trainer_gpu.py``, the programs of a row one after",
-            "the other; in brackets how many times as long as ours. mnist is 784-512-512-10,",
-            "netflix 512-2048-2048-512-10; b is the minibatch. Ours are the median of whole",
-            "epochs of ``nn.train``: rows shuffled anew, every loss kept, 8,192 rows evaluated",
-            "after each. The peers do steps only: JAX all steps of an epoch in one jitted",
+            "the other. In brackets: how many times as long as pycuda_nn. mnist is 784-512-512-10,",
+            "netflix 512-2048-2048-512-10; b is the minibatch. pycuda_nn: the median of whole",
+            "epochs of ``nn.train``, with rows shuffled in each epoch, every loss kept, and 8,192 rows",
+            "evaluated after each. The others run steps only: JAX all steps of an epoch in one jitted",
             "``lax.scan``; PyTorch one step, eager or as a CUDA graph with the fused optimizer.",
             "",
         ]
