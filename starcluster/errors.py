@@ -13,7 +13,9 @@ StarClusterError            exit code 1
 │   ├── AlreadyThere        the resource already exists, or it is in use
 │   ├── Throttled           too many requests, even after retries
 │   └── Unreachable         no response: the state of every resource is unknown
-├── SshError                no SSH connection, or it was lost
+├── SshError                cannot connect by SSH
+│   ├── ConnectionLost      an open SSH connection was lost
+│   ├── CommandTimeout      a command on a node did not finish in time
 │   ├── HostKeyMismatch     the node has another host key than it was given
 │   └── RemoteCommandFailed a command on a node failed
 ├── NodeError               one node cannot be used; names the node
@@ -139,6 +141,14 @@ class RemoteCommandFailed(SshError):
         super().__init__(what, fix)
         self.exit_status = exit_status
         self.output = tuple(output)
+
+
+class ConnectionLost(SshError):
+    """An open SSH connection was lost; whether the command finished is unknown."""
+
+
+class CommandTimeout(SshError):
+    """A command on a node did not finish in time; it may still run."""
 
 
 class NodeError(StarClusterError):

@@ -80,7 +80,10 @@ class ThreadPool:
             if error is not None and not isinstance(error, StarClusterError | OSError):
                 raise error
         if failed:
-            raise failures({name: _words(error) for name, error in failed.items()}, len(done))
+            reasons = {
+                name: _words(error).removeprefix(f"{name}: ") for name, error in failed.items()
+            }
+            raise failures(reasons, len(done))
         return [job.result for job in done] if return_results else []
 
     def shutdown(self) -> None:

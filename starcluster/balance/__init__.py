@@ -1,4 +1,4 @@
-"""Grow and shrink a cluster with its queue."""
+"""Add and remove nodes of a cluster according to its queue."""
 
 from starcluster.balance.decide import Decision, Limits, QueueSnapshot, decide
 from starcluster.balance.loop import Balancer

@@ -1,4 +1,4 @@
-"""When to grow and shrink a cluster by its queue: one pure decision."""
+"""Decide when to grow or shrink a cluster according to its queue; no I/O."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a decision keeps to.
+    """The limits of all decisions.
 
     Attributes:
-        min_nodes, max_nodes: Of the cluster, the master among them.
-        job_wait_s: A job that waits longer lets the cluster grow.
-        add_nodes_per_iter: Nodes to be added at once, at most.
-        kill_after_s: A node is removed only when it is older, unless it is on the point of it.
-        stabilization_s: After a change nothing is done for so long.
-        kill_cluster: Whether the cluster ends when nothing is left to do.
+        min_nodes, max_nodes: Size of the cluster, including the master.
+        job_wait_s: The cluster grows when a job has waited longer.
+        add_nodes_per_iter: Most nodes to add in one decision.
+        kill_after_s: Only older nodes are removed.
+        stabilization_s: Pause after a change of the cluster.
+        kill_cluster: Terminate the cluster when no jobs are left.
     """
 
     min_nodes: int = 1
@@ -33,14 +33,14 @@ class QueueSnapshot:
     """A cluster and its queue at one moment.
 
     Attributes:
-        waiting_s: Of each waiting job that could ever run, how long it has waited.
-        slots_per_node: Jobs that a new node takes; at least 1.
-        free_slots: Jobs that the nodes there are could take now.
-        running_jobs: All that run.
-        age_s: Of each node but the master, since its launch.
-        busy: Nodes with a job on them.
-        since_change_s: Since a node was added or removed.
-        interrupted: Spot nodes that AWS takes away within two minutes.
+        waiting_s: Wait of each pending job that is able to run.
+        slots_per_node: Slots of a new node; at least 1.
+        free_slots: Free slots of the current nodes.
+        running_jobs: Number of running jobs.
+        age_s: Time since launch of each node except the master.
+        busy: Nodes with running jobs.
+        since_change_s: Time since a node was added or removed.
+        interrupted: Spot nodes that AWS interrupts within two minutes.
     """
 
     waiting_s: tuple[float, ...] = ()
@@ -55,13 +55,14 @@ class QueueSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do now, and why, for people.
+    """The action to take now, and the reason as text.
 
     Attributes:
-        add: Nodes to add.
-        remove: Nodes to remove; none has a job.
-        drain: Nodes that AWS takes away: no new jobs, those that run begin again elsewhere.
-        terminate: Whether to end the whole cluster.
+        add: Number of nodes to add.
+        remove: Idle nodes to remove.
+        drain: Nodes that AWS interrupts: they get no new jobs, and their running jobs are rerun on
+            other nodes.
+        terminate: Terminate the whole cluster.
     """
 
     add: int = 0
@@ -72,16 +73,16 @@ class Decision:
 
 
 def decide(snapshot: QueueSnapshot, limits: Limits) -> Decision:
-    """Return what to do; never removes a node with a job, never leaves the limits."""
+    """Return the action to take. It never removes a busy node and never exceeds the limits."""
     drain = tuple(sorted(snapshot.interrupted & set(snapshot.age_s)))
     size = 1 + len(snapshot.age_s) - len(drain)
     if drain:
-        return Decision(drain=drain, why="AWS takes these spot nodes away")
+        return Decision(drain=drain, why="AWS interrupts these spot nodes")
     if size < limits.min_nodes:
         missing = limits.min_nodes - size
-        return Decision(add=missing, why=f"{size} nodes, at least {limits.min_nodes} are wanted")
+        return Decision(add=missing, why=f"{size} nodes, the minimum is {limits.min_nodes}")
     if snapshot.since_change_s < limits.stabilization_s:
-        return Decision(why="waiting for the last change to show")
+        return Decision(why="waiting for the last change to take effect")
     return _more(snapshot, limits, size) or _fewer(snapshot, limits, size) or Decision()
 
 
@@ -90,10 +91,10 @@ def _more(snapshot: QueueSnapshot, limits: Limits, size: int) -> Decision | None
     if not late or snapshot.free_slots:  # a free slot takes the next job
         return None
     if size >= limits.max_nodes:
-        return Decision(why=f"{late} jobs wait, but there are {size} nodes already")
+        return Decision(why=f"{late} jobs wait, but the maximum is {limits.max_nodes} nodes")
     wanted = -(-len(snapshot.waiting_s) // max(snapshot.slots_per_node, 1))
     add = min(wanted, limits.add_nodes_per_iter, limits.max_nodes - size)
-    return Decision(add=add, why=f"{late} jobs wait longer than {limits.job_wait_s:g} s")
+    return Decision(add=add, why=f"{late} jobs have waited longer than {limits.job_wait_s:g} s")
 
 
 def _fewer(snapshot: QueueSnapshot, limits: Limits, size: int) -> Decision | None:
@@ -106,7 +107,7 @@ def _fewer(snapshot: QueueSnapshot, limits: Limits, size: int) -> Decision | Non
     ]
     remove = tuple(idle[: max(size - limits.min_nodes, 0)])
     if remove:
-        return Decision(remove=remove, why="no job waits, and these have none")
+        return Decision(remove=remove, why="no job waits and these nodes are idle")
     if limits.kill_cluster and not snapshot.running_jobs and not snapshot.busy:
         oldest = max(snapshot.age_s.values(), default=float("inf"))
         if oldest >= limits.kill_after_s:

@@ -1,4 +1,4 @@
-"""Poll a cluster's queue, and do what :func:`starcluster.balance.decide.decide` returns."""
+"""Poll a cluster's queue and apply :func:`starcluster.balance.decide.decide`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from starcluster.launch import plan
 from starcluster.node.node import Node
 from starcluster.threadpool import ThreadPool
 
-# The notice of IMDSv2; 404 while there is none.
+# Reads the interruption notice by IMDSv2; the answer is 404 without a notice.
 _NOTICE = """
 token=$(curl -sf -m 2 -X PUT http://169.254.169.254/latest/api/token \
   -H 'X-aws-ec2-metadata-token-ttl-seconds: 60') &&
@@ -36,7 +36,7 @@ curl -sf -m 2 -H "X-aws-ec2-metadata-token: $token" \
 
 
 class Balancer:
-    """Grows and shrinks one cluster until it is stopped, or has ended the cluster."""
+    """Grows and shrinks one cluster until it is stopped or has terminated the cluster."""
 
     def __init__(
         self,
@@ -52,15 +52,16 @@ class Balancer:
         """Prepare.
 
         Args:
-            notice_s: How often spot nodes are asked whether AWS takes them away.
-            stats: Gets each snapshot; without it the master is not asked for jobs that ended.
+            interval_s: Seconds between two polls of the queue.
+            notice_s: Seconds between two checks of spot nodes for an interruption notice.
+            stats: Records each snapshot. Without it, the finished jobs are not queried.
         """
         self.lifecycle, self.limits, self.interval_s = lifecycle, limits, interval_s
         self.notice_s, self.stats, self._say, self._sleep = notice_s, stats, say, sleep
         self._changed = float("-inf")
 
     def run(self) -> None:
-        """Balance until the cluster is terminated. A snapshot that fails changes nothing."""
+        """Balance until the cluster is terminated. A failed poll changes nothing."""
         done = False
         while not done:
             try:
@@ -69,16 +70,16 @@ class Balancer:
                 if not done:
                     self._pause(cluster)
             except (SshError, Unreachable, Throttled) as error:
-                self._say(f"unknown: {error.what}")
+                self._say(f"state unknown, retrying in {self.interval_s:g} s: {error.what}")
                 self._sleep(self.interval_s)
-            except CredentialsError as error:  # they last hours, a queue may last days
-                self._say(f"unknown: {error}")
+            except CredentialsError as error:  # they expire within hours, a queue can last days
+                self._say(f"state unknown, retrying in {self.interval_s:g} s: {error}")
                 self._sleep(self.interval_s)
                 with contextlib.suppress(CredentialsError):
                     self.lifecycle.ec2.open_again()
 
     def _pause(self, cluster: Cluster) -> None:
-        """Wait for the next snapshot, or until AWS announces that it takes a spot node away."""
+        """Wait for the next poll, or until AWS announces the interruption of a spot node."""
         left = self.interval_s
         try:
             while left > 0:
@@ -91,7 +92,7 @@ class Balancer:
             cluster.close()
 
     def run_once(self, cluster: Cluster) -> bool:
-        """Take a snapshot and act on it; return whether the cluster was terminated."""
+        """Take a snapshot and apply the decision; return whether the cluster was terminated."""
         try:
             snapshot = replace(
                 take_snapshot(cluster), since_change_s=time.monotonic() - self._changed
@@ -101,8 +102,8 @@ class Balancer:
                 ended = ended_jobs(cluster, self.stats.lookback)
                 self.stats.add(row_of(datetime.now(UTC), snapshot, decision, ended))
             self._say(
-                f"{1 + len(snapshot.age_s)} nodes, {snapshot.running_jobs} jobs run, "
-                f"{len(snapshot.waiting_s)} wait: {decision.why}"
+                f"{1 + len(snapshot.age_s)} nodes, {snapshot.running_jobs} jobs running, "
+                f"{len(snapshot.waiting_s)} waiting: {decision.why}"
             )
             return self._do(cluster, decision)
         finally:
@@ -123,7 +124,7 @@ class Balancer:
                 names = plan.free_aliases(short, decision.add)
                 self.lifecycle.add(plan.more_nodes(cluster.template, names), cluster.template)
         except StarClusterError as error:
-            # The next look sees what came of it; a queue must not lose its balancer for that.
+            # The next poll sees the result; one error must not stop the balancer.
             self._say(f"Error: {error}")
         if decision.add or decision.remove or decision.drain:
             self._changed = time.monotonic()
@@ -133,8 +134,8 @@ class Balancer:
 
 
 def take_snapshot(cluster: Cluster) -> QueueSnapshot:
-    """Ask the master for jobs and slots, and spot nodes for AWS's notice."""
-    # In UTC: the master's clock may be of another zone than this machine's.
+    """Read jobs and slots from the master, and interruption notices from spot nodes."""
+    # UTC, because the master may be in another time zone than this machine.
     command = "TZ=UTC qstat -u '*' -f -r -xml -explain E"
     text = cluster.master.ssh.execute(command, timeout_s=60)
     now = datetime.now(UTC)
@@ -148,16 +149,16 @@ def take_snapshot(cluster: Cluster) -> QueueSnapshot:
 
 
 def ended_jobs(cluster: Cluster, lookback: timedelta) -> list[AccountingRecord]:
-    """Return the jobs that began within ``lookback`` and have ended."""
+    """Return the finished jobs that started within ``lookback``."""
     since = datetime.now(UTC) - lookback
     command = f"TZ=UTC LC_ALL=C qacct -b {since:%Y%m%d%H%M} -j"
-    # It exits 1 where there are none.
+    # qacct exits with status 1 if there are no such jobs.
     lines = cluster.master.ssh.execute(command, ignore_exit_status=True, timeout_s=60)
     return parse_accounting("\n".join(lines))
 
 
 def read_queue(xml: str, now: datetime) -> QueueSnapshot:
-    """Return jobs and slots from ``qstat -f -r -xml``; a held job does not wait."""
+    """Return jobs and slots from ``qstat -f -r -xml``; held jobs do not count as waiting."""
     root = ET.fromstring(xml[xml.index("<?xml") :])  # noqa: S314 - of our own master
     slots, free, running, busy = [], 0, 0, set()
     for queue in root.iter("Queue-List"):
@@ -188,7 +189,7 @@ def read_queue(xml: str, now: datetime) -> QueueSnapshot:
 
 
 def _tasks(text: str) -> int:
-    """Return how many tasks ``1-41:1`` or ``3,5`` are; 1 for a job that is no array."""
+    """Return the number of tasks in ``1-41:1`` or ``3,5``; 1 for a job without tasks."""
     count = 0
     for part in filter(None, text.split(",")):
         span, _, step = part.partition(":")
@@ -198,12 +199,12 @@ def _tasks(text: str) -> int:
 
 
 def interrupted(cluster: Cluster) -> list[str]:
-    """Return the aliases of spot nodes that AWS takes away within two minutes."""
+    """Return the aliases of spot nodes that AWS interrupts within two minutes."""
 
     def interrupted_alias(node: Node) -> str:
         try:
             answer = node.ssh.run(["sh", "-c", _NOTICE], timeout_s=10)
-        except SshError:  # unknown is not gone
+        except SshError:  # not reachable does not mean interrupted
             return ""
         return node.alias if answer.status == 0 and "action" in answer.stdout else ""
 
@@ -215,7 +216,7 @@ def _spot_nodes(cluster: Cluster) -> list[Node]:
 
 
 def drain(cluster: Cluster, aliases: tuple[str, ...]) -> None:
-    """Let no job start on nodes, and those that run begin again elsewhere."""
+    """Disable the queues of nodes, and rerun their jobs on other nodes."""
     for alias in aliases:
         for option in ("-d", "-rq"):
             command = shlex.join(["qmod", option, f"*@{alias}"])

@@ -1,4 +1,4 @@
-"""Drawings of spot prices and of a queue; the only place that imports matplotlib."""
+"""Plots of spot prices and of a queue; no other module imports matplotlib."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
 
 class Moment(Protocol):
-    """A queue at one moment, as far as it is drawn."""
+    """The plotted values of a queue at one moment."""
 
     @property
     def time(self) -> datetime:
-        """When."""
+        """Time of the snapshot."""
 
     @property
     def nodes(self) -> int:
-        """Of the cluster."""
+        """Nodes of the cluster."""
 
     @property
     def running_jobs(self) -> int:
-        """Now."""
+        """Number of running jobs."""
 
     @property
     def waiting_jobs(self) -> int:
-        """Now."""
+        """Number of waiting jobs."""
 
     @property
     def longest_wait_s(self) -> float:
-        """Of those that wait."""
+        """Longest wait of the waiting jobs."""
 
 
 def write_plot(file: Path, prices: Sequence[SpotPrice], *, title: str, end: datetime) -> None:
-    """Write an SVG with a line of steps for each zone, up to ``end``."""
+    """Write an SVG with a step line for each zone, up to ``end``."""
     figure = new_figure()
     axes: Axes = figure.subplots()
     for zone in sorted({price.zone for price in prices}):
         steps = [price for price in prices if price.zone == zone]
         times = [*(step.time for step in steps), end]
         values = [step.price for step in steps]
-        # Matplotlib takes times; its types do not say so.
+        # Matplotlib accepts times, but its type hints do not.
         axes.step(times, [*values, values[-1]], where="post", label=zone)  # type: ignore[arg-type]
     axes.set_ylim(bottom=0)
     axes.set_ylabel("dollars per hour")
@@ -58,7 +58,7 @@ def write_plot(file: Path, prices: Sequence[SpotPrice], *, title: str, end: date
 
 
 def write_queue_plot(file: Path, moments: Iterable[Moment]) -> None:
-    """Write an SVG of jobs, waits and nodes over time, one below the other."""
+    """Write an SVG with three plots over time: jobs, waits and nodes."""
     rows = list(moments)
     times: Any = [row.time for row in rows]
     figure = new_figure()
@@ -76,7 +76,7 @@ def write_queue_plot(file: Path, moments: Iterable[Moment]) -> None:
 
 
 def new_figure() -> Figure:
-    """Return an empty figure. Raises MissingExtra where there is no matplotlib."""
+    """Return an empty figure. Raises MissingExtra if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What a load balancer saw: rows for a CSV file, and drawings of the last hours."""
+"""Statistics of a load balancer: rows of a CSV file, and plots of the last hours."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PLOT = "queue.svg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A cluster and its queue at one moment, as a line of the file.
+    """A cluster and its queue at one moment: one row of the CSV file.
 
     Attributes:
-        longest_wait_s: Of the jobs that wait now.
-        jobs_ended, mean_wait_s, mean_run_s: Of the last hours.
+        longest_wait_s: Longest wait of the waiting jobs.
+        jobs_ended, mean_wait_s, mean_run_s: Statistics of the jobs of the last hours.
     """
 
     time: datetime
@@ -44,7 +44,7 @@ class Row:
 def row_of(
     now: datetime, snapshot: QueueSnapshot, decision: Decision, ended: Sequence[AccountingRecord]
 ) -> Row:
-    """Return the row of one snapshot; ``ended``: the jobs of the last hours."""
+    """Return the row of one snapshot; ``ended`` has the finished jobs of the last hours."""
     waits = [job.started - job.submitted for job in ended if job.started and job.submitted]
     runs = [job.ended - job.started for job in ended if job.ended and job.started]
     return Row(
@@ -65,7 +65,7 @@ def row_of(
 
 
 class Stats:
-    """Keeps the rows of the last hours; writes each to a file, and all as a drawing."""
+    """Keeps the rows of the last hours; appends each to a CSV file, and plots all."""
 
     def __init__(
         self,
@@ -78,14 +78,16 @@ class Stats:
         """Prepare.
 
         Args:
-            file: CSV; one that is there gets more lines.
-            plots: A directory, made where there is none.
+            lookback: Length of the period that is kept and plotted.
+            file: CSV file; rows are appended if it exists.
+            plots: Directory of the plot; created if missing.
+            draw: Writes the plot.
         """
         self.lookback, self._file, self._plots, self._draw = lookback, file, plots, draw
         self.rows: deque[Row] = deque()
 
     def add(self, row: Row) -> None:
-        """Take in a row."""
+        """Add a row, and write it."""
         self.rows.append(row)
         while self.rows[0].time < row.time - self.lookback:
             self.rows.popleft()
@@ -93,9 +95,9 @@ class Stats:
             self._append(self._file, row)
         if self._plots is not None:
             self._plots.mkdir(parents=True, exist_ok=True)
-            beside = self._plots / f".{PLOT}"
-            self._draw(beside, self.rows)
-            beside.replace(self._plots / PLOT)
+            new = self._plots / f".{PLOT}"
+            self._draw(new, self.rows)
+            new.replace(self._plots / PLOT)
 
     def _append(self, file: Path, row: Row) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A cluster from start to termination: find it, resize it, make images of its nodes."""
+"""Start, find, resize, stop and terminate clusters; make images of nodes."""
 
 from starcluster.cluster.cluster import Cluster, all_clusters, find, only_running
 from starcluster.cluster.image import make_image

@@ -1,4 +1,4 @@
-"""A cluster as EC2 has it: its instances by their tags; nothing of it is kept on this machine."""
+"""A cluster, read from the tags of its EC2 instances; this machine stores no state of it."""
 
 from __future__ import annotations
 
@@ -22,36 +22,37 @@ CONNECT_S = 10.0
 
 
 class Cluster:
-    """The instances of one cluster, as they were when they were listed."""
+    """The instances of one cluster at the time of listing."""
 
     def __init__(self, name: str, instances: Iterable[Instance], ec2: Ec2, config: Config) -> None:
         self.name, self.ec2, self.config = name, ec2, config
         self.instances = sorted(instances, key=_by_rank)
 
     def refreshed(self) -> Cluster:
-        """Return the cluster as it is now."""
+        """Return the cluster with its current instances."""
         return Cluster(self.name, self.ec2.instances(cluster=self.name), self.ec2, self.config)
 
     @property
     def state(self) -> str:
-        """The state of its instances; several joined by a slash."""
+        """The states of its instances, joined by slashes."""
         return "/".join(sorted({instance.state for instance in self.instances}))
 
     @cached_property
     def origin(self) -> Origin:
-        """What the cluster was made of. Raises ClusterError where its tags do not name it."""
+        """Template and overrides of the cluster. Raises ClusterError if its tags have none."""
         for instance in self.instances:
             found = origin_of(instance.tags)
             if found is not None:
                 return found
         raise ClusterError(
-            f"the instances of cluster '{self.name}' do not name their template",
-            f"Was it started by another program? Remove it: starcluster terminate {self.name}",
+            f"the instances of cluster '{self.name}' have no template in their tags",
+            "Another program may have started them. "
+            f"Terminate them: starcluster terminate {self.name}",
         )
 
     @cached_property
     def template(self) -> Template:
-        """The template it was made of, with the options of its start."""
+        """The template of the cluster with the options of its start."""
         return self.config.template(self.origin.template, self.origin.overrides)
 
     @cached_property
@@ -67,12 +68,12 @@ class Cluster:
         ]
 
     def node_of(self, instance: Instance) -> Node:
-        """Return a node whose connection verifies the instance's host key."""
+        """Return the node of an instance; its connection verifies the host key."""
         return Node(instance, self.shell, self.ec2)
 
     @property
     def master(self) -> Node:
-        """The master. Raises ClusterError where none runs."""
+        """The master. Raises ClusterError if it does not run."""
         return self.node(MASTER)
 
     def node(self, name: str) -> Node:
@@ -98,15 +99,15 @@ class Cluster:
             )
         aliases = [node.alias for node in self.nodes]
         what = f"no node '{name}' in cluster '{self.name}'"
-        raise InputError(what, did_you_mean(name, aliases) or f"There are: {', '.join(aliases)}.")
+        raise InputError(what, did_you_mean(name, aliases) or f"Nodes: {', '.join(aliases)}.")
 
     def shell(self, instance: Instance, user: str = "root") -> Shell:
-        """Return a connection to an instance, not yet open."""
+        """Return a connection to an instance; it opens at first use."""
         host_key = instance.tags.get(TAG_HOST_KEY)
         if not host_key:
             raise NodeError(
-                f"{instance.alias}: its host key is not known, so it cannot be verified",
-                "Its tag starcluster:host_key is gone; start a new node instead.",
+                f"{instance.alias}: cannot verify the host key: tag {TAG_HOST_KEY} is missing",
+                "Replace the node: starcluster removenode, then starcluster addnode",
                 alias=instance.alias,
             )
         return Shell(
@@ -125,7 +126,7 @@ class Cluster:
 
 
 def all_clusters(ec2: Ec2, config: Config) -> list[Cluster]:
-    """Return all clusters of the region by name."""
+    """Return all clusters of the region, sorted by name."""
     by_name: dict[str, list[Instance]] = {}
     for instance in ec2.instances(cluster="*"):
         by_name.setdefault(instance.tags[TAG_CLUSTER], []).append(instance)
@@ -133,7 +134,7 @@ def all_clusters(ec2: Ec2, config: Config) -> list[Cluster]:
 
 
 def find(ec2: Ec2, config: Config, name: str) -> Cluster:
-    """Return a cluster by name. Raises ClusterError, or InputError for what is no name."""
+    """Return a cluster by name. Raises ClusterError, or InputError for an invalid name."""
     plan.check_name(name)
     found = ec2.instances(cluster=name)
     if found:
@@ -141,15 +142,15 @@ def find(ec2: Ec2, config: Config, name: str) -> Cluster:
     names = [cluster.name for cluster in all_clusters(ec2, config)]
     if ec2.security_groups(group_name(name)):
         raise ClusterError(
-            f"of cluster '{name}' only its security group is left",
+            f"cluster '{name}' has no instances, only its security group is left",
             f"Remove it: starcluster terminate {name}",
         )
-    hint = did_you_mean(name, names) or "See: starcluster listclusters"
-    raise ClusterError(f"there is no cluster '{name}' in {ec2.region}", hint)
+    hint = did_you_mean(name, names) or "List the clusters: starcluster listclusters"
+    raise ClusterError(f"cluster '{name}' does not exist in {ec2.region}", hint)
 
 
 def only_running(ec2: Ec2, config: Config) -> Cluster:
-    """Return the only running cluster; ClusterError where there are none or several."""
+    """Return the only running cluster. Raises ClusterError if none or several run."""
     running = [
         cluster
         for cluster in all_clusters(ec2, config)
@@ -158,13 +159,16 @@ def only_running(ec2: Ec2, config: Config) -> Cluster:
     if len(running) == 1:
         return running[0]
     if not running:
-        raise ClusterError(f"no cluster runs in {ec2.region}", "Start one: starcluster start NAME")
+        raise ClusterError(
+            f"no cluster is running in {ec2.region}", "Start one: starcluster start NAME"
+        )
     names = ", ".join(cluster.name for cluster in running)
-    raise ClusterError(f"{len(running)} clusters run in {ec2.region}: {names}", "Name one of them.")
+    what = f"{len(running)} clusters are running in {ec2.region}: {names}"
+    raise ClusterError(what, "Name one of them.")
 
 
 def aliases(instances: Sequence[Instance]) -> str:
-    """Return the aliases of instances, for people."""
+    """Return the aliases of instances as text for messages."""
     return ", ".join(instance.alias or instance.id for instance in instances)
 
 

@@ -1,4 +1,4 @@
-"""An image of a running node, without what must not be in one."""
+"""Create an image of a running node without its secrets."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NAME = re.compile(r"[\w()\[\] ./'@-]{3,128}", re.ASCII)
 
 
 def check_image_name(name: str) -> None:
-    """Raise InputError for what AWS takes for no image's name."""
+    """Raise InputError for an image name that AWS does not accept."""
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"'{name}' cannot be the name of an image",
-            "Take 3 to 128 letters, digits, blanks and ()[]./-'@_",
+            f"invalid image name '{name}'",
+            "Use 3 to 128 letters, digits, spaces and ()[]./-'@_",
         )
 
 
@@ -39,28 +39,28 @@ def make_image(
     description: str = "",
     progress: Callable[[str, str], None] = lambda alias, what: None,
 ) -> Image:
-    """Make an image of a running node's root volume; return it when it can be used.
+    """Create an image of a running node's root volume; return it when it is available.
 
-    What is private is off the disk until AWS has begun the snapshot, which has the disk as it is
-    at that moment.
+    Secrets are off the disk until AWS has started the snapshot, which stores the state of the disk
+    at its start.
 
     Raises:
-        AwsError: AWS made none.
+        AwsError: AWS failed to create the image.
     """
-    progress(node.alias, "taking keys, user data and histories off its disk")
+    progress(node.alias, "removing keys, user data and histories from the disk")
     steps.hide_secrets(node, limit_s=_BACK_S)
     try:
         tags = {TAG_NAME: name}
         id = ec2.create_image(node.id, name, description=description, tags=tags)
-        progress(node.alias, f"image {id} begins")
+        progress(node.alias, f"creating image {id}")
         begun = _wait(ec2, id, BEGUN_S, lambda image: bool(image.snapshots), lambda image: None)
     finally:
         _bring_back(node)
     ec2.tag(begun.snapshots, tags)
-    progress(node.alias, "it has its keys again")
+    progress(node.alias, "keys, user data and histories restored")
 
     def report(image: Image) -> None:
-        with contextlib.suppress(AwsError):  # only for people
+        with contextlib.suppress(AwsError):  # only progress
             progress("", f"{image.id}: {ec2.progress_of(image.snapshots)} % stored")
 
     return _wait(ec2, id, READY_S, lambda image: image.state == "available", report)
@@ -71,7 +71,10 @@ def _bring_back(node: Node) -> None:
         steps.restore_secrets(node)
     except StarClusterError as error:
         log.warning(
-            "%s: its keys come back by themselves within %d s: %s", node.alias, _BACK_S, error.what
+            "%s: cannot restore its keys now, they return within %d s: %s",
+            node.alias,
+            _BACK_S,
+            error.what,
         )
 
 
@@ -86,12 +89,13 @@ def _wait(
     for pause in backoff_delays():
         image = settled(lambda: ec2.image(id))
         if image.state in ("failed", "error", "invalid"):
-            raise AwsError(f"AWS made no image {id}: it is {image.state}")
+            raise AwsError(f"AWS could not create image {id}: its state is {image.state}")
         if done(image):
             return image
         if time.monotonic() > deadline:
             raise Unreachable(
-                f"image {id} is {image.state} after {limit_s:g} s", "See: starcluster listimages"
+                f"image {id} is still {image.state} after {limit_s:g} s",
+                "Check it: starcluster listimages",
             )
         report(image)
         time.sleep(pause)

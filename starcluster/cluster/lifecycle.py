@@ -33,7 +33,7 @@ from starcluster.setup.hooks import load_plugins
 from starcluster.setup.run import run_hook, set_up
 
 GONE_S = 600.0
-"""Seconds in which AWS stops or terminates an instance, at most."""
+"""Timeout in seconds for AWS to stop or terminate an instance."""
 
 
 class ClusterLifecycle(ClusterResize):
@@ -48,15 +48,15 @@ class ClusterLifecycle(ClusterResize):
         check: bool = True,
         inventory: AwsInventory | None = None,
     ) -> Launcher:
-        """Ask AWS whether the new cluster could be launched; nothing is.
+        """Check with AWS that the new cluster can be launched; launch nothing.
 
         Args:
-            check: Whether to ask for permission too.
-            inventory: What is known of the template already.
+            check: Also check the permission to launch.
+            inventory: Resources of the template that are already known.
 
         Raises:
-            ClusterError: One of this name exists.
-            InputError: It would cost more than the template allows.
+            ClusterError: A cluster of this name exists.
+            InputError: The cluster would cost more than the template allows.
         """
         self.require_new()
         load_plugins(template.plugins)  # raises before the launch, not after it
@@ -71,7 +71,7 @@ class ClusterLifecycle(ClusterResize):
         return launcher
 
     def create(self, launcher: Launcher, *, set_up_too: bool = True) -> Outcome:
-        """Launch what was prepared, and set it up."""
+        """Launch the prepared cluster and set it up."""
         with self.report_cost_on_error():
             try:
                 launched = launcher.launch(plan.whole_cluster(launcher.template))
@@ -85,7 +85,7 @@ class ClusterLifecycle(ClusterResize):
             return self._bring_up(launched, launcher.relaunch)
 
     def require_new(self) -> None:
-        """Raise ClusterError where the cluster exists."""
+        """Raise ClusterError if the cluster exists."""
         found = self.ec2.instances(cluster=self.name)
         if found:
             states = Cluster(self.name, found, self.ec2, self.config).state
@@ -93,11 +93,11 @@ class ClusterLifecycle(ClusterResize):
             raise ClusterError(
                 f"cluster '{self.name}' already exists in {self.ec2.region} ({states})",
                 f"Use it: starcluster {use} {self.name}\n"
-                f"Or remove it: starcluster terminate {self.name}",
+                f"Or terminate it: starcluster terminate {self.name}",
             )
 
     def start_again(self) -> Outcome:
-        """Start the stopped nodes of a cluster, and set all up again."""
+        """Start the stopped nodes of a cluster, and set up all nodes."""
         cluster = find(self.ec2, self.config, self.name)
         cluster = self._all_named(cluster)  # raises before anything starts to cost
         stopping = [instance.id for instance in cluster.instances if instance.state == "stopping"]
@@ -115,7 +115,7 @@ class ClusterLifecycle(ClusterResize):
             return self._bring_up(cluster.instances)
 
     def _all_named(self, cluster: Cluster) -> Cluster:
-        """Give aliases to instances whose launch was interrupted before they had one."""
+        """Tag instances that have no alias because their launch was interrupted."""
         nameless = [instance for instance in cluster.instances if not instance.alias]
         taken = {instance.alias for instance in cluster.instances}
         names = [
@@ -128,18 +128,18 @@ class ClusterLifecycle(ClusterResize):
         return cluster.refreshed() if nameless else cluster
 
     def restart(self, *, set_up_too: bool = True) -> Outcome:
-        """Reboot all running nodes, and set them up again."""
+        """Reboot all running nodes and set them up."""
         cluster = find(self.ec2, self.config, self.name)
         with contextlib.closing(cluster), self.report_cost_on_error():
             nodes = cluster.nodes
             if not nodes:
                 raise ClusterError(
-                    f"no node of cluster '{self.name}' runs ({cluster.state})",
+                    f"no node of cluster '{self.name}' is running ({cluster.state})",
                     f"Start it: starcluster start -x {self.name}",
                 )
             self._hook(cluster, "on_restart")
             for alias, why in failures_of(nodes, mark_boot).items():
-                self.progress(alias, f"is rebooted all the same: {why}")
+                self.progress(alias, f"rebooting despite an error: {why}")
             cluster.close()
             self.ec2.reboot([node.id for node in nodes])
             self.progress("", "rebooting")
@@ -150,13 +150,13 @@ class ClusterLifecycle(ClusterResize):
             return self._set_up(cluster, rebooted, failed)
 
     def stop(self, *, terminate_unstoppable: bool = False) -> list[str]:
-        """Stop all nodes; return the aliases of those stopped. Disks stay, and cost."""
+        """Stop all nodes; return the aliases of the stopped ones. Disks remain and cost money."""
         cluster = find(self.ec2, self.config, self.name)
         spot = [instance for instance in cluster.instances if instance.is_spot]
         if spot and not terminate_unstoppable:
             raise ClusterError(
                 f"spot instances cannot be stopped: {aliases(spot)}",
-                f"Terminate these and stop the others: starcluster stop -t {self.name}",
+                f"Terminate them and stop the other nodes: starcluster stop -t {self.name}",
             )
         running = [
             instance for instance in cluster.instances if instance.state in ("pending", "running")
@@ -171,15 +171,15 @@ class ClusterLifecycle(ClusterResize):
         return [instance.alias for instance in stopped]
 
     def terminate(self) -> list[str]:
-        """End all instances of the cluster and remove its groups; return what was removed.
+        """Terminate all instances, remove the groups; return the names of everything removed.
 
-        What an earlier try left is removed too.
+        This includes what an earlier, incomplete call left behind.
         """
         found = self.ec2.instances(
             cluster=self.name, states=("pending", "running", "stopping", "stopped", "shutting-down")
         )
         if not found and not self.ec2.security_groups(group_name(self.name)):
-            find(self.ec2, self.config, self.name)  # raises, with its hint
+            find(self.ec2, self.config, self.name)  # raises with a hint
         cluster = Cluster(self.name, found, self.ec2, self.config)
         ids = [instance.id for instance in found]
         with self.report_cost_on_error():
@@ -195,12 +195,12 @@ class ClusterLifecycle(ClusterResize):
             return removed + groups
 
     def _shutdown(self, cluster: Cluster) -> None:
-        """Call on_shutdown; a cluster that is broken ends all the same."""
+        """Call on_shutdown; a failure does not stop the shutdown."""
         with contextlib.closing(cluster):
             try:
                 self._hook(cluster, "on_shutdown")
             except StarClusterError as error:
-                log.warning("on_shutdown was not called for all plugins: %s", error.what)
+                log.warning("on_shutdown failed, some plugins were not called: %s", error.what)
 
     def _hook(self, cluster: Cluster, hook: str) -> None:
         if not any(instance.state == "running" for instance in cluster.instances):

@@ -1,4 +1,4 @@
-"""What every change of a cluster shares: wait for instances, and report what costs on failure."""
+"""The base of all cluster commands: wait for instances, and report running costs on failure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from starcluster.threadpool import soon
 
 Progress = Callable[[str, str], None]
 BAD_NODE = ("leave", "remove", "replace")
+WAITING_FOR_SSH = "waiting for SSH"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Aliases of nodes that take jobs, and why the others do not."""
+    """Aliases of nodes that accept jobs, and the failures of the others by alias."""
 
     ready: tuple[str, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
 class ClusterOperation:
-    """One command's work on one cluster."""
+    """One command on one cluster."""
 
     def __init__(
         self,
@@ -46,11 +47,12 @@ class ClusterOperation:
         """Prepare; nothing is sent to AWS.
 
         Args:
-            progress: Called with a node's alias, empty for the cluster, and what starts now.
-            on_bad_node: One of ``BAD_NODE``: what happens to a node that fails.
+            progress: Called with the alias of a node (empty for the cluster) and the step that
+                starts.
+            on_bad_node: Action for nodes that fail; one of ``BAD_NODE``.
 
         Raises:
-            InputError: ``name`` cannot be the name of a cluster.
+            InputError: ``name`` is not a valid cluster name.
         """
         plan.check_name(name)
         self.ec2, self.config, self.name = ec2, config, name
@@ -59,12 +61,12 @@ class ClusterOperation:
         self._unregistered: set[str] = set()  # failed nodes that the master does not know
 
     def describe_running(self) -> str:
-        """Return which instances of the cluster exist and cost, and what to do with them."""
+        """Return the existing instances of the cluster, their cost and the next commands."""
         return describe_running(self.ec2, self.name)
 
     @contextlib.contextmanager
     def report_cost_on_error(self) -> Iterator[None]:
-        """Add to any error what of the cluster runs and costs now."""
+        """Add the running instances and their cost to the fix of any error."""
         try:
             yield
         except KeyboardInterrupt as error:
@@ -74,13 +76,13 @@ class ClusterOperation:
             raise
 
     def _connect(self, nodes: Sequence[Node]) -> dict[str, str]:
-        """Wait for the SSH of all nodes; return why it failed, by alias."""
+        """Wait until all nodes answer SSH; return the failures by alias."""
         for node in nodes:
-            self.progress(node.alias, "waiting for SSH")
+            self.progress(node.alias, WAITING_FOR_SSH)
         return failures_of(nodes, lambda node: node.ssh.connect(wait_s=self.timeouts.ssh_s))
 
     def _wait_running(self, launched: Sequence[Instance]) -> tuple[list[Instance], dict[str, str]]:
-        """Wait for instances; return those that run, and why the others do not, by alias."""
+        """Wait for instances; return the running ones, and the failures by alias."""
         for instance in launched:
             self.progress(instance.alias, "booting")
         names = {instance.id: instance.alias for instance in launched}
@@ -94,31 +96,31 @@ class ClusterOperation:
 
 
 def describe_running(ec2: Ec2, name: str) -> str:
-    """Return which instances of cluster ``name`` exist and cost, and what to do; for people."""
+    """Return the existing instances of cluster ``name``, their cost and the next commands."""
     try:
         instances = ec2.instances(cluster=name)
         exists = bool(instances) or bool(ec2.security_groups(group_name(name)))
     except StarClusterError:
-        return f"It may be running, and cost: starcluster listclusters {name}"
+        return f"Instances may be running and cost money: starcluster listclusters {name}"
     if not exists:
-        return "Nothing of it runs or costs."
+        return "The cluster has no instances and costs nothing."
     if not instances:
         return (
-            "No instance of it runs; only its security group is left. "
+            "The cluster has no instances, only its security group is left. "
             f"Remove it: starcluster terminate {name}"
         )
     count = len(instances)
-    exist = f"{count} instances of it exist" if count > 1 else "1 instance of it exists"
+    exist = f"{count} instances exist" if count > 1 else "1 instance exists"
     names = ", ".join(instance.alias or instance.id for instance in instances)
     return (
         f"{exist} ({names}): {price_now(ec2, instances)}.\n"
-        f"Go on: starcluster start -x {name}\n"
-        f"Or remove it: starcluster terminate {name}"
+        f"Continue: starcluster start -x {name}\n"
+        f"Or terminate the cluster: starcluster terminate {name}"
     )
 
 
 def price_now(ec2: Ec2, instances: Sequence[Instance]) -> plan.Cost:
-    """Return what instances cost now, at most; waits up to ``PRICES_S`` for AWS's price list."""
+    """Return the most that instances cost now; waits up to ``PRICES_S`` for AWS's price list."""
     types = {instance.type for instance in instances}
     no_prices: dict[str, float] = {}
     on_demand = soon(lambda: prices.on_demand(ec2, types), within_s=PRICES_S, otherwise=no_prices)

@@ -1,4 +1,4 @@
-"""Add nodes to a running cluster, remove some, and replace those that fail."""
+"""Add nodes to a running cluster, remove nodes, and replace failed nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from starcluster.model import is_master
 from starcluster.setup.run import SetupResult, add_nodes, remove_nodes
 
 Relaunch = Callable[[str], Instance]
-"""Launches another instance for the node of an alias."""
+"""Launches a replacement instance for the node with an alias."""
 
 
 class ClusterResize(ClusterOperation):
@@ -32,14 +32,14 @@ class ClusterResize(ClusterOperation):
         template: Template,
         inventory: AwsInventory | None = None,
     ) -> Outcome:
-        """Launch ``nodes`` and set them up, all at once.
+        """Launch ``nodes`` and set them up, all in parallel.
 
         Args:
-            inventory: Where given, AWS is asked for permission first.
+            inventory: If given, check the permission to launch first.
 
         Raises:
             InputError: The cluster would cost more than the template allows.
-            CapacityError: AWS has not all of them; those launched are set up all the same.
+            CapacityError: AWS launched only some nodes. These are set up.
         """
         cluster = find(self.ec2, self.config, self.name)
         _ = cluster.master, cluster.plugins  # raise before the launch, not after it
@@ -54,13 +54,13 @@ class ClusterResize(ClusterOperation):
             try:
                 launched = launcher.launch(nodes)
             except StarClusterError:
-                if launcher.made:  # they cost: let them work
+                if launcher.made:  # they cost money, so use them
                     self._set_up_new(cluster, launcher.made, launcher.relaunch)
                 raise
             return self._set_up_new(cluster, launched, launcher.relaunch)
 
     def adopt(self, aliases: Sequence[str]) -> Outcome:
-        """Set up instances that are launched already; stopped ones are started."""
+        """Set up existing instances; start the stopped ones."""
         cluster = find(self.ec2, self.config, self.name)
         instances = [instance for instance in cluster.instances if instance.alias in aliases]
         stopped = [instance.id for instance in instances if instance.state == "stopped"]
@@ -72,10 +72,10 @@ class ClusterResize(ClusterOperation):
     def remove(
         self, aliases: Sequence[str], *, keep: bool = False, force: bool = False
     ) -> list[str]:
-        """Take nodes out of the cluster, and terminate them unless ``keep``; return their aliases.
+        """Remove nodes from the cluster; terminate them unless ``keep``; return their aliases.
 
         Args:
-            force: Terminate them also where the master cannot be reached.
+            force: Terminate the nodes even if the master is not reachable.
         """
         cluster = find(self.ec2, self.config, self.name)
         removed = [instance for instance in cluster.instances if instance.alias in aliases]
@@ -93,9 +93,7 @@ class ClusterResize(ClusterOperation):
             except StarClusterError as error:
                 if not force:
                     raise
-                log.warning(
-                    "the cluster could not be updated, its nodes go all the same: %s", error.what
-                )
+                log.warning("cannot update the cluster, removing nodes anyway: %s", error.what)
         if not keep:
             self.ec2.terminate([instance.id for instance in removed])
         return [instance.alias for instance in removed]
@@ -124,7 +122,7 @@ class ClusterResize(ClusterOperation):
     def _handle_bad_nodes(
         self, outcome: Outcome, launched: Sequence[Instance], relaunch: Relaunch | None
     ) -> Outcome:
-        """Remove or replace nodes that failed, as ``on_bad_node`` says.
+        """Remove or replace failed nodes according to ``on_bad_node``.
 
         A bad master is reported, not replaced: the cluster cannot exist without it.
         """
@@ -147,7 +145,7 @@ class ClusterResize(ClusterOperation):
 
     def _remove_bad(self, bad: Sequence[Instance], outcome: Outcome) -> None:
         for instance in bad:
-            self.progress(instance.alias, f"removed: {outcome.failed[instance.alias]}")
+            self.progress(instance.alias, f"removing: {outcome.failed[instance.alias]}")
         registered = [
             instance.alias for instance in bad if instance.alias not in self._unregistered
         ]

@@ -1,4 +1,4 @@
-"""The groups that a cluster's instances are in: made before the launch, removed after the end."""
+"""The security group and placement group of a cluster: create before launch, remove at the end."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from starcluster.model import TAG_CLUSTER, group_name
 
 
 def security_group(ec2: Ec2, name: str, template: Template, *, vpc: str) -> str:
-    """Return the id of the cluster's security group, which opens the template's ports."""
+    """Create or reuse the cluster's security group, open the template's ports; return the id."""
     found = ec2.security_groups(group_name(name), vpc=vpc)
     if found:
         group = found[0].id
-        ec2.join_members(group)  # a start that was killed may not have come to it
+        ec2.join_members(group)  # a start that was killed may have skipped this
     else:
         group = ec2.create_security_group(
             group_name(name),
@@ -31,7 +31,7 @@ def security_group(ec2: Ec2, name: str, template: Template, *, vpc: str) -> str:
 
 
 def placement_group(ec2: Ec2, name: str, template: Template) -> str:
-    """Return the name of the cluster's placement group; empty where it wants none."""
+    """Create the cluster's placement group if needed; return its name, or an empty string."""
     if not template.placement_group:
         return ""
     group = group_name(name)
@@ -41,10 +41,10 @@ def placement_group(ec2: Ec2, name: str, template: Template) -> str:
 
 
 def remove_groups(ec2: Ec2, name: str) -> list[str]:
-    """Delete the groups of a cluster whose instances are gone. AlreadyThere while one is used."""
+    """Delete the groups of a cluster without instances. Raises AlreadyThere if one is in use."""
     removed = []
     for group in ec2.security_groups(group_name(name)):
-        with contextlib.suppress(NotFound):  # its list lags, or another terminate was faster
+        with contextlib.suppress(NotFound):  # AWS's list lags, or another terminate was faster
             ec2.delete_security_group(group.id)
             removed.append(f"security group {group.name}")
     for placement in ec2.placement_groups(group_name(name)):
@@ -57,7 +57,7 @@ def remove_groups(ec2: Ec2, name: str) -> list[str]:
 def remove_groups_soon(
     ec2: Ec2, name: str, *, limit_s: float, delays: Iterator[float]
 ) -> list[str]:
-    """Delete the groups as soon as AWS lets them go, which is a little after the instances."""
+    """Delete the groups; retry while AWS reports them in use after the instances terminated."""
     deadline = time.monotonic() + limit_s
     for pause in delays:
         try:

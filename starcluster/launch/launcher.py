@@ -26,18 +26,18 @@ from starcluster.model import TAG_ALIAS, TAG_ALIASES, TAG_CLUSTER, TAG_NAME, TAG
 from starcluster.threadpool import ThreadPool
 
 VERSION = "1"
-"""Of the tags; another one is not understood."""
+"""Version of the format of the tags."""
 TAG_DESCRIPTION = "starcluster:description"
 _TAG_LETTERS = 256
 
 _ROUNDING = 1e-6
 NAMED_IN_CONSOLE = 32
-"""Nodes launched together that get a Name of their own in AWS's console, by a request each."""
+"""Largest launch whose nodes get individual names in AWS's console: each costs a request."""
 Progress = Callable[[str, str], None]
 
 
 class Launcher:
-    """Launches nodes of one cluster, for no more than its template's max_hourly_cost."""
+    """Launches nodes of one cluster within the max_hourly_cost of its template."""
 
     def __init__(
         self,
@@ -55,29 +55,30 @@ class Launcher:
         self.made: list[Instance] = []
         if len(description) > _TAG_LETTERS:
             raise InputError(
-                f"the description has {len(description)} letters, a tag holds {_TAG_LETTERS}",
-                "Give a shorter one: -d TEXT",
+                f"the description is too long: {len(description)} characters, "
+                f"a tag can have {_TAG_LETTERS}",
+                "Shorten it: -d TEXT",
             )
         self._more_tags = {TAG_DESCRIPTION: description} if description else {}
         self.origin, self.context, self._progress = origin, context, progress
 
     def join(self, *, dollars: float, zone: str) -> None:
-        """Note the nodes that the cluster has already: dollars per hour, and where they are."""
+        """Set cost (dollars per hour) and zone of the nodes that the cluster already has."""
         self._dollars[""], self._zone = dollars, zone
 
     def check(self, nodes: Sequence[Planned]) -> None:
-        """Ask AWS whether it would launch ``nodes``; launches nothing, makes no group."""
-        base = self._base("", "")  # with the tags: they need a permission too, or are one
+        """Ask AWS whether it would launch ``nodes``; creates nothing."""
+        base = self._base("", "")  # with the tags, because permissions can depend on them
         for batch in plan.batches(nodes):
             request = self._request(batch, base, self.context.subnets)
             self.ec2.check_run(replace(request, group_ids=(), placement_group=""))
 
     def launch(self, nodes: Sequence[Planned]) -> list[Instance]:
-        """Launch ``nodes``; return their instances, all tagged, in the same order.
+        """Launch ``nodes``; return their tagged instances in the same order.
 
         Raises:
-            CapacityError: Not all could be launched anywhere; those that were are tagged, and
-                in :attr:`made`.
+            CapacityError: Some nodes could not be launched anywhere. The launched ones are tagged
+                and in :attr:`made`.
         """
         self.made = []
         group = groups.security_group(self.ec2, self.name, self.template, vpc=self.context.vpc)
@@ -96,21 +97,21 @@ class Launcher:
         return [made[node.alias] for node in nodes]
 
     def _near(self, placement: str) -> list[Subnet]:
-        """Return the subnets, first those near the cluster's first nodes."""
-        if placement and self._zone:  # it is in one zone, and a fleet would look in all
+        """Return the subnets, those in the zone of the cluster's first nodes first."""
+        if placement and self._zone:  # the group is in one zone; a fleet would try all
             return [subnet for subnet in self.context.subnets if subnet.zone == self._zone]
-        # Nodes of one zone reach one another quickly and for free.
+        # Traffic within a zone is fast and free.
         return sorted(self.context.subnets, key=lambda subnet: subnet.zone != self._zone)
 
     def relaunch(self, alias: str) -> Instance:
-        """Launch another instance for the node of an alias."""
+        """Launch a replacement instance for the node ``alias``."""
         planned = {node.alias: node for node in plan.whole_cluster(self.template)}
         short = alias.removeprefix(f"{self.name}-")
         node = planned.get(short) or plan.more_nodes(self.template, [short])[0]
         return self.launch([node])[0]
 
     def _base(self, group: str, placement: str) -> LaunchRequest:
-        """Return what all nodes of a launch have in common, a host key of their own among it."""
+        """Return the settings that all nodes of a launch share, including a new host key."""
         key = new_host_key()
         return LaunchRequest(
             image_id="",
@@ -138,8 +139,8 @@ class Launcher:
         if not where:
             zones = ", ".join(self.context.offers.get(kind, ())) or "none"
             raise CapacityError(
-                f"no subnet of this cluster is in a zone that offers {kind}; they are: {zones}",
-                "Name one with -a, or a subnet there with -N.",
+                f"no subnet of this cluster is in a zone that offers {kind} (zones: {zones})",
+                "Choose one of these zones with -a, or a subnet there with -N.",
             )
         own = replace(
             base,
@@ -157,14 +158,16 @@ class Launcher:
             if len(made) == request.count:
                 return named
             why = f": {errors[0].what}" if errors else ""
-            self._progress("", f"{len(batch) - len(made)} not as spot, so on demand{why}")
+            count = len(batch) - len(made)
+            self._progress("", f"launching {count} of {len(batch)} on demand instead of spot{why}")
             batch = batch[len(made) :]
             request = replace(request, spot=False, spot_bid=None, count=len(batch))
         missing: CapacityError | None = None
         for place in request.places:
             if not self._affords(batch, place.instance_type):
-                what = f"{place.instance_type} on demand would cost more than max_hourly_cost"
-                missing = missing or CapacityError(what, "Raise it, or spot_bid, in the template.")
+                what = f"{place.instance_type} on demand would exceed max_hourly_cost"
+                fix = "Raise max_hourly_cost or spot_bid in the template."
+                missing = missing or CapacityError(what, fix)
                 continue
             tags = {**request.tags, **self._names(batch)}
             attempt = replace(request, places=(place,), token=uuid.uuid4().hex, tags=tags)
@@ -172,12 +175,12 @@ class Launcher:
                 return named | self._named(batch, self.ec2.run(attempt))
             except CapacityError as error:
                 missing = error
-                self._progress("", f"no {_shown(place)}")
+                self._progress("", f"no capacity for {_shown(place)}")
         assert missing is not None  # noqa: S101 - there is at least one place
         raise missing
 
     def _affords(self, batch: Sequence[Planned], instance_type: str) -> bool:
-        """Return whether ``batch`` may be launched on demand as another type, and note the cost."""
+        """Return whether ``batch`` on demand stays within max_hourly_cost; if so, add its cost."""
         limit = self.template.max_hourly_cost
         price = self.context.on_demand.get(instance_type)
         if limit is None:
@@ -197,7 +200,7 @@ class Launcher:
         return {TAG_ALIASES: text} if text else {}
 
     def _named(self, batch: Sequence[Planned], made: Sequence[Instance]) -> dict[str, Instance]:
-        """Return what was launched by the short alias; names those that the launch did not."""
+        """Return launched instances by short alias; tag those that the launch did not name."""
         nodes = {plan.host_name(self.name, node.alias, self.template): node for node in batch}
         there = {instance.alias: instance for instance in made if instance.alias in nodes}
         left = [alias for alias in nodes if alias not in there]
@@ -229,7 +232,7 @@ class Launcher:
             try:
                 scripts[str(path)] = Path(path).read_text()
             except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError(f"the user data script {path} cannot be read: {error}") from error
+                raise ConfigError(f"cannot read user data script {path}: {error}") from error
         return scripts
 
 
@@ -239,4 +242,4 @@ def tags_of_node(cluster: str, alias: str) -> dict[str, str]:
 
 
 def _shown(place: Place) -> str:
-    return f"{place.instance_type} in {place.zone or place.subnet_id or 'this region'} now"
+    return f"{place.instance_type} in {place.zone or place.subnet_id or 'this region'}"

@@ -1,4 +1,4 @@
-"""What a cluster will be made of and what it will cost; pure."""
+"""Compute the nodes of a cluster and their cost; no I/O."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from starcluster.model import MASTER
 SSH = Permission(name="ssh", from_port=22, to_port=22)
 
 
-# It is part of names in AWS and of paths here; AWS would read * and ? as any text.
+# The name is part of names in AWS, where * and ? are wildcards, and of local paths.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def check_name(cluster: str) -> None:
-    """Raise InputError for what cannot be the name of a cluster."""
+    """Raise InputError for an invalid cluster name."""
     if not _NAME.fullmatch(cluster):
         raise InputError(
-            f"'{cluster}' cannot be the name of a cluster",
-            "Take letters, digits, dots, hyphens and underscores; the first a letter or digit.",
+            f"invalid cluster name '{cluster}'",
+            "Use up to 100 letters, digits, dots, hyphens and underscores; "
+            "start with a letter or digit.",
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A node to be launched; ``image_id`` as the template names it."""
+    """A node to launch; ``image_id`` is written as in the template."""
 
     alias: str
     instance_type: str
@@ -41,7 +42,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Dollars per hour of all nodes; ``unknown`` are types whose price AWS did not report."""
+    """Dollars per hour of all nodes; ``unknown`` has the types whose price AWS did not report."""
 
     dollars: float
     unknown: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ class Cost:
     def __str__(self) -> str:
         if self.unknown and not self.dollars:
             return "price unknown"
-        more = f" and what {', '.join(self.unknown)} costs" if self.unknown else ""
+        more = f" plus {', '.join(self.unknown)} (price unknown)" if self.unknown else ""
         return f"${self.dollars:.2f}/h{more}"
 
 
@@ -69,7 +70,7 @@ def whole_cluster(template: Template) -> tuple[Planned, ...]:
 
 
 def more_nodes(template: Template, aliases: Iterable[str]) -> tuple[Planned, ...]:
-    """Return nodes to be added to a cluster, of the type that its last nodes have."""
+    """Return nodes to add to a cluster, of the same type as its last nodes."""
     last = template.node_instance_type[-1]
     kind = NodeType(
         instance_type=last.instance_type, image_id=last.image_id or template.node_image_id
@@ -82,12 +83,12 @@ def _planned(alias: str, kind: NodeType, *, spot: bool) -> Planned:
 
 
 def alias_of(number: int) -> str:
-    """Return the alias of a node by its number, from 1 on."""
+    """Return the alias of a node by its number, which starts at 1."""
     return f"node{number:03d}"
 
 
 def free_aliases(taken: Iterable[str], count: int) -> list[str]:
-    """Return the aliases of ``count`` new nodes: those after the last one there is."""
+    """Return the aliases of ``count`` new nodes, numbered after the highest of ``taken``."""
     numbers = [
         int(alias[4:]) for alias in taken if alias.startswith("node") and alias[4:].isdigit()
     ]
@@ -96,12 +97,12 @@ def free_aliases(taken: Iterable[str], count: int) -> list[str]:
 
 
 def host_name(cluster: str, alias: str, template: Template) -> str:
-    """Return the alias as the template wants it: with the cluster's name where dns_prefix is."""
+    """Return the host name of a node: its alias, prefixed with the cluster if dns_prefix is set."""
     return f"{cluster}-{alias}" if template.dns_prefix else alias
 
 
 def batches(nodes: Iterable[Planned]) -> list[tuple[Planned, ...]]:
-    """Return the nodes in groups of those that are alike, in the order of the first of each."""
+    """Group the nodes by type, image and spot, in the order of each group's first node."""
     alike: dict[tuple[str, str, bool], list[Planned]] = {}
     for node in nodes:
         alike.setdefault((node.instance_type, node.image_id, node.spot), []).append(node)
@@ -111,7 +112,7 @@ def batches(nodes: Iterable[Planned]) -> list[tuple[Planned, ...]]:
 def cost(
     nodes: Iterable[Planned], on_demand: Mapping[str, float], spot: Mapping[str, float]
 ) -> Cost:
-    """Return what ``nodes`` cost, given the prices of types in dollars per hour."""
+    """Return the cost of ``nodes``; prices are dollars per hour by instance type."""
     total, unknown = 0.0, []
     for node in nodes:
         price = (spot if node.spot else on_demand).get(node.instance_type)
@@ -123,7 +124,7 @@ def cost(
 
 
 def cost_of(instances: Iterable[Instance], on_demand: Mapping[str, float]) -> Cost:
-    """Return what instances cost that are not stopped, at most: at the on-demand price."""
+    """Return an upper bound of the cost of running instances: their on-demand prices."""
     running = [instance for instance in instances if instance.state in ("pending", "running")]
     nodes = [
         Planned(alias=instance.alias, instance_type=instance.type, image_id="")
@@ -133,25 +134,26 @@ def cost_of(instances: Iterable[Instance], on_demand: Mapping[str, float]) -> Co
 
 
 def check_cost(template: Template, found: Cost) -> None:
-    """Raise InputError for more than the template's max_hourly_cost, or for an unknown price."""
+    """Raise InputError if the cost exceeds the template's max_hourly_cost or is unknown."""
     limit = template.max_hourly_cost
     if limit is None:
         return
     if found.unknown:
         raise InputError(
-            f"AWS does not report the price of {', '.join(found.unknown)}, and max_hourly_cost is "
-            f"${limit:.2f}",
-            "Let these credentials read prices (pricing:GetProducts), or drop max_hourly_cost.",
+            f"cannot check max_hourly_cost = ${limit:.2f}: AWS does not report the price of "
+            f"{', '.join(found.unknown)}",
+            "Allow these credentials pricing:GetProducts, or remove max_hourly_cost.",
         )
     if found.dollars > limit:
         raise InputError(
-            f"this costs {found}, more than max_hourly_cost = ${limit:.2f}; nothing was launched",
-            "Take fewer or smaller nodes, or raise max_hourly_cost in the template.",
+            f"the cluster would cost {found}, more than max_hourly_cost = ${limit:.2f}; "
+            "nothing was launched",
+            "Use fewer or smaller nodes, or raise max_hourly_cost in the template.",
         )
 
 
 def ordered_subnets(template: Template, subnets: Sequence[Subnet]) -> list[Subnet]:
-    """Return the subnets in the template's order; of one zone, the one with most addresses."""
+    """Return the subnets in the template's order; within a zone, most free addresses first."""
     if template.subnet_id:
         rank = {name: number for number, name in enumerate(template.subnet_id)}
         return sorted(subnets, key=lambda subnet: rank.get(subnet.id, len(rank)))
@@ -168,7 +170,7 @@ def places(
     subnets: Sequence[Subnet],
     offers: Mapping[str, Sequence[str]],
 ) -> tuple[Place, ...]:
-    """Return where to launch, the wanted type everywhere before another one."""
+    """Return where to launch: the wanted type in all subnets first, then the fallback types."""
     types = dict.fromkeys((instance_type, *template.fallback_instance_types))
     return tuple(
         Place(instance_type=kind, subnet_id=subnet.id, zone=subnet.zone)
@@ -179,7 +181,7 @@ def places(
 
 
 def permissions(template: Template) -> tuple[Permission, ...]:
-    """Return the open ports; SSH is open to all addresses unless the template limits it."""
+    """Return the ports to open; SSH is open to all addresses unless the template limits it."""
     named = [
         permission
         for permission in template.permissions
@@ -194,7 +196,7 @@ def request(
     template: Template,
     base: LaunchRequest,
 ) -> LaunchRequest:
-    """Return what to ask EC2 for; ``base`` has image, groups, user data and tags."""
+    """Return the request to EC2; ``base`` has image, groups, user data and tags."""
     return LaunchRequest(
         image_id=base.image_id,
         count=len(batch),
@@ -214,7 +216,7 @@ def request(
     )
 
 
-# Codes of Service Quotas: for on-demand and for spot instances, by the first letters of a type.
+# Codes in Service Quotas for on-demand and spot instances, by the first letters of a type.
 _QUOTAS = {
     ("g", "vt"): (("L-DB2E81BA", "L-3819A6DF"), "G and VT"),
     ("p",): (("L-417A185B", "L-7212CCBC"), "P"),
@@ -223,7 +225,7 @@ _QUOTAS = {
 
 
 def quota_of(instance_type: str, *, spot: bool) -> tuple[str, str] | None:
-    """Return code and name of the quota that an instance counts for; None for a rare type."""
+    """Return code and name of the quota that an instance counts toward; None for a rare type."""
     letters = re.match(r"[a-z]+", instance_type.partition(".")[0])
     for families, (codes, name) in _QUOTAS.items():
         if letters and letters[0] in families:

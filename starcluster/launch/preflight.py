@@ -1,4 +1,4 @@
-"""Whether AWS has what a template asks for, with every problem at once."""
+"""Check a template against AWS and report every problem in one run."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from starcluster.errors import NotFound, did_you_mean
 
 T = TypeVar("T")
 
-# Looked at side by side; each request has retries and time-outs of its own.
+# Requests in parallel; each has its own retries and timeouts.
 _AT_ONCE = 8
 _ATTACHABLE = ("available", "creating")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsInventory:
-    """What AWS has of the things a template names; what is not there is left out.
+    """The AWS resources that a template names; missing ones are left out.
 
     Attributes:
         offers: Zones that offer each type.
-        zones: Those of the region.
-        keys: Public halves by the name of the key pair; empty where AWS does not report it.
-        meant: For a type that is not offered, what was perhaps meant.
+        zones: Available zones of the region.
+        keys: Public key by key pair name; empty if AWS does not report it.
+        meant: A suggestion for each type that is not offered.
     """
 
     region: str
@@ -49,7 +49,7 @@ def types_of(template: Template) -> list[str]:
 
 
 def images_of(template: Template) -> dict[str, list[str]]:
-    """Return every image of ``template``, with the types of the nodes that boot it."""
+    """Return every image of ``template`` with the instance types that boot it."""
     found: dict[str, list[str]] = {}
     for node in (template.type_of_master(), *template.types_of_nodes()):
         types = found.setdefault(node.image_id, [])
@@ -59,7 +59,7 @@ def images_of(template: Template) -> dict[str, list[str]]:
 
 
 def fetch(ec2: Ec2, template: Template) -> AwsInventory:
-    """Ask AWS about all that ``template`` names, side by side. Changes nothing."""
+    """Ask AWS in parallel about everything that ``template`` names. Changes nothing."""
     names = types_of(template)
     volumes = {volume.volume_id for volume in template.volumes}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -99,31 +99,31 @@ def _present(pairs: Iterable[tuple[str, T | None]]) -> dict[str, T]:
 
 
 def aws_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
-    """Yield the config key and the text of everything that AWS cannot do for ``template``."""
+    """Yield the config key and the description of each problem of ``template`` in AWS."""
     if template.keyname not in inventory.keys:
         text = f"{inventory.region} has no key pair '{template.keyname}'. "
         hint = did_you_mean(template.keyname, inventory.keys)
-        yield "keyname", text + (hint or f"Make one: starcluster createkey {template.keyname}")
+        yield "keyname", text + (hint or f"Create it: starcluster createkey {template.keyname}")
     yield from _type_problems(template, inventory)
     yield from _image_problems(template, inventory)
     for zone in template.availability_zone:
         if zone not in inventory.zones:
             hint = did_you_mean(zone, inventory.zones)
-            text = f"{inventory.region} has no zone '{zone}' now. {hint}"
+            text = f"{inventory.region} has no available zone '{zone}'. {hint}"
             yield "availability_zone", text.strip()
     for id in template.subnet_id:
         if id not in inventory.subnets:
             yield "subnet_id", f"{inventory.region} has no subnet {id}"
     free = sum(subnet.free_addresses for subnet in inventory.subnets.values())
     if inventory.subnets and free < template.cluster_size:
-        yield "subnet_id", f"{free} free addresses for {template.cluster_size} nodes"
+        yield "subnet_id", f"only {free} free addresses for {template.cluster_size} nodes"
     if len({subnet.vpc_id for subnet in inventory.subnets.values()}) > 1:
-        yield "subnet_id", "these are of several VPCs; nodes must reach one another"
+        yield "subnet_id", "the subnets belong to several VPCs, but nodes must reach each other"
     yield from _volume_problems(template, inventory)
 
 
 def _zones_wanted(template: Template, inventory: AwsInventory) -> list[str]:
-    """Return the zones that nodes may be in."""
+    """Return the zones that nodes can be in."""
     if template.subnet_id:
         return [subnet.zone for subnet in inventory.subnets.values()]
     return [zone for zone in template.availability_zone if zone in inventory.zones] or [
@@ -146,9 +146,9 @@ def _type_problems(template: Template, inventory: AwsInventory) -> Iterator[tupl
             text = f"{name} is not offered in {', '.join(wanted)}"
             yield key, f"{text}, but in {', '.join(zones)}" if zones else text
         if template.placement_group and not inventory.types[name].placement_group:
-            yield "placement_group", f"{name} cannot be in one"
+            yield "placement_group", f"{name} does not support placement groups"
         if template.spot_bid is not None and not inventory.types[name].spot:
-            yield "spot_bid", f"{name} is not offered as spot"
+            yield "spot_bid", f"{name} is not offered as a spot instance"
 
 
 def _image_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
@@ -167,8 +167,8 @@ def _image_problems(template: Template, inventory: AwsInventory) -> Iterator[tup
                 yield key, f"{text}, but {name} is {known.architecture}"
         size = template.root_volume_size
         if size is not None and size < image.root_size_gib:
-            text = f"{size} GiB, but the root volume of image {image.id} has {image.root_size_gib}"
-            yield "root_volume_size", text
+            text = f"{size} GiB is less than the root volume of image {image.id}"
+            yield "root_volume_size", f"{text} ({image.root_size_gib} GiB)"
 
 
 def _volume_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
@@ -183,9 +183,9 @@ def _volume_problems(template: Template, inventory: AwsInventory) -> Iterator[tu
         elif found.state not in _ATTACHABLE:
             yield "volumes", f"{volume.name}: {found.id} is {found.state}"
         if wanted and found.zone not in wanted:
-            text = f"{volume.name}: {found.id} is in {found.zone}, nodes in {', '.join(wanted)}"
-            yield "volumes", text
+            text = f"{volume.name}: {found.id} is in {found.zone}"
+            yield "volumes", f"{text}, but the nodes are in {', '.join(wanted)}"
     there = [inventory.volumes.get(volume.volume_id) for volume in template.volumes]
     zones = {found.zone for found in there if found is not None}
     if len(zones) > 1:
-        yield "volumes", f"they are in several zones: {', '.join(sorted(zones))}"
+        yield "volumes", f"the volumes are in several zones: {', '.join(sorted(zones))}"

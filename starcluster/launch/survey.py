@@ -1,4 +1,4 @@
-"""Ask AWS for all that a launch needs to know, side by side; changes nothing."""
+"""Collect from AWS, in parallel, everything that a launch needs to know; changes nothing."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from starcluster.launch.preflight import AwsInventory
 from starcluster.threadpool import ThreadPool, soon
 
 PRICES_S = 5.0
-"""Seconds to wait for prices that are only shown."""
+"""Timeout in seconds for prices that are only displayed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchContext:
-    """What the region has for a template.
+    """Resources and prices of the region for a template.
 
     Attributes:
         subnets: In order of preference.
-        images: By what the template calls them.
-        on_demand, spot: Dollars per hour of each type; types of unknown price are left out.
+        images: By their names in the template.
+        on_demand, spot: Dollars per hour by type; types with an unknown price are left out.
     """
 
     vpc: str
@@ -40,15 +40,16 @@ class LaunchContext:
 def gather(
     ec2: Ec2, template: Template, nodes: Sequence[Planned], inventory: AwsInventory | None = None
 ) -> LaunchContext:
-    """Ask AWS for all that a launch needs; raises for what is not there. Changes nothing.
+    """Ask AWS for everything that a launch needs; raise if something is missing.
 
     Args:
-        inventory: What is known already, and not requested again.
+        inventory: Resources that are already known and not requested a second time.
     """
     if template.disable_cloudinit:
         raise ConfigError(
-            f"template '{template.name}' has disable_cloudinit",
-            "Nodes get their host keys by cloud-init: take an image that has it.",
+            f"template '{template.name}' sets disable_cloudinit, "
+            "but nodes get their host keys from cloud-init",
+            "Remove disable_cloudinit, and use an image that has cloud-init.",
         )
     names = {node.instance_type for node in nodes}
     types = sorted(names | set(template.fallback_instance_types))
@@ -70,14 +71,14 @@ def gather(
         if isinstance(value, Exception):
             raise value
     vpc, subnets = found["subnets"]
-    # A volume can be attached in its own zone only.
+    # A volume can only be attached to instances in its own zone.
     if zones := {volume.zone for volume in found["volumes"]}:
         subnets = [subnet for subnet in subnets if subnet.zone in zones]
         if not subnets:
             raise ConfigError(
-                f"the volumes of template '{template.name}' are in {', '.join(sorted(zones))}, "
-                "where it has no subnet",
-                "Name that zone, or a subnet there.",
+                f"template '{template.name}' has no subnet in {', '.join(sorted(zones))}, "
+                "where its volumes are",
+                "Set availability_zone to that zone, or subnet_id to a subnet in it.",
             )
     return LaunchContext(
         vpc=vpc,
@@ -97,7 +98,7 @@ def _result_or_error(ask: Callable[[], object]) -> object:
 
 
 def _prices(ask: Callable[[], Mapping[str, float]], template: Template) -> Mapping[str, float]:
-    """Return prices; where they are only for people, without waiting long for them."""
+    """Return prices; if they are only displayed, stop waiting after ``PRICES_S``."""
     if template.max_hourly_cost is not None:
         return ask()
     return soon(ask, within_s=PRICES_S, otherwise={})
@@ -123,8 +124,9 @@ def _subnets(
         vpcs = sorted({subnet.vpc_id for subnet in found})
         if len(vpcs) > 1:
             raise ConfigError(
-                f"the subnets of template '{template.name}' are of several VPCs: {', '.join(vpcs)}",
-                "Nodes must reach one another: name subnets of one VPC.",
+                f"the subnets of template '{template.name}' belong to several VPCs: "
+                f"{', '.join(vpcs)}",
+                "Use subnets of one VPC: nodes must reach each other.",
             )
         return vpcs[0], plan.ordered_subnets(template, found)
     vpc = ec2.default_vpc()
@@ -133,6 +135,6 @@ def _subnets(
         wanted = ", ".join(template.availability_zone) or "any zone"
         raise NotFound(
             f"the default VPC of {ec2.region} has no subnet in {wanted}",
-            "See the zones: starcluster listzones; or give subnet_id in the template.",
+            "List the zones: starcluster listzones. Or set subnet_id in the template.",
         )
     return vpc, ordered

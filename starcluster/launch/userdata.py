@@ -1,7 +1,7 @@
-"""User data: a cluster's host key and the user's scripts, for cloud-init; pure.
+"""Build the user data for cloud-init: the host key of a launch and the user's scripts; no I/O.
 
-The private half is in user data only: never in a log, an argument or a tag. Its public half is a
-tag of the instance, so that every machine that may see the cluster can verify its nodes.
+The private key is only in the user data, never in a log, an argument or a tag. The public key is a
+tag of the instance, so every machine with access to the cluster can verify its nodes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from starcluster.errors import ConfigError
 
 TAG_HOST_KEY = "starcluster:host_key"
 LIMIT = 16384
-"""Bytes of user data that EC2 takes."""
+"""Most bytes of user data that EC2 accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostKey:
-    """An SSH host key; ``public`` as in ``ssh_host_ed25519_key.pub``, the private half in PEM."""
+    """An SSH host key; ``public`` as in ``ssh_host_ed25519_key.pub``, ``private`` as PEM."""
 
     public: str
     private: str = field(repr=False)
@@ -44,18 +44,19 @@ def new_host_key() -> HostKey:
 
 
 def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> str:
-    """Return what EC2 hands to cloud-init.
+    """Return the user data that EC2 passes to cloud-init.
 
     Args:
-        scripts: Texts by path, each with its ``#!`` line; run as root at the first boot, in turn.
+        scripts: Texts by path, each with a ``#!`` line. cloud-init runs them one after another as
+            root at the first boot.
 
     Raises:
-        ConfigError: Too long, or a script without ``#!``.
+        ConfigError: The user data is too long, or a script has no ``#!`` line.
     """
     config = "#cloud-config\n" + json.dumps(
         {
             "disable_root": False,
-            # Debian's images would rewrite /etc/hosts at each boot, without the nodes.
+            # Otherwise Debian's images rewrite /etc/hosts at each boot, without the nodes.
             "manage_etc_hosts": False,
             "ssh_deletekeys": True,
             "ssh_keys": {
@@ -67,8 +68,8 @@ def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> st
     text = _parts([("cloud-config", "host-key", config), *_script_parts(scripts or {})])
     if len(text.encode()) > LIMIT:
         raise ConfigError(
-            f"the user data scripts are too long: {len(text.encode())} bytes, EC2 takes {LIMIT}",
-            "Let a script fetch the rest, or do it in a plugin.",
+            f"the user data scripts are too long: {len(text.encode())} bytes, EC2 accepts {LIMIT}",
+            "Download the rest from a script, or use a plugin.",
         )
     return text
 
@@ -77,10 +78,10 @@ def _script_parts(scripts: Mapping[str, str]) -> list[tuple[str, str, str]]:
     for path, text in scripts.items():
         if not text.startswith("#!"):
             raise ConfigError(
-                f"the user data script {path} does not begin with #!",
-                "Let its first line name what runs it, such as #!/bin/bash",
+                f"the user data script {path} does not start with #!",
+                "Name its interpreter in the first line, such as #!/bin/bash",
             )
-    # cloud-init runs them in the order of their file names, and keeps one of each name.
+    # cloud-init runs scripts in the order of their file names and drops duplicate names.
     return [
         ("x-shellscript", f"{number:03d}-{PurePath(path).name}", text)
         for number, (path, text) in enumerate(scripts.items(), start=1)

@@ -18,7 +18,7 @@ def attach(
     master: Instance,
     progress: Callable[[str, str], None] = lambda alias, what: None,
 ) -> None:
-    """Attach each volume unless it is; return when all are. ClusterError for one in use."""
+    """Attach the volumes that are not attached, and wait. Raises ClusterError if one is in use."""
     found = {volume.id: volume for volume in ec2.volumes([volume.volume_id for volume in volumes])}
     names = device_names([volume.device for volume in volumes])
     new = []
@@ -27,7 +27,7 @@ def attach(
         if there and there != master.id:
             raise ClusterError(
                 f"volume {volume.name} ({volume.volume_id}) is attached to {there}",
-                "Stop or terminate what uses it: starcluster listvolumes",
+                "Stop or terminate the instance that uses it: starcluster listvolumes",
             )
         device = volume.device or next(names)
         if not there:
@@ -39,6 +39,6 @@ def attach(
 
 
 def device_names(taken: Iterable[str]) -> Iterator[str]:
-    """Yield the device names that AWS advises for further volumes, but those ``taken``."""
+    """Yield the device names that AWS recommends for data volumes, except ``taken``."""
     used = set(taken)
     return (f"/dev/sd{letter}" for letter in "fghijklmnop" if f"/dev/sd{letter}" not in used)

@@ -1,4 +1,4 @@
-"""Wait for instances and nodes, many at once."""
+"""Wait for many instances and nodes in parallel."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from starcluster.node.node import Node
 from starcluster.threadpool import ThreadPool
 
 RUNNING_S = 600.0
-# AWS resets a machine that hangs four minutes after the call to reboot, and one with eight GPUs
-# takes some minutes more to boot.
+# AWS resets a machine that still hangs four minutes after the reboot request. A machine with eight
+# GPUs then needs some minutes more to boot.
 SSH_S = 600.0
 _BOOT_MARK = "/run/starcluster-before-reboot"  # a reboot empties /run
 FIRST_POLL_S, LAST_POLL_S = 0.2, 5.0
-# DescribeInstances lags behind RunInstances and StartInstances, mostly by seconds: it may not
-# know an instance yet, or know it as stopped that was started.
+# DescribeInstances lags behind RunInstances and StartInstances, usually by seconds: it can omit
+# a new instance, or list a started instance as stopped.
 LAG_S = 60.0
 _STOPPED = frozenset({"stopping", "stopped"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Seconds to wait for an instance to run, and then for its SSH."""
+    """Seconds to wait until an instance runs, and then until it answers SSH."""
 
     running_s: float = RUNNING_S
     ssh_s: float = SSH_S
 
 
 def wait_for(ec2: Ec2, ids: Sequence[str], state: str, limit_s: float) -> list[Instance]:
-    """Poll instances, all by one request, until each is in ``state`` or never will be.
+    """Poll instances, all in one request, until each is in ``state`` or can no longer reach it.
 
-    Returns them as they are then, or after ``limit_s``. Raises NotFound for one that AWS still
-    does not know after ``LAG_S``.
+    Returns their last state, also after ``limit_s``. Raises NotFound if AWS does not know an
+    instance after ``LAG_S``.
     """
     ended = {state, "terminated"} | ({"shutting-down"} if state == "running" else set())
     begun = time.monotonic()
@@ -61,7 +61,7 @@ def wait_for(ec2: Ec2, ids: Sequence[str], state: str, limit_s: float) -> list[I
 
 
 def failures_of(nodes: Sequence[Node], work: Callable[[Node], object]) -> dict[str, str]:
-    """Do ``work`` on all nodes at once; return why it failed, by alias."""
+    """Do ``work`` on all nodes in parallel; return the failures by alias."""
 
     def attempt(node: Node) -> str:
         try:
@@ -75,14 +75,14 @@ def failures_of(nodes: Sequence[Node], work: Callable[[Node], object]) -> dict[s
 
 
 def require_master(failed: Mapping[str, str]) -> None:
-    """Raise SetupError where the master is among the ``failed``: without it there is no cluster."""
+    """Raise SetupError if the master failed: a cluster cannot exist without it."""
     for alias, why in failed.items():
         if is_master(alias):
-            raise SetupError(f"the master cannot be used: {why}", failed=failed)
+            raise SetupError(f"the master failed: {why}", failed=failed)
 
 
 def backoff_delays() -> Iterator[float]:
-    """Yield seconds to wait between two polls, longer and longer."""
+    """Yield increasing pauses between polls, in seconds."""
     pause = FIRST_POLL_S
     while True:
         yield pause
@@ -95,7 +95,7 @@ def mark_boot(node: Node) -> None:
 
 
 def wait_for_reboot(node: Node, limit_s: float) -> None:
-    """Return when the node has rebooted since it was marked. NodeError after ``limit_s``."""
+    """Wait until the node has rebooted after :func:`mark_boot`. NodeError after ``limit_s``."""
     deadline = time.monotonic() + limit_s
     while True:
         with contextlib.suppress(SshError):
@@ -104,5 +104,5 @@ def wait_for_reboot(node: Node, limit_s: float) -> None:
                 return
         node.close()
         if time.monotonic() > deadline:
-            raise NodeError("it did not come back from its reboot", alias=node.alias)
+            raise NodeError(f"it is not reachable {limit_s:g} s after its reboot", alias=node.alias)
         time.sleep(FIRST_POLL_S)

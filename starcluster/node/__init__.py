@@ -1,4 +1,4 @@
-"""A node over SSH: run commands, move files, manage users; the only room that imports paramiko."""
+"""A node over SSH: run commands, copy files, manage users. No other package imports paramiko."""
 
 from starcluster.node.node import Node
 from starcluster.node.shell import Shell

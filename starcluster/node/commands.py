@@ -11,14 +11,14 @@ from starcluster.errors import RemoteCommandFailed
 from starcluster.logger import log, redact
 
 COMMAND_S = 3600.0
-"""Seconds that a command may take unless the caller says otherwise."""
+"""Default timeout of a command in seconds."""
 _PROFILE = "[ ! -r /etc/profile ] || . /etc/profile >/dev/null 2>&1\n"
-_TAIL, _TAIL_SHOWN = 20, 4000  # lines, characters of a failed command's words
+_TAIL, _TAIL_SHOWN = 20, 4000  # lines and characters of a failed command's output in its error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command wrote and its exit status."""
+    """The output and the exit status of a command."""
 
     status: int
     stdout: str
@@ -26,7 +26,7 @@ class Answer:
 
 
 class RemoteCommands:
-    """Commands on one node; ``name`` is the node's, for messages."""
+    """Commands on one node; ``name`` is the name of the node in messages."""
 
     name: str
     _last_status: int
@@ -40,7 +40,7 @@ class RemoteCommands:
         timeout_s: float,
         show: Callable[[str], object] | None = None,
     ) -> Answer:
-        """Run a shell command, its errors among its output where ``combined``."""
+        """Run a shell command; ``combined`` merges its standard error into its output."""
         raise NotImplementedError
 
     def execute(
@@ -56,19 +56,21 @@ class RemoteCommands:
         *,
         timeout_s: float = COMMAND_S,
     ) -> list[str]:
-        """Run a shell command; return the lines that it wrote, errors among them.
+        """Run a shell command; return the lines of its output and standard error.
 
         Args:
-            silent: Do not show the lines here as they come.
+            silent: Do not print the lines as they arrive.
             only_printable: Drop control characters.
-            ignore_exit_status: Do not even look at it.
-            log_output: Whether the lines may be in the log and in an error's text.
-            detach: Leave it running on the node; return nothing at once.
-            raise_on_failure: Else the failure is only logged.
+            ignore_exit_status: Accept any exit status.
+            log_output: Include the lines in the log and in errors.
+            detach: Start the command, return immediately with no lines, and leave it running.
+            raise_on_failure: Raise if the command fails; otherwise only log the failure.
 
         Raises:
-            RemoteCommandFailed: It exited other than 0.
-            SshError: No connection, or it broke; the command may or may not have run.
+            RemoteCommandFailed: The exit status was not 0.
+            SshError: The connection failed.
+            ConnectionLost: The connection was lost; whether the command finished is unknown.
+            CommandTimeout: The command did not finish in ``timeout_s``; it may still run.
         """
         log.debug("%s: %s", self.name, redact(command))
         script = (_PROFILE if source_profile else "") + command
@@ -90,7 +92,7 @@ class RemoteCommands:
         return lines
 
     def execute_async(self, command: str, source_profile: bool = True) -> list[str]:
-        """Start a shell command that goes on without this connection."""
+        """Start a shell command that keeps running without this connection."""
         return self.execute(command, detach=True, source_profile=source_profile)
 
     def get_status(self, command: str, source_profile: bool = True) -> int:
@@ -104,20 +106,20 @@ class RemoteCommands:
         return self._last_status
 
     def which(self, prog: str) -> list[str]:
-        """Return the path of a program, empty where the node has none."""
+        """Return the path of a program as a list; empty if the node does not have it."""
         return self.execute(f"command -v {shlex.quote(prog)}", ignore_exit_status=True)
 
     def run(
         self, argv: Sequence[str], *, stdin: str | bytes = b"", timeout_s: float = COMMAND_S
     ) -> Answer:
-        """Run a program; secrets go through ``stdin``, for a node's users see its arguments."""
+        """Run a program; pass secrets by ``stdin``, because users of the node see arguments."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
         return self._run(shlex.join(argv), stdin=data, timeout_s=timeout_s)
 
     def checked(
         self, argv: Sequence[str], *, stdin: str | bytes = b"", timeout_s: float = COMMAND_S
     ) -> str:
-        """Run a program; return what it wrote to its output. RemoteCommandFailed in its words."""
+        """Run a program; return its output. Raises RemoteCommandFailed with its last lines."""
         answer = self.run(argv, stdin=stdin, timeout_s=timeout_s)
         if answer.status:
             lines = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
@@ -128,7 +130,7 @@ class RemoteCommands:
         self, command: str, status: int, lines: Sequence[str] | None
     ) -> RemoteCommandFailed:
         short = redact(command.strip().splitlines()[0] if command.strip() else command)
-        how = f"exit status {status}" if status > 0 else "ended by a signal"
+        how = f"exit status {status}" if status > 0 else "killed by a signal"
         tail = "".join(f"\n  {line}" for line in (lines or ())[-_TAIL:])
         return RemoteCommandFailed(
             f"{self.name}: {short}: {how}{redact(tail, limit=_TAIL_SHOWN)}",
@@ -138,5 +140,5 @@ class RemoteCommands:
 
 
 def without_profile(script: str) -> str:
-    """Return the command of a script that may begin by reading the profile."""
+    """Return a script without the line that reads the profile, if it has one."""
     return script.removeprefix(_PROFILE)

@@ -18,7 +18,7 @@ from starcluster.errors import InputError
 
 
 class Sftp(Protocol):
-    """What is used of an SFTP client; the methods are paramiko's."""
+    """The methods of paramiko's SFTP client that are used here."""
 
     def open(self, filename: str, mode: str = "r") -> Any: ...
     def stat(self, path: str) -> Any: ...
@@ -33,7 +33,10 @@ class Sftp(Protocol):
 
 
 class OneAtATime:
-    """An SFTP session or an open file that threads use in turn; paramiko's loses answers else."""
+    """An SFTP session or an open file that one thread uses at a time.
+
+    Without this lock paramiko loses answers.
+    """
 
     def __init__(self, inner: Any, lock: Any) -> None:
         self._inner, self._lock = inner, lock
@@ -50,7 +53,7 @@ class OneAtATime:
 
 
 class RemoteFile:
-    """An open file of a node; a text file unless its mode has a ``b``."""
+    """An open file of a node; a text file unless its mode contains ``b``."""
 
     def __init__(self, file: Any, name: str, *, binary: bool) -> None:
         self.name = name
@@ -76,11 +79,11 @@ class RemoteFile:
         return self._out(self._file.read(size))
 
     def readline(self) -> Any:
-        """Return the next line with its end."""
+        """Return the next line with its line end."""
         return self._out(self._file.readline())
 
     def readlines(self) -> list[Any]:
-        """Return the rest of the lines with their ends."""
+        """Return the remaining lines with their line ends."""
         return self._out(self._file.read()).splitlines(True)  # type: ignore[no-any-return]
 
     def write(self, data: str | bytes) -> None:
@@ -88,12 +91,12 @@ class RemoteFile:
         self._file.write(data.encode() if isinstance(data, str) else data)
 
     def writelines(self, lines: Iterable[str | bytes]) -> None:
-        """Write each of ``lines`` as it is."""
+        """Write ``lines``; no line ends are added."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """Send what was written."""
+        """Send buffered data to the node."""
         self._file.flush()
 
     def chmod(self, mode: int) -> None:
@@ -105,7 +108,7 @@ class RemoteFile:
         self._file.chown(uid, gid)
 
     def close(self) -> None:
-        """Close the file; what was written is there."""
+        """Close the file; all data has been written."""
         self._file.close()
 
     def _out(self, data: bytes | str) -> Any:
@@ -123,16 +126,16 @@ class RemoteFiles:
         raise NotImplementedError
 
     def remote_file(self, file: str, mode: str = "w") -> RemoteFile:
-        """Open a file of the node; ``mode`` as for ``open``."""
+        """Open a file of the node; ``mode`` as in the built-in ``open``."""
         return RemoteFile(self.sftp.open(file, mode), file, binary="b" in mode)
 
     def write_file(self, path: str, data: str | bytes, mode: int = 0o644) -> None:
-        """Write a whole file; readers see the old one or the new one, never a part."""
-        beside = f"{path}.starcluster-new"
-        with self.remote_file(beside, "wb") as file:
+        """Replace a file atomically: readers see the old or the new content, never a part."""
+        new = f"{path}.starcluster-new"
+        with self.remote_file(new, "wb") as file:
             file.chmod(mode)
             file.write(data)
-        self.sftp.posix_rename(beside, path)
+        self.sftp.posix_rename(new, path)
 
     def read_file(self, path: str) -> str:
         """Return the text of a file."""
@@ -140,11 +143,11 @@ class RemoteFiles:
             return str(file.read())
 
     def stat(self, path: str) -> Any:
-        """Return mode, owner and size of a path as ``os.stat`` does; FileNotFoundError."""
+        """Return mode, owner and size of a path as ``os.stat`` does; raises FileNotFoundError."""
         return self.sftp.stat(path)
 
     def path_exists(self, path: str) -> bool:
-        """Return whether there is anything at ``path``."""
+        """Return whether ``path`` exists."""
         return self._mode(path) is not None
 
     def isdir(self, path: str) -> bool:
@@ -158,11 +161,11 @@ class RemoteFiles:
         return mode is not None and stat.S_ISREG(mode)
 
     def ls(self, path: str) -> list[str]:
-        """Return the paths of what is in a directory, in order of name."""
+        """Return the paths of a directory's entries, sorted by name."""
         return [posixpath.join(path, name) for name in sorted(self.sftp.listdir(path))]
 
     def mkdir(self, path: str, mode: int = 0o755, ignore_failure: bool = False) -> None:
-        """Make a directory; OSError unless ``ignore_failure``."""
+        """Create a directory; raises OSError unless ``ignore_failure``."""
         try:
             self.sftp.mkdir(path, mode)
         except OSError:
@@ -170,7 +173,7 @@ class RemoteFiles:
                 raise
 
     def makedirs(self, path: str, mode: int = 0o755) -> None:
-        """Make a directory and those above it; one that is there is left as it is."""
+        """Create a directory and its parents; existing directories do not change."""
         if self.isdir(path):
             return
         above = posixpath.dirname(path.rstrip("/"))
@@ -197,10 +200,11 @@ class RemoteFiles:
     def get_remote_file_lines(
         self, remote_file: str, regex: str | None = None, matching: bool = True
     ) -> list[str]:
-        """Return the lines of a file, with their ends.
+        """Return the lines of a file with their line ends.
 
         Args:
-            regex: Only those in which it is found; without ``matching``, those in which it is not.
+            regex: Return only lines that it matches anywhere.
+            matching: If False, return only lines that ``regex`` does not match.
         """
         lines = self.read_file(remote_file).splitlines(True)
         if regex is None:
@@ -208,7 +212,7 @@ class RemoteFiles:
         return [line for line in lines if bool(re.search(regex, line)) == matching]
 
     def remove_lines_from_file(self, remote_file: str, regex: str) -> None:
-        """Remove the lines in which ``regex`` is found; mode and owner of the file stay."""
+        """Remove the lines that ``regex`` matches anywhere; the file keeps its mode and owner."""
         kept = "".join(self.get_remote_file_lines(remote_file, regex, matching=False))
         with self.remote_file(remote_file, "w") as file:
             file.write(kept)
@@ -217,12 +221,12 @@ class RemoteFiles:
         """Copy files and whole directories to the node.
 
         Args:
-            remotepath: A directory that is there, or the name of the single copy.
+            remotepath: An existing directory, or the path of the copy if there is only one.
         """
         sources = _as_list(localpaths)
         into = self.isdir(remotepath)
         if len(sources) > 1 and not into:
-            raise InputError(f"{remotepath} is no directory on the node", "Make it first.")
+            raise InputError(f"{remotepath} is not a directory on the node", "Create it first.")
         for source in map(Path, sources):
             name = source.resolve().name
             self._put(source, posixpath.join(remotepath, name) if into else remotepath)
@@ -237,15 +241,15 @@ class RemoteFiles:
             self._put(below, posixpath.join(target, below.name))
 
     def get(self, remotepaths: str | Iterable[str], localpath: str | Path = "") -> None:
-        """Copy files and whole directories from the node; ``*``, ``?`` and ``[]`` as in a shell.
+        """Copy files and whole directories from the node; paths can have ``*``, ``?`` and ``[]``.
 
         Args:
-            localpath: A directory that is there, or the name of the single copy.
+            localpath: An existing directory, or the path of the copy if there is only one.
         """
         found = [path for given in _as_list(remotepaths) for path in self.glob(str(given))]
         target = Path(localpath or ".")
         if len(found) > 1 and not target.is_dir():
-            raise InputError(f"{target} is no directory", f"Make it first: mkdir {target}")
+            raise InputError(f"{target} is not a directory", f"Create it first: mkdir {target}")
         for path in found:
             name = posixpath.basename(path.rstrip("/")) or "root"
             self._get(path, target / name if target.is_dir() else target)
@@ -259,7 +263,7 @@ class RemoteFiles:
             self.sftp.get(source, str(target))
 
     def glob(self, pattern: str) -> list[str]:
-        """Return the paths that match; FileNotFoundError where there is none."""
+        """Return the paths that match; raises FileNotFoundError if none does."""
         found = self._glob(pattern)
         if not found:
             raise FileNotFoundError(errno.ENOENT, "no such file on the node", pattern)

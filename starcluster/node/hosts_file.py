@@ -1,4 +1,4 @@
-"""Lines of /etc/hosts and known_hosts that a cluster's nodes need; pure."""
+"""Compute the lines of /etc/hosts and known_hosts for the nodes of a cluster; no I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ END = "# starcluster: end"
 
 
 def without_names(text: str, names: Iterable[str]) -> str:
-    """Return an /etc/hosts without the lines that give one of ``names`` an address."""
+    """Return the text of /etc/hosts without the lines of ``names``."""
     gone = set(names)
     lines = [
         line
@@ -20,10 +20,11 @@ def without_names(text: str, names: Iterable[str]) -> str:
 
 
 def with_names(text: str, addresses: Mapping[str, str]) -> str:
-    """Return an /etc/hosts in which each name of ``addresses`` is the first of its address.
+    """Return the text of /etc/hosts with each name of ``addresses`` as the first of its address.
 
-    Grid Engine wants the first name of a host's address to be the host's own, so other lines
-    with these addresses and Debian's 127.0.1.1 go. Other cluster nodes that are there stay.
+    Grid Engine requires that the first name of a host's address is the host's own name. This
+    therefore removes other lines with these addresses, and Debian's line for 127.0.1.1. Other
+    nodes of the cluster stay.
     """
     kept, ours, inside = [], {}, False
     for line in text.splitlines():
@@ -43,7 +44,7 @@ def with_names(text: str, addresses: Mapping[str, str]) -> str:
 
 
 def known_hosts(text: str, keys: Mapping[tuple[str, ...], str]) -> str:
-    """Return a known_hosts in which each group of names has its key, and no other."""
+    """Return the text of known_hosts in which each group of names has only its own key."""
     ours = {name for names in keys for name in names}
     kept = [
         line

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from starcluster.aws.model import Instance
-from starcluster.errors import ClusterError, SshError
+from starcluster.errors import ClusterError, HostKeyMismatch, SshError
 from starcluster.model import is_master
 from starcluster.node.hosts_file import with_names, without_names
 from starcluster.node.packages import NodePackages
@@ -21,7 +21,7 @@ MOUNT_OPTIONS = "rw,hard,noatime"
 
 
 class Power(Protocol):
-    """What starts and ends instances."""
+    """Starts, stops, reboots and terminates instances."""
 
     def start(self, ids: Sequence[str]) -> object:
         """Start stopped instances."""
@@ -33,16 +33,16 @@ class Power(Protocol):
         """Reboot running instances."""
 
     def terminate(self, ids: Sequence[str]) -> object:
-        """Delete instances."""
+        """Terminate instances."""
 
 
 class Node(NodeUsers, NodePackages):
-    """One instance of a cluster, its SSH connection, and what plugins do with it."""
+    """One instance of a cluster, its SSH connection, and its methods for plugins."""
 
     def __init__(
         self, instance: Instance, connect: Callable[[Instance], Shell], ec2: Power | None = None
     ) -> None:
-        """Prepare; nothing is sent. ``connect`` makes the shell when it is first used."""
+        """Prepare; nothing is sent. ``connect`` creates the shell at first use."""
         self.instance = instance
         self.alias = instance.alias or instance.id
         self._connect = connect
@@ -78,7 +78,7 @@ class Node(NodeUsers, NodePackages):
 
     @property
     def instance_type(self) -> str:
-        """Such as ``g5.xlarge``."""
+        """Type of the instance, such as ``g5.xlarge``."""
         return self.instance.type
 
     @property
@@ -88,17 +88,17 @@ class Node(NodeUsers, NodePackages):
 
     @property
     def ip_address(self) -> str:
-        """Public address; empty where it has none."""
+        """Public address; empty if it has none."""
         return self.instance.public_ip
 
     @property
     def private_ip_address(self) -> str:
-        """Address among the nodes."""
+        """Private address, which the other nodes use."""
         return self.instance.private_ip
 
     @property
     def dns_name(self) -> str:
-        """Name or address at which this machine reaches it."""
+        """Name or address by which this machine reaches the node."""
         instance = self.instance
         return (
             instance.public_dns or instance.public_ip or instance.private_dns or instance.private_ip
@@ -106,12 +106,12 @@ class Node(NodeUsers, NodePackages):
 
     @property
     def public_dns_name(self) -> str:
-        """Public name; empty where it has none."""
+        """Public name; empty if it has none."""
         return self.instance.public_dns
 
     @property
     def private_dns_name(self) -> str:
-        """Name among the instances of its network."""
+        """Private name, which instances of its network can resolve."""
         return self.instance.private_dns
 
     @property
@@ -126,7 +126,7 @@ class Node(NodeUsers, NodePackages):
 
     @property
     def state(self) -> str:
-        """State of the instance when it was last listed."""
+        """State of the instance at the last listing."""
         return self.instance.state
 
     @property
@@ -149,11 +149,11 @@ class Node(NodeUsers, NodePackages):
         return is_master(self.alias)
 
     def is_spot(self) -> bool:
-        """Return whether AWS may take it away."""
+        """Return whether this is a spot instance, which AWS can interrupt."""
         return self.instance.is_spot
 
     def is_instance_store(self) -> bool:
-        """Return whether its root is no EBS volume: never here."""
+        """Return whether its root volume is not on EBS: always False."""
         return False
 
     def is_up(self) -> bool:
@@ -161,12 +161,12 @@ class Node(NodeUsers, NodePackages):
         return self.state == "running" and self.is_ssh_up()
 
     def is_ssh_up(self) -> bool:
-        """Return whether it answers SSH; a wrong host key is still an error."""
+        """Return whether it answers SSH; raises HostKeyMismatch for a wrong host key."""
         try:
             self.ssh.connect()
-        except SshError as error:
-            if type(error) is not SshError:
-                raise
+        except HostKeyMismatch:
+            raise
+        except SshError:
             return False
         return True
 
@@ -175,7 +175,7 @@ class Node(NodeUsers, NodePackages):
         self._power().start([self.id])
 
     def stop(self) -> None:
-        """Stop the instance; its disks stay."""
+        """Stop the instance; it keeps its disks."""
         self.close()
         self._power().stop([self.id])
 
@@ -185,7 +185,7 @@ class Node(NodeUsers, NodePackages):
         self._power().reboot([self.id])
 
     def terminate(self) -> None:
-        """Delete the instance."""
+        """Terminate the instance."""
         self.close()
         self._power().terminate([self.id])
 
@@ -194,7 +194,7 @@ class Node(NodeUsers, NodePackages):
             raise ClusterError(f"{self.alias}: this node was opened without access to EC2")
         return self._ec2
 
-    # What it has
+    # Hardware
 
     @property
     def num_processors(self) -> int:
@@ -211,29 +211,29 @@ class Node(NodeUsers, NodePackages):
             self._facts[name] = int(self.ssh.checked(["sh", "-c", command]))
         return self._facts[name]
 
-    # Its name, and the others'
+    # Host names
 
     def set_hostname(self, hostname: str | None = None) -> None:
-        """Give the node a host name, its alias by default, now and after a reboot."""
+        """Set the host name, now and after a reboot. Default: the alias."""
         name = hostname or self.alias
         self.ssh.write_file("/etc/hostname", f"{name}\n")
         self.ssh.checked(["hostname", name])
 
     def add_to_etc_hosts(self, nodes: Iterable[Node]) -> None:
-        """Let this node know ``nodes`` by name."""
+        """Add the names of ``nodes`` to /etc/hosts of this node."""
         text = self.ssh.read_file("/etc/hosts")
         addresses = {node.alias: node.private_ip_address for node in nodes}
         self.ssh.write_file("/etc/hosts", with_names(text, addresses))
 
     def remove_from_etc_hosts(self, nodes: Iterable[Node]) -> None:
-        """Let this node forget the names of ``nodes``."""
+        """Remove the names of ``nodes`` from /etc/hosts of this node."""
         text = self.ssh.read_file("/etc/hosts")
         self.ssh.write_file("/etc/hosts", without_names(text, [node.alias for node in nodes]))
 
     # Shared directories
 
     def export_fs_to_nodes(self, nodes: Iterable[Node], export_paths: Sequence[str]) -> None:
-        """Share directories of this node with ``nodes`` by NFS."""
+        """Export directories of this node to ``nodes`` by NFS."""
         names = [node.alias for node in nodes if node is not self]
         text = self.ssh.read_file("/etc/exports") if self.ssh.isfile("/etc/exports") else ""
         have = {tuple(line.split("(")[0].split()) for line in text.splitlines()}
@@ -250,7 +250,7 @@ class Node(NodeUsers, NodePackages):
     def stop_exporting_fs_to_nodes(
         self, nodes: Iterable[Node], paths: Sequence[str] | None = None
     ) -> None:
-        """Share no directory, or none of ``paths``, with ``nodes`` any more."""
+        """Stop exporting ``paths`` to ``nodes``. Default: all paths."""
         gone = {node.alias for node in nodes}
         kept = [
             line

@@ -13,7 +13,7 @@ _APT = (
     "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a apt-get -q -y "
     "-o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold"
 )
-# apt-get does not wait for the lock of the lists, which others fetch after a boot too.
+# apt-get does not wait for the lock of the package lists, and other programs update them at boot.
 _APT_UPDATE = f"for pause in 5 15 30 60 0; do {_APT} update && break; sleep $pause; done"
 
 
@@ -35,7 +35,7 @@ class NodePackages:
         self.ssh.execute(f"{_APT} {cmd}")
 
     def apt_install(self, pkgs: str | Iterable[str]) -> None:
-        """Install Debian packages; the package lists are fetched where they are missing or old."""
+        """Install Debian packages; if that fails, update the package lists and retry."""
         names = _words(pkgs)
         self.ssh.execute(f"{_APT} install {names} || {{ {_APT_UPDATE}; {_APT} install {names}; }}")
 
@@ -44,11 +44,11 @@ class NodePackages:
         self.ssh.execute(f"$(command -v dnf || command -v yum) -y -q {cmd}")
 
     def yum_install(self, pkgs: str | Iterable[str]) -> None:
-        """Install packages of Red Hat's or Amazon's kind."""
+        """Install packages of Red Hat or Amazon Linux."""
         self.yum_command(f"install {_words(pkgs)}")
 
     def package_install(self, pkgs: str | Iterable[str]) -> None:
-        """Install packages by what the node has for that."""
+        """Install packages with the package manager of the node."""
         if self.package_provider == "apt":
             self.apt_install(pkgs)
         else:

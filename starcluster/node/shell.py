@@ -1,6 +1,6 @@
-"""One SSH connection to one node; the only place that imports paramiko.
+"""One SSH connection to one node; no other module imports paramiko.
 
-The node must show the host key that was handed to it: there is no "accept it this once".
+The node must present the host key that it was launched with. No other key is ever accepted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from starcluster.errors import HostKeyMismatch, MissingExtra, SshError
+from starcluster.errors import (
+    CommandTimeout,
+    ConnectionLost,
+    HostKeyMismatch,
+    MissingExtra,
+    SshError,
+)
 from starcluster.logger import log, redact
 from starcluster.node.commands import Answer, RemoteCommands, without_profile
 from starcluster.node.files import OneAtATime, RemoteFiles, Sftp
@@ -28,11 +34,11 @@ _KEEPALIVE_S = 10.0
 _STEP_S = 0.5
 _GRACE_S = 1.0
 _CHUNK = 1 << 16
-_SESSIONS = 8  # sshd allows 10 on a connection, and the files take one
+_SESSIONS = 8  # sshd allows 10 per connection, and SFTP uses one
 
 
 class Shell(RemoteCommands, RemoteFiles):
-    """``node.ssh``: commands and files of one node over one connection, opened when first used."""
+    """``node.ssh``: commands and files of one node over one connection, opened at first use."""
 
     def __init__(
         self,
@@ -48,9 +54,9 @@ class Shell(RemoteCommands, RemoteFiles):
         """Prepare; nothing is sent.
 
         Args:
-            host_key: The node's public key as in ``ssh_host_ed25519_key.pub``.
-            timeout_s: For the connection, and for a node that no longer answers.
-            name: The node's, for messages; ``host`` where empty.
+            host_key: The public host key of the node, as in ``ssh_host_ed25519_key.pub``.
+            timeout_s: Timeout to connect, and for a node that stops answering.
+            name: Name of the node in messages. Default: ``host``.
         """
         self.host, self.port, self.user = host, port, user
         self.key, self.host_key, self.timeout_s = key, host_key, timeout_s
@@ -67,11 +73,11 @@ class Shell(RemoteCommands, RemoteFiles):
         """Open the connection unless it is open.
 
         Args:
-            wait_s: How long to try again while the node boots.
+            wait_s: Keep retrying for this long while the node boots.
 
         Raises:
             SshError: No connection in time.
-            HostKeyMismatch: Another host key; never tried again.
+            HostKeyMismatch: The node presented another host key; this is not retried.
         """
         deadline = time.monotonic() + wait_s
         with self._lock:
@@ -87,11 +93,11 @@ class Shell(RemoteCommands, RemoteFiles):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection is open, as far as this side knows."""
+        """Whether the connection looks open from this side."""
         return self._transport is not None and self._transport.is_active()
 
     def close(self) -> None:
-        """Close the connection; the next use opens it again."""
+        """Close the connection; the next use opens a new one."""
         with self._lock:
             self._sftp = None
             if self._transport is not None:
@@ -99,7 +105,7 @@ class Shell(RemoteCommands, RemoteFiles):
             self._transport = None
 
     def switch_user(self, user: str) -> None:
-        """Go on as another user of the node, who must accept the same key."""
+        """Reconnect as another user of the node, who must accept the same key."""
         with self._lock:
             if user != self.user:
                 self.close()
@@ -108,7 +114,7 @@ class Shell(RemoteCommands, RemoteFiles):
 
     @property
     def public_key(self) -> str:
-        """Public half of the key, as a line of ``authorized_keys``."""
+        """The public key, as a line of ``authorized_keys``."""
         return public_half(self.key)
 
     def _opened(self) -> paramiko.Transport:
@@ -117,7 +123,7 @@ class Shell(RemoteCommands, RemoteFiles):
         transport: paramiko.Transport | None = None
         try:
             connection = socket.create_connection((self.host, self.port), self.timeout_s)
-            # Unanswered data ends the connection, where TCP alone would wait for a quarter hour.
+            # Close the connection if data stays unacknowledged; TCP alone waits 15 minutes.
             milliseconds = int(max(self.timeout_s, 1) * 1000)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
             transport = lib.Transport(connection)
@@ -149,8 +155,9 @@ class Shell(RemoteCommands, RemoteFiles):
 
     def _mismatch(self, shown: str) -> HostKeyMismatch:
         return HostKeyMismatch(
-            f"{self.name}: {self.host} shows a host key that is not this node's ({shown})",
-            "Another machine may be answering at this address; nothing was sent to it.",
+            f"{self.name}: host key verification failed: {self.host} presented another key "
+            f"({shown})",
+            "Another machine may use this address now. Nothing was sent to it.",
         )
 
     def _not_connected(self, error: Exception) -> SshError:
@@ -158,17 +165,17 @@ class Shell(RemoteCommands, RemoteFiles):
         where = f"{self.name}: {self.host} port {self.port}"
         if isinstance(error, lib.AuthenticationException):
             return SshError(
-                f"{where}: user {self.user} with {self.key} was refused",
-                "Is it the private half of the cluster's key pair? starcluster listkeypairs",
+                f"{where}: authentication failed for user {self.user} with {self.key}",
+                "Use the private key of the cluster's key pair: starcluster listkeypairs",
             )
         if isinstance(error, lib.ssh_exception.IncompatiblePeer):
-            return self._mismatch("of another kind")
+            return self._mismatch("of another type")
         words = str(error) or type(error).__name__
         if _is_private(self.host):
-            words += "; it has no public address (public_ips, or reach its network by a VPN)"
+            words += "; it has no public address (set public_ips, or reach its network by a VPN)"
         return SshError(
-            f"{where}: no SSH connection within {self.timeout_s:g} s: {words}",
-            "Is the instance up, and does its security group let this machine in?",
+            f"{where}: cannot connect by SSH within {self.timeout_s:g} s: {words}",
+            "Check that the instance runs and that its security group allows SSH from here.",
         )
 
     def _connected(self) -> paramiko.Transport:
@@ -214,9 +221,9 @@ class Shell(RemoteCommands, RemoteFiles):
         timeout_s: float,
         show: Callable[[str], object] | None,
     ) -> tuple[bytes, bytes]:
-        """Return output and errors up to their end.
+        """Return all output and standard error.
 
-        A daemon that the command leaves behind with its output open keeps nobody waiting.
+        Does not wait for a daemon that the command left running with its output open.
         """
         out, err = bytearray(), bytearray()
         last = time.monotonic()
@@ -236,7 +243,7 @@ class Shell(RemoteCommands, RemoteFiles):
                 last = time.monotonic()
             now = time.monotonic()
             if not channel.exit_status_ready():
-                last = now  # what it wrote at its end may come after its exit status
+                last = now  # the last output can arrive after the exit status
             left_behind = now > last + _GRACE_S
             if ended or left_behind:
                 return bytes(out), bytes(err)
@@ -259,16 +266,18 @@ class Shell(RemoteCommands, RemoteFiles):
                 channel.close()
             self._sessions.release()
 
-    def _lost(self) -> SshError:
+    def _lost(self) -> ConnectionLost:
         self.close()
-        return SshError(
-            f"{self.name}: the SSH connection to {self.host} broke",
-            "What ran there may or may not have ended; is the instance still up?",
+        return ConnectionLost(
+            f"{self.name}: lost the SSH connection to {self.host}",
+            "Commands may still run there. Check the instance: starcluster listclusters",
         )
 
-    def _late(self, script: str, timeout_s: float) -> SshError:
+    def _late(self, script: str, timeout_s: float) -> CommandTimeout:
         first = redact(without_profile(script).strip().splitlines()[0])
-        return SshError(f"{self.name}: {first}: no end within {timeout_s:g} s; it may still run")
+        return CommandTimeout(
+            f"{self.name}: {first}: timeout after {timeout_s:g} s; the command may still run"
+        )
 
     # Files
 
@@ -296,7 +305,7 @@ def _is_private(host: str) -> bool:
 
 
 def public_half(file: Path) -> str:
-    """Return the public half of a private key as in ``authorized_keys``. Raises SshError."""
+    """Return the public key of a private key as in ``authorized_keys``. Raises SshError."""
     key = _private_key(file)
     return f"{key.get_name()} {key.get_base64()}"
 
@@ -305,15 +314,15 @@ def _private_key(file: Path) -> paramiko.PKey:
     try:
         return cast("paramiko.PKey", _paramiko().PKey.from_path(file))
     except Exception as error:
-        # paramiko and cryptography raise a dozen unrelated kinds for a bad key file.
+        # paramiko and cryptography raise a dozen unrelated classes for a bad key file.
         raise SshError(
-            f"{file} cannot be read as a private key without a passphrase: {error}",
-            "Name another: key_location in section [key NAME]",
+            f"cannot read {file} as a private key without a passphrase: {error}",
+            "Set another key_location in section [key NAME].",
         ) from error
 
 
 def _send(channel: paramiko.Channel, data: bytes) -> None:
-    with contextlib.suppress(OSError, EOFError):  # a program need not read all of it
+    with contextlib.suppress(OSError, EOFError):  # a program may exit before it reads all
         channel.sendall(data)
         channel.shutdown_write()
 
@@ -323,5 +332,5 @@ def _paramiko() -> Any:
         return importlib.import_module("paramiko")
     except ImportError as error:
         raise MissingExtra(
-            "SSH needs the package paramiko", "Install it: pip install 'starmint[aws]'"
+            "SSH requires the package paramiko", "Install it: pip install 'starmint[aws]'"
         ) from error

@@ -29,27 +29,28 @@ class NodeUsers:
         raise NotImplementedError
 
     def getpwnam(self, username: str) -> pwd.struct_passwd:
-        """Return the node's entry of a user; KeyError where it has none."""
+        """Return the passwd entry of a user on the node; raises KeyError for an unknown user."""
         answer = self.ssh.run(["getent", "passwd", username])
         if answer.status:
             raise KeyError(f"{self.alias} has no user {username}")
         return _entry(answer.stdout)
 
     def get_user_map(self, key_by_uid: bool = False) -> dict[str | int, pwd.struct_passwd]:
-        """Return all users of the node by name, or by number."""
+        """Return all users of the node by name, or by uid."""
         entries = map(_entry, self.ssh.checked(["getent", "passwd"]).splitlines())
         return {entry.pw_uid if key_by_uid else entry.pw_name: entry for entry in entries}
 
     def add_user(
         self, name: str, uid: int | None = None, gid: int | None = None, shell: str = "bash"
     ) -> None:
-        """Make a user with a group of the same name; nothing where it is there as asked.
+        """Create a user with a group of the same name, unless the user exists.
 
         Args:
-            uid, gid: The next free ones where None; ``gid`` as ``uid`` where only that is given.
+            uid: Default: the next free uid.
+            gid: Default: ``uid``, or the next free gid.
 
         Raises:
-            NodeError: The user is there with another number.
+            NodeError: The user exists with another uid.
         """
         try:
             found = self.getpwnam(name)
@@ -58,8 +59,8 @@ class NodeUsers:
         else:
             if uid is not None and found.pw_uid != uid:
                 raise NodeError(
-                    f"{self.alias}: user {name} has number {found.pw_uid}, not {uid}",
-                    "Take another user name, or an image without this user.",
+                    f"{self.alias}: user {name} has uid {found.pw_uid}, not {uid}",
+                    "Use another user name, or an image without this user.",
                     alias=self.alias,
                 )
             return
@@ -77,12 +78,14 @@ class NodeUsers:
         auth_new_key: bool = False,
         auth_conn_key: bool = False,
     ) -> str:
-        """Make an SSH key of a user on the node, which it never leaves; return its public half.
+        """Create an SSH key for a user on the node; return the public key.
+
+        The private key never leaves the node.
 
         Args:
-            ignore_existing: Replace the key that is there, instead of keeping it.
-            auth_new_key: Let this key log in as the user.
-            auth_conn_key: Let the key of this connection log in as the user.
+            ignore_existing: Replace an existing key instead of keeping it.
+            auth_new_key: Authorize this key to log in as the user.
+            auth_conn_key: Authorize the key of this connection to log in as the user.
         """
         user = self.getpwnam(username)
         folder = self._ssh_folder(user)
@@ -102,7 +105,7 @@ class NodeUsers:
         return public
 
     def authorize(self, username: str, public_keys: Iterable[str]) -> None:
-        """Let ``public_keys`` log in as a user, beside those that can already."""
+        """Add ``public_keys`` to the authorized keys of a user."""
         user = self.getpwnam(username)
         path = posixpath.join(self._ssh_folder(user), "authorized_keys")
         text = self.ssh.read_file(path) if self.ssh.isfile(path) else ""
@@ -113,10 +116,10 @@ class NodeUsers:
             self._write_own(user, path, lines)
 
     def enable_passwordless_ssh(self, username: str, nodes: Iterable[Node]) -> None:
-        """Let a user of this node log in to ``nodes`` and to itself, all host keys known.
+        """Authorize a user of this node to log in to ``nodes`` and to itself; add all host keys.
 
-        The user's key is made here where there is none; its private half stays on this node, and
-        on those that share the home.
+        If the user has no key, this node creates it. The private key stays on this node and on
+        nodes that share the home directory.
         """
         nodes = list(nodes)
         public = self.generate_key_for_user(username, auth_new_key=True)
@@ -127,7 +130,7 @@ class NodeUsers:
     def add_to_known_hosts(
         self, username: str, nodes: Iterable[Node], add_self: bool = True
     ) -> None:
-        """Let a user know the host keys of ``nodes``, by alias and by address."""
+        """Add the host keys of ``nodes``, by alias and address, to a user's known_hosts."""
         user = self.getpwnam(username)
         path = posixpath.join(self._ssh_folder(user), "known_hosts")
         text = self.ssh.read_file(path) if self.ssh.isfile(path) else ""
@@ -161,6 +164,6 @@ def _entry(line: str) -> pwd.struct_passwd:
 
 
 def _key_of(line: str) -> str:
-    """Return the key itself of a line of authorized_keys, without options and comment."""
+    """Return the key in a line of authorized_keys, without options and comment."""
     words = shlex.split(line, comments=True) if line.strip() else []
     return max(words, key=len, default="")

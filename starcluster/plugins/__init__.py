@@ -1,1 +1,1 @@
-"""Plugins that come with StarCluster; the config names each by its dotted name, as any other."""
+"""Built-in plugins; the config names them by dotted name, like any other plugin."""

@@ -1,4 +1,4 @@
-"""What the plugins that install packages share."""
+"""The base class of plugins that install packages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from starcluster.node.node import Node
 
 
 class Installer(DefaultClusterSetup):
-    """Installs ``packages``, with commas or spaces between them, on every node.
+    """Installs ``packages``, separated by commas or spaces, on every node.
 
     Attributes:
-        section: The plugin's name, for messages.
-        example: Packages that such a plugin might install.
+        section: Name of the plugin in messages.
+        example: Example packages for messages.
     """
 
     section = ""
@@ -26,11 +26,11 @@ class Installer(DefaultClusterSetup):
         self._packages = packages.replace(",", " ").split()
         if not self._packages:
             raise ConfigError(
-                f"{self.section}: no packages", f"Name some: packages = {self.example}"
+                f"{self.section}: no packages given", f"Set them: packages = {self.example}"
             )
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
-        """Install on all nodes at once."""
+        """Install on all nodes in parallel."""
         log.info("Installing on %d nodes: %s", len(nodes), " ".join(self._packages))
         for_each(nodes, self.install)
 

@@ -1,4 +1,4 @@
-"""``setup_class = starcluster.plugins.pkginstaller.PackageInstaller``: packages on every node."""
+"""``setup_class = starcluster.plugins.pkginstaller.PackageInstaller``: install packages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from starcluster.plugins._installing import Installer
 
 
 class PackageInstaller(Installer):
-    """Install the distribution's packages; ``packages`` with commas or spaces between them."""
+    """Install packages of the distribution on every node.
+
+    Args:
+        packages: Names, separated by commas or spaces.
+    """
 
     section = "pkginstaller"
     example = "htop, git"
 
     def install(self, node: Node) -> None:
-        """Install by what the node has for that."""
+        """Install with the package manager of the node."""
         node.package_install(self._packages)

@@ -1,4 +1,4 @@
-"""``setup_class = starcluster.plugins.pypkginstaller.PyPkgInstaller``: Python packages."""
+"""``setup_class = starcluster.plugins.pypkginstaller.PyPkgInstaller``: install Python packages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from starcluster.plugins._installing import Installer
 
 
 class PyPkgInstaller(Installer):
-    """Install Python packages on every node by pip, into ``python``'s own installation.
+    """Install Python packages on every node with pip, into the installation of ``python``.
 
     Args:
-        packages: With commas or spaces between them, each as pip takes it.
-        python: The interpreter.
+        packages: Requirements of pip, separated by commas or spaces.
+        python: The Python interpreter.
     """
 
     section = "pypkginstaller"
@@ -24,9 +24,9 @@ class PyPkgInstaller(Installer):
         self._python = python
 
     def install(self, node: Node) -> None:
-        """Install by pip, which comes first where it is missing."""
+        """Install with pip; install pip first if it is missing."""
         if node.ssh.run([self._python, "-m", "pip", "--version"]).status:
             node.package_install("python3-pip")
         pip = [self._python, "-m", "pip", "install", "--quiet", *self._packages]
-        # Debian marks its Python as managed by apt; whoever names packages here means that one.
+        # Debian marks its Python as managed by apt, but the user asked for packages in it.
         node.ssh.execute(f"PIP_BREAK_SYSTEM_PACKAGES=1 {shlex.join(pip)}")

@@ -1,4 +1,4 @@
-"""``setup_class = starcluster.plugins.sge.SGEPlugin``: Grid Engine with settings of one's own."""
+"""``setup_class = starcluster.plugins.sge.SGEPlugin``: Grid Engine with custom settings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _FALSE = ("false", "no", "0", "off")
 
 
 class SGEPlugin(DefaultClusterSetup):
-    """Set Grid Engine up where ``disable_queue`` left it out; change its slots everywhere.
+    """Set up Grid Engine on nodes that ``disable_queue`` left without it; set slots on all nodes.
 
     Args:
-        master_is_exec_host: Whether jobs run on the master too.
-        slots_per_host: Jobs at once on a node; its processors where empty.
+        master_is_exec_host: Whether the master also runs jobs.
+        slots_per_host: Concurrent jobs on a node. Default: its number of processors.
     """
 
     def __init__(self, master_is_exec_host: str = "true", slots_per_host: str = "") -> None:
@@ -29,24 +29,25 @@ class SGEPlugin(DefaultClusterSetup):
         self._on_master = str(master_is_exec_host).lower() not in _FALSE
         if slots_per_host and not str(slots_per_host).isdigit():
             raise ConfigError(
-                f"sge: slots_per_host is {slots_per_host}", "Give a number: slots_per_host = 4"
+                f"sge: invalid slots_per_host '{slots_per_host}'",
+                "Set a number: slots_per_host = 4",
             )
         self._slots = str(slots_per_host)
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
-        """Set it up on all nodes."""
+        """Set up Grid Engine on all nodes."""
         self._bring(nodes, nodes, master, _options(user, user_shell, volumes))
 
     def on_add_node(
         self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
     ) -> None:
-        """Set it up on the new node."""
+        """Set up Grid Engine on the new node."""
         self._bring([node], nodes, master, _options(user, user_shell, volumes))
 
     def on_remove_node(
         self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
     ) -> None:
-        """Take the node out; its jobs run again elsewhere."""
+        """Remove the node from Grid Engine; other nodes rerun its jobs."""
         steps.forget(master, [node.alias])
 
     def _bring(
@@ -77,7 +78,8 @@ class SGEPlugin(DefaultClusterSetup):
         for_each(new, lambda node: steps.join(node, master, base, options))
         missing_reports = steps.without_report(master, new)
         if missing_reports:
-            raise failures(dict.fromkeys(missing_reports, "no report from its sge_execd"), len(new))
+            why = "sge_execd does not report to the master"
+            raise failures(dict.fromkeys(missing_reports, why), len(new))
         steps.enable(master, [node.alias for node in new])
 
 

@@ -1,4 +1,4 @@
-"""``setup_class = starcluster.plugins.tmux.TmuxControlCenter``: all nodes in one terminal."""
+"""``setup_class = starcluster.plugins.tmux.TmuxControlCenter``: all nodes in one tmux session."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from starcluster.node.node import Node
 
 
 class TmuxControlCenter(ClusterSetup):
-    """Keep a tmux session on the master, with a window for each node, for root and the user.
+    """Create a tmux session on the master with a window for each node, for root and the user.
 
-    ``tmux attach -t starcluster`` on the master shows it.
+    Attach to it on the master: ``tmux attach -t starcluster``.
+
+    Args:
+        envname: Name of the session.
     """
 
     def __init__(self, envname: str = "starcluster") -> None:
@@ -21,7 +24,7 @@ class TmuxControlCenter(ClusterSetup):
         self._session = envname
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
-        """Open what windows are missing."""
+        """Open the missing windows."""
         if not master.ssh.which("tmux"):
             master.package_install("tmux")
         for who in ("root", user):

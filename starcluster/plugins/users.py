@@ -1,4 +1,4 @@
-"""``setup_class = starcluster.plugins.users.CreateUsers``: more users of the cluster."""
+"""``setup_class = starcluster.plugins.users.CreateUsers``: create users of the cluster."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _TRUE = ("true", "yes", "1", "on")
 
 
 class CreateUsers(DefaultClusterSetup):
-    """Make users with a home on the shared disk and an SSH key, the same on every node.
+    """Create users with a shared home directory and an SSH key, the same on every node.
 
     Args:
-        num_users: How many, named user001, user002, ...
-        usernames: Or their names, with commas between them.
-        download_keys: Whether their private keys are brought to this machine.
-        download_keys_dir: Where to; made readable by you only.
+        num_users: Number of users; their names are user001, user002, ...
+        usernames: Names separated by commas, instead of ``num_users``.
+        download_keys: Whether to download the private keys to this machine.
+        download_keys_dir: Directory for the keys; only you can read it.
     """
 
     def __init__(
@@ -35,18 +35,18 @@ class CreateUsers(DefaultClusterSetup):
         if not self._names and num_users.isdigit():
             self._names = [f"user{number:03d}" for number in range(1, int(num_users) + 1)]
         if not self._names:
-            raise ConfigError("users: no users", "Give num_users = 5, or usernames = ann, bob")
+            raise ConfigError("users: no users given", "Set num_users = 5, or usernames = ann, bob")
         if num_users and int(num_users) != len(self._names):
             raise ConfigError(
                 f"users: num_users is {num_users}, but {len(self._names)} names are given",
-                "Leave num_users out.",
+                "Remove num_users.",
             )
         self._download = download_keys.lower() in _TRUE
         self._folder = Path(download_keys_dir).expanduser()
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
-        """Make the users on the master, then on all nodes with the same numbers."""
-        log.info("Making users: %s", ", ".join(self._names))
+        """Create the users on the master, then on all nodes with the same uids."""
+        log.info("Creating users: %s", ", ".join(self._names))
         for name in self._names:
             master.add_user(name, shell=user_shell)
             master.generate_key_for_user(name, auth_new_key=True, auth_conn_key=True)
@@ -59,7 +59,7 @@ class CreateUsers(DefaultClusterSetup):
     def on_add_node(
         self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
     ) -> None:
-        """Make the users on the new node."""
+        """Create the users on the new node."""
         self._on(node, master)
 
     def _on(self, node: Node, master: Node) -> None:
@@ -77,4 +77,4 @@ class CreateUsers(DefaultClusterSetup):
             target.unlink(missing_ok=True)
             target.touch(mode=0o600)
             target.write_text(master.ssh.read_file(f"{home}/.ssh/id_ed25519"))
-        log.info("The users' keys are in %s", self._folder)
+        log.info("Downloaded the private keys of the users to %s", self._folder)

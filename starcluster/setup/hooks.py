@@ -1,4 +1,4 @@
-"""Load plugins by dotted name, and call their hooks."""
+"""Load plugins by dotted name and call their hooks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = Path("~/.starcluster/plugins")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedPlugin:
-    """A plugin, made with its arguments from the config; ``name`` is that of its section."""
+    """A plugin with its arguments from the config; ``name`` is the name of its section."""
 
     name: str
     setup: ClusterSetup
@@ -33,17 +33,17 @@ def load_plugins(plugins: Sequence[Plugin], folder: Path = FOLDER) -> list[Loade
     """Return the plugins in the same order; nothing is sent to a node.
 
     Args:
-        folder: Where modules are looked for beside those that are installed.
+        folder: Directory to search for modules in addition to installed packages.
 
     Raises:
-        PluginError: No such module or class, or it cannot be imported.
-        ConfigError: The arguments do not fit the class.
+        PluginError: The module or class does not exist or cannot be imported.
+        ConfigError: The class does not accept the arguments.
     """
     return [LoadedPlugin(name=plugin.name, setup=load(plugin, folder)) for plugin in plugins]
 
 
 def load(plugin: Plugin, folder: Path = FOLDER) -> ClusterSetup:
-    """Return one plugin; raises as :func:`load_plugins`."""
+    """Return one plugin; raises like :func:`load_plugins`."""
     kind = _class(plugin, folder.expanduser())
     _check_arguments(plugin, kind)
     try:
@@ -52,8 +52,8 @@ def load(plugin: Plugin, folder: Path = FOLDER) -> ClusterSetup:
         raise
     except Exception as error:
         raise PluginError(
-            f"plugin {plugin.name}: {plugin.setup_class} refuses its arguments: {error}",
-            f"Edit section [plugin {plugin.name}].",
+            f"plugin {plugin.name}: cannot create {plugin.setup_class}: {error}",
+            f"Correct the arguments in section [plugin {plugin.name}].",
         ) from error
 
 
@@ -61,16 +61,17 @@ def _class(plugin: Plugin, folder: Path) -> type[ClusterSetup]:
     module_name, _, name = plugin.setup_class.rpartition(".")
     where = f"plugin {plugin.name}: setup_class {plugin.setup_class}"
     if not module_name:
-        raise PluginError(f"{where} has no module", "Give it as module.Class.")
+        raise PluginError(f"{where} has no module name", "Write it as module.Class.")
     module = _module(module_name, where, folder)
     kind = getattr(module, name, None)
     if kind is None:
-        there = [key for key, value in vars(module).items() if _is_plugin(value)]
-        hint = f" It has: {', '.join(there)}." if there else ""
-        raise PluginError(f"{where}: {module_name} has no class {name}.{hint}")
+        known = [key for key, value in vars(module).items() if _is_plugin(value)]
+        fix = f"Plugin classes in {module_name}: {', '.join(known)}." if known else ""
+        raise PluginError(f"{where}: {module_name} has no class {name}", fix)
     if not _is_plugin(kind):
         raise PluginError(
-            f"{where} is no plugin", "It must derive from starcluster.clustersetup.ClusterSetup."
+            f"{where} is not a plugin",
+            "Derive the class from starcluster.clustersetup.ClusterSetup.",
         )
     return kind  # type: ignore[no-any-return]
 
@@ -86,12 +87,12 @@ def _module(name: str, where: str, folder: Path) -> Any:
         if name == missing or name.startswith(f"{missing}."):
             fix = f"Put {name.partition('.')[0]}.py into {folder}, or install its package."
         else:
-            fix = f"The plugin needs another package: pip install {missing}"
-        raise PluginError(f"{where}: there is no module {missing}", fix) from error
+            fix = f"Install the package that the plugin imports: pip install {missing}"
+        raise PluginError(f"{where}: no module named '{missing}'", fix) from error
     except SyntaxError as error:
         raise PluginError(
             f"{where}: {error.filename}, line {error.lineno}: {error.msg}",
-            "A plugin written for Python 2 must be converted once, by 2to3.",
+            "Convert plugins written for Python 2 to Python 3, for example with 2to3.",
         ) from error
     except Exception as error:
         what = f"{where} cannot be imported: {type(error).__name__}: {error}"
@@ -114,25 +115,27 @@ def _check_arguments(plugin: Plugin, kind: type[ClusterSetup]) -> None:
     for name in plugin.arguments:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            takes = f"; did you mean {near[0]}?" if near else f"; it takes: {', '.join(known)}"
-            problems.append(f"{name} is no argument of {kind.__name__}{takes}")
+            hint = f"did you mean '{near[0]}'?" if near else f"it accepts: {', '.join(known)}"
+            problems.append(f"unknown argument '{name}' of {kind.__name__}; {hint}")
     problems += [
-        f"{name} is missing" for name in needed if name in known and name not in plugin.arguments
+        f"missing argument '{name}' of {kind.__name__}"
+        for name in needed
+        if name in known and name not in plugin.arguments
     ]
     if problems:
         raise ConfigError(
-            f"plugin {plugin.name} cannot be made:",
+            f"invalid arguments of plugin {plugin.name}:",
             f"Edit section [plugin {plugin.name}].",
             problems,
         )
 
 
 def call(plugin: LoadedPlugin, hook: str, *arguments: Any) -> bool:
-    """Call a hook; return whether the plugin has it.
+    """Call a hook; return whether the plugin implements it.
 
     Raises:
-        SetupError: It failed on some nodes, which ``failed`` names; the others are done.
-        PluginError: It failed as a whole.
+        SetupError: The hook failed on the nodes in ``failed`` and succeeded on the others.
+        PluginError: The hook failed as a whole.
     """
     if getattr(type(plugin.setup), hook) is getattr(ClusterSetup, hook):
         return False
@@ -151,13 +154,13 @@ def call(plugin: LoadedPlugin, hook: str, *arguments: Any) -> bool:
         log.debug("plugin %s", plugin.name, exc_info=True)
         raise PluginError(
             f"plugin {plugin.name}: {type(error).__name__}: {error}",
-            "See where, with: starcluster --debug runplugin ...",
+            "Show the traceback: starcluster --debug runplugin ...",
         ) from error
     return True
 
 
 def volumes_for_plugins(volumes: Sequence[Volume]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the volumes as hooks get them."""
+    """Return the volumes in the form that hooks receive."""
     return {
         volume.name: {
             "volume_id": volume.volume_id,

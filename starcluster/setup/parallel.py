@@ -1,4 +1,4 @@
-"""One step of the set-up on all nodes at once."""
+"""Run one step of the set-up on all nodes in parallel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 def on_all(
     nodes: Sequence[Node], work: Callable[[Node], T]
 ) -> tuple[dict[Node, T], dict[str, str]]:
-    """Do ``work`` on all nodes at once; return the results, and why others failed."""
+    """Do ``work`` on all nodes in parallel; return the results, and the failures by alias."""
 
     def attempt(node: Node) -> tuple[bool, Any]:
         try:

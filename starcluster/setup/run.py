@@ -1,13 +1,14 @@
-"""Turn booted instances into a cluster: names, user, shared home, Grid Engine, plugins.
+"""Turn booted instances into a cluster: host names, user, shared home, Grid Engine, plugins.
 
-All nodes at once; a node that fails is left out, named, and takes no jobs. Running it again goes
-on where it failed, and changes nothing on nodes that are well.
+All nodes are set up in parallel. A node that fails is reported, left out and gets no jobs. A rerun
+continues where the set-up failed, and changes nothing on healthy nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from starcluster.config.template import Template
@@ -18,19 +19,36 @@ from starcluster.setup import steps
 from starcluster.setup.hooks import LoadedPlugin, call, hook_arguments
 from starcluster.setup.parallel import on_all
 
-__all__ = ["SetupResult", "add_nodes", "remove_nodes", "run_hook", "set_up"]
+__all__ = ["SetupResult", "Step", "add_nodes", "remove_nodes", "run_hook", "set_up"]
 
 Progress = Callable[[str, str], None]
 T = TypeVar("T")
 
 
+class Step(StrEnum):
+    """The steps of the set-up, as ``progress`` receives them."""
+
+    CONNECT = "connecting"
+    PREPARE = "installing packages"
+    START_MASTER = "starting Grid Engine"
+    REGISTER = "adding nodes to the queue"
+    JOIN = "joining the cluster"
+    LEAVE = "leaving the cluster"
+    READY = "ready"
+
+
+def plugin_step(name: str) -> str:
+    """Return the step of a plugin, as ``progress`` receives it."""
+    return f"running plugin {name}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupResult:
-    """How a set-up ended.
+    """The result of a set-up.
 
     Attributes:
-        ready: Aliases of the nodes that take jobs.
-        failed: Why the others do not, by alias.
+        ready: Aliases of the nodes that accept jobs.
+        failed: The failures of the other nodes by alias.
     """
 
     ready: tuple[str, ...]
@@ -44,15 +62,15 @@ def set_up(
     plugins: Sequence[LoadedPlugin] = (),
     progress: Progress = lambda alias, what: None,
 ) -> SetupResult:
-    """Set up a cluster; the queue of each node is enabled last, after the plugins.
+    """Set up a cluster; the queues of the nodes are enabled at the end, after the plugins.
 
     Args:
-        nodes: All of them; one is the master.
-        progress: Called with an alias and what starts now.
+        nodes: All nodes, including the master.
+        progress: Called with an alias and the step that starts: a :class:`Step` or a plugin.
 
     Raises:
-        SetupError: The master cannot be used.
-        PluginError: A plugin failed as a whole; no node takes jobs.
+        SetupError: The master failed.
+        PluginError: A plugin failed as a whole; no node accepts jobs.
     """
     return _SetUp(nodes, template, plugins, progress).run(new=nodes, hook="run")
 
@@ -65,9 +83,9 @@ def add_nodes(
     plugins: Sequence[LoadedPlugin] = (),
     progress: Progress = lambda alias, what: None,
 ) -> SetupResult:
-    """Set up ``new`` nodes of a cluster that has ``nodes``, the master among them.
+    """Add ``new`` nodes to a cluster of ``nodes``, which include the master.
 
-    Raises as :func:`set_up`; the result has the new nodes only.
+    Raises like :func:`set_up`; the result only has the new nodes.
     """
     everyone = list(dict.fromkeys([*nodes, *new]))
     return _SetUp(everyone, template, plugins, progress).run(new=new, hook="on_add_node")
@@ -81,10 +99,10 @@ def remove_nodes(
     plugins: Sequence[LoadedPlugin] = (),
     progress: Progress = lambda alias, what: None,
 ) -> None:
-    """Make a cluster forget nodes that are about to go; their jobs run again elsewhere.
+    """Remove nodes from a cluster before they terminate; other nodes rerun their jobs.
 
-    The nodes themselves are not asked: they may be gone already, and a plugin that fails for that
-    is only logged. Plugins are called in reverse.
+    The removed nodes are not contacted, because they may no longer exist. A plugin that fails for
+    this reason is only logged. Plugins are called in reverse order.
     """
     master = _master(nodes)
     remaining = [node for node in nodes if node not in removed]
@@ -92,14 +110,14 @@ def remove_nodes(
     if not template.disable_queue:
         steps.disable(master, aliases)
     for node in removed:
-        progress(node.alias, "plugins")
         for plugin in reversed(plugins):
+            progress(node.alias, plugin_step(plugin.name))
             try:
                 call(plugin, "on_remove_node", node, nodes, *hook_arguments(master, template))
             except StarClusterError as error:
                 log.error("%s: %s", node.alias, error.what)
     for alias in aliases:
-        progress(alias, "leaving")
+        progress(alias, Step.LEAVE)
     if not template.disable_queue:
         steps.forget(master, aliases)
     workers = [node for node in remaining if node is not master]
@@ -110,14 +128,14 @@ def remove_nodes(
 def run_hook(
     hook: str, plugins: Sequence[LoadedPlugin], nodes: Sequence[Node], template: Template
 ) -> None:
-    """Call ``run``, ``on_restart`` or ``on_shutdown`` of plugins; raises as they do."""
+    """Call ``run``, ``on_restart`` or ``on_shutdown`` of plugins; raises their errors."""
     ordered = plugins if hook == "run" else list(reversed(plugins))
     for plugin in ordered:
         call(plugin, hook, nodes, *hook_arguments(_master(nodes), template))
 
 
 class _SetUp:
-    """One run of the set-up; nodes that fail are left out of what follows."""
+    """One run of the set-up; later steps leave out nodes that failed."""
 
     def __init__(
         self,
@@ -133,7 +151,7 @@ class _SetUp:
         self.failed: dict[str, str] = {}
 
     def run(self, *, new: Sequence[Node], hook: str) -> SetupResult:
-        """Bring ``new`` nodes in; ``hook`` of the plugins is called."""
+        """Set up ``new`` nodes; call ``hook`` of the plugins."""
         self._join(self._prepare(new), list(new))
         try:
             self._plugins(hook, new)
@@ -144,22 +162,22 @@ class _SetUp:
         if self.options.queue:
             steps.enable(self.master, ready)
         for alias in ready:
-            self._progress(alias, "ready")
+            self._progress(alias, Step.READY)
         return SetupResult(ready=tuple(ready), failed=dict(self.failed))
 
     def _prepare(self, new: Sequence[Node]) -> dict[Node, steps.NodeFacts]:
         master, options = self.master, self.options
         adding = master not in new
-        reached = self._on(new, "connecting", lambda node: node.ssh.connect())
+        reached = self._on(new, Step.CONNECT, lambda node: node.ssh.connect())
         others = [node for node in self.nodes if node not in new or node in reached]
         if adding:
             old = [node for node in self.nodes if node not in new]
             _, unreached = on_all(old, lambda node: _introduce(node, others))
             for alias, why in unreached.items():
-                log.warning("%s does not know the new nodes by name: %s", alias, why)
+                log.warning("%s: cannot add the names of the new nodes: %s", alias, why)
         done = self._on(
             list(reached),
-            "packages",
+            Step.PREPARE,
             lambda node: steps.prepare(node, others, master, options),
         )
         self._require_master()
@@ -168,30 +186,30 @@ class _SetUp:
     def _join(self, prepared: Mapping[Node, steps.NodeFacts], new: Sequence[Node]) -> None:
         workers = [node for node in self.nodes if node is not self.master]
         base = self._on_master(
-            "Grid Engine", lambda: steps.start_master(self.master, workers, self.options)
+            Step.START_MASTER, lambda: steps.start_master(self.master, workers, self.options)
         )
         if self.options.queue:
-            self._on_master("queue", lambda: steps.register(self.master, prepared))
+            self._on_master(Step.REGISTER, lambda: steps.register(self.master, prepared))
         joined = self._on(
             list(prepared),
-            "joining",
+            Step.JOIN,
             lambda node: steps.join(node, self.master, base, self.options),
         )
         self._require_master()
         if self.options.queue:
             for alias in steps.without_report(self.master, joined):
-                self.failed[alias] = f"{alias}: no report from its sge_execd"
+                self.failed[alias] = "sge_execd does not report to the master"
             self._leave_out(self.failed)
 
     def _plugins(self, hook: str, new: Sequence[Node]) -> None:
         for plugin in self.plugins:
             if hook == "run":
                 healthy = self._healthy(self.nodes)
-                self._report(healthy, plugin.name)
+                self._report(healthy, plugin_step(plugin.name))
                 self._call(plugin, hook, healthy)
             else:
                 for node in self._healthy(new):
-                    self._report([node], plugin.name)
+                    self._report([node], plugin_step(plugin.name))
                     self._call(plugin, hook, node, self._healthy(self.nodes))
 
     def _call(self, plugin: LoadedPlugin, hook: str, *arguments: Any) -> None:
@@ -205,7 +223,7 @@ class _SetUp:
             self._leave_out(error.failed)
 
     def _leave_out(self, aliases: Sequence[str] | Mapping[str, str]) -> None:
-        """Let no jobs start on nodes that failed, also where they took jobs before."""
+        """Disable the queues of nodes that failed, even if they accepted jobs before."""
         if aliases and self.options.queue:
             steps.disable(self.master, aliases)
 
@@ -244,12 +262,12 @@ def _master(nodes: Sequence[Node]) -> Node:
     for node in nodes:
         if node.is_master():
             return node
-    raise SetupError("there is no master among the nodes")
+    raise SetupError("the nodes do not include a master")
 
 
 def _unusable(master: Node, why: str, failed: Mapping[str, str]) -> SetupError:
     return SetupError(
-        f"the master cannot be used: {why}",
+        f"the master failed: {why}",
         "Fix this and rerun the command: it continues where it stopped.",
         failed={**failed, master.alias: why},
     )

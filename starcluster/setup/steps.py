@@ -1,4 +1,4 @@
-"""The steps of the set-up, each on one node; every one can be done again."""
+"""The steps of the set-up, each on one node. Every step can be rerun."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starcluster.setup.scripts import facts, script
 from starcluster.setup.tools import TOOLS, install
 
 QUEUE = "all.q"
-_PACKAGES_S = 1800.0  # with cloud-init and locks of others that prepare.sh waits for
+_PACKAGES_S = 1800.0  # includes cloud-init and the locks of other programs: prepare.sh waits
 _STEP_S = 180.0
 _REPORT_S = 40
 _EXPORTS = "/etc/exports.d/starcluster.exports"
@@ -23,7 +23,7 @@ _KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupOptions:
-    """The settings of a template that the set-up follows; ``queue``: set up Grid Engine."""
+    """The settings of a template for the set-up; ``queue`` means to set up Grid Engine."""
 
     user: str
     shell: str
@@ -32,7 +32,7 @@ class SetupOptions:
 
     @classmethod
     def of(cls, template: Template) -> SetupOptions:
-        """Return what a template asks for."""
+        """Return the options of a template."""
         return cls(
             user=template.cluster_user,
             shell=template.cluster_shell,
@@ -42,13 +42,13 @@ class SetupOptions:
 
     @property
     def shares(self) -> tuple[str, ...]:
-        """Directories that nodes mount from the master."""
+        """Directories that the nodes mount from the master."""
         return tuple(dict.fromkeys(["/home", *(volume.mount_path for volume in self.volumes)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """Processors and GPUs of a node, as counted on it."""
+    """Number of processors and GPUs, as counted on the node."""
 
     processors: int
     gpus: int
@@ -56,12 +56,12 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What nodes need to know of the master.
+    """Facts of the master that the nodes need.
 
     Attributes:
-        number: Of the cluster's user.
-        root_key: Public key of the master's root.
-        shares: Directories that nodes mount.
+        number: Uid of the cluster's user.
+        root_key: Public key of root on the master.
+        shares: Directories that the nodes mount.
     """
 
     number: str
@@ -70,7 +70,7 @@ class Base:
 
 
 def prepare(node: Node, everyone: Sequence[Node], master: Node, options: SetupOptions) -> NodeFacts:
-    """Name the node, give it the others' names, and install what it lacks."""
+    """Set the host name, add the names of the other nodes, and install missing packages."""
     node.set_hostname()
     node.add_to_etc_hosts(everyone)
     know_hosts(node, everyone)
@@ -86,7 +86,7 @@ def prepare(node: Node, everyone: Sequence[Node], master: Node, options: SetupOp
 
 
 def know_hosts(node: Node, everyone: Iterable[Node]) -> None:
-    """Let all users of the node know the host keys of the others."""
+    """Add the host keys of the other nodes for all users of the node."""
     text = node.ssh.read_file(_KNOWN_HOSTS) if node.ssh.isfile(_KNOWN_HOSTS) else ""
     new = known_hosts(text, {node.names: node.ssh.host_key for node in everyone})
     if new != text:
@@ -94,7 +94,7 @@ def know_hosts(node: Node, everyone: Iterable[Node]) -> None:
 
 
 def start_master(master: Node, nodes: Sequence[Node], options: SetupOptions) -> Base:
-    """Make the user and its home, share it, start Grid Engine's master."""
+    """Create the user and its home, share the directories, start Grid Engine's master."""
     values = {
         **_common(options),
         **_user(options, ""),
@@ -112,13 +112,13 @@ def start_master(master: Node, nodes: Sequence[Node], options: SetupOptions) -> 
 
 
 def share(master: Node, workers: Sequence[Node], options: SetupOptions) -> None:
-    """Share the master's directories with ``workers`` and no other."""
+    """Share the master's directories with ``workers`` only."""
     master.ssh.write_file(_EXPORTS, f"{exports(workers, options.shares)}\n")
     master.ssh.checked(["exportfs", "-ra"], timeout_s=_STEP_S)
 
 
 def configuration() -> str:
-    """Return the settings that must be in place before Grid Engine's daemons start."""
+    """Return the settings that must exist before Grid Engine's daemons start."""
     values = {name: value for name, (_, value) in (LOAD_REPORTS | LOST_HOSTS).items()}
     return "\n".join(f"{name} {value}" for name, value in values.items())
 
@@ -126,20 +126,20 @@ def configuration() -> str:
 def exports(nodes: Iterable[Node], shares: Iterable[str]) -> str:
     """Return the lines of /etc/exports that share ``shares`` with ``nodes``.
 
-    By address: exportfs leaves out a name that cannot be resolved, and calls that a success.
+    Uses addresses, because exportfs skips names that it cannot resolve and still exits with 0.
     """
     clients = " ".join(f"{node.private_ip_address}({EXPORT_OPTIONS})" for node in nodes)
     return "\n".join(f"{path} {clients}" for path in shares) if clients else ""
 
 
 def register(master: Node, prepared: Mapping[Node, NodeFacts]) -> None:
-    """Register nodes with Grid Engine; new ones take no jobs yet."""
+    """Register nodes with Grid Engine; new nodes do not accept jobs yet."""
     lines = (f"{node.alias} {has.processors} {has.gpus}" for node, has in prepared.items())
     _run(master, "cell", {"HOSTS": "\n".join(lines)}, _STEP_S)
 
 
 def join(node: Node, master: Node, base: Base, options: SetupOptions) -> None:
-    """Give the node the cluster's user and the shared directories; start its daemon."""
+    """Create the cluster's user on the node, mount the shared directories, start its daemon."""
     values = {
         **_common(options),
         **_user(options, base.number),
@@ -152,34 +152,34 @@ def join(node: Node, master: Node, base: Base, options: SetupOptions) -> None:
 
 
 def hide_secrets(node: Node, *, limit_s: int) -> None:
-    """Take what no image may have off the node's disk; it comes back after ``limit_s`` at last."""
+    """Move secrets off the node's disk; the node restores them after ``limit_s`` at the latest."""
     _run(node, "image", {"ACTION": "hide", "LIMIT_S": str(limit_s)}, _STEP_S)
 
 
 def restore_secrets(node: Node) -> None:
-    """Bring back what :func:`hide_secrets` took."""
+    """Restore what :func:`hide_secrets` removed."""
     _run(node, "image", {"ACTION": "restore", "LIMIT_S": ""}, _STEP_S)
 
 
 def without_report(master: Node, nodes: Iterable[Node]) -> list[str]:
-    """Wait for the nodes' first reports to Grid Engine; return the aliases of those that fail."""
+    """Wait until the nodes report to Grid Engine; return the aliases of nodes that do not."""
     names = " ".join(node.alias for node in nodes)
     values = {"HOSTS": names, "SECONDS_LEFT": str(_REPORT_S)}
     return _run(master, "reporting", values, _STEP_S).get("silent", [])
 
 
 def enable(master: Node, aliases: Iterable[str]) -> None:
-    """Let jobs start on nodes."""
+    """Enable the queues of nodes."""
     _queue(master, aliases, "-e")
 
 
 def disable(master: Node, aliases: Iterable[str]) -> None:
-    """Let no more jobs start on nodes; those that run go on."""
+    """Disable the queues of nodes; running jobs continue."""
     _queue(master, aliases, "-d")
 
 
 def forget(master: Node, aliases: Iterable[str]) -> None:
-    """Take nodes out of Grid Engine; their jobs run again elsewhere."""
+    """Remove nodes from Grid Engine; other nodes rerun their jobs."""
     _run(master, "forget", {"HOSTS": " ".join(aliases)}, _STEP_S)
 
 
@@ -205,5 +205,5 @@ def _run(
     node: Node, name: str, values: Mapping[str, str], timeout_s: float
 ) -> dict[str, list[str]]:
     """Run a script on a node; return its facts."""
-    argv = ["sh", "-s", name]  # the name is for people who look at the node's processes
+    argv = ["sh", "-s", name]  # the name identifies the process in ps
     return facts(node.ssh.checked(argv, stdin=script(name, values), timeout_s=timeout_s))

@@ -1,4 +1,4 @@
-"""The package sge_jobs, brought to every node: jobs start by it, also when NFS hangs."""
+"""Install the package sge_jobs on the disk of every node, so jobs start even if NFS hangs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sge_jobs
 from starcluster.node.node import Node
 
 TOOLS = "/opt/starmint"
-"""Where nodes have it, writable by root only."""
+"""Directory of the package on nodes; only root can write to it."""
 
 _COMMAND = f"""#!/usr/bin/python3
 import sys
@@ -39,7 +39,7 @@ printf '%s\\n' "$2" > digest
 
 @functools.cache
 def archive() -> tuple[bytes, str]:
-    """Return sge_jobs as a compressed tar archive, always the same bytes, and their digest."""
+    """Return sge_jobs as a reproducible compressed tar archive, and its digest."""
     root = Path(sge_jobs.__file__).parent
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
@@ -53,7 +53,7 @@ def archive() -> tuple[bytes, str]:
 
 
 def install(node: Node) -> None:
-    """Bring sge_jobs to a node, unless the same is there; and the command ``sge-jobs``."""
+    """Install sge_jobs and the command ``sge-jobs`` on a node, unless this version is there."""
     packed, digest = archive()
     if node.ssh.run(["cat", f"{TOOLS}/digest"]).stdout.strip() != digest:
         argv = ["sh", "-c", _UNPACK, "sh", TOOLS, digest]

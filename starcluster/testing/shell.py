@@ -1,4 +1,4 @@
-"""A fake ``node.ssh``, without a connection."""
+"""``node.ssh`` without a connection."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from starcluster.errors import SshError
+from starcluster.errors import CommandTimeout, SshError
 from starcluster.node.commands import Answer, RemoteCommands, without_profile
 from starcluster.node.files import RemoteFiles
 from starcluster.testing.files import Entry, FakeSftp
 from starcluster.testing.programs import BUILT_IN, Program, Reply
 
 ANY = "*"
-"""Stands for all other programs in :meth:`FakeShell.answer`."""
+"""In :meth:`FakeShell.answer`: every program without an answer of its own."""
 
 
 class FakeShell(RemoteCommands, RemoteFiles):
@@ -25,8 +25,8 @@ class FakeShell(RemoteCommands, RemoteFiles):
     Attributes:
         name: Alias of the node, for messages.
         programs: Programs by name; :meth:`answer` adds one.
-        reachable: False simulates a node that does not answer: every use raises SshError.
-        ran: Command lines that ran, in order.
+        reachable: Set to False for a node that does not answer: every use raises SshError.
+        ran: The command lines that ran, in order.
     """
 
     host_key = "ssh-ed25519 AAAAhost"
@@ -43,14 +43,14 @@ class FakeShell(RemoteCommands, RemoteFiles):
         self._last_status = 0
 
     def answer(self, program: str, *replies: Reply, takes_s: float = 0.0) -> None:
-        """Set the ``replies`` of ``program``: one per call, then the last one repeatedly.
+        """Define the answers of ``program``: one reply per call, the last one for all later calls.
 
         Args:
-            program: Name without a directory; ``ANY`` for all other programs.
-            replies: Such as ``"done"``, ``(100, "E: locked")`` or ``SshError("lost")``. Without
-                replies, the program exits with 0 and no output.
-            takes_s: Seconds that a call takes. If that exceeds ``timeout_s`` of the caller, the
-                call raises SshError immediately.
+            program: Name without a directory; ``ANY`` for every other program.
+            replies: Replies such as ``"done"``, ``(100, "E: locked")`` or ``SshError("lost")``.
+                Default: exit status 0 without output.
+            takes_s: Duration of a call in seconds. If it exceeds the ``timeout_s`` of the caller,
+                the call raises CommandTimeout immediately.
         """
         left = deque(replies or ("",))
 
@@ -62,7 +62,7 @@ class FakeShell(RemoteCommands, RemoteFiles):
 
     @property
     def sftp(self) -> FakeSftp:
-        """The files in memory."""
+        """The files of the node."""
         self.connect()
         return self.files
 
@@ -72,9 +72,9 @@ class FakeShell(RemoteCommands, RemoteFiles):
         self.files.entries[posixpath.normpath(path)] = Entry(text.encode(), mode)
 
     def connect(self, *, wait_s: float = 0.0) -> None:
-        """Do nothing; raise SshError if the node is not reachable."""
+        """Do nothing, or raise SshError if the node is not reachable."""
         if not self.reachable:
-            raise SshError(f"{self.name}: no SSH connection")
+            raise SshError(f"{self.name}: cannot connect by SSH")
 
     def close(self) -> None:
         """Do nothing."""
@@ -100,7 +100,7 @@ class FakeShell(RemoteCommands, RemoteFiles):
         found = self.programs.get(program) or BUILT_IN.get(program) or self.programs.get(ANY)
         takes_s = self._takes_s.get(program, 0.0)
         if takes_s > timeout_s:
-            raise SshError(f"{self.name}: timeout of {timeout_s:g} s: {command}")
+            raise CommandTimeout(f"{self.name}: {command}: timeout after {timeout_s:g} s")
         time.sleep(takes_s)
         reply = found(self, words, stdin.decode(errors="replace")) if found else _missing(program)
         answer = _answer_of(reply, combined=combined)
@@ -111,10 +111,10 @@ class FakeShell(RemoteCommands, RemoteFiles):
 
 
 def _words(command: str) -> list[str]:
-    """Return the words of a command line, without leading NAME=value words."""
+    """Return the words of a command line without leading assignments."""
     try:
         words = shlex.split(command)
-    except ValueError:  # quotes of a script can span several lines
+    except ValueError:  # a script whose quotes span several lines
         words = command.split()
     while words and re.match(r"\w+=", words[0]):
         words = words[1:]

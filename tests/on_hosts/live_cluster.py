@@ -1,4 +1,4 @@
-"""A cloud on the test bed, and lives of a cluster in it."""
+"""A cloud on the test bed with a cluster that tests start and terminate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPE = "g4dn.xlarge"
 
 
 class Bench:
-    """A cloud, and lives of a cluster in it."""
+    """A cloud with the config of one cluster."""
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
@@ -58,7 +58,7 @@ class Bench:
         )
 
     def types(self, *words: str, status: int = 0) -> str:
-        """Return what a command says, as a user types it."""
+        """Run a starcluster command; return its output and standard error."""
         argv = [sys.executable, "-m", "starcluster", "-c", str(self.cloud.home / "config")]
         done = self.cloud.run(*argv, *words)
         assert done.returncode == status, f"{words}: {done.stdout}{done.stderr}"
@@ -72,7 +72,7 @@ class Bench:
         return self.cloud.nodes()[found.id]
 
     def clear(self) -> None:
-        """End what a failed test left, and forget the faults it asked for."""
+        """Terminate what a failed test left, and remove its faults."""
         for fault in (self.cloud.folder / "faults").iterdir():
             fault.unlink()
         if not self.nothing_left():

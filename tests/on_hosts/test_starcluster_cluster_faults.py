@@ -1,8 +1,9 @@
-"""What goes wrong while a cluster starts: a clear message, and nothing left that nobody sees."""
+"""Faults while a cluster starts: a clear message, and no forgotten resources."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from starcluster.aws import Ec2
 from starcluster.cluster import ClusterLifecycle, Outcome
+from starcluster.cluster.operation import WAITING_FOR_SSH
 from starcluster.errors import (
     CapacityError,
     ClusterError,
@@ -20,9 +22,11 @@ from starcluster.errors import (
     PermissionDenied,
     QuotaError,
     SetupError,
+    StarClusterError,
 )
 from starcluster.launch import Origin
 from starcluster.model import TAG_ALIAS
+from starcluster.setup import Step
 from tests.on_hosts.live_cluster import NAME, TYPE, Bench
 from tests.testbed.cloud import Cloud
 
@@ -59,9 +63,9 @@ def test_a_refused_launch_says_why_and_leaves_nothing(
         template = bench.config.template("small")
         launcher = lifecycle.prepare(template, Origin(template="small"))
         bench.cloud.fail("RunInstances", code)
-        with pytest.raises(kind, match="Nothing of it runs or costs") as caught:
+        with pytest.raises(kind, match=code) as caught:
             lifecycle.create(launcher)
-        assert code in str(caught.value)
+        assert_reports_nothing(caught.value)
         assert bench.nothing_left()
 
     bench.cloud.call(body)
@@ -82,14 +86,15 @@ def test_where_one_zone_has_no_capacity_the_next_is_taken_and_where_none_has_it_
 ) -> None:
     def body() -> None:
         bench.cloud.no_capacity({"type": TYPE})
-        with pytest.raises(CapacityError, match="Nothing of it runs"):
+        with pytest.raises(CapacityError) as caught:
             bench.start(bench.lifecycle())
+        assert_reports_nothing(caught.value)
         assert bench.nothing_left()
         bench.cloud.no_capacity({"type": TYPE, "zone": "us-east-1a"})
         said: list[str] = []
         bench.start(bench.lifecycle(lambda alias, what: said.append(what)), disable_queue="true")
         bench.cloud.no_capacity()
-        assert f"no {TYPE} in us-east-1a now" in said
+        assert any(re.search(f"{TYPE}.*us-east-1a", text) for text in said)
         assert {instance.zone for instance in bench.ec2.instances(cluster=NAME)} == {"us-east-1b"}
         bench.lifecycle().terminate()
         assert bench.nothing_left()
@@ -109,7 +114,7 @@ def test_spot_falls_back_to_on_demand_and_keeps_the_master_off_spot(bench: Bench
         found = bench.ec2.instances(cluster=NAME)
         spot = {instance.tags[TAG_ALIAS]: instance.is_spot for instance in found}
         assert spot == {"master": False, "node001": True, "node002": True}
-        with pytest.raises(ClusterError, match="spot instances cannot be stopped"):
+        with pytest.raises(ClusterError, match=r"node001, node002\n.*starcluster stop -t"):
             bench.lifecycle().stop()
         bench.lifecycle().stop(terminate_unstoppable=True)
         (left,) = bench.ec2.instances(cluster=NAME)
@@ -134,7 +139,7 @@ def test_throttling_is_waited_out(bench: Bench) -> None:
 
 def test_what_costs_too_much_is_not_launched(bench: Bench) -> None:
     def body() -> None:
-        with pytest.raises(InputError, match=r"\$1\.58/h, more than max_hourly_cost = \$1\.00"):
+        with pytest.raises(InputError, match=r"\$1\.58/h.*max_hourly_cost = \$1\.00"):
             bench.start(bench.lifecycle(), max_hourly_cost="1")
         assert bench.nothing_left()
 
@@ -147,10 +152,10 @@ def test_a_node_without_ssh_is_named_and_the_others_take_jobs(bench: Bench) -> N
         assert len(outcome.ready) == 2
         ((alias, why),) = outcome.failed.items()
         assert alias.startswith("node")
-        assert "no SSH connection" in why
+        assert "port 22" in why
         assert len(bench.cloud.nodes()) == 3
         text = bench.lifecycle().describe_running()
-        assert "3 instances of it exist (master, node001, node002): $1.58/h" in text
+        assert re.search(r"\b3\b.* \(master, node001, node002\): \$1\.58/h", text)
         assert f"starcluster terminate {NAME}" in text
         bench.lifecycle().terminate()
         assert bench.nothing_left()
@@ -171,10 +176,10 @@ def test_a_bad_node_is_replaced_where_that_is_wished(bench: Bench) -> None:
 
 
 def start_with_a_mute_node(bench: Bench, bad: str) -> Outcome:
-    """Start; a node that is no master comes up without SSH."""
+    """Start a cluster in which node001 boots without SSH."""
 
     def progress(alias: str, what: str) -> None:
-        if alias == "node001" and what == "waiting for SSH":
+        if alias == "node001" and what == WAITING_FOR_SSH:
             bench.node(alias).run("pkill", "sshd")
 
     lifecycle = bench.lifecycle(_once(progress), bad)
@@ -195,7 +200,7 @@ def _once(progress: Callable[[str, str], None]) -> Callable[[str, str], None]:
 def test_a_node_that_dies_during_set_up_is_named(bench: Bench) -> None:
     def body() -> None:
         def progress(alias: str, what: str) -> None:
-            if (alias, what) == ("node002", "joining"):
+            if (alias, what) == ("node002", Step.JOIN):
                 (instance,) = (
                     instance
                     for instance in bench.ec2.instances(cluster=NAME)
@@ -236,7 +241,7 @@ def test_a_node_whose_ssh_is_cut_in_the_middle_is_named_and_start_x_finishes_it(
 ) -> None:
     def body() -> None:
         def progress(alias: str, what: str) -> None:
-            if (alias, what) == ("node001", "joining"):
+            if (alias, what) == ("node001", Step.JOIN):
                 bench.node(alias).run("pkill", "-KILL", "sshd")
 
         lifecycle = bench.lifecycle(_once(progress))
@@ -244,11 +249,11 @@ def test_a_node_whose_ssh_is_cut_in_the_middle_is_named_and_start_x_finishes_it(
         assert sorted(outcome.ready) == ["master", "node002"]
         ((alias, why),) = outcome.failed.items()
         assert alias == "node001"
-        assert "SSH connection" in why
-        assert f"Go on: starcluster start -x {NAME}" in lifecycle.describe_running()
+        assert "SSH" in why
+        assert f"starcluster start -x {NAME}" in lifecycle.describe_running()
         bench.node("node001").run("/usr/sbin/sshd")
         output = bench.types("start", "-x", NAME)
-        assert f"Cluster {NAME} is ready, 3 nodes" in output
+        assert re.search(rf"{NAME} .*\b3 nodes", output)
         bench.lifecycle().terminate()
         assert bench.nothing_left()
 
@@ -259,10 +264,10 @@ def test_a_node_whose_gpu_fails_the_self_test_is_left_out_and_takes_no_jobs(benc
     def body() -> None:
         bench.cloud.break_gpus(1)
         output = bench.types("start", "-c", "tested", "-s", "2", NAME, status=1)
-        assert "1 of 2 nodes failed\n  node001: gpus: GPU self-test: " in output
+        assert re.search(r"\b1 of 2 .*\n  node001: gpus: ", output)
         assert "libcuda" in output
         assert "qsub" not in output
-        assert "2 instances of it exist (master, node001): $1.05/h" in output
+        assert re.search(r"\b2\b.* \(master, node001\): \$1\.05/h", output)
         assert f"starcluster removenode -a node001 {NAME}" in output
         assert queues(bench) == {"master": "", "node001": "d"}
         bench.types("removenode", "-c", "-a", "node001", NAME)
@@ -279,8 +284,8 @@ def test_a_node_whose_gpu_fails_is_replaced_and_the_master_never_is(bench: Bench
             bench.cloud.break_gpus(number)
         start = ("start", "-c", "tested", "--on-bad-node", "replace", NAME)
         output = bench.types(*start, status=1)
-        assert "node002: removed: gpus: GPU self-test" in output
-        assert "1 of 3 nodes failed\n  master: gpus: GPU self-test" in output
+        assert re.search(r"node002: .*: gpus: ", output)
+        assert re.search(r"\b1 of 3 .*\n  master: gpus: ", output)
         assert "removenode" not in output
         assert queues(bench) == {"master": "d", "node001": "", "node002": ""}
         assert len(bench.cloud.nodes()) == 3
@@ -298,21 +303,28 @@ def queues(bench: Bench) -> dict[str, str]:
 
 
 def interrupted(bench: Bench, lifecycle: ClusterLifecycle, **overrides: str) -> None:
-    """Start with a Ctrl-C in it; then nothing is there that was not told, or could not be ended."""
+    """Start and interrupt; the error then reports all that exists, and terminate removes it."""
     template = bench.config.template(
         "tested", {"cluster_size": "2", "placement_group": "true"} | overrides
     )
-    with pytest.raises(ClusterError, match="interrupted") as caught:
+    with pytest.raises(ClusterError) as caught:
         lifecycle.create(lifecycle.prepare(template, Origin(template="tested")))
+    assert isinstance(caught.value.__cause__, KeyboardInterrupt)
     there = bench.ec2.instances(cluster=NAME)
     if bench.nothing_left():
-        assert "Nothing of it runs" in caught.value.fix
+        assert_reports_nothing(caught.value)
     else:
         assert f"starcluster terminate {NAME}" in caught.value.fix
         assert all((instance.alias or instance.id) in caught.value.fix for instance in there)
         bench.lifecycle().terminate()
     assert bench.nothing_left()
     assert [pair.name for pair in bench.ec2.key_pairs()] == ["mine"]
+
+
+def assert_reports_nothing(error: StarClusterError) -> None:
+    """The fix must not name a command for the cluster, because nothing of it exists."""
+    assert error.fix
+    assert NAME not in error.fix
 
 
 @pytest.mark.parametrize("point", range(10))
@@ -361,14 +373,14 @@ def test_ctrl_c_typed_at_the_command_tells_how_to_go_on(bench: Bench) -> None:
         ) as process:
             assert process.stderr is not None
             for line in process.stderr:
-                if line.endswith("packages\n"):
+                if line.endswith(f"{Step.PREPARE}\n"):
                     process.send_signal(signal.SIGINT)
                     break
             errors = process.stderr.read()
         assert process.returncode == 1
-        assert "Error: interrupted\n3 instances of it exist (master, node001, node002)" in errors
+        assert re.search(r"^Error: .*\n.*\b3\b.* \(master, node001, node002\)", errors, re.M)
         assert "Traceback" not in errors
-        assert f"Go on: starcluster start -x {NAME}" in errors
+        assert f"starcluster start -x {NAME}" in errors
         bench.types("terminate", "-c", NAME)
         assert bench.nothing_left()
 

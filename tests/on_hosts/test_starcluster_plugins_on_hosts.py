@@ -1,4 +1,4 @@
-"""The plugins that come along, on real hosts; the driver and NFS are stand-ins."""
+"""The built-in plugins on real hosts; the driver and NFS are stand-ins."""
 
 from __future__ import annotations
 

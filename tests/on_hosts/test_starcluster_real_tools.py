@@ -1,4 +1,4 @@
-"""What plugins ask of a node, done by the real apt-get, pip, modprobe and exportfs."""
+"""Requests of plugins to a node, run by the real apt-get, pip, modprobe and exportfs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
 SITE = Path(next(path for path in sys.path if path.endswith("site-packages")))
 NO_INDEX = "[global]\nno-index = true\nno-deps = true\n"
-# One package, and nothing else that apt-get knows of.
+# A repository of one package, the only one that apt-get can find.
 REPOSITORY_OF_ONE = r"""
 set -e
 mkdir -p /srv/made/DEBIAN /srv/made/usr/share/tiny /srv/repo
@@ -48,7 +48,7 @@ echo 'deb [trusted=yes] file:/srv/repo ./' > /etc/apt/sources.list
 """
 
 
-# What the project needs: this environment's packages, for there is no index; but not the project.
+# Dependencies of the project: link the packages of this environment, because there is no index.
 DEPENDENCIES = r"""
 mkdir -p /srv/deps
 for path in "$1"/*; do
@@ -71,7 +71,7 @@ def hosts() -> Iterator[SshHosts]:
 
 
 def wheel(folder: Path, name: str, files: dict[str, bytes]) -> Path:
-    """Return a wheel of version 9.9, made without what builds one."""
+    """Return a wheel of version 9.9, written without a build tool."""
     path, info = folder / f"{name}-9.9-py3-none-any.whl", f"{name}-9.9.dist-info"
     files = files | {
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n".encode(),
@@ -156,13 +156,13 @@ def test_modprobe_reads_what_nvidia_tune_writes(hosts: SshHosts) -> None:
         node.ssh.chmod(0o755, "/usr/local/sbin/update-initramfs")
         nvidia_driver.keep_check_off(node)
         lines = node.ssh.checked(["modprobe", "--showconfig"]).splitlines()
-        # It takes hyphens and underscores for the same.
+        # modprobe treats hyphens and underscores as equal.
         for module in ("nvidia", "nvidia_current"):
             assert f"options {module} NVreg_CheckPCIConfigSpace=0" in lines
         node.ssh.checked(["sh", "-c", nvidia_driver.NO_NOUVEAU])
         lines = node.ssh.checked(["modprobe", "--showconfig"]).splitlines()
         assert {"blacklist nouveau", "options nouveau modeset=0"} <= set(lines)
-        found = nvidia_driver.parameter(node)  # there is no such module here
+        found = nvidia_driver.parameter(node)  # the host does not have the module
         assert (found.modinfo.strip(), found.params) == ("", "")
         assert "nvidia-current" in found.configured
 
@@ -225,7 +225,7 @@ def test_no_secret_is_on_the_disk_of_which_an_image_is_made(hosts: SshHosts) -> 
             machine.write(path, text)
         before = node.ssh.execute(f"({look}) | sort")
         texts = {path: node.ssh.read_file(path) for path in (*SECRETS, *OF_THE_CLUSTER)}
-        for _ in range(2):  # the second finds that the first was cut off
+        for _ in range(2):  # the second call finds an interrupted first one
             steps.hide_secrets(node, limit_s=600)
             assert not [path for path in SECRETS if node.ssh.path_exists(path)]
             assert node.ssh.read_file("/etc/hosts") == "127.0.0.1 localhost\n"
@@ -236,10 +236,10 @@ def test_no_secret_is_on_the_disk_of_which_an_image_is_made(hosts: SshHosts) -> 
         assert {path: node.ssh.read_file(path) for path in texts} == texts
         assert not node.ssh.path_exists("/run/starcluster-image")
         steps.hide_secrets(node, limit_s=1)
-        until(lambda: node.ssh.path_exists(SECRETS[0]))  # nobody asked for it
+        until(lambda: node.ssh.path_exists(SECRETS[0]))  # without a command
         assert {path: node.ssh.read_file(path) for path in texts} == texts
         machine.write("/var/spool/gridengine/.starcluster-made", "")
-        with pytest.raises(RemoteCommandFailed, match="this is the master of a cluster"):
+        with pytest.raises(RemoteCommandFailed, match="'starcluster start -o'"):
             steps.hide_secrets(node, limit_s=600)
 
     hosts.within(use)

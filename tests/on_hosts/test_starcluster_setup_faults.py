@@ -1,4 +1,4 @@
-"""What goes wrong while hosts are set up, and how the cluster is afterwards."""
+"""Faults while hosts are set up, and the cluster after them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from starcluster.setup import SetupResult, add_nodes, remove_nodes, set_up
+from starcluster.setup import SetupResult, Step, add_nodes, remove_nodes, set_up
 from tests.on_hosts.test_starcluster_setup_on_hosts import (
     TEMPLATE,
     queue_states,
@@ -24,16 +24,16 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 def test_hosts_that_never_answer_die_or_lose_ssh_are_named_and_mended_by_a_second_run() -> None:
     with SshHosts("master", "node001", "node002", "node003", "node004") as hosts:
-        hosts.machines["node002"].kill()  # never answers
+        hosts.machines["node002"].kill()  # it never answers
         done = threading.Event()
 
         def fault(alias: str, what: str) -> None:
-            if (alias, what) == ("node003", "joining"):
-                hosts.machines["node003"].kill()  # dies in the middle
-            if (alias, what) == ("node004", "packages") and not done.is_set():
+            if (alias, what) == ("node003", Step.JOIN):
+                hosts.machines["node003"].kill()  # it fails during the set-up
+            if (alias, what) == ("node004", Step.PREPARE) and not done.is_set():
                 done.set()
                 for pid in hosts.machines["node004"].processes("sshd: root"):
-                    os.kill(pid, signal.SIGKILL)  # loses its connection
+                    os.kill(pid, signal.SIGKILL)  # its connection is lost
 
         nodes = hosts.nodes()
         for node in nodes:
@@ -44,7 +44,7 @@ def test_hosts_that_never_answer_die_or_lose_ssh_are_named_and_mended_by_a_secon
 
         result = hosts.within(broken)
         assert {"node002", "node003"} <= set(result.failed)
-        assert "no SSH connection" in result.failed["node002"]
+        assert "port 22" in result.failed["node002"]
         assert {"master", "node001"} <= set(result.ready)
         assert set(result.ready) | set(result.failed) == set(hosts.machines)
 
@@ -54,7 +54,7 @@ def test_hosts_that_never_answer_die_or_lose_ssh_are_named_and_mended_by_a_secon
             assert "node002" not in states
             assert "d" in states["node003"]
             assert where_jobs_run(master, ["node001"]) == ["node001"]
-            # What is dead is taken out without being asked; what lost its connection is well again.
+            # Dead nodes are removed without contact; the node with the lost connection works.
             dead = [nodes[2], nodes[3]]
             remove_nodes(dead, nodes, TEMPLATE)
             well = [nodes[0], nodes[1], nodes[4]]
@@ -67,7 +67,7 @@ def test_hosts_that_never_answer_die_or_lose_ssh_are_named_and_mended_by_a_secon
 
 
 def _replace(hosts: SshHosts, within: Callable[..., SetupResult]) -> None:
-    """New hosts take the places and the names of dead ones, at other addresses."""
+    """Replace dead hosts by new hosts with the same names and other addresses."""
     hosts.add("node002", "node003")
     nodes = hosts.nodes(["master", "node001", "node004"])
     new = hosts.nodes(["node002", "node003"])

@@ -1,4 +1,4 @@
-"""The connection against a real sshd: one for each node, verified, and never waiting for ever."""
+"""Connections to a real sshd: one per node, with a verified host key and timeouts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from starcluster.errors import HostKeyMismatch, RemoteCommandFailed, SshError
+from starcluster.errors import (
+    CommandTimeout,
+    ConnectionLost,
+    HostKeyMismatch,
+    RemoteCommandFailed,
+    SshError,
+)
 from starcluster.launch.userdata import new_host_key
 from starcluster.node import Shell
 from tests.testbed.ssh_hosts import SshHosts
@@ -50,7 +56,7 @@ def test_commands_and_files_of_many_threads_share_one_connection(
             thread.start()
         for thread in threads:
             thread.join()
-        hosts.machines["one"].process(SESSION)  # the only one
+        hosts.machines["one"].process(SESSION)  # raises if there are several
         return results
 
     assert sorted(hosts.within(use)) == sorted([str(number), "bad"] for number in range(16))
@@ -148,7 +154,7 @@ def test_files_and_directories_go_there_and_back(
 
 def test_another_host_key_is_refused_before_anything_is_sent(hosts: SshHosts) -> None:
     other = hosts.shell("one", host_key=new_host_key().public)
-    with pytest.raises(HostKeyMismatch, match="not this node's"):
+    with pytest.raises(HostKeyMismatch):
         hosts.within(other.execute, "touch /tmp/sent")
     kind = hosts.shell("one", host_key="ecdsa-sha2-nistp256 AAAA")
     with pytest.raises(HostKeyMismatch):
@@ -161,7 +167,7 @@ def test_a_key_that_the_node_does_not_know_is_named(hosts: SshHosts, tmp_path: P
     private.write_text(new_host_key().private)
     stranger = hosts.shell("one")
     stranger.key = private
-    with pytest.raises(SshError, match="stranger was refused"):
+    with pytest.raises(SshError, match=str(private)):
         hosts.within(stranger.connect)
 
 
@@ -176,11 +182,10 @@ def test_a_session_that_is_killed_is_an_error_and_the_next_command_connects_agai
 
     def use() -> None:
         shell.execute("true")
-        session = machine.process(SESSION)  # those of earlier tests end
+        session = machine.process(SESSION)  # waits until sessions of earlier tests end
         threading.Thread(target=kill_while_it_runs, args=(session,)).start()
-        with pytest.raises(SshError, match="broke") as caught:
+        with pytest.raises(ConnectionLost):
             shell.execute("sleep 301")
-        assert not isinstance(caught.value, RemoteCommandFailed)
         assert shell.execute("echo again") == ["again"]
 
     hosts.within(use)
@@ -194,7 +199,7 @@ def test_a_node_that_falls_silent_is_noticed(hosts: SshHosts) -> None:
     def use() -> None:
         quick.connect()
         try:
-            with pytest.raises(SshError, match="broke"):
+            with pytest.raises(ConnectionLost):
                 quick.execute("ip route add blackhole 10.77.0.1; sleep 60")
         finally:
             machine.run("ip", "route", "del", "blackhole", "10.77.0.1")
@@ -214,10 +219,10 @@ def test_a_command_that_does_not_end_and_a_port_that_says_nothing(
     nobody.port = 2223
 
     def use() -> None:
-        with pytest.raises(SshError, match=r"no end within 0\.5 s; it may still run"):
+        with pytest.raises(CommandTimeout, match=r"sleep 60: .*0\.5 s"):
             shell.execute("sleep 60", timeout_s=0.5)
         for other in (mute, nobody):
-            with pytest.raises(SshError, match="no SSH connection within 1 s"):
+            with pytest.raises(SshError, match=rf"port {other.port}: .*\b1 s"):
                 other.connect(wait_s=1)
 
     hosts.within(use)

@@ -1,4 +1,4 @@
-"""A stand-in for EC2 that holds state: moto's server in a process of its own, over HTTP."""
+"""A stateful stand-in for EC2: moto's server in a separate process, over HTTP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMAGE = "ami-12c6146b"
 
 @pytest.fixture(scope="session")
 def moto_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the server, for the whole run."""
+    """Address of the server; it runs for the whole session."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -70,14 +70,14 @@ def _ask(port: int, method: str, path: str) -> None:
 
 @pytest.fixture
 def aws(moto_process: str) -> str:
-    """Address of the server, as new: nothing of an earlier test is there."""
+    """Address of the server, reset to its initial state."""
     _ask(int(moto_process.rsplit(":", 1)[1]), "POST", "/moto-api/reset")
     return moto_process
 
 
 @pytest.fixture
 def client_to() -> Callable[[str, str], Ec2]:
-    """A function of address and region that gives their EC2."""
+    """A function that returns the EC2 of an address and a region."""
 
     def opened(address: str, region: str) -> Ec2:
         settings = AwsSettings(
@@ -98,7 +98,7 @@ def ec2(aws: str, client_to: Callable[[str, str], Ec2]) -> Ec2:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each request was sent."""
+    """Number of calls by request."""
     counted: Counter[str] = Counter()
     original = client.AwsClient._do
 

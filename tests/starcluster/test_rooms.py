@@ -1,4 +1,4 @@
-"""Each folder says what it is for and exports its door; the help of the command loads no cloud."""
+"""Each folder has a docstring and exports its public names; help loads no cloud libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_room_says_what_it_is_for_and_exports_its_door(name: str) -> None:
 
 
 def test_every_room_can_be_imported_first() -> None:
-    """A circle shows only for some first import, so each is tried in a process of its own."""
+    """Import each in a new process, because an import cycle fails only for some first imports."""
     code = (
         "import importlib, os, sys\n"
         "for name in sys.argv[1:]:\n"

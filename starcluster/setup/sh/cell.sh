@@ -1,4 +1,4 @@
-# Register nodes with Grid Engine, each with its queue instance disabled. Run on the master.
+# Register nodes with Grid Engine, with their queue instances disabled. Runs on the master.
 # HOSTS: lines "NAME PROCESSORS GPUS"; the first is the master.
 
 sge_environment
@@ -9,7 +9,7 @@ change() { qconf "$@" >"$work/answer" 2>&1 || fail "qconf $*: $(cat "$work/answe
 
 is_in() { printf '%s\n' "$2" | tr -s ' ,\\' '\n\n\n' | grep -qxF "$1"; }
 
-fill_in() { # NAME VALUE...: of the template on standard input
+fill_in() { # NAME VALUE...: replace these values in the template on standard input
     awk -v given="$*" 'BEGIN { n = split(given, words, " "); for (i = 1; i < n; i += 2) v[words[i]] = words[i + 1] }
         $1 in v { print $1, v[$1]; next } { print }'
 }
@@ -44,7 +44,7 @@ register() { # NAME PROCESSORS
     }
     is_in "$1" "$group" || {
         change -aattr hostgroup hostlist "$1" @allhosts
-        qmod -d "all.q@$1" >/dev/null # no daemon yet, so no job can have come
+        qmod -d "all.q@$1" >/dev/null # before its daemon runs, so no job can start
         tell new "$1"
     }
     change -mattr queue slots "[$1=$2]" all.q

@@ -1,4 +1,4 @@
-# What the scripts of the set-up share. A fact for the caller is a line "fact NAME VALUE".
+# Functions of all set-up scripts. A script reports a fact to the caller as a line "fact NAME VALUE".
 set -eu
 PATH=/usr/lib/gridengine:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C
@@ -33,5 +33,5 @@ start_daemon() { # PROGRAM SERVICE
     if [ -d /run/systemd/system ]; then
         systemctl start "$2" && until_true 3 running "$1" && return
     fi
-    "$1" || fail "$1 does not start"
+    "$1" || fail "cannot start $1"
 }

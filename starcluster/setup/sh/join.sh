@@ -1,5 +1,5 @@
-# Join a prepared node: shared directories and Grid Engine's daemon. MASTER; SHARES: paths, one a line.
-# ROOT_KEY: the master's key, which may log in as root.
+# Join a prepared node: mount shared directories, start Grid Engine's daemon. MASTER: host name.
+# SHARES: paths, one per line. ROOT_KEY: public key of root on the master, which can log in as root.
 
 authorize_root() {
     mkdir -p -m 700 /root/.ssh
@@ -15,7 +15,7 @@ mount_shares() {
         mkdir -p "$path"
         mountpoint -q "$path" && continue
         timeout 60 mount -t nfs -o rw,hard,noatime "$MASTER:$path" "$path" \
-            || fail "$MASTER:$path cannot be mounted"
+            || fail "cannot mount $MASTER:$path"
         grep -q " $path nfs " /etc/fstab \
             || echo "$MASTER:$path $path nfs rw,hard,noatime,nofail 0 0" >>/etc/fstab
     done <<END

@@ -1,6 +1,6 @@
-# The master's volumes, the user's home, the NFS server and Grid Engine's master.
-# VOLUMES: lines "ID DEVICE PARTITION PATH", "-" for none. EXPORTS: lines of /etc/exports.
-# CONFIGURATION: lines "NAME VALUE" for a new cell. USER_KEYS: public keys that may log in.
+# Set up the master: volumes, the user's home, the NFS server and Grid Engine's master.
+# VOLUMES: lines "ID DEVICE PARTITION PATH", "-" for no partition. EXPORTS: lines of /etc/exports.
+# CONFIGURATION: lines "NAME VALUE" for a new cell. USER_KEYS: public keys that can log in.
 
 device_of() { # ID DEVICE PARTITION
     by_id=/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_$(printf '%s' "$1" | tr -d -)
@@ -11,24 +11,24 @@ device_of() { # ID DEVICE PARTITION
         [ -e "$device" ] || device=/dev/xvd${2#/dev/sd}
         device=$device$3
     fi
-    [ -b "$device" ] || fail "volume $1 is not there as $device"
+    [ -b "$device" ] || fail "volume $1: no block device $device"
 }
 
-first_partition() { # of $device, where it has one
+first_partition() { # set $device to its first partition, if it has one
     for first in "$device-part1" "${device}1"; do
         [ ! -b "$first" ] || device=$first
     done
 }
 
-make_file_system() { # on a new volume: nothing that blkid knows, and only zeros
+make_file_system() { # only on a new volume: blkid finds nothing, and it starts with zeros
     found=0
     blkid -p "$device" >/dev/null 2>&1 || found=$?
     [ $found -eq 2 ] && cmp -s -n 1048576 "$device" /dev/zero || return 0
-    mkfs.ext4 -q "$device" || fail "no file system could be made on $device"
+    mkfs.ext4 -q "$device" || fail "cannot create a file system on $device"
     tell filesystem "$device"
 }
 
-mount_at_boot() { # PATH: $device, also where AWS or its user reboots the machine
+mount_at_boot() { # PATH: mount $device there after every reboot
     awk -v path="$1" '$2 != path || /^#/' "$fstab" >"$fstab.starcluster-new"
     echo "$device $1 auto defaults,nofail,x-systemd.device-timeout=60 0 2" >>"$fstab.starcluster-new"
     cat "$fstab.starcluster-new" >"$fstab"
@@ -46,7 +46,7 @@ mount_volumes() {
         device_of "$id" "$device" "$partition"
         [ -n "$partition" ] || first_partition
         make_file_system
-        mount "$device" "$path" || fail "volume $id cannot be mounted from $device on $path"
+        mount "$device" "$path" || fail "cannot mount volume $id ($device) on $path"
         mount_at_boot "$path"
     done <<END
 $VOLUMES
@@ -85,10 +85,10 @@ share() {
     else
         /etc/init.d/nfs-kernel-server start >/dev/null 2>&1
     fi
-    exportfs -ra || fail "exportfs refused /etc/exports.d/starcluster.exports"
+    exportfs -ra || fail "exportfs -ra failed for /etc/exports.d/starcluster.exports"
 }
 
-# As the packages' own installer would, without asking.
+# Does what the installer of the packages does, without questions.
 make_cell() {
     spool=/var/spool/gridengine
     if [ ! -e $spool/.starcluster-made ]; then
@@ -114,7 +114,7 @@ make_cell() {
         touch $spool/.starcluster-made
     fi
     start_daemon sge_qmaster gridengine-master
-    until_true 30 qconf -sm || fail "sge_qmaster does not answer after 30 s; its messages:" \
+    until_true 30 qconf -sm || fail "sge_qmaster does not answer after 30 s; its last messages:" \
         "$(tail -n 3 $spool/qmaster/messages 2>/dev/null)"
 }
 

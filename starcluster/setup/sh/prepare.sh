@@ -1,5 +1,5 @@
-# Packages of a node, and where its Grid Engine finds the master. Run as root; again changes nothing.
-# QUEUE: yes for Grid Engine. ROLE: master or node. MASTER: the master's host name.
+# Install the packages of a node, and configure the master for Grid Engine. Runs as root; a rerun
+# changes nothing. QUEUE: yes for Grid Engine. ROLE: master or node. MASTER: host name of the master.
 
 missing=
 need() { # PROGRAM PACKAGE
@@ -8,10 +8,10 @@ need() { # PROGRAM PACKAGE
 
 install_packages() {
     export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a LC_ALL=C
-    command -v apt-get >/dev/null || fail "needs$missing, and there is no apt-get here:" \
-        "take an image of Debian or Ubuntu, or one that has them"
+    command -v apt-get >/dev/null || fail "cannot install$missing: no apt-get on this node;" \
+        "use an image of Debian or Ubuntu, or one with these packages"
     policy=/usr/sbin/policy-rc.d
-    if [ ! -e $policy ]; then # the daemons start when they are set up
+    if [ ! -e $policy ]; then # the daemons must not start before they are configured
         trap 'rm -f /usr/sbin/policy-rc.d' EXIT
         printf '#!/bin/sh\nexit 101\n' >$policy
         chmod 755 $policy
@@ -34,8 +34,8 @@ install_missing() {
         || { $apt update; $apt install --no-install-recommends $missing; }
 }
 
-retry_transient() { # COMMAND...: retry while $log has an error that passes
-    # At the first boot others fetch package lists, whose lock apt-get does not wait for.
+retry_transient() { # COMMAND...: retry while $log has a temporary error
+    # At the first boot other programs update the package lists; apt-get does not wait for that lock.
     passes='Could not get lock|Failed to fetch|Temporary failure|Could not resolve'
     tries=12
     until "$@" >"$log" 2>&1; do
@@ -74,7 +74,7 @@ END
     fi
 }
 
-# Scripts of user data run last at the first boot; they may use apt-get, and jobs need what they do.
+# Wait for scripts in the user data: they run last at boot, can use apt-get, and prepare for jobs.
 ! command -v cloud-init >/dev/null || timeout 600 cloud-init status --wait >/dev/null 2>&1 || :
 need mount.nfs nfs-common
 need python3 python3

@@ -1,7 +1,7 @@
-# Wait until each of HOSTS reports to the master; name those that do not within SECONDS.
+# Wait until all HOSTS report to the master; print those that do not within SECONDS_LEFT seconds.
 sge_environment
 
-silent() { # the names of HOSTS that report no load
+silent() { # print the HOSTS that report no load
     up=$(qhost 2>/dev/null | awk 'NR > 3 && $4 != "-" { print $1 }') || up=
     for name in $HOSTS; do
         printf '%s\n' "$up" | grep -qxF "$name" || echo "$name"

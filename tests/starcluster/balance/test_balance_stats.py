@@ -1,4 +1,4 @@
-"""What a load balancer writes down and draws."""
+"""The statistics and plots of a load balancer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_row_has_the_means_of_what_ended() -> None:
 
 def test_lines_are_added_to_a_file_with_one_header(tmp_path: Path) -> None:
     file = tmp_path / "new folder" / "s.csv"
-    for hours in (0, 1):  # a second balancer goes on where the first ended
+    for hours in (0, 1):  # a second balancer appends to the file of the first
         Stats(lookback=timedelta(hours=3), file=file).add(row_at(hours, waiting=2))
     with file.open(newline="") as lines:
         rows = list(csv.DictReader(lines))

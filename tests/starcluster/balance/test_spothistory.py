@@ -1,4 +1,4 @@
-"""``starcluster spothistory``: means over time, the drawing, and types there are not."""
+"""``starcluster spothistory``: means over time, the plot, and unknown types."""
 
 from __future__ import annotations
 

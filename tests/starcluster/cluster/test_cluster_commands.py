@@ -1,4 +1,4 @@
-"""What the options of a cluster's commands mean."""
+"""The effect of the options of cluster commands."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def test_the_last_nodes_leave_unless_others_are_named_and_never_the_master() -> 
     assert aliases_to_remove(three, None, None) == ["node003"]
     assert aliases_to_remove(three, None, 2) == ["node002", "node003"]
     assert aliases_to_remove(three, " node001 ,node003", None) == ["node001", "node003"]
-    for aliases, count, words in (
+    for aliases, count, fact in (
         ("master", None, "starcluster terminate gpu"),
         ("node009", None, "node009(?s:.*)node001, node002, node003"),
-        (None, 4, "gpu has only 3 nodes"),
+        (None, 4, r"gpu .*\b3 "),
     ):
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(InputError, match=fact):
             aliases_to_remove(three, aliases, count)
 
 
@@ -70,13 +70,13 @@ def test_new_nodes_have_the_next_names_or_those_given() -> None:
     assert names_of_new(two, None, None, new=True) == ["node002"]
     assert names_of_new(two, "a,b", None, new=True) == ["a", "b"]
     assert names_of_new(cluster("gpu-master", "gpu-node004"), None, 1, new=True) == ["node005"]
-    for aliases, count, new, words in (
-        ("a,b", 3, True, "-a names 2 nodes, but -n is 3"),
-        ("node001", None, True, "node node001 "),
+    for aliases, count, new, fact in (
+        ("a,b", 3, True, r"-a .*\b2\b.*-n .*\b3\b"),
+        ("node001", None, True, "node001"),
         ("node009", None, False, "node009"),
         (None, None, False, "-x -a node"),
     ):
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(InputError, match=fact):
             names_of_new(two, aliases, count, new=new)
 
 

@@ -1,4 +1,4 @@
-"""Errors cross the border of a process."""
+"""Errors of worker processes arrive unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches against EC2's stand-in: what comes of them where AWS gives something else."""
+"""Launches against the stand-in for EC2 when AWS launches something else."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from starcluster.node.node import Node
 from starcluster.setup.run import SetupResult
 from tests.starcluster.launch.test_many_nodes import SilentShell
 
+NO_CAPACITY = "no capacity for this type"
+
 
 def no_spot(self: Ec2, request: Any) -> Any:
-    return [], [CapacityError("AWS has no such instance free")]
+    return [], [CapacityError(NO_CAPACITY)]
 
 
 @pytest.fixture
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On demand $1.00 (the larger type $3.00), as spot $0.20; no spot instance is to be had."""
+    """Prices: on demand $1.00 (larger type $3.00), spot $0.20. There is no spot capacity."""
     dollars = {"t3.micro": 1.0, "t3.large": 3.0}
     monkeypatch.setattr(
         prices, "on_demand", lambda ec2, types: {t: dollars[t] for t in types if t in dollars}
@@ -54,7 +56,7 @@ def test_what_takes_the_place_of_spot_instances_stays_below_the_cap(
     if launched == 3:
         cluster.create(launcher, set_up_too=False)
     else:
-        with pytest.raises(CapacityError, match=r"t3\.micro on demand would cost more"):
+        with pytest.raises(CapacityError, match=r"t3\.micro.* max_hourly_cost"):
             cluster.create(launcher, set_up_too=False)
     assert len(ec2.instances(cluster="big")) == launched
 
@@ -72,7 +74,7 @@ def test_another_type_stays_below_the_cap_too(
 
     def none_small(self: Ec2, request: Any) -> Any:
         if request.places[0].instance_type == "t3.micro":
-            raise CapacityError("AWS has no such instance free")
+            raise CapacityError(NO_CAPACITY)
         return original(self, request)
 
     monkeypatch.setattr(Ec2, "run", none_small)
@@ -83,7 +85,7 @@ def test_another_type_stays_below_the_cap_too(
     if launched:
         cluster.create(launcher, set_up_too=False)
     else:
-        with pytest.raises(CapacityError, match="no such instance free"):
+        with pytest.raises(CapacityError, match=NO_CAPACITY):
             cluster.create(launcher, set_up_too=False)
     assert [instance.type for instance in ec2.instances(cluster="big")] == launched
 
@@ -108,8 +110,9 @@ def test_a_master_that_aws_ends_as_it_boots_is_told_in_awss_words(
     cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
     template = settings.template("big", {"cluster_size": size})
     launcher = cluster.prepare(template, Origin(template="big"), check=False)
-    with pytest.raises(SetupError, match=f"the master cannot be used: {why}"):
+    with pytest.raises(SetupError, match=why) as caught:
         cluster.create(launcher)
+    assert caught.value.failed == {"master": why}
 
 
 @pytest.mark.usefixtures("priced")
@@ -123,7 +126,7 @@ def test_a_node_that_hangs_is_rebooted_with_the_others(
 
     def mark(node: Node) -> None:
         if node.alias == "node001":
-            raise SshError("node001: 10.0.0.5 port 22: no SSH connection within 10 s")
+            raise SshError("node001: 10.0.0.5 port 22: cannot connect by SSH within 10 s")
 
     rebooted: list[str] = []
     monkeypatch.setattr(lifecycle, "mark_boot", mark)
@@ -176,7 +179,7 @@ def test_nodes_that_were_to_be_had_work_though_the_others_were_not(
         return original(self, replace(request, count=1, spot=False)), []
 
     def none(self: Ec2, request: Any) -> Any:
-        raise CapacityError("AWS has no such instance free")
+        raise CapacityError(NO_CAPACITY)
 
     joined: list[str] = []
 
@@ -188,7 +191,7 @@ def test_nodes_that_were_to_be_had_work_though_the_others_were_not(
     monkeypatch.setattr(Ec2, "run", none)
     monkeypatch.setattr(resize, "add_nodes", join)
     template = settings.template("big", {"spot_bid": "0.5"})
-    with pytest.raises(CapacityError, match="no such instance free"):
+    with pytest.raises(CapacityError, match=NO_CAPACITY):
         cluster.add(plan.more_nodes(template, ["node002", "node003"]), template)
     assert joined == ["node002"]
 
@@ -259,7 +262,7 @@ def test_a_description_that_no_tag_holds_is_refused_before_anything_is_made(
     template, origin = settings.template("big"), Origin(template="big")
     cluster = lifecycle.ClusterLifecycle(ec2, settings, "big")
     cluster.prepare(template, origin, "x" * 256, check=False)
-    with pytest.raises(InputError, match="has 257 letters, a tag holds 256"):
+    with pytest.raises(InputError, match=r"\b257\b.*\b256\b"):
         cluster.prepare(template, origin, "x" * 257, check=False)
 
 

@@ -1,4 +1,4 @@
-"""A cluster of 200 nodes against EC2's stand-in, SSH and set-up left out."""
+"""A cluster of 200 nodes against the stand-in for EC2, without SSH and set-up."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from starcluster.setup.run import SetupResult
 
 
 class SilentShell:
-    """A connection that always stands."""
+    """A connection that always works."""
 
     def __init__(self, instance: Instance) -> None:
         self.name = instance.alias
 
     def connect(self, *, wait_s: float = 0.0) -> None:
-        """Be there."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Be gone."""
+        """Do nothing."""
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_requests_grow_with_pages_not_with_nodes(
         cluster.terminate()
         assert all_clusters(ec2, settings) == []
         asked[size] = Counter(calls)
-    # Two get names for AWS's console; two hundred know theirs from their launch.
+    # Two nodes get names for AWS's console; 200 nodes only have the aliases of their launch.
     names = [asked[size].pop("CreateTags", 0) for size in (2, 200)]
     assert names == [2, 0]
     pages = asked[200].pop("DescribeInstances") - asked[2].pop("DescribeInstances")

@@ -1,7 +1,8 @@
-"""What a cluster will be made of: aliases, types, places, prices and tags."""
+"""The plan of a cluster: aliases, types, places, prices and tags."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,17 +74,18 @@ def test_a_spot_node_costs_the_spot_price_and_an_unknown_price_is_told() -> None
     cost = plan.cost(nodes, {"p5.48xlarge": 50.0, "g5.xlarge": 1.0}, {"g5.xlarge": 0.25})
     assert str(cost) == "$51.50/h"
     partly = plan.cost(nodes, {"g5.xlarge": 1.0}, {})
-    assert str(partly) == "$3.00/h and what p5.48xlarge costs"
-    assert str(plan.cost(nodes, {}, {})) == "price unknown"
+    assert str(partly).startswith("$3.00/h")
+    assert "p5.48xlarge" in str(partly)
+    assert "$" not in str(plan.cost(nodes, {}, {}))
 
 
 @pytest.mark.parametrize(
     ("limit", "cost", "refused"),
     [
-        (None, plan.Cost(dollars=99.0, unknown=("x",)), ""),
+        (None, plan.Cost(dollars=99.0, unknown=("p9.large",)), ""),
         (2.0, plan.Cost(dollars=2.0), ""),
-        (2.0, plan.Cost(dollars=2.01), "more than max_hourly_cost"),
-        (2.0, plan.Cost(dollars=0.0, unknown=("x",)), "does not report the price of x"),
+        (2.0, plan.Cost(dollars=2.01), r"\$2\.01/h.*max_hourly_cost = \$2\.00"),
+        (2.0, plan.Cost(dollars=0.0, unknown=("p9.large",)), r"\$2\.00.*p9\.large"),
     ],
 )
 def test_the_cap_refuses_more_and_what_has_no_price(
@@ -162,7 +164,7 @@ def test_each_family_counts_for_its_quota(kind: str, spot: bool, code: str | Non
     "name", ["", "*", "gpu*", "a?", "../x", "a/b", "-x", ".", "a" * 101, "a b"]
 )
 def test_a_name_that_aws_or_a_path_would_read_otherwise_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="cannot be the name of a cluster"):
+    with pytest.raises(InputError, match=re.escape(f"'{name}'")):
         plan.check_name(name)
 
 

@@ -1,7 +1,8 @@
-"""What AWS lacks of a template, all at once and at the lines of the config."""
+"""Problems of a template in AWS, all reported in one run with the lines of the config."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import Counter
 from dataclasses import replace
@@ -111,72 +112,73 @@ def test_a_template_that_aws_can_do_has_no_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "key", "text"),
+    ("changes", "key", "facts"),
     [
-        ({"keyname": "mykex"}, "keyname", "no key pair 'mykex'. Did you mean 'mykey'?"),
-        ({"keyname": "zzz"}, "keyname", "Make one: starcluster createkey zzz"),
+        ({"keyname": "mykex"}, "keyname", "'mykex'.*'mykey'"),
+        ({"keyname": "zzz"}, "keyname", "starcluster createkey zzz"),
         (
             {"node_instance_type": types("g5.xlrage", "g5.xlarge")},
             "node_instance_type",
-            "does not offer 'g5.xlrage'. Did you mean 'g5.xlarge'?",
+            r"'g5\.xlrage'.*'g5\.xlarge'",
         ),
         (
             {"fallback_instance_types": ("p9.large",)},
             "fallback_instance_types",
-            "does not offer 'p9.large'",
+            r"us-east-1.*'p9\.large'",
         ),
-        ({"master_instance_type": "p9.large"}, "master_instance_type", "does not offer"),
+        (
+            {"master_instance_type": "p9.large"},
+            "master_instance_type",
+            r"us-east-1.*'p9\.large'",
+        ),
         (
             {"availability_zone": ("us-east-1c",)},
             "node_instance_type",
-            "g5.xlarge is not offered in us-east-1c, but in us-east-1a, us-east-1b",
+            r"g5\.xlarge.*us-east-1c.*us-east-1a, us-east-1b",
         ),
-        ({"availability_zone": ("us-east-1z",)}, "availability_zone", "no zone 'us-east-1z' now"),
+        ({"availability_zone": ("us-east-1z",)}, "availability_zone", "'us-east-1z'"),
         (
             {"node_instance_type": types("g5g.xlarge", "g5.xlarge")},
             "node_image_id",
-            "image ami-1 is for x86_64, but g5g.xlarge is arm64",
+            r"ami-1.*x86_64.*g5g\.xlarge.*arm64",
         ),
         (
             {"fallback_instance_types": ("g5g.xlarge",), "placement_group": True},
             "placement_group",
-            "g5g.xlarge cannot be in one",
+            r"g5g\.xlarge",
         ),
         (
             {"fallback_instance_types": ("g5g.xlarge",), "spot_bid": 1.0},
             "spot_bid",
-            "g5g.xlarge is not offered as spot",
+            r"g5g\.xlarge",
         ),
-        ({"node_image_id": "ami-9"}, "node_image_id", "no image 'ami-9'"),
-        ({"master_image_id": "ami-9"}, "master_image_id", "no image 'ami-9'"),
-        ({"root_volume_size": 44}, "root_volume_size", "44 GiB, but the root volume of image"),
-        ({"volumes": (volume("9"),)}, "volumes", "9: us-east-1 has no volume vol-9"),
-        ({"volumes": (volume("2"),)}, "volumes", "vol-2 is attached to i-1"),
+        ({"node_image_id": "ami-9"}, "node_image_id", "'ami-9'"),
+        ({"master_image_id": "ami-9"}, "master_image_id", "'ami-9'"),
+        ({"root_volume_size": 44}, "root_volume_size", "44 GiB.*ami-1.*45 GiB"),
+        ({"volumes": (volume("9"),)}, "volumes", "^9: .*vol-9"),
+        ({"volumes": (volume("2"),)}, "volumes", "vol-2.*i-1"),
         (
             {"volumes": (volume("1"),), "availability_zone": ("us-east-1b",)},
             "volumes",
-            "vol-1 is in us-east-1a, nodes in us-east-1b",
+            "vol-1.*us-east-1a.*us-east-1b",
         ),
     ],
 )
-def test_what_aws_lacks_is_told_by_key(changes: dict[str, object], key: str, text: str) -> None:
+def test_what_aws_lacks_is_told_by_key(changes: dict[str, object], key: str, facts: str) -> None:
     template = replace(GOOD, **changes)  # type: ignore[arg-type]
     found = list(aws_problems(template, replace(FACTS, subnets={})))
     assert [key for key, _ in found] == [key]
-    assert text in found[0][1]
+    assert re.search(facts, found[0][1])
 
 
 def test_subnets_and_volumes_that_do_not_fit_together() -> None:
     template = replace(GOOD, subnet_id=("subnet-1", "subnet-2", "subnet-3"), cluster_size=12)
-    assert [text for key, text in aws_problems(template, FACTS) if key == "subnet_id"] == [
-        "us-east-1 has no subnet subnet-3",
-        "11 free addresses for 12 nodes",
-        "these are of several VPCs; nodes must reach one another",
-    ]
+    problems = [text for key, text in aws_problems(template, FACTS) if key == "subnet_id"]
+    for facts, text in zip(("subnet-3", r"\b11\b.*\b12\b", "VPC"), problems, strict=True):
+        assert re.search(facts, text)
     template = replace(GOOD, volumes=(volume("1"), volume("2")))
-    assert ("volumes", "they are in several zones: us-east-1a, us-east-1b") in list(
-        aws_problems(template, FACTS)
-    )
+    problems = [text for key, text in aws_problems(template, FACTS) if key == "volumes"]
+    assert problems[-1].endswith(": us-east-1a, us-east-1b")
 
 
 CONFIG = """\
@@ -195,7 +197,7 @@ mount_path = /data
 
 
 def test_two_hundred_nodes_are_few_requests(ec2: Ec2, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests grow with pages, not with nodes."""
+    """The number of requests grows with pages, not with nodes."""
     place = Place(instance_type="t3.micro")
     tags = {TAG_CLUSTER: "big"}
     for _ in range(4):
@@ -209,7 +211,7 @@ def test_two_hundred_nodes_are_few_requests(ec2: Ec2, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Ec2, "_do", counted)
     assert len(ec2.instances(cluster="big")) == 200
-    # The second is the end of the pages, which costs no request.
+    # The second call is the end of the pages and sends no request.
     assert asked == ["DescribeInstances"] * 2
     asked.clear()
     fetch(ec2, replace(GOOD, cluster_size=200, node_image_id="ami-12c6146b"))
@@ -226,13 +228,14 @@ def test_against_moto_at_the_lines_of_the_config(
     made = config.load(tmp_path / "config", {})
     template = made.template("gpu")
     error = made.refusal("gpu", aws_problems(template, fetch(ec2, template)))
-    assert error.problems == (
-        "~/config:4: keyname: us-east-1 has no key pair 'mykey'. "
-        "Make one: starcluster createkey mykey",
-        "~/config:6: node_instance_type: us-east-1 does not offer 't3.micr'. "
-        "Did you mean 't3.micro'?",
-        "~/config:8: volumes: data: us-east-1 has no volume vol-0123abcd",
+    expected = (
+        ("~/config:4: keyname: ", "starcluster createkey mykey"),
+        ("~/config:6: node_instance_type: ", "'t3.micro'"),
+        ("~/config:8: volumes: data: ", "vol-0123abcd"),
     )
+    for problem, (place, fact) in zip(error.problems, expected, strict=True):
+        assert problem.startswith(place)
+        assert fact in problem
     ec2.create_key_pair("mykey")
     options = {"node_instance_type": "t3.micro", "volumes": ""}
     template = made.template("gpu", options)
@@ -268,7 +271,7 @@ def test_a_key_that_would_open_no_node_is_refused_before_the_launch(
     key = template.key.location
     argv = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", str(key)]
     subprocess.run(argv, check=True, capture_output=True, timeout=30)
-    with pytest.raises(ConfigError, match="cannot be read as a private key without a passphrase"):
+    with pytest.raises(ConfigError, match=f"{key}.*passphrase"):
         checked(app, template, {})
     key.unlink()
     _, other = ec2.create_key_pair("other")

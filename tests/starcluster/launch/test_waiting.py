@@ -1,4 +1,4 @@
-"""Instances are waited for, whatever AWS answers in the first seconds."""
+"""Wait for instances, whatever AWS answers in the first seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def instance(id: str, state: str) -> Instance:
 
 
 class Late:
-    """Answers in turn, the last one for ever; a state for each instance, None for unknown."""
+    """Returns the answers in turn and then repeats the last one.
+
+    An answer has the state of each instance; None means that AWS does not know them.
+    """
 
     def __init__(self, *answers: dict[str, str] | None) -> None:
         self.answers = list(answers)

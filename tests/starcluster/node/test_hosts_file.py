@@ -1,4 +1,4 @@
-"""/etc/hosts and known_hosts: what a cluster needs is there once, the rest stays."""
+"""/etc/hosts and known_hosts: entries of a cluster are added once, all others stay."""
 
 from __future__ import annotations
 

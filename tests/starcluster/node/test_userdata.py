@@ -1,4 +1,4 @@
-"""User data as cloud-init reads it."""
+"""The user data that cloud-init reads."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def test_scripts_of_one_name_are_two_and_run_in_the_order_of_the_config() -> Non
 def test_what_ec2_would_not_take_is_refused() -> None:
     fits = "#!/bin/sh\n" + "#" * (LIMIT // 2)
     assert len(user_data(KEY, {"fits": fits})) <= LIMIT
-    with pytest.raises(ConfigError, match="too long"):
+    with pytest.raises(ConfigError, match=str(LIMIT)):
         user_data(KEY, {"long": fits + "\n#" * (LIMIT // 2)})
 
 
 def test_a_script_must_say_what_runs_it() -> None:
-    with pytest.raises(ConfigError, match=r"setup\.sh does not begin"):
+    with pytest.raises(ConfigError, match=r"setup\.sh.* #!"):
         user_data(KEY, {"setup.sh": "echo hello"})

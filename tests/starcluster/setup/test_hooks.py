@@ -1,4 +1,4 @@
-"""Plugins by dotted name: found, checked, called; and what goes wrong is said."""
+"""Plugins are found by dotted name, checked and called; failures are reported."""
 
 from __future__ import annotations
 
@@ -57,32 +57,33 @@ def test_plugins_keep_their_order_and_get_their_arguments(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setup_class", "source", "words"),
+    ("setup_class", "source", "fact"),
     [
-        ("Alone", "", "has no module"),
-        ("my_missing.Mine", "", "there is no module my_missing"),
+        ("Alone", "", "module.Class"),
+        ("my_missing.Mine", "", "my_missing.py"),
         ("my_one.Mine", "import my_other_package", "pip install my_other_package"),
         ("my_one.Mine", "print 'x'", "2to3"),
         ("my_one.Mine", "1 / 0", "ZeroDivisionError"),
-        ("my_one.Mine", "", "has no class Mine"),
-        ("my_one.Mine", "Mine = 3", "must derive from"),
+        ("my_one.Mine", "", "class Mine"),
+        ("my_one.Mine", "Mine = 3", "starcluster.clustersetup.ClusterSetup"),
     ],
 )
 def test_what_cannot_be_loaded_is_said(
-    folder: Path, setup_class: str, source: str, words: str
+    folder: Path, setup_class: str, source: str, fact: str
 ) -> None:
     (folder / "my_one.py").write_text(source)
     with pytest.raises(PluginError) as caught:
         load(plugin(setup_class), folder)
-    assert words in str(caught.value)
+    assert fact in str(caught.value)
     assert "plugin mine" in caught.value.what
 
 
 def test_wrong_arguments_are_all_named_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         load(plugin("starcluster_plugins.nvidia_tune.NvidiaTune", clock="1,2", speed="3"))
-    assert caught.value.problems[0] == "clock is no argument of NvidiaTune; did you mean clocks?"
-    assert "it takes: clocks, driver, measure" in caught.value.problems[1]
+    clock, speed = caught.value.problems
+    assert all(fact in clock for fact in ("'clock'", "NvidiaTune", "'clocks'"))
+    assert all(fact in speed for fact in ("'speed'", "NvidiaTune", "clocks, driver, measure"))
 
 
 class Hooks(ClusterSetup):

@@ -1,4 +1,4 @@
-"""What the set-up sends: scripts with their values, the archive of tools, settings of the cell."""
+"""The set-up's scripts with their values, its archive of tools, and its settings of the cell."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HOSTS='a b c' SECONDS_LEFT=1
 
 
 def prepare_script(first: str, last: str, then: str, *, path: Path) -> list[str]:
-    """Run a part of prepare.sh, and then more; programs in ``path`` come first."""
+    """Run a part of prepare.sh and then ``then``; programs in ``path`` have precedence."""
     text = (SCRIPTS / "prepare.sh").read_text()
     part = text[text.index(first) : text.index(last)]
     script = f"set -eu\nPATH={shlex.quote(str(path))}:$PATH\n{part}\n{then}\n"
@@ -110,7 +110,7 @@ esac
 
 def test_values_reach_a_script_as_they_are() -> None:
     value = "a 'b' \"c\" $HOME `id` ; exit 3\nd \\ é"
-    text = script("queue", {"HOSTS": value}).partition("# What the scripts")[0]
+    text = script("queue", {"HOSTS": value}).partition("\nset -eu\n")[0]
     text += '\nprintf %s "$HOSTS"'
     done = subprocess.run(["sh", "-s"], input=text, capture_output=True, text=True, check=True)
     assert done.stdout == value

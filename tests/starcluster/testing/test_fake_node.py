@@ -1,4 +1,4 @@
-"""The fake node behaves like a real one; tests/on_hosts has the same tests with hosts."""
+"""The fake node behaves like a real one; tests/on_hosts tests the same on real hosts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import time
 import pytest
 
 import starcluster.testing
-from starcluster.errors import NodeError, RemoteCommandFailed, SshError
+from starcluster.errors import (
+    CommandTimeout,
+    ConnectionLost,
+    NodeError,
+    RemoteCommandFailed,
+    SshError,
+)
 from starcluster.testing import ANY, FakeNode
 
 
@@ -40,10 +46,10 @@ def test_a_program_may_be_slow_and_a_connection_may_break(
     ssh.answer("sleep", takes_s=0.05)
     ssh.execute("sleep 1")
     assert slept == [0.05]
-    with pytest.raises(SshError, match=r"node002: .*0\.01 s.*sleep 9"):
+    with pytest.raises(CommandTimeout, match=r"node002: sleep 9: .*0\.01 s"):
         ssh.execute("sleep 9", timeout_s=0.01)
-    ssh.answer("apt-get", SshError("node002: connection lost"), "installed")
-    with pytest.raises(SshError, match="connection lost"):
+    ssh.answer("apt-get", ConnectionLost("node002: lost"), "installed")
+    with pytest.raises(ConnectionLost, match="node002: lost"):
         ssh.execute("apt-get install htop")
     assert ssh.execute("apt-get install htop") == ["installed"]
 
@@ -68,7 +74,7 @@ def test_users_hold_their_state() -> None:
     master.add_user("bob", uid=1500, shell="zsh")  # noqa: S604 - a login shell
     assert master.getpwnam("bob").pw_gid == 1500
     assert sorted(map(str, master.get_user_map())) == ["ann", "bob", "root"]
-    with pytest.raises(NodeError, match=r"bob.*1500.*7"):
+    with pytest.raises(NodeError, match=r"bob .*\b1500\b.*\b7\b"):
         master.add_user("bob", uid=7)
     with pytest.raises(KeyError):
         node.getpwnam("ann")
