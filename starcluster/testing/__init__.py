@@ -1,4 +1,4 @@
-"""A fake node for tests of plugins: files, users, and commands with scripted answers.
+"""Test plugins without a machine: fake nodes with files, users and scripted commands.
 
 >>> from starcluster.testing import FakeNode
 >>> node = FakeNode("node001")
@@ -11,9 +11,9 @@
 >>> node.ssh.ran[0]
 'nvidia-smi --query-gpu=name --format=csv,noheader'
 
-Nothing is executed and nothing is sent. ``node.ssh`` has every method of a real connection, but its
-files are in memory, and only programs that the test has defined exist. All others exit with status
-127, like a program that is not installed.
+Nothing is executed and nothing is sent. ``node.ssh`` has all methods of a real connection, but its
+files are in memory and its programs are those that the test names. Other programs exit with 127,
+like a program that is not installed.
 """
 
 from starcluster.testing.node import FakeNode

@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def st_size(self) -> int:
-        """Size of a file in bytes."""
+        """Size of the file in bytes."""
         return len(self.data or b"")
 
 
@@ -56,7 +56,7 @@ class _OpenFile(io.BytesIO):
 
 
 class FakeSftp:
-    """Files in memory; the methods are those of :class:`starcluster.node.files.Sftp`."""
+    """Files in memory, with the methods of :class:`starcluster.node.files.Sftp`."""
 
     def __init__(self) -> None:
         self.entries = {folder: Entry(None, 0o755) for folder in _FOLDERS}
@@ -69,7 +69,7 @@ class FakeSftp:
             raise FileNotFoundError(2, "No such file", path) from None
 
     def open(self, filename: str, mode: str = "r") -> _OpenFile:
-        """Open a file; for the modes ``w`` and ``a`` its directory must exist."""
+        """Open a file; modes ``w`` and ``a`` require that its directory exists."""
         if mode[0] != "r":
             self._entry(posixpath.dirname(filename) or "/")
             self.entries.setdefault(posixpath.normpath(filename), Entry(b""))

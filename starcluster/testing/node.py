@@ -1,4 +1,4 @@
-"""A fake node without an instance."""
+"""A fake node, without an EC2 instance."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class FakeNode(Node):
         instance_type: str = "c5.large",
         is_spot: bool = False,
     ) -> None:
-        """Prepare.
+        """Create the node.
 
         Args:
-            alias: ``master``, ``node001``, ... Default: the name of ``shell``.
-            shell: Default: a new shell.
+            alias: ``master``, ``node001``, ...; defaults to the name of ``shell``.
+            shell: Defaults to a new one.
         """
         shell = shell or FakeShell()
         alias = shell.name = alias or shell.name
@@ -44,7 +44,7 @@ class FakeNode(Node):
 
     @property
     def ssh(self) -> FakeShell:  # type: ignore[override]
-        """The shell; its ``ran`` has the commands."""
+        """The shell; a test can read from it which commands ran."""
         return self._fake
 
 

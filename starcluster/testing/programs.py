@@ -1,4 +1,4 @@
-"""Programs of every fake node. Users, groups and keys are stored in its files in memory."""
+"""Programs of every fake node: they keep users, groups and keys in its files in memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from starcluster.testing.shell import FakeShell
 
 Reply = str | tuple[int, str] | Answer | Exception
-"""Output; exit status and output; an Answer with separate standard error; or an exception."""
+"""Output; or exit status and output; or an Answer; or an exception to raise."""
 Program = Callable[["FakeShell", list[str], str], Reply]
-"""A function of the shell, the words of the command line, and standard input."""
+"""A function that gets the shell, the words of the command line and standard input."""
 
 
 def _cat(shell: FakeShell, words: list[str], stdin: str) -> Reply:

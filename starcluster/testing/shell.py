@@ -1,4 +1,4 @@
-"""``node.ssh`` without a connection."""
+"""A fake ``node.ssh``, without a connection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starcluster.testing.files import Entry, FakeSftp
 from starcluster.testing.programs import BUILT_IN, Program, Reply
 
 ANY = "*"
-"""In :meth:`FakeShell.answer`: every program without an answer of its own."""
+"""Stands for all other programs in :meth:`FakeShell.answer`."""
 
 
 class FakeShell(RemoteCommands, RemoteFiles):
@@ -25,8 +25,8 @@ class FakeShell(RemoteCommands, RemoteFiles):
     Attributes:
         name: Alias of the node, for messages.
         programs: Programs by name; :meth:`answer` adds one.
-        reachable: Set to False for a node that does not answer: every use raises SshError.
-        ran: The command lines that ran, in order.
+        reachable: False simulates a node that does not answer: every use raises SshError.
+        ran: Command lines that ran, in order.
     """
 
     host_key = "ssh-ed25519 AAAAhost"
@@ -43,14 +43,14 @@ class FakeShell(RemoteCommands, RemoteFiles):
         self._last_status = 0
 
     def answer(self, program: str, *replies: Reply, takes_s: float = 0.0) -> None:
-        """Define the answers of ``program``: one reply per call, the last one for all later calls.
+        """Set the ``replies`` of ``program``: one per call, then the last one repeatedly.
 
         Args:
-            program: Name without a directory; ``ANY`` for every other program.
-            replies: Replies such as ``"done"``, ``(100, "E: locked")`` or ``SshError("lost")``.
-                Default: exit status 0 without output.
-            takes_s: Duration of a call in seconds. If it exceeds the ``timeout_s`` of the caller,
-                the call raises CommandTimeout immediately.
+            program: Name without a directory; ``ANY`` for all other programs.
+            replies: Such as ``"done"``, ``(100, "E: locked")`` or ``SshError("lost")``. Without
+                replies, the program exits with 0 and no output.
+            takes_s: Seconds that a call takes. If that exceeds ``timeout_s`` of the caller, the
+                call raises CommandTimeout immediately.
         """
         left = deque(replies or ("",))
 
@@ -62,7 +62,7 @@ class FakeShell(RemoteCommands, RemoteFiles):
 
     @property
     def sftp(self) -> FakeSftp:
-        """The files of the node."""
+        """The files in memory."""
         self.connect()
         return self.files
 
@@ -72,7 +72,7 @@ class FakeShell(RemoteCommands, RemoteFiles):
         self.files.entries[posixpath.normpath(path)] = Entry(text.encode(), mode)
 
     def connect(self, *, wait_s: float = 0.0) -> None:
-        """Do nothing, or raise SshError if the node is not reachable."""
+        """Do nothing; raise SshError if the node is not reachable."""
         if not self.reachable:
             raise SshError(f"{self.name}: cannot connect by SSH")
 
@@ -111,10 +111,10 @@ class FakeShell(RemoteCommands, RemoteFiles):
 
 
 def _words(command: str) -> list[str]:
-    """Return the words of a command line without leading assignments."""
+    """Return the words of a command line, without leading NAME=value words."""
     try:
         words = shlex.split(command)
-    except ValueError:  # a script whose quotes span several lines
+    except ValueError:  # quotes of a script can span several lines
         words = command.split()
     while words and re.match(r"\w+=", words[0]):
         words = words[1:]

@@ -1,4 +1,4 @@
-"""Searches on a cell that every test finds, and leaves, in good health."""
+"""Searches on a cell that is healthy before and after every test."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MakeSearch = Callable[..., SgeSearch]
 
 @pytest.fixture
 def make_search(cell: Cell, request: pytest.FixtureRequest) -> Iterator[MakeSearch]:
-    """Return a maker of searches in the shared home.
+    """Return a function that creates searches in the shared home.
 
-    A test that failed half-way must not fail those after it: what it broke is mended at the end.
+    At the end it repairs the cell, so that a failed test does not make later tests fail.
     """
     made: list[SgeSearch] = []
 
@@ -35,7 +35,7 @@ def make_search(cell: Cell, request: pytest.FixtureRequest) -> Iterator[MakeSear
 
 
 def heal(cell: Cell) -> None:
-    """Bring every host and daemon up, and end what jobs are left."""
+    """Boot every host, start every daemon, and delete all jobs."""
     for node in cell.hosts:
         if not node.is_up:
             node.boot()

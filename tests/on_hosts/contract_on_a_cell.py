@@ -1,6 +1,4 @@
-"""The rules of a driver for SGE, on the host of a real cell; test_spearmint_contract_on_a_cell.py
-runs it there.
-"""
+"""The contract of drivers for SGE; test_spearmint_contract_on_a_cell.py runs it on a real cell."""
 
 from __future__ import annotations
 
@@ -12,7 +10,9 @@ from spearmint.drivers.sge import SgeDriver
 from spearmint.drivers.testing import DriverContract
 from spearmint.resources import Resources
 
-HERE = Resources(requests=(f"hostname={os.uname().nodename}",))  # so that the tests see processes
+HERE = Resources(
+    requests=(f"hostname={os.uname().nodename}",)
+)  # so the tests can see the processes
 
 
 class TestSgeDriverOnACell(DriverContract):

@@ -1,4 +1,4 @@
-"""Searches on a cell whose trials record where and when they ran, and what must hold afterwards."""
+"""Searches on a cell whose trials record where and when they ran, and checks of these records."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.testbed.cell import UID, Cell
 from tests.testbed.fabric import Node
 from tests.waiting import until
 
-# Begins its steps when the test has seen enough trials at once; goes on from its checkpoint; says
-# that it lives ten times a second, so that the end of a killed run is known too. Its records lie
-# outside of the directory that a test makes read-only.
+# A trial starts its steps when the test has seen enough concurrent trials, and resumes from its
+# checkpoint. It writes a record ten times a second, which also gives the end of a killed run. The
+# records are outside the directory that a test makes read-only.
 CODE = """
 import contextlib, json, os, random, socket, time, uuid
 from pathlib import Path
@@ -57,13 +57,13 @@ CONFIG = 'language: PYTHON\nname: "{name}"\nvariable {{ name: "x" type: FLOAT mi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of a trial, as it recorded itself.
+    """One run of a trial, from its own records.
 
     Attributes:
-        job: Number of the job it was a part of.
-        first: Step of the checkpoint it began from.
-        began, seen: Seconds since the epoch; ``seen`` is its last sign of life.
-        value: What it returned; None when it did not come to that.
+        job: Number of the job that ran it.
+        first: Step of the checkpoint from which it resumed.
+        began, seen: Seconds since the epoch; ``seen`` is the time of its last record.
+        value: Its result; None if it did not finish.
     """
 
     trial: int
@@ -87,11 +87,11 @@ class Use:
 
 
 class Controller:
-    """A ``spearmint`` that runs on the master, as the ordinary user."""
+    """A ``spearmint`` process on the master, run by an ordinary user."""
 
     def __init__(self, cell: Cell, argv: Sequence[str], search: SgeSearch) -> None:
         self._cell, self._said, self._search = cell, bytearray(), search
-        # A pipe: tests limit what files the command may write.
+        # A pipe, because tests limit the files that the command can write.
         self._process = subprocess.Popen(
             cell.enter(argv, uid=UID),
             stdin=subprocess.DEVNULL,
@@ -109,7 +109,7 @@ class Controller:
 
     @property
     def output(self) -> str:
-        """What it printed so far."""
+        """Its output so far."""
         return self._said.decode(errors="replace")
 
     def wait_for(self, pattern: str) -> re.Match[str]:
@@ -126,19 +126,19 @@ class Controller:
         return found[0]
 
     def send(self, number: int) -> None:
-        """Send a signal to the command itself, not to what brought it to the master."""
+        """Send a signal to the command itself, not to the process that started it on the master."""
         os.kill(self._cell.master.process("bin/spearmint --driver=SGE"), number)
 
     def kill(self) -> None:
-        """Send SIGKILL and return when it is gone."""
+        """Send SIGKILL and wait for the end of the process."""
         self.send(signal.SIGKILL)
         self._process.wait()
 
     def end(self, status: int = 0) -> str:
-        """Return what it printed once it has ended, with the exit status that is expected.
+        """Wait for its end, check the exit status, and return its output.
 
         Raises:
-            AssertionError: Another status, or neither it nor a trial did anything for 90 s.
+            AssertionError: Another exit status, or no activity of it and its trials for 90 s.
         """
         self._search.release()
         try:
@@ -151,13 +151,13 @@ class Controller:
         except TimeoutError:
             jobs = self._cell.run("qstat", "-f", "-u", "*").stdout
             self.stop()
-            raise AssertionError(f"it does not end:\n{self.output}\n{jobs}") from None
+            raise AssertionError(f"timeout of the command:\n{self.output}\n{jobs}") from None
         self._reader.join()
         assert self._process.returncode == status, self.output
         return self.output
 
     def stop(self) -> None:
-        """End it, if it still runs."""
+        """Kill it if it still runs."""
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError, AssertionError):
                 self.send(signal.SIGKILL)
@@ -167,13 +167,13 @@ class Controller:
 
 
 class SgeSearch:
-    """An experiment in the shared home, whose trials record themselves.
+    """An experiment in the shared home whose trials write records of their runs.
 
     Args:
-        trials: Of each region, that the command searches for.
-        steps: Tenths of a second that a trial runs.
-        regions: How many there are, in ``config``.
-        config, code: Texts of the files, with ``{name}``, ``{runs}`` and ``{steps}`` to fill in.
+        trials: Number of trials of each region.
+        steps: Duration of a trial in tenths of a second.
+        regions: Number of regions in ``config``.
+        config, code: Templates of the files with ``{name}``, ``{runs}`` and ``{steps}``.
     """
 
     def __init__(
@@ -203,34 +203,34 @@ class SgeSearch:
         self._controllers: list[Controller] = []
 
     def start(self, *options: str) -> Controller:
-        """Start the command; the same one again when a test calls it again."""
+        """Start the command; the next call with the same options runs the same command."""
         argv = ["spearmint", "--driver=SGE", "--method=RandomChooser", "--polling-time=1"]
         argv += [f"--max-finished-jobs={self._wanted}", *options, str(self.directory)]
         self._controllers.append(Controller(self.cell, argv, self))
         return self._controllers[-1]
 
     def release(self) -> None:
-        """Let the trials begin their steps."""
+        """Allow the trials to start their steps."""
         self._hold.unlink(missing_ok=True)
 
     def recorded(self) -> int:
-        """Return how much the trials recorded so far."""
+        """Return the size of the records so far in bytes."""
         return sum(path.stat().st_size for path in self._runs.iterdir())
 
     def stop(self) -> None:
-        """End what a failed test left."""
+        """Kill the controllers that a failed test left."""
         for controller in self._controllers:
             controller.stop()
 
     def command(self, *arguments: str) -> str:
-        """Run another ``spearmint`` on the directory; return what it prints."""
+        """Run another ``spearmint`` on the directory; return its output."""
         return self.cell.checked("spearmint", *arguments, str(self.directory), uid=UID)
 
     def output(self, controller: int = -1) -> str:
-        """Return what a controller printed, the last one by default."""
+        """Return the output of a controller. Default: the last one."""
         return self._controllers[controller].output
 
-    # Seen from outside
+    # State of the search
 
     def runs(self) -> list[Run]:
         """Return every run of every trial so far, the oldest first."""
@@ -238,13 +238,13 @@ class SgeSearch:
         return sorted((run for run in runs if run is not None), key=lambda run: run.began)
 
     def running(self) -> list[Run]:
-        """Return the runs that did not end yet; after a fault also those it ended."""
+        """Return the runs without a result: running ones, and after a fault also killed ones."""
         return [run for run in self.runs() if run.value is None]
 
     def wait_running(self, count: int = 6) -> list[Run]:
-        """Return the runs under way once there are so many, the one that ends last at the end.
+        """Wait for ``count`` concurrent runs; return them, the last one to finish at the end.
 
-        No trial takes a step before: all of them have their whole time before them.
+        No trial starts its steps before that, so all of them still have their full duration.
         """
         until(lambda: len(self.running()) >= count, 60, 0.1, progress=lambda: len(self.runs()))
         running = self.running()
@@ -257,12 +257,12 @@ class SgeSearch:
         return psutil.Process(self.node(run).process(f"spearmint.trial.runner {folder}"))
 
     def shepherd(self, run: Run) -> psutil.Process:
-        """Return Grid Engine's own process above a trial's runner."""
+        """Return the process of Grid Engine that started a trial's runner."""
         above = self.trainer(run).parents()
         return next(process for process in above if process.name() == "sge_shepherd")
 
     def step(self, run: Run) -> int:
-        """Return how many steps a trial has done, by its checkpoint."""
+        """Return the number of steps that a trial has finished, from its checkpoint."""
         path = self.directory / "jobs" / f"{run.trial:08d}" / "files" / "step"
         return int(path.read_text()) if path.exists() else 0
 
@@ -271,23 +271,23 @@ class SgeSearch:
         return self.cell.fabric.nodes[run.host]
 
     def jobs_in(self, state: str) -> list[str]:
-        """Return the numbers of the jobs in this state, such as ``qw``.
+        """Return the numbers of the jobs in a state such as ``qw``.
 
-        A job is told as ``t``, not ``r``, for up to a second after its trial has begun.
+        Grid Engine can report ``t`` instead of ``r`` for up to a second after the start of a trial.
         """
         rows = [line.split() for line in self.cell.run("qstat", "-u", "*").stdout.splitlines()[2:]]
         return [row[0] for row in rows if row[4] == state]
 
-    # What must hold at the end
+    # Checks at the end
 
     def assert_complete(self, *, lost: Iterable[str] = (), within_s: float = 30) -> None:
-        """Every trial is complete, by exactly one finished run; no GPU was shared; none is left.
+        """Check that every trial is complete by one finished run, and that GPUs were exclusive.
 
-        No two runs of a trial overlap.
+        All jobs must have ended and all GPUs must be free.
 
         Args:
-            lost: Hosts that are down, whose GPUs nobody can know.
-            within_s: How soon every GPU must be known to be free.
+            lost: Hosts that are down; their GPUs are not checked.
+            within_s: Timeout in seconds until every GPU must be reported as free.
         """
         trials = self.trials()
         states = [trial["state"] for trial in trials]
@@ -301,7 +301,7 @@ class SgeSearch:
         assert_all_free(self.cell, lost, within_s)
 
     def trials(self) -> list[dict[str, object]]:
-        """Return the trials as the study has them."""
+        """Return the trials in the study."""
         trials: list[dict[str, object]] = json.loads(self.command("export", "--json"))
         return trials
 
@@ -309,7 +309,7 @@ class SgeSearch:
 def _read_run(path: Path) -> Run | None:
     notes = []
     for line in path.read_text().splitlines():
-        with contextlib.suppress(ValueError):  # cut short by a kill
+        with contextlib.suppress(ValueError):  # truncated by a kill
             notes.append(json.loads(line))
     if not notes:
         return None
@@ -328,14 +328,14 @@ def _read_run(path: Path) -> Run | None:
 
 
 def uses(runs: Iterable[Run]) -> Iterator[Use]:
-    """Yield the use of every GPU by ``runs``."""
+    """Yield each use of a GPU by ``runs``."""
     for run in runs:
         for gpu in run.gpus:
             yield Use(gpu, run.began, run.seen)
 
 
 def assert_exclusive(uses: Iterable[Use]) -> None:
-    """At no instant two jobs on one GPU."""
+    """Check that no two jobs used a GPU at the same time."""
     by_gpu: dict[str, list[Use]] = {}
     for use in uses:
         assert use.gpu.startswith("GPU-"), use
@@ -347,7 +347,7 @@ def assert_exclusive(uses: Iterable[Use]) -> None:
 
 
 def assert_all_free(cell: Cell, lost: Iterable[str] = (), within_s: float = 30) -> None:
-    """No job is left in the cell, and soon no GPU is taken."""
+    """Check that the cell has no jobs, and that all GPUs become free."""
     cell.wait_idle()
     down = set(lost)
 

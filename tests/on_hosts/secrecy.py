@@ -1,4 +1,4 @@
-"""Secrets: what is to be seen of them in process lists and files while commands run."""
+"""Find secrets in process lists and files while commands run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _LOOK_S = 0.03
 
 
 class Watch:
-    """Notes command line and environment of every process that begins; a context manager.
+    """Records command line and environment of every new process; a context manager.
 
     Attributes:
-        seen: What was read, by who had it.
+        seen: The process of each text that was read.
     """
 
     def __init__(self) -> None:
         self.seen: dict[bytes, str] = {}
         self._before = set(_processes())
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._go_on, daemon=True)
+        self._thread = threading.Thread(target=self._poll, daemon=True)
 
     def __enter__(self) -> Watch:
         self._thread.start()
@@ -32,7 +32,7 @@ class Watch:
         self._over.set()
         self._thread.join()
 
-    def _go_on(self) -> None:
+    def _poll(self) -> None:
         while not self._over.wait(_LOOK_S):
             for process in _processes():
                 if process in self._before:
@@ -43,7 +43,7 @@ class Watch:
                         self.seen.setdefault(text, f"{name} of process {process.name}")
 
     def shows(self, secrets: Iterable[bytes]) -> list[str]:
-        """Return where one of the secrets was seen."""
+        """Return the places in which a secret was seen."""
         return [where for text, where in self.seen.items() if any(each in text for each in secrets)]
 
 
@@ -54,21 +54,21 @@ def _processes() -> Iterator[Path]:
 
 
 def forms(secret: str) -> list[bytes]:
-    """Return a secret as it may be written: each of its long lines, plain and in base64."""
+    """Return the possible forms of a secret: each of its long lines, plain and in base64."""
     found = []
     for line in secret.splitlines():
         if len(line) < 16 or line.startswith("-----"):
             continue
         found.append(line.encode())
-        for shift in range(3):  # wherever it stands in a longer text
+        for shift in range(3):  # base64 depends on the offset in a longer text
             padded = base64.b64encode(b" " * shift + line.encode())
             found.append(padded[4 : len(padded) // 4 * 4 - 4])
-    assert found, "no line is long enough to be looked for"
+    assert found, "no line is long enough to search for"
     return found
 
 
 def files_with(secrets: Iterable[bytes], roots: Iterable[Path]) -> list[Path]:
-    """Return the files below ``roots`` that have one of the secrets."""
+    """Return the files below ``roots`` that contain a secret."""
     found = []
     for root in roots:
         for path in [root] if root.is_file() else root.rglob("*"):

@@ -1,4 +1,4 @@
-"""Faults of jobs and daemons while a search runs: it completes, and nothing is cleaned by hand."""
+"""Faults of jobs and daemons during a search: it completes without manual cleanup."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
     for node in cell.hosts:
         node.run("mkdir", "/not-there")
     for cure in told.findall(controller.output):
-        assert "cleared error state" in cell.run(*cure.split(), uid=UID).stdout  # and status 1
+        assert "cleared error state" in cell.run(*cure.split(), uid=UID).stdout  # with status 1
     controller.end()
     search.assert_complete()
 
@@ -146,7 +146,7 @@ def test_a_command_killed_again_and_again(make_search: MakeSearch, ahead: int) -
         controller.kill()
     search.start(f"--queue-ahead={ahead}").end()
     search.assert_complete()
-    assert len(search.runs()) == search.n_trials, "an adopted trial ran again"
+    assert len(search.runs()) == search.n_trials, "an adopted trial was rerun"
 
 
 def test_ctrl_c_leaves_the_jobs_and_the_same_command_adopts_them(make_search: MakeSearch) -> None:
@@ -160,7 +160,7 @@ def test_ctrl_c_leaves_the_jobs_and_the_same_command_adopts_them(make_search: Ma
     until(lambda: len(search.jobs_in("r")) == 6, 10, 0.1)
     search.start().end()
     search.assert_complete()
-    assert len(search.runs()) == search.n_trials, "an adopted trial ran again"
+    assert len(search.runs()) == search.n_trials, "an adopted trial was rerun"
 
 
 def test_cancel_ends_the_jobs_and_the_next_run_starts_them_again(
@@ -199,4 +199,4 @@ def test_a_killed_master_harms_no_trial(cell: Cell, make_search: MakeSearch) -> 
     cell.start_master()
     controller.end()
     search.assert_complete()
-    assert len(search.runs()) == search.n_trials, "a trial ran again"
+    assert len(search.runs()) == search.n_trials, "a trial was rerun"

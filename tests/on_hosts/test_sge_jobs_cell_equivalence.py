@@ -1,4 +1,4 @@
-"""Jobs run with the starter exactly as without it, in a real Grid Engine cell."""
+"""In a real Grid Engine cell, jobs run with the starter exactly like without it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PLAIN = 'echo plain $# "$@" $-; echo ${{0##*/}} | tr -s 0-9 N; {probe} "$@"\n'
 
 
 def cases(home: Path) -> dict[str, list[str]]:
-    """Write programs into a folder with a space; return qsub's arguments of each case."""
+    """Write programs to a folder with a space in its name; return qsub's arguments by case."""
     folder = home / "a 'folder'"
     folder.mkdir()
     probe = folder / "probe.py"
@@ -104,7 +104,7 @@ def test_jobs_run_exactly_as_without_the_starter(cell: Cell, clean: None, mode: 
     folder.mkdir()
     folder.chmod(0o777)
     arguments = cases(folder)
-    if mode == "script_from_stdin":  # where Grid Engine itself cannot run commands
+    if mode == "script_from_stdin":  # Grid Engine cannot run commands in this mode
         arguments = {name: words for name, words in arguments.items() if name.startswith("script")}
     cell.qconf("-rattr", "queue", "shell_start_mode", mode, "all.q")
     try:

@@ -1,4 +1,4 @@
-"""A host, the master or the disk is lost while a search runs, or two of these at once."""
+"""Loss of a host, the master, the disk, or two of these during a search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sge
 
 @pytest.fixture(scope="module", autouse=True)
 def impatient(cell: Cell) -> None:
-    """Let jobs of a lost host run again soon, as a site may that does not restart its master."""
+    """Rerun jobs of a lost host early, as a site can configure that never restarts its master."""
     text = cell.qconf("-sconf", "global").partition("\n")[2]
     for name, value in (("max_unheard", "00:00:15"), ("reschedule_unknown", "00:00:05")):
         text = re.sub(rf"(?m)^{name} .*", f"{name} {value}", text)
@@ -29,14 +29,14 @@ def impatient(cell: Cell) -> None:
 
 
 def lose_one(cell: Cell, search: SgeSearch) -> str:
-    """Lose a host with running trials, not the master; return its name."""
+    """Kill a host with running trials, not the master; return its name."""
     victim = next(run for run in search.wait_running() if run.host != cell.master.name)
     cell.lose(search.node(victim))
     return victim.host
 
 
 def assert_ran_again(search: SgeSearch, host: str) -> None:
-    """Its trials ran to their end on other hosts, without counting as lost."""
+    """Check that its trials finished on other hosts and do not count as lost."""
     runs = search.runs()
     ended = {run.trial for run in runs if run.host == host and run.value is None}
     assert len(ended) == 2
@@ -100,9 +100,10 @@ def test_the_master_and_the_command_are_killed(cell: Cell, make_search: MakeSear
 
 @contextmanager
 def read_only(cell: Cell, nodes: Sequence[Node]) -> Iterator[None]:
-    """Make the shared home read-only on hosts, the master among them.
+    """Make the shared home read-only on hosts, including the master.
 
-    A mount leaves files that are open for writing as they are, so the command may write no byte.
+    A read-only mount does not affect files that are open for writing, so this also limits the
+    command to files of 0 bytes.
     """
     home = str(cell.home)
     for node in nodes:
@@ -116,7 +117,7 @@ def read_only(cell: Cell, nodes: Sequence[Node]) -> Iterator[None]:
 
 
 def limit_files(cell: Cell, size: str) -> None:
-    """Limit what files the command may write to."""
+    """Limit the size of files that the command can write."""
     pid = cell.master.process("bin/spearmint --driver=SGE")
     limit = ["prlimit", f"--pid={pid}", f"--fsize={size}:"]
     as_user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
@@ -157,4 +158,4 @@ def test_the_masters_host_is_lost_with_the_command_on_it(
     cell.lose(cell.master)
     cell.boot_again(cell.master)
     search.start().end()
-    search.assert_complete(within_s=90)  # hosts see only then that their master is a new one
+    search.assert_complete(within_s=90)  # hosts need this long to notice the new master

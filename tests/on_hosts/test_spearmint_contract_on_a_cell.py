@@ -1,4 +1,4 @@
-"""The rules of a driver for SGE, run on the master of a real cell by an ordinary user."""
+"""Run the contract of drivers for SGE on the master of a real cell as an ordinary user."""
 
 from __future__ import annotations
 

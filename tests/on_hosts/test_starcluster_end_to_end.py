@@ -1,4 +1,4 @@
-"""The whole way of a user, on real hosts behind a fake EC2: from no key to nothing left."""
+"""A whole session of a user on real hosts behind a fake EC2, from createkey to terminate."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ path = /etc/marked
 [plugin nvidia_tune]
 setup_class = starcluster_plugins.nvidia_tune.NvidiaTune
 """
-# As third parties write them.
+# A typical third-party plugin.
 PLUGIN = """
 from starcluster.clustersetup import ClusterSetup
 from starcluster.logger import log
@@ -87,7 +87,7 @@ def cloud() -> Iterator[Cloud]:
 
 
 class User:
-    """Who types the commands."""
+    """A user who runs commands."""
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
@@ -96,7 +96,7 @@ class User:
     def types(
         self, *words: str, status: int = 0, timeout_s: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        # The account's keys are in the config, so no process has them in its environment.
+        # The keys of the account are in the config, so they are in no environment.
         argv = ["env", "-u", "AWS_ACCESS_KEY_ID", "-u", "AWS_SECRET_ACCESS_KEY"]
         argv += [sys.executable, "-m", "starcluster"]
         done = self.cloud.run(*argv, *words, timeout_s=timeout_s)
@@ -113,13 +113,13 @@ class User:
         return {node["alias"]: node["state"] for node in cluster["nodes"]}
 
     def hosts(self) -> dict[str, Node]:
-        """Return the hosts that run, by alias."""
+        """Return the running hosts by alias."""
         (cluster,) = self.clusters()
         up = self.cloud.nodes()
         return {node["alias"]: up[node["id"]] for node in cluster["nodes"] if node["id"] in up}
 
     def queues(self) -> dict[str, str]:
-        """Return the state of each queue instance by host; empty for one that takes jobs."""
+        """Return the state of each queue instance by host; empty if it accepts jobs."""
         text = self.types("sshmaster", "gpucluster", "qstat -f").stdout
         rows = [line.split() for line in text.splitlines() if line.startswith("all.q@")]
         return {row[0].partition("@")[2]: row[5] if len(row) > 5 else "" for row in rows}
@@ -170,7 +170,7 @@ def starts(user: User) -> None:
     )
     rows = user.cloud.calls()[before:]
     made = [row["action"] for row in rows if row["action"] in names and not row["error"]]
-    # The group lets its members and SSH in before anything is launched, and each is named.
+    # The group allows its members and SSH before the launch, and each instance gets a name.
     expected = ["CreateSecurityGroup", *["AuthorizeSecurityGroupIngress"] * 2]
     expected += ["RunInstances"] + ["CreateTags"] * 3
     assert made == expected
@@ -204,7 +204,7 @@ def hands_its_input_on_as_ssh_does(user: User) -> None:
     done = user.cloud.run("sh", "-c", script, stdin="one\ntwo\n")
     assert done.stdout == "one\ntwo\nthen\n"
     loop = f"while read line; do {starcluster} sm -n gpucluster echo $line; done"
-    done = user.cloud.run("sh", "-c", loop, stdin="one\ntwo\n")  # without -n it ends at one
+    done = user.cloud.run("sh", "-c", loop, stdin="one\ntwo\n")  # without -n only one is printed
     assert done.stdout == "one\ntwo\n"
 
 
@@ -284,7 +284,7 @@ def ends(user: User) -> None:
 
 
 def keeps_secrets(user: User, watch: Watch) -> None:
-    """No secret was said, logged or in a list of processes, by a start in all detail."""
+    """Check that a start with --debug put no secret into output, logs or process lists."""
     home, hosts = user.cloud.home, user.hosts()
     keys = ["/etc/ssh/ssh_host_ed25519_key", "/root/.ssh/id_ed25519"]
     keys += ["/home/sgeadmin/.ssh/id_ed25519"]
@@ -300,7 +300,7 @@ def keeps_secrets(user: User, watch: Watch) -> None:
     found = files_with(secrets, [home, *logs])
     assert set(found) == {home / "mykey.pem", *config}
     for host in hosts.values():
-        own = host.inside("/../upper")  # what the node has beside its image
+        own = host.inside("/../upper")  # the node's files that are not in its image
         found = {f"/{path.relative_to(own)}" for path in files_with(secrets, [own])}
         assert keys[0] in found
         assert found <= {*keys, "/var/lib/cloud/script"}

@@ -1,4 +1,4 @@
-# A plugin in the manner of those that were written for StarCluster 0.95, after 2to3.
+# A plugin in the style of plugins for StarCluster 0.95, converted by 2to3.
 import posixpath
 
 from starcluster import exception
@@ -47,7 +47,7 @@ class OldStyle(DefaultClusterSetup):
         try:
             master.ssh.execute('ls /not/there')
         except exception.RemoteCommandFailed as e:
-            log.debug('as it should: %s' % e)
+            log.debug('expected: %s' % e)
         home = master.getpwnam(user).pw_dir
         master.ssh.switch_user(user)
         master.ssh.execute('echo %s > %s' % (','.join(aliases), posixpath.join(home, 'nodes')))
