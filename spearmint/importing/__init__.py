@@ -1,4 +1,4 @@
-"""Read earlier results from elsewhere as rows, and check which are points of a search."""
+"""Read results from other sources as rows, and check which rows fit a search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Checked", "Point", "Row", "Table", "check", "read_source"]
 
-# A source may be an Optuna study.
+# Loaded on first use: a source can be an Optuna study, and importing Optuna takes long.
 __getattr__ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""Results in a CSV file: a column for each element of each variable, and one of values."""
+"""Results in a CSV file: a column for each element of each variable, and a value column."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ _SECONDS = "seconds"
 
 
 def read_csv(path: Path, variables: Sequence[Variable], *, value_column: str) -> Table:
-    """Return the rows of ``path``, whose columns are named as ``spearmint export`` names them.
+    """Return the rows of ``path``. The column names are those of ``spearmint export``.
 
-    A column ``seconds`` is the duration.
+    The optional column ``seconds`` contains durations.
 
     Raises:
-        InputError: It cannot be read, or columns are missing or doubled.
+        InputError: The file cannot be read, or columns are missing or duplicate.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
         raise InputError(f"cannot read {path}: {error}") from None
     reader = csv.reader(io.StringIO(text, newline=""))
     lines: list[tuple[int, list[str]]] = []
@@ -36,7 +38,7 @@ def read_csv(path: Path, variables: Sequence[Variable], *, value_column: str) ->
                 lines.append((start, cells))
             start = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(f"{path}:{start}: no CSV: {error}") from None
+        raise InputError(f"{path}:{start}: invalid CSV: {error}") from None
     header = [name.strip() for name in lines[0][1]] if lines else []
     wanted = [key for variable in variables for key in variable.elements()]
     _check_header(path, header, [*wanted, value_column])
@@ -51,23 +53,26 @@ def _check_header(path: Path, header: Sequence[str], wanted: Sequence[str]) -> N
     if missing:
         hints = [did_you_mean(name, header) for name in missing]
         fix = " ".join(dict.fromkeys(filter(None, hints)))
-        there = f"There are: {', '.join(header)}." if header else "It is empty."
+        found = f"The file has: {', '.join(header)}." if header else "The file is empty."
         raise InputError(
             f"{path}: no column {', '.join(repr(name) for name in missing)}",
-            f"{there} {fix}".rstrip(),
+            f"{found} {fix}".rstrip(),
         )
-    doubled = [name for name in dict.fromkeys(wanted) if header.count(name) > 1]
-    doubled += [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
-    if doubled:
+    if duplicate := [name for name in wanted if header.count(name) > 1]:
         raise InputError(
-            f"{path}: column {doubled[0]!r} has two meanings",
-            "Rename one in the file; --value-column names the one of values.",
+            f"{path}: duplicate column {duplicate[0]!r}",
+            "Rename one of them; --value-column selects the value column by its name.",
+        )
+    if duplicate := [name for name in wanted if wanted.count(name) > 1]:
+        raise InputError(
+            f"{path}: column {duplicate[0]!r} is both a variable and the value column",
+            "Select another value column with --value-column.",
         )
 
 
 def _row(path: Path, header: Sequence[str], line: int, cells: list[str], value_column: str) -> Row:
     if len(cells) != len(header):
-        raise InputError(f"{path}:{line}: {len(cells)} cells, the header has {len(header)}")
+        raise InputError(f"{path}:{line}: {len(cells)} cells, but the header has {len(header)}")
     by_name = dict(zip(header, cells, strict=True))
     value, seconds = by_name[value_column].strip(), by_name.get(_SECONDS)
     return Row(place=f"line {line}", cells=by_name, value=value, seconds=seconds)

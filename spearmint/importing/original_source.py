@@ -1,4 +1,4 @@
-"""Results that the original Spearmint left in ``jobs/*.pb``."""
+"""Results of the original Spearmint in ``jobs/*.pb``."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ _COMPLETE = "complete"
 
 
 def original_files(folder: Path) -> list[Path]:
-    """Return the job files of an experiment's directory, or of its ``jobs``, by number."""
+    """Return the job files in an experiment's directory or its ``jobs``, sorted by number."""
     inside = folder / "jobs"
     files = (inside if inside.is_dir() else folder).glob("*.pb")
     return sorted(path for path in files if path.stem.isdecimal() and path.is_file())
 
 
 def read_original(files: Sequence[Path]) -> Table:
-    """Return the jobs in ``files``; one that is not complete has no value.
+    """Return the jobs in ``files`` as rows; a job that is not complete has no value.
 
     Raises:
-        InputError: Some are not the original's; all of them are named.
+        InputError: Some files are not job files of the original; the message names all of them.
     """
-    rows, torn = [], []
+    rows, invalid = [], []
     for path in files:
         job = OriginalJob()
         try:
             job.ParseFromString(path.read_bytes())
         except (DecodeError, OSError) as error:
-            torn.append(f"  {path}: {error}")
+            invalid.append(f"  {path}: {error}")
             continue
         rows.append(_row(path, job))
-    if torn:
+    if invalid:
         raise InputError(
-            "not job files of the original Spearmint:\n" + "\n".join(torn),
-            "Move them elsewhere; nothing was imported.",
+            "not job files of the original Spearmint:\n" + "\n".join(invalid),
+            "Move them to another directory; nothing was imported.",
         )
     jobs = files[0].parent.resolve()
     return Table(source=f"{jobs.parent.name}/{jobs.name}", rows=rows)

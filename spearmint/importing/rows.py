@@ -1,4 +1,4 @@
-"""Rows of results as a source has them, and what of them fits a config.pb."""
+"""Rows of results from a source, and the check whether they fit config.pb."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from spearmint.config.variables import fits
 from spearmint.model import Kind, Params, Value, Variable
 
-_REGION = "region"  # as `spearmint export` names the column
+_REGION = "region"  # name of the column in the output of `spearmint export`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One result of a source, not checked yet.
+    """One unchecked result of a source.
 
     Attributes:
-        place: Where it stands, for messages: ``line 7``.
-        cells: Numbers or text by element name, ``lr`` or ``X[0]``.
-        value: The objective, a number or text; None for a trial that has none.
-        seconds: Its duration, a number or text; None if unknown.
+        place: Position in the source for messages, such as ``line 7``.
+        cells: Numbers or text by element name, such as ``lr`` or ``X[0]``.
+        value: The objective, a number or text; None for a trial without a value.
+        seconds: The duration, a number or text; None if unknown.
     """
 
     place: str
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """All rows of a source; ``source`` names it for people."""
+    """All rows of a source; ``source`` is its name for users."""
 
     source: str
     rows: Sequence[Row]
@@ -39,14 +39,14 @@ class Table:
 
 
 def only_region(table: Table, region: str) -> Table:
-    """Return ``table`` without the rows whose cell ``region`` names another one."""
+    """Return ``table`` without the rows whose cell ``region`` names another region."""
     rows = [row for row in table.rows if row.cells.get(_REGION, region) == region]
     return replace(table, rows=rows, unused=[name for name in table.unused if name != _REGION])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A finished trial from elsewhere; ``source`` says from where."""
+    """A finished trial from another source, which ``source`` names."""
 
     params: Params
     value: float
@@ -56,13 +56,13 @@ class Point:
 
 @dataclass(slots=True)
 class Checked:
-    """What a table holds for a search.
+    """The result of :func:`check`.
 
     Attributes:
-        points: Rows that fit.
-        problems: What is wrong with the others, a line for each cell.
-        bad: How many rows have problems.
-        valueless: How many rows have no finite value; they are no points.
+        points: The rows that fit the variables.
+        problems: The errors in the other rows, a line for each cell.
+        bad: Number of rows with errors.
+        valueless: Number of rows without a finite value, which cannot be points.
     """
 
     points: list[Point] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Checked:
 
 
 def check(table: Table, variables: Sequence[Variable]) -> Checked:
-    """Return the rows of ``table`` as points within the bounds of ``variables``."""
+    """Convert the rows of ``table`` to points; check them against ``variables``."""
     checked = Checked()
     for row in table.rows:
         problems: list[str] = []
@@ -96,17 +96,17 @@ def check(table: Table, variables: Sequence[Variable]) -> Checked:
 
 
 def _value(row: Row, problems: list[str]) -> float | None:
-    """Return the objective, NaN if the row has none; None, and a problem, if it is no number."""
+    """Return the objective, NaN if missing; None, with a new problem, if it is not a number."""
     if row.value is None or row.value == "":
         return math.nan
     number = _number(row.value)
     if number is None:
-        problems.append(f"{row.place}, value: {row.value!r} is no number")
+        problems.append(f"{row.place}, value: {row.value!r} is not a number")
     return number
 
 
 def _vector(variable: Variable, row: Row, problems: list[str]) -> tuple[Value, ...]:
-    """Return the values of ``variable``, as far as they fit; a problem for each that does not."""
+    """Return the values of ``variable`` that fit; add a problem for each other value."""
     vector: list[Value] = []
     for key in variable.elements():
         cell = row.cells.get(key)
@@ -119,20 +119,20 @@ def _vector(variable: Variable, row: Row, problems: list[str]) -> tuple[Value, .
 
 
 def _misfit(variable: Variable, cell: object, value: Value | None) -> str:
-    """Return why ``cell``, read as ``value``, is no value of ``variable``."""
+    """Return why ``cell``, converted to ``value``, is not a valid value of ``variable``."""
     if cell is None or cell == "":
         return "missing"
     if variable.kind is Kind.ENUM:
-        return f"{cell!r} is none of {', '.join(variable.options)}"
+        return f"{cell!r} is not one of {', '.join(variable.options)}"
     if value is None:
-        return f"{cell!r} is no number"
+        return f"{cell!r} is not a number"
     if not isinstance(value, str) and variable.low <= value <= variable.high:
-        return f"{cell} is no whole number"
-    return f"{cell} is outside of {variable.low:g} to {variable.high:g}"
+        return f"{cell} is not an integer"
+    return f"{cell} is outside the range {variable.low:g} to {variable.high:g}"
 
 
 def _option(variable: Variable, cell: object) -> str | None:
-    """Return ``cell`` as text, without blanks around it unless an option has them."""
+    """Return ``cell`` as text; strip it unless it is an option with spaces around it."""
     if cell is None:
         return None
     text = str(cell)
@@ -140,7 +140,7 @@ def _option(variable: Variable, cell: object) -> str | None:
 
 
 def _number(cell: object) -> float | None:
-    """Return a number or its text as float; None for anything else."""
+    """Convert a number or its text to float; return None for anything else."""
     if isinstance(cell, bool) or not isinstance(cell, int | float | str):
         return None
     try:

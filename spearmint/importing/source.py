@@ -1,4 +1,4 @@
-"""Which kind of source a word on the command line names."""
+"""Read the results of a source that the command line names, whatever its kind."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def read_source(
     """Return the results in ``source``.
 
     Args:
-        source: A storage's URL, a CSV file, the directory of another search, or one with the job
-            files of the original Spearmint. In the directory of ``experiment`` itself only those
-            count.
-        study: Name of a study, where the source is a storage.
-        value_column: Column of the values, where it is a CSV file.
+        source: URL of a storage, CSV file, directory of another search, or directory with job files
+            of the original Spearmint. If it is the directory of ``experiment``, only job files of
+            the original are read.
+        study: Name of a study, for a source that is a storage.
+        value_column: Name of the value column, for a source that is a CSV file.
 
     Raises:
-        InputError: It is none of these, it cannot be read, or an argument does not suit it.
+        InputError: The source is of another kind or cannot be read, or an argument does not fit it.
     """
     path = Path(source)
     is_csv = "://" not in source and path.is_file()
     if value_column is not None and not is_csv:
-        raise InputError("--value-column is for CSV files; the source is none")
+        raise InputError("--value-column is only for CSV files, and the source is not a CSV file")
     if "://" in source:
         return read_storage(source, experiment, name=study)
     if not path.exists():
@@ -43,7 +43,7 @@ def read_source(
     if is_csv:
         _refuse_database(path)
         if study is not None:
-            raise InputError(f"--study is for storages; {source} is a file")
+            raise InputError(f"--study is only for storages, and {source} is a file")
         name = value_column or DEFAULT_VALUE_COLUMN
         table = read_csv(path, experiment.variables, value_column=name)
         return only_region(table, experiment.region) if experiment.region else table
@@ -53,7 +53,7 @@ def read_source(
     if not files:
         raise InputError(
             f"no results in {source}",
-            "Expected a search of its own there, or jobs/*.pb of the original Spearmint.",
+            "Name a directory with another search, or with jobs/*.pb of the original Spearmint.",
         )
     return read_original(files)
 
@@ -66,5 +66,5 @@ def _refuse_database(path: Path) -> None:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     if start == _SQLITE_START:
         raise InputError(
-            f"{path} is a database, not CSV", f"Give its URL: sqlite:///{path.absolute()}"
+            f"{path} is a database, not a CSV file", f"Use its URL: sqlite:///{path.absolute()}"
         )

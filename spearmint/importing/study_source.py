@@ -1,4 +1,4 @@
-"""Results of another study: of an experiment's directory, or of any storage of Optuna."""
+"""Results of another study, in an experiment's directory or in any storage of Optuna."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from spearmint.store.opening import stored_trials, study_names
 from spearmint.store.owner import read_ownership, storage_url
 from spearmint.store.sqlite import file_of
 
-_SECONDS = "seconds"  # as our studies have it
+_SECONDS = "seconds"  # user attribute of trials that spearmint stores
 
 
 def is_search(folder: Path) -> bool:
-    """Tell whether searches of ours were run in ``folder``."""
+    """Return whether a spearmint search was run in ``folder``."""
     layout = Layout(folder)
     return read_ownership(layout) is not None or layout.database.exists()
 
 
 def read_folder(folder: Path, experiment: Experiment, *, name: str | None) -> Table:
-    """Return the trials of the search in ``folder``, or those of its study ``name``.
+    """Return the trials of the search in ``folder``, or of its study ``name``.
 
-    Where the other search has the region of ``experiment``, that one is read.
+    If the other search has the same region as ``experiment``, only that region is read.
     """
     layout = Layout(folder.resolve())
     known = read_ownership(layout)
@@ -39,32 +39,34 @@ def read_folder(folder: Path, experiment: Experiment, *, name: str | None) -> Ta
 
 
 def read_storage(url: str, experiment: Experiment, *, name: str | None) -> Table:
-    """Return the trials of the study ``name``; None: of the only one in the storage.
+    """Return the trials of the study ``name``; None: the only study in the storage.
 
     Raises:
-        InputError: There is no such study, or it optimises another way than ``experiment``.
+        InputError: The study does not exist, or its direction differs from ``experiment``.
     """
     file = file_of(url)
     if file is not None and not file.exists():
         raise InputError(f"no such file: {file}")
     try:
         names = study_names(url)
-    except RuntimeError as error:  # how Optuna refuses a storage of another version
-        raise InputError(f"the storage cannot be read: {error}") from None
+    except RuntimeError as error:  # Optuna raises it for a storage of another version
+        raise InputError(f"cannot read the storage: {error}") from None
     if name is None and len(names) == 1:
         name = names[0]
     if name is None or name not in names:
         what = f"no study {name!r} in the storage" if name else "the storage has several studies"
         hint = did_you_mean(name, names) if name else "Choose one with --study."
-        there = f"There are: {', '.join(names)}." if names else "It is empty."
-        raise InputError(what if names else "no study in the storage", f"{there} {hint}".rstrip())
+        if not names:
+            raise InputError("the storage contains no study")
+        raise InputError(what, f"The studies are: {', '.join(names)}. {hint}".rstrip())
     directions, trials = stored_trials(name, url)
     expected = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
     if directions != [expected]:
         found = " and ".join(direction.name.lower() for direction in directions)
         raise InputError(
-            f"study {name!r} is there to {found}, {experiment.path} to {expected.name.lower()}",
-            "The values cannot be compared; export them to CSV and convert them there.",
+            f"the direction of study {name!r} is {found}, "
+            f"but that of {experiment.path} is {expected.name.lower()}",
+            "Their values cannot be compared: export the study to CSV, and convert them there.",
         )
     return _table(name, trials, experiment)
 

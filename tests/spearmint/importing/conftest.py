@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ def rows(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Importer:
-    """Runs ``spearmint import`` in this process, with what ``main`` makes of errors."""
+    """Runs ``spearmint import`` in this process; returns the exit code and the output."""
 
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
@@ -49,43 +50,49 @@ class Importer:
     def run(self, experiment: ExperimentDir, source: Path | str, *options: str) -> tuple[int, str]:
         argv = ["spearmint", "import", *options, str(experiment.config), str(source)]
         self.monkeypatch.setattr(sys, "argv", argv)
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as caught:
             main()
-        said = self.capsys.readouterr()
-        return int(ended.value.code or 0), said.err or said.out
+        output = self.capsys.readouterr()
+        return int(caught.value.code or 0), output.err or output.out
 
 
 @pytest.fixture
 def imported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Import:
-    """Import, and return what was said."""
+    """Import successfully, and return the output."""
     importer = Importer(monkeypatch, capsys)
 
     def run(experiment: ExperimentDir, source: Path | str, *options: str) -> str:
-        code, said = importer.run(experiment, source, *options)
-        assert code == 0, said
-        return said
+        code, output = importer.run(experiment, source, *options)
+        assert code == 0, output
+        return output
 
     return run
 
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Import:
-    """Import what is wrong input, and return what was said."""
+    """Import a wrong source, and return the error message."""
     importer = Importer(monkeypatch, capsys)
 
     def run(experiment: ExperimentDir, source: Path | str, *options: str) -> str:
-        code, said = importer.run(experiment, source, *options)
-        assert code == 2, said
-        return said
+        code, output = importer.run(experiment, source, *options)
+        assert code == 2, output
+        return output
 
     return run
 
 
 def search(experiment: ExperimentDir, *values: float | None, storage: str | None = None) -> None:
-    """Run trials that end with ``values``."""
+    """Run trials that return ``values``; None fails."""
     with Search(experiment.config, method="RandomChooser", storage=storage) as controller:
         for value in values:
             controller.tell(controller.ask(), value)
+
+
+def counts(output: str) -> list[str]:
+    """Return the numbers of trials and rows in ``output``, such as ``2 trials``, in order."""
+    found = re.findall(r"(\d+) (?:\w+ )?(trial|row)s?\b", output)
+    return [f"{number} {noun}s" for number, noun in found]
 
 
 def exported(experiment: ExperimentDir) -> list[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""Rows of a CSV file become trials, once, or are named."""
+"""Rows of a CSV file are imported once; messages name the rows that are wrong."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.spearmint.importing.conftest import (
     CONFIG,
     ROWS,
     Import,
+    counts,
     exported,
     optuna_study,
     search,
@@ -27,8 +28,8 @@ def test_rows_become_complete_trials_with_their_origin(
     imported: Import, experiment: ExperimentDir, rows: Path
 ) -> None:
     output = imported(experiment, rows)
-    assert "Imported 2 trials from earlier results.csv into 'trial'" in output
-    assert "Not used: note" in output
+    assert counts(output) == ["2 trials"]
+    assert all(fact in output for fact in ("earlier results.csv", "'trial'", "note"))
     first, second = exported(experiment)
     assert first["params"] == {"X": [0.1, 0.2], "n": [3], "act": ["relu"]}
     assert (first["value"], first["seconds"], first["state"]) == (1.5, 2.25, "complete")
@@ -49,7 +50,7 @@ def test_the_search_goes_on_from_imported_trials(
     imported(experiment, rows)
     done = experiment.run("--max-finished-jobs=2")
     assert done.returncode == 0, done.stderr
-    assert "Best of 2 complete trials" in done.stdout  # both are imported, nothing ran
+    assert not list((experiment.root / "output").iterdir()), "no trial ran"
     study = optuna_study(experiment)
     past = history(study, trials_of(study, -1), common_space(study.trials))
     assert sorted(past.y) == [0.5, 1.5]
@@ -68,10 +69,9 @@ def test_a_source_is_imported_once(imported: Import, experiment: ExperimentDir, 
     imported(experiment, rows)
     rows.write_text(ROWS + "0.5,0.6,7,relu,2.5,,c\n")
     output = imported(experiment, rows)
-    assert "Imported 1 trial from" in output
-    assert "Already there: 2 trials" in output
+    assert counts(output) == ["1 trials", "2 trials"]
     assert len(exported(experiment)) == 3
-    assert "Imported 0 trials" in imported(experiment, rows)
+    assert counts(imported(experiment, rows)) == ["0 trials", "3 trials"]
     assert len(exported(experiment)) == 3
 
 
@@ -91,34 +91,33 @@ def test_an_export_comes_back(
     source = make_experiment(CODE, CONFIG, tmp_path / "source")
     search(source, 0.1, None, 1 / 3, float("inf"), -1e-300)
     source.command("export", "-o", str(tmp_path / "out.csv"))
-    assert "without a finite value" in imported(experiment, tmp_path / "out.csv")
+    assert counts(imported(experiment, tmp_path / "out.csv")) == ["3 trials", "2 rows"]
     there = [(row["params"], row["value"]) for row in exported(source) if row["id"] in (1, 3, 5)]
     assert [(row["params"], row["value"]) for row in exported(experiment)] == there
-    assert "Already there: 3 trials" in imported(source, tmp_path / "out.csv")
+    assert counts(imported(source, tmp_path / "out.csv")) == ["0 trials", "3 trials", "2 rows"]
 
 
 def test_dry_run_stores_nothing(imported: Import, experiment: ExperimentDir, rows: Path) -> None:
     before = sorted(experiment.root.iterdir())
-    assert "Would import 2 trials" in imported(experiment, rows, "--dry-run")
+    assert counts(imported(experiment, rows, "--dry-run")) == ["2 trials"]
     assert sorted(experiment.root.iterdir()) == before
     imported(experiment, rows)
     rows.write_text(ROWS + "0.5,0.6,7,relu,2.5,,c\n")
-    output = imported(experiment, rows, "-n")
-    assert "Would import 1 trial from" in output
-    assert "Already there: 2 trials" in output
+    assert counts(imported(experiment, rows, "-n")) == ["1 trials", "2 trials"]
     assert len(exported(experiment)) == 2
 
 
 BAD = {
-    "0.1,1.2,3,relu,1": "line 4, X[1]: 1.2 is outside of 0 to 1",
-    "0.1,nan,3,relu,1": "line 4, X[1]: nan is outside of 0 to 1",
+    "0.1,1.2,3,relu,1": "line 4, X[1]: 1.2 .* 0 to 1",
+    "0.1,nan,3,relu,1": "line 4, X[1]: nan .* 0 to 1",
     "0.1,,3,relu,1": "line 4, X[1]: missing",
-    "0.1,0.2,2.5,relu,1": "line 4, n: 2.5 is no whole number",
-    "0.1,0.2,10,relu,1": "line 4, n: 10 is outside of 1 to 9",
-    "0.1,0.2,few,relu,1": "line 4, n: 'few' is no number",
-    "0.1,0.2,3,rleu,1": "line 4, act: 'rleu' is none of relu, tanh",
-    "0.1,0.2,3,relu,good": "line 4, value: 'good' is no number",
+    "0.1,0.2,2.5,relu,1": "line 4, n: 2.5 .* integer",
+    "0.1,0.2,10,relu,1": "line 4, n: 10 .* 1 to 9",
+    "0.1,0.2,few,relu,1": "line 4, n: 'few' .* number",
+    "0.1,0.2,3,rleu,1": "line 4, act: 'rleu' .* relu, tanh",
+    "0.1,0.2,3,relu,good": "line 4, value: 'good' .* number",
 }
+"""The problem by the row: what comes before and after ``.*`` must be in one line."""
 
 
 @pytest.mark.parametrize("row", BAD)
@@ -126,7 +125,9 @@ def test_a_bad_row_is_named_and_nothing_is_imported(
     refused: Import, experiment: ExperimentDir, rows: Path, row: str
 ) -> None:
     rows.write_text(ROWS + row + ",,\n")
-    assert BAD[row] in refused(experiment, rows)
+    found = [line.strip() for line in refused(experiment, rows).splitlines()]
+    start, _, end = BAD[row].partition(" .* ")
+    assert any(line.startswith(start) and line.endswith(end) for line in found)
     assert not (experiment.root / "spearmint.db").exists()
 
 
@@ -135,13 +136,14 @@ def test_all_problems_are_listed_at_once_or_skipped(
 ) -> None:
     rows.write_text(ROWS + "".join(f"{row},,\n" for row in BAD) + "2,3,3,relu,1,,\n")
     error = refused(experiment, rows)
-    assert "9 rows cannot be imported" in error
+    assert counts(error) == ["9 rows"]
+    assert "--skip-bad" in error
     assert "line 5, X[1]: nan" in error
-    assert "line 12, X[0]: 2 is outside of 0 to 1\n  line 12, X[1]: 3 is outside" in error
+    assert "\n  line 12, X[0]: 2 " in error
+    assert "\n  line 12, X[1]: 3 " in error
     output = imported(experiment, rows, "--skip-bad")
-    assert "Imported 2 trials" in output
-    assert "Skipped 9 bad rows:" in output
-    assert "line 11, value: 'good' is no number" in output
+    assert counts(output) == ["2 trials", "9 rows"]
+    assert "line 11, value: 'good'" in output
 
 
 @pytest.mark.parametrize("value", ["", " ", "nan", "inf", "-Infinity"])
@@ -149,9 +151,7 @@ def test_a_row_without_a_finite_value_is_skipped(
     imported: Import, experiment: ExperimentDir, rows: Path, value: str
 ) -> None:
     rows.write_text(f"{ROWS}0.1,0.2,3,relu,{value},,\n")
-    output = imported(experiment, rows)
-    assert "Imported 2 trials" in output
-    assert "Skipped 1 row without a finite value" in output
+    assert counts(imported(experiment, rows)) == ["2 trials", "1 rows"]
 
 
 def test_csv_as_spreadsheets_write_it(
@@ -160,29 +160,37 @@ def test_csv_as_spreadsheets_write_it(
     path = tmp_path / "sheet.csv"
     text = '\ufeff"loss","X[1]","X[0]",n,act,value\r\n0.5,0.2,1e-1,3.0, relu,"two\nlines"\r\n\r\n'
     path.write_text(text + "0.7,0.2,2,3,relu,\r\n", newline="")
-    assert "line 5, X[0]: 2 is" in refused(experiment, path, "--value-column=loss")
-    assert "Not used: value" in imported(experiment, path, "--value-column=loss", "--skip-bad")
+    assert "line 5, X[0]: 2 " in refused(experiment, path, "--value-column=loss")
+    output = imported(experiment, path, "--value-column=loss", "--skip-bad")
+    assert output.rstrip().endswith(": value"), "the last line lists unused columns"
     [trial] = exported(experiment)
     assert trial["params"] == {"X": [0.1, 0.2], "n": [3], "act": ["relu"]}
     assert trial["value"] == 0.5
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "facts", "options"),
     [
-        ("", "It is empty."),
-        (ROWS.replace("act", "Act"), "no column 'act'"),
-        (ROWS.replace("act", "Act"), "Did you mean 'Act'?"),
-        (ROWS.replace("note", "value"), "column 'value' has two meanings"),
-        (ROWS + "1,2\n", "csv:4: 2 cells, the header has 7"),
-        (ROWS.replace(",", ";"), "no column 'X[0]', 'X[1]', 'n', 'act', 'value'"),
+        ("", ["'X[0]', 'X[1]', 'n', 'act', 'value'"], []),
+        (ROWS.replace("act", "Act"), ["'act'", "Did you mean 'Act'?", "X[0], X[1], n, Act"], []),
+        (ROWS.replace("note", "value"), ["'value'", "--value-column"], []),
+        (ROWS, ["'n'", "--value-column"], ["--value-column=n"]),
+        (ROWS + "1,2\n", ["csv:4:", " 2 ", " 7"], []),
+        (ROWS.replace(",", ";"), ["'X[0]', 'X[1]', 'n', 'act', 'value'"], []),
     ],
 )
 def test_a_file_of_another_shape_is_refused(
-    refused: Import, experiment: ExperimentDir, rows: Path, text: str, words: str
+    refused: Import,
+    experiment: ExperimentDir,
+    rows: Path,
+    text: str,
+    facts: list[str],
+    options: list[str],
 ) -> None:
     rows.write_text(text)
-    assert words in refused(experiment, rows, "--skip-bad")
+    error = refused(experiment, rows, "--skip-bad", *options)
+    assert str(rows) in error
+    assert all(fact in error for fact in facts)
 
 
 def test_a_running_search_is_left_alone(
@@ -190,4 +198,4 @@ def test_a_running_search_is_left_alone(
 ) -> None:
     with Search(experiment.config):
         assert f"process {os.getpid()} " in refused(experiment, rows)
-    assert "Imported 2 trials" in imported(experiment, rows)
+    assert counts(imported(experiment, rows)) == ["2 trials"]

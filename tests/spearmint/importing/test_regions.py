@@ -1,4 +1,4 @@
-"""Results of regions go where they belong."""
+"""Import of results into regions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spearmint import Search
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
-from tests.spearmint.importing.conftest import CODE, CONFIG, Import, exported
+from tests.spearmint.importing.conftest import CODE, CONFIG, Import, counts, exported
 
 REGIONS = 'region: "us"\nregion: "de"\n'
 ROWS = "region,X[0],X[1],n,act,value\nus,0.1,0.2,3,relu,1.5\nde,0.3,0.4,5,tanh,0.5\n"
@@ -23,7 +23,7 @@ def test_only_the_rows_of_the_region_are_taken(
     rows = tmp_path / "rows.csv"
     rows.write_text(ROWS)
     assert "us, de" in refused(experiment, rows)
-    assert imported(experiment, rows, "--region=de").startswith("Imported 1 trial")
+    assert counts(imported(experiment, rows, "--region=de")) == ["1 trials"]
     assert [(trial["region"], trial["value"]) for trial in exported(experiment)] == [("de", 0.5)]
 
 
@@ -48,5 +48,5 @@ def test_a_region_of_a_file_and_one_that_was_never_run(
     assert experiment.run(f"--regions={names}", "--max-finished-jobs=1").returncode == 0
     rows = tmp_path / "rows.csv"
     rows.write_text(ROWS)
-    assert "Would import 1 trial" in imported(experiment, rows, "--region=us", "--dry-run")
-    assert "Imported 0 trials" in imported(experiment, rows, "--region=fr")
+    assert counts(imported(experiment, rows, "--region=us", "--dry-run")) == ["1 trials"]
+    assert counts(imported(experiment, rows, "--region=fr")) == ["0 trials"]
