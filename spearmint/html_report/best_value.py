@@ -1,4 +1,4 @@
-"""The plot of all values and of the best one so far, against trials."""
+"""The plot of all values and of the best value so far, against trials."""
 
 from __future__ import annotations
 
@@ -28,21 +28,24 @@ _TITLE = "Best value"
 
 
 def plot(digest: Digest) -> Plot:
-    """Return the plot, or why there is none."""
+    """Return the plot, or the reason why there is nothing to plot."""
     nothing = nothing_complete(digest)
     if nothing:
         return Plot(name="best_value", title=_TITLE, caption=nothing)
     word = "highest" if digest.experiment.maximize else "lowest"
+    caption = f"The value of each trial, and the {word} value so far."
+    if digest.in_state(TrialState.BROKEN):
+        caption += " Red marks on the lower edge are failed (broken) trials."
     return Plot(
         name="best_value",
         title=_TITLE,
-        caption=f"The value of each trial, and the {word} value up to it.",
+        caption=caption,
         draw=partial(_draw, digest),
     )
 
 
 def running_best(digest: Digest) -> list[tuple[int, float]]:
-    """Return each trial that was better than all before it, with its value."""
+    """Return the id and the value of each trial that was better than all trials before it."""
     sign = -1.0 if digest.experiment.maximize else 1.0
     steps: list[tuple[int, float]] = []
     for trial in sorted(digest.finite, key=lambda trial: trial.id):

@@ -1,4 +1,4 @@
-"""The door to matplotlib, and to Pillow that comes with it: our style, no pyplot, PNG as bytes."""
+"""All calls of matplotlib and Pillow: the style of the plots, and PNG as bytes, without pyplot."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ from spearmint.html_report.scale import Array, Scale
 INK, SOFT, FAINT, GRID = "#1f2933", "#52606d", "#b8c2cc", "#e4e9ee"
 BLUE, RED = "#0072b2", "#d55e00"
 FIVE = (BLUE, RED, "#009e73", "#cc79a7", "#e69f00")
-"""Colours that colour-blind people tell apart. Source: Okabe and Ito 2008, Color Universal Design.
-"""
+"""Colours for colour-blind readers. Source: Okabe and Ito 2008, Color Universal Design."""
 
 _DPI = 160
-_LIGHTEST = 0.93  # the yellow above it is hard to see on white
+_LIGHTEST = 0.93  # yellow above this value is hard to see on white
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10.0,
@@ -55,9 +54,9 @@ class Plot:
     """A plot that can be drawn, or the reason why there is nothing to draw.
 
     Attributes:
-        name: Stem of its file.
-        caption: One sentence on how to read it; without ``draw``, why it is missing.
-        draw: Puts the plot on an empty figure.
+        name: Stem of the file name.
+        caption: How to read the plot; without ``draw``, why it is missing.
+        draw: Draws the plot on an empty figure.
         size_in: Width and height in inches.
     """
 
@@ -69,18 +68,18 @@ class Plot:
 
 
 def png(plot: Plot) -> bytes:
-    """Return the plot as a PNG file. Nothing global to matplotlib is different afterwards."""
+    """Return the plot as a PNG file. Global settings of matplotlib do not change."""
     if plot.draw is None:
         raise ValueError(f"{plot.name} has nothing to draw: {plot.caption}")
     raw = io.BytesIO()
     with style.context(_STYLE), warnings.catch_warnings():
-        # Names of variables may hold letters that the font lacks; they show as boxes.
+        # Names of variables can contain letters that the font lacks: these appear as boxes.
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font")
         figure = Figure(figsize=plot.size_in, dpi=_DPI, layout="constrained")
         canvas = FigureCanvasAgg(figure)
         plot.draw(figure)
         figure.savefig(raw, format="raw", dpi=_DPI)
-    # 256 colours look the same in these plots and take a quarter of the bytes.
+    # With 256 colours these plots look the same and need a quarter of the bytes.
     whole = Image.frombytes("RGBA", canvas.get_width_height(), raw.getvalue()).convert("RGB")
     out = io.BytesIO()
     whole.quantize(256, Image.Quantize.FASTOCTREE).save(out, format="png", dpi=(_DPI, _DPI))
@@ -88,7 +87,7 @@ def png(plot: Plot) -> bytes:
 
 
 def value_axis(axes: Axes, scale: Scale, label: str, *, grid: bool = True) -> None:
-    """Make the y axis show ``scale``, in whose units everything is drawn."""
+    """Make the y axis show ``scale``; the plot is drawn in units of the scale."""
     ticks = scale.ticks()
     axes.set_ylim(-0.06, 1.06)
     axes.set_yticks([place for place, _ in ticks], [text for _, text in ticks])
@@ -108,7 +107,7 @@ def count_axis(axes: Axes, label: str, low: float, high: float) -> None:
 
 
 def shades(goodness: Array) -> list[tuple[float, float, float, float]]:
-    """Return a colour of viridis for each of ``goodness``: 0 is pale, 1 is dark."""
+    """Return a colour of viridis for each element of ``goodness``: 0 is pale, 1 is dark."""
     colours = mpl.colormaps["viridis"](_LIGHTEST * (1.0 - goodness))
     return [(float(r), float(g), float(b), float(a)) for r, g, b, a in colours]
 
@@ -126,7 +125,7 @@ def shade_strip(axes: Axes, left: float, right: float, *, dark_top: bool) -> Non
 
 
 def legend_above(axes: Axes, columns: int) -> None:
-    """Put the legend over the plot, to the right, where it covers no data."""
+    """Draw the legend above the plot, at the right, where it covers no data."""
     axes.legend(
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),

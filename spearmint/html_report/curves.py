@@ -1,4 +1,4 @@
-"""The plot of what trials reported on the way: one curve each, the best in colour."""
+"""The plot of intermediate values: one curve for each trial, the best trials in colour."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ if TYPE_CHECKING:
 
 _TITLE = "Loss curves"
 _MOST_CURVES = 200
-_MOST_POINTS = 500  # of a curve; a wider picture has no pixels for more
+_MOST_POINTS = 500  # of a curve: the plot has no pixels for more
 _NONE = (
-    "No trial reported values on the way. Report them from main: "
+    "No trial reported intermediate values. To report them, call in main: "
     "from spearmint import report; report(epoch, loss)."
 )
 
 
 def plot(digest: Digest) -> Plot:
-    """Return the plot, or why there is none."""
+    """Return the plot, or the reason why there is nothing to plot."""
     ranked = [trial for trial in digest.ranked if curve(trial)]
     others = [trial for trial in digest.trials if trial.value is None and curve(trial)]
     if not ranked and not others:
         return Plot(name="loss_curves", title=_TITLE, caption=_NONE)
-    caption = "Values reported at each step; the best trials in colour."
-    if len(ranked) > _MOST_CURVES:
-        caption += f" {_MOST_CURVES} of {len(ranked)} trials are drawn."
+    caption = "The reported values by step. The best trials are in colour."
+    most = len(FIVE) + _MOST_CURVES
+    if len(ranked) > most:
+        caption += f" Shows {most} of {len(ranked)} complete trials."
     return Plot(
         name="loss_curves",
         title=_TITLE,
@@ -89,7 +90,7 @@ def _draw(ranked: Sequence[Trial], others: Sequence[Trial], maximize: bool, figu
 def _group(
     axes: Axes, trials: Sequence[Trial], scale: Scale, colour: str, style: str, label: str
 ) -> None:
-    """Draw trials alike, under one entry of the legend."""
+    """Draw trials in the same style, with one entry in the legend."""
     for i, trial in enumerate(reversed(trials)):
         text = f"{label} ({len(trials)})" if i == 0 else ""
         _line(axes, trial, scale, colour, style, text, width=0.9)

@@ -1,4 +1,4 @@
-"""What a report is made of: the trials of a search, counted and ranked."""
+"""The data of a report: the trials of a search, counted and ranked."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from spearmint.model import Experiment, Trial, TrialState, Value, Variable, rank
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One coordinate of the search space, as plots show it: ``lr``, or ``X[1]`` of ``X``."""
+    """One dimension of the search space, such as ``lr``, or ``X[1]`` of the variable ``X``."""
 
     name: str
     variable: Variable
     index: int
 
     def of(self, trial: Trial) -> Value:
-        """Return the trial's value here."""
+        """Return the trial's value in this dimension."""
         return trial.params[self.variable.name][self.index]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """A search at one moment.
+    """The state of a search at one moment.
 
     Attributes:
         ranked: Complete trials, best first.
-        finite: Those of them that a plot can place, best first: the value is finite.
-        started, ended: First start and last end of a trial, in local time.
+        finite: Complete trials with a finite value, which a plot can show, best first.
+        started: First start of a trial, in local time.
+        ended: Last end of a trial, in local time.
     """
 
     experiment: Experiment
@@ -62,12 +63,12 @@ class Digest:
 
     @property
     def best(self) -> Trial | None:
-        """The best trial; None before the first is complete."""
+        """The best trial; None if no trial is complete."""
         return self.ranked[0] if self.ranked else None
 
     @property
     def seconds(self) -> float:
-        """Seconds spent in trials, the broken ones included."""
+        """Seconds spent in trials, including failed (broken) trials."""
         return math.fsum(trial.seconds or 0.0 for trial in self.trials)
 
     def in_state(self, state: TrialState) -> list[Trial]:
@@ -75,7 +76,7 @@ class Digest:
         return [trial for trial in self.trials if trial.state is state]
 
     def elements(self) -> list[Element]:
-        """Return every coordinate, in the order of config.pb."""
+        """Return all dimensions, in the order of config.pb."""
         return [
             Element(name, variable, index)
             for variable in self.experiment.variables
@@ -91,7 +92,7 @@ def number(trial: Trial) -> float:
 
 
 def nothing_complete(digest: Digest) -> str:
-    """Return why no plot of values can be drawn; empty when one can."""
+    """Return why no plot of values can be drawn; empty if it can."""
     if digest.finite:
         return ""
     if digest.ranked:

@@ -1,4 +1,4 @@
-"""How much each element of the space matters, by Optuna's PED-ANOVA, and its plot."""
+"""The importance of each dimension of the space, by Optuna's PED-ANOVA, and its plot."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 _TITLE = "Importance"
 _FEWEST = 10  # complete trials
 _FEWEST_GOOD = 5  # PedAnovaImportanceEvaluator: "at least 5 trials above target_quantile"
-_FEW_FOR_EACH = 5  # trials for each dimension; below that PED-ANOVA sees mostly chance
+_FEW_FOR_EACH = 5  # trials for each dimension; with fewer trials, noise dominates PED-ANOVA
 _MOST_BARS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """The share of each element in what makes trials good.
+    """The share of each dimension in the importance.
 
     Attributes:
-        order: All elements, the most important first; as in config.pb where nothing is known.
-        shares: Share of each in the order above, their sum is 1; empty where nothing is known.
-        quantile: The trials counted as good: this share of all.
-        trials: How many were weighed.
-        nothing: Why nothing is known; empty where it is.
+        order: All dimensions, most important first; in the order of config.pb if unknown.
+        shares: Shares in the same order, with sum 1; empty if unknown.
+        quantile: The fraction of the trials that counts as good.
+        trials: Number of trials that were evaluated.
+        nothing: Why the importance is unknown; empty if it is known.
     """
 
     order: tuple[Element, ...]
@@ -48,24 +48,24 @@ class Weights:
 
 
 def evaluate(digest: Digest) -> Weights:
-    """Weigh the elements by the complete trials with a finite value.
+    """Evaluate the importance of each dimension from the complete trials with a finite value.
 
-    Source: Watanabe et al. 2023, PED-ANOVA (arXiv:2304.10255), as Optuna has it.
+    Source: Watanabe et al. 2023, PED-ANOVA (arXiv:2304.10255), in Optuna's implementation.
     """
     elements = tuple(digest.elements())
     nothing = _nothing(digest, elements)
     if nothing:
         return Weights(order=elements, nothing=nothing)
     quantile = min(0.5, max(0.1, _FEWEST_GOOD / len(digest.finite)))
-    # Against the whole space, not against the trials: a chooser soon tries good points only, and
-    # then the good ones do not differ from the others.
+    # Compare with the whole space, not with the trials: a chooser soon proposes only good points,
+    # and then good trials do not differ from the others.
     evaluator = PedAnovaImportanceEvaluator(target_quantile=quantile, evaluate_on_local=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = evaluator.evaluate(_study(digest))
     total = sum(found.values())
     if not total > 0:
-        text = "Good trials lie everywhere: no variable stands out."
+        text = "The best trials are spread over the whole space: no variable stands out."
         return Weights(order=elements, nothing=text)
     by_name = {element.name: element for element in elements}
     names = sorted(found, key=lambda name: -found[name])
@@ -80,18 +80,18 @@ def evaluate(digest: Digest) -> Weights:
 def _nothing(digest: Digest, elements: Sequence[Element]) -> str:
     values = {number(trial) for trial in digest.finite}
     if len(elements) < 2:
-        return "There is one variable only, so nothing to compare it with."
+        return "The space has only one dimension, so there is nothing to compare it with."
     if len(digest.finite) < _FEWEST:
         return (
             f"Importance needs at least {_FEWEST} complete trials; there are {len(digest.finite)}."
         )
     if len(values) < 2:
-        return "All trials have the same value, so no variable matters."
+        return "All trials have the same value, so no variable is important."
     return ""
 
 
 def _study(digest: Digest) -> optuna.Study:
-    """Return a study in memory: the stored one may change meanwhile."""
+    """Return a study in memory, because the stored study can change during the evaluation."""
     variables = digest.experiment.variables
     space = distributions(variables)
     direction = StudyDirection.MAXIMIZE if digest.experiment.maximize else StudyDirection.MINIMIZE
@@ -111,18 +111,19 @@ def _study(digest: Digest) -> optuna.Study:
 
 
 def plot(weights: Weights) -> Plot:
-    """Return the plot of the largest shares, or why there is none."""
+    """Return the plot of the largest shares, or the reason why there is nothing to plot."""
     if weights.nothing:
         return Plot(name="importance", title=_TITLE, caption=weights.nothing)
     bars = min(_MOST_BARS, len(weights.order))
     caption = (
-        "How narrowly each variable must be set for a trial to be among the best "
-        f"{weights.quantile:.0%} (PED-ANOVA)."
+        f"How much the best {weights.quantile:.0%} of the trials restrict each variable, compared "
+        "with the whole space (PED-ANOVA)."
     )
-    if bars < len(weights.order):
-        caption += f" The {bars} largest of {len(weights.order)}."
-    if weights.trials < _FEW_FOR_EACH * len(weights.order):
-        caption += f" A rough guess: {weights.trials} trials, {len(weights.order)} dimensions."
+    dimensions = len(weights.order)
+    if bars < dimensions:
+        caption += f" Shows the {bars} largest of {dimensions} shares."
+    if weights.trials < _FEW_FOR_EACH * dimensions:
+        caption += f" A rough estimate: {weights.trials} trials for {dimensions} dimensions."
     return Plot(
         name="importance",
         title=_TITLE,

@@ -1,4 +1,4 @@
-"""The door to jinja2: the page of a report as text."""
+"""All calls of jinja2: the page of a report as text."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from spearmint.html_report.digest import Digest
 from spearmint.model import Trial, TrialState, Value
 
 _BEST_ROWS = 20
-_BROKEN_ROWS = 50  # each carries up to 20 lines of output
+_BROKEN_ROWS = 50  # each row contains up to 20 lines of output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A plot and its PNG file; no PNG where there is nothing to show."""
+    """A plot and its PNG file; ``png`` is None if there is nothing to plot."""
 
     plot: Plot
     png: bytes | None
@@ -34,23 +34,23 @@ class Picture:
 
     @property
     def uri(self) -> str:
-        """The PNG inside of the page."""
+        """The PNG as a data URI, to embed in the page."""
         return f"data:image/png;base64,{base64.b64encode(self.png or b'').decode('ascii')}"
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Width and height in CSS pixels, 96 an inch."""
+        """Width and height in CSS pixels, at 96 pixels per inch."""
         width, height = self.plot.size_in
         return round(96 * width), round(96 * height)
 
 
 def render(digest: Digest, pictures: Sequence[Picture]) -> str:
-    """Return the whole page of one search; it refers to nothing outside of itself."""
+    """Return the page of one search, which loads no other file."""
     return _render("report.html", _context(digest, pictures))
 
 
 def render_regions(digests: Sequence[Digest], pictures: Sequence[Picture]) -> str:
-    """Return the page that compares regions; it refers to the pages of the regions only."""
+    """Return the page that compares regions; it only links to the pages of the regions."""
     first = digests[0]
     starts = [digest.started for digest in digests if digest.started]
     ends = [digest.ended for digest in digests if digest.ended]
@@ -103,7 +103,7 @@ def _context(digest: Digest, pictures: Sequence[Picture]) -> dict[str, Any]:
 
 
 def _about(digest: Digest) -> dict[str, Any]:
-    """Return the facts about an experiment that every page shows."""
+    """Return the properties of an experiment that every page shows."""
     experiment = digest.experiment
     return {
         "name": experiment.name,
@@ -124,7 +124,7 @@ def _counts(digests: Sequence[Digest]) -> dict[str, int]:
 
 
 def _row(trial: Trial, digest: Digest) -> dict[str, Any]:
-    """Return a trial in the texts of a table."""
+    """Return the texts of a trial in a table."""
     return {
         "id": trial.id,
         "value": "" if trial.value is None else format_value(float(trial.value)),

@@ -32,19 +32,21 @@ _HIGHLIGHTED = 10
 
 
 def plot(digest: Digest, order: Sequence[Element]) -> Plot:
-    """Return the plot of the first elements in ``order``, or why there is none."""
+    """Return the plot of the first elements in ``order``, or why there is nothing to plot."""
     nothing = nothing_complete(digest)
     if nothing:
         return Plot(name="parallel_coordinates", title=_TITLE, caption=nothing)
     chosen = set(order[:_MOST_AXES])
     elements = [element for element in digest.elements() if element in chosen]
     lines = chosen_lines(digest.finite)
-    caption = "Each line is a trial, from its variables to its value; the ten best are thick. "
-    caption += "Choices are spread around their tick."
+    caption = (
+        "Each line is a trial: it connects the trial's variables and its value. The ten best "
+        "trials have thick lines. Lines with the same choice are spread around its tick."
+    )
     if len(elements) < len(order):
-        caption += f" The {len(elements)} most important of {len(order)} axes."
+        caption += f" Shows the {len(elements)} most important of {len(order)} axes."
     if len(lines) < len(digest.finite):
-        caption += f" {len(lines)} of {len(digest.finite)} trials are drawn, the best among them."
+        caption += f" Shows {len(lines)} of {len(digest.finite)} trials, including the best."
     return Plot(
         name="parallel_coordinates",
         title=_TITLE,
@@ -55,7 +57,7 @@ def plot(digest: Digest, order: Sequence[Element]) -> Plot:
 
 
 def chosen_lines(ranked: Sequence[Trial]) -> list[Trial]:
-    """Return at most 200 trials, best first: the better half of them without a gap."""
+    """Return at most 200 trials, best first: the best 100, and a sample of the others."""
     if len(ranked) <= _MOST_LINES:
         return list(ranked)
     half = _MOST_LINES // 2
@@ -105,7 +107,7 @@ def _axis(axes: Axes, x: int, scale: Scale, name: str) -> None:
 
 
 def _value_axis(axes: Axes, x: int, scale: Scale, *, dark_top: bool) -> None:
-    """Draw the last axis: a strip in the colours of the lines."""
+    """Draw the last axis as a strip in the colours of the lines."""
     shade_strip(axes, x, x + 0.12, dark_top=dark_top)
     for place, text in scale.ticks():
         _text(axes, x + 0.17, place, text, side="left")

@@ -1,4 +1,4 @@
-"""The plot of the best value so far in each region, a small panel each."""
+"""The plot of the best value so far, with a small panel for each region."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAME_LETTERS = 18
 
 
 def plot(digests: Sequence[Digest]) -> Plot:
-    """Return the plot, or why there is none."""
+    """Return the plot, or the reason why there is nothing to plot."""
     title = "Best value so far"
     shown = [digest for digest in digests if digest.finite]
     if not shown:
@@ -33,7 +33,7 @@ def plot(digests: Sequence[Digest]) -> Plot:
     return Plot(
         name="regions",
         title=title,
-        caption="By trial, in each region on a scale of its own, with the best value reached.",
+        caption="By trial, with a panel and a scale for each region. The number is its best value.",
         draw=partial(_draw, shown, rows, columns),
         size_in=(_WIDTH_IN, rows * min(2.4, 0.72 * _WIDTH_IN / columns)),
     )

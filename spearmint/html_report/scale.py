@@ -1,7 +1,7 @@
-"""Axes as numbers: where a value lies between 0 and 1, which ticks to write beside it.
+"""Scales of axes: map values to positions between 0 and 1, and choose ticks and their labels.
 
-Plots draw in these units, so that values of 1e300, infinite ones and categories need no care
-there, and matplotlib never sees a number that overflows.
+Plots draw in these units. They therefore need no code for values such as 1e300, for infinite values
+and for categories, and matplotlib never gets a number that overflows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from spearmint.model import Kind, Value, Variable
 
 Array = npt.NDArray[np.float64]
 
-_BEYOND = 5.0  # lengths of the axis; lines leave the picture steeply and stay drawable
-_OUTLIER = 6.0  # a value this many times as far from the best as the third quartile is off
-_LOG_RATIO, _LOG_RATIO_MAXIMIZE = 20.0, 1e4  # a log scale hides what differs at the top
-_FEWEST_MARKS = 3  # of a log axis: two do not show that it is one
+_BEYOND = 5.0  # axis lengths: a line to an outlier leaves the plot steeply, but can be drawn
+_OUTLIER = 6.0  # outlier: this many times as far from the best value as the third quartile
+_LOG_RATIO, _LOG_RATIO_MAXIMIZE = 20.0, 1e4  # a log scale hides differences of large values
+_FEWEST_MARKS = 3  # of a log axis: two marks do not show that the axis is logarithmic
 _MOST_DIGITS = 7
 _TINY = 1e-300
 _MANY_CHOICES = 20
-_SPREAD = 0.36  # of the room that a choice has
+_SPREAD = 0.36  # fraction of the width of a choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,9 @@ class Scale:
     """Maps values to 0..1.
 
     Attributes:
-        low, high: Values at 0 and 1; unused with ``options``.
-        options: Categories, each in the middle of its share.
+        low: Value at 0; unused with ``options``.
+        high: Value at 1; unused with ``options``.
+        options: Categories; each is in the middle of its part of the axis.
     """
 
     low: float = 0.0
@@ -44,7 +45,7 @@ class Scale:
     options: tuple[str, ...] = ()
 
     def position(self, values: Sequence[Value]) -> Array:
-        """Return the places of ``values``: outside of 0..1 beyond low and high, never infinite."""
+        """Return the positions of ``values``; outside 0..1 beyond low and high, never infinite."""
         if self.options:
             known = {option: (i + 0.5) / len(self.options) for i, option in enumerate(self.options)}
             return np.array([known[str(value)] for value in values], dtype=np.float64)
@@ -54,13 +55,13 @@ class Scale:
             place = (
                 (self._mapped(numbers) - low) / (high - low) if high > low else numbers - self.low
             )
-        if not high > low:  # one value only: it stands in the middle
+        if not high > low:  # a single value is in the middle
             place = np.where(place == 0.0, 0.5, np.where(place > 0.0, np.inf, -np.inf))
         places: Array = np.clip(np.nan_to_num(place, nan=np.inf), -_BEYOND, 1.0 + _BEYOND)
         return places
 
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
-        """Return about ``most`` places at most, each with its label."""
+        """Return the positions and labels of at most about ``most`` ticks."""
         if self.options:
             every = math.ceil(len(self.options) / max(most, 8))
             return [
@@ -72,7 +73,7 @@ class Scale:
         return list(zip(places.tolist(), labels(marks), strict=True))
 
     def _mapped(self, numbers: Array) -> Array:
-        """Return ``numbers`` in units whose differences are finite."""
+        """Convert ``numbers`` to units in which differences are finite."""
         if not self.log:
             return numbers / 4.0
         with np.errstate(divide="ignore"):
@@ -100,22 +101,22 @@ def variable_scale(variable: Variable) -> Scale:
 
 
 def variable_places(variable: Variable, values: Sequence[Value]) -> Array:
-    """Return the places of trials on the axis of a variable; equal choices lie apart a little."""
+    """Return the positions of trials on the axis of a variable; spread equal choices a little."""
     places = variable_scale(variable).position(values)
     choices = len(variable.options) or variable.high - variable.low + 1.0
     if variable.kind is Kind.FLOAT or variable.log or choices > _MANY_CHOICES:
         return places
-    # Multiples of the golden ratio fill an interval evenly, however many there are.
+    # Any number of multiples of the golden ratio, modulo 1, fills the interval evenly.
     shift = (np.arange(len(places)) * 0.6180339887) % 1.0 - 0.5
     moved: Array = places + shift * _SPREAD / choices
     return moved
 
 
 def value_scale(values: Sequence[float], *, maximize: bool) -> Scale:
-    """Return an axis on which the good end of ``values`` is legible.
+    """Return a scale that shows the best of ``values`` in detail.
 
-    It is logarithmic when positive values span decades; the far tail of bad values lies beyond
-    its end. Values that are not finite do not count.
+    The scale is logarithmic if all values are positive and span decades. Bad outliers are beyond
+    its end. Values that are not finite are ignored.
     """
     finite = sorted(float(value) for value in values if math.isfinite(value))
     if not finite:
@@ -131,7 +132,7 @@ def value_scale(values: Sequence[float], *, maximize: bool) -> Scale:
 
 
 def labels(marks: Sequence[float]) -> list[str]:
-    """Return ``marks`` in as few digits as tell them apart; close ones count from the first."""
+    """Return ``marks`` with as few digits as possible; close marks are relative to the first."""
     steps = [abs(b / 4 - a / 4) * 4 for a, b in pairwise(marks)]
     error = 0.02 * min(steps, default=abs(marks[0]) * 1e-3)
     for digits in range(1, 17):
@@ -176,7 +177,7 @@ def _round_marks(low: float, high: float, most: int, *, integer: bool) -> list[f
 
 
 def _decade_marks(low: float, high: float, most: int, digits: Sequence[int]) -> list[float]:
-    """Return ``digits`` times every, every second... power of ten from ``low`` to ``high``."""
+    """Return ``digits`` times every n-th power of ten from ``low`` to ``high``."""
     first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
     every = math.ceil((last - first) / most) or 1
     numbers = [

@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 _TITLE = "Value against each variable"
 _MOST_PANELS = 12
 _COLUMNS = 4
-_LETTERS = 88.0  # of a tick's label, side by side along the axes of one row
+_LETTERS = 88.0  # letters of tick labels that fit along all axes of one row
 
 
 def plot(digest: Digest, order: Sequence[Element]) -> Plot:
-    """Return one panel for each of the first elements in ``order``, or why there is none."""
+    """Return panels of the first elements in ``order``, or why there is nothing to plot."""
     nothing = nothing_complete(digest)
     if nothing:
         return Plot(name="slices", title=_TITLE, caption=nothing)
     elements = order[:_MOST_PANELS]
     caption = (
-        "Each dot is a trial, early ones faint, late ones strong; the ring is the best. "
-        "Values far off lie on the edge."
+        "Each dot is a trial: late trials are darker than early trials. The ring is the best "
+        "trial. Outliers are on the edge."
     )
     if len(elements) < len(order):
-        caption += f" The {len(elements)} most important of {len(order)}."
+        caption += f" Shows the {len(elements)} most important of {len(order)} dimensions."
     rows, _ = _grid(len(elements))
     return Plot(
         name="slices",
@@ -77,13 +77,13 @@ def _draw(digest: Digest, elements: Sequence[Element], figure: Figure) -> None:
 
 
 def _grid(panels: int) -> tuple[int, int]:
-    """Return rows and columns, the last row as full as can be."""
+    """Return the numbers of rows and columns; the last row is as full as possible."""
     rows = math.ceil(panels / _COLUMNS)
     return rows, math.ceil(panels / rows)
 
 
 def _collide(ticks: Sequence[tuple[float, str]], letters: float) -> bool:
-    """Tell whether labels touch on an axis as long as ``letters`` letters."""
+    """Return whether labels overlap on an axis that is ``letters`` letters long."""
     return any(
         (right - left) * letters < (len(text) + len(following)) / 2 + 1.0
         for (left, text), (right, following) in pairwise(ticks)

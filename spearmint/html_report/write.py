@@ -1,6 +1,6 @@
-"""Write the report of a search: read it, draw its plots, render its page.
+"""Write the report of a search: read the trials, draw the plots, render the page.
 
-Plots and pages are imported when a report is written.
+The modules for plots and pages are imported only when a report is written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PLOTS = (
     "best_value", "importance", "loss_curves", "parallel_coordinates", "regions", "slices",
 )  # fmt: skip
 REPORT_FILES = ("index.html", *(f"{name}.png" for name in _PLOTS))
-"""All that a report's folder may hold of ours."""
+"""The names of all files that a report can contain."""
 
 _LIBRARIES = ("jinja2", "matplotlib")
 
@@ -36,16 +36,16 @@ _LIBRARIES = ("jinja2", "matplotlib")
 def write_report(
     sessions: Sequence[Session], folder: Path, *, on_region: Callable[[str], object] = str
 ) -> Path:
-    """Write ``index.html`` and its plots into ``folder``, made when missing; return the page.
+    """Write ``index.html`` and its plots into ``folder``; return the path of the page.
 
-    Of several regions, the page compares them and leads to a folder with a page for each.
-    The search is only read, and may be running. Each file is replaced whole, the page last; a
-    plot that an earlier report had and this one has not is removed.
+    For several regions, the page compares them and links to a page for each region, in a folder
+    with its name. The search is only read, and can be running. Each file is replaced by a rename,
+    the page last. Plots of an earlier report that this report does not have are removed.
 
     Args:
-        sessions: One search, or one of each region.
-        folder: Where to write.
-        on_region: Called with a line before each region.
+        sessions: One search, or one session for each region.
+        folder: Target folder; created if it does not exist.
+        on_region: Called before each region, with a line of progress.
 
     Raises:
         InputError: The extra ``report`` is not installed, or ``folder`` cannot be written.
@@ -85,7 +85,7 @@ def _write(folder: Path, pictures: Sequence[Picture], text: str) -> Path:
         _put(page, text.encode("utf-8", errors="replace"))
     except OSError as error:
         raise InputError(
-            f"the report cannot be written to {folder}: {error.strerror or error}",
+            f"cannot write the report to {folder}: {error.strerror or error}",
             "Choose another folder with --output.",
         ) from error
     return page
@@ -98,7 +98,7 @@ def _require_libraries() -> None:
         except ImportError as error:
             raise InputError(
                 f"a report needs {name}: {error}",
-                "Install what reports need: pip install 'starmint[report]'",
+                "Install the libraries for reports: pip install 'starmint[report]'",
             ) from error
 
 
@@ -112,7 +112,7 @@ def _read(session: Session) -> Digest:
 
 
 def _with_reports(trial: Trial, layout: Layout) -> Trial:
-    """Give a trial without an end the values it has reported so far; the study has none yet."""
+    """Add the values that a running trial has reported so far, which the study does not store."""
     from spearmint.model import TrialState
 
     if trial.state is not TrialState.RUNNING or trial.reports:
@@ -121,7 +121,7 @@ def _with_reports(trial: Trial, layout: Layout) -> Trial:
 
 
 def _pictures(digest: Digest) -> Sequence[Picture]:
-    """Return every plot, drawn; one with nothing to show has a reason instead of a PNG."""
+    """Return all plots, drawn; a plot with nothing to show has a reason instead of a PNG."""
     from spearmint.html_report import best_value, curves, importance, parallel, slices
 
     weights = importance.evaluate(digest)
@@ -147,15 +147,15 @@ def _drawn(plots: Sequence[Plot]) -> list[Picture]:
 
 
 def _put(path: Path, content: bytes | None) -> None:
-    """Replace the file at ``path`` by rename; None removes it."""
+    """Replace the file at ``path`` by a rename; None removes the file."""
     if content is None:
         path.unlink(missing_ok=True)
         return
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(content)
-        beside.replace(path)
+        temporary.write_bytes(content)
+        temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise

@@ -1,4 +1,4 @@
-"""Searches made up in memory, to report on."""
+"""Searches in memory, for reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Flat = dict[str, Any]
 
 @dataclass
 class Search:
-    """A search to fill with trials; they are stored when ``session`` is asked for."""
+    """A search to fill with trials; ``session`` stores them."""
 
     root: Path
     variables: Sequence[Variable]
@@ -93,7 +93,7 @@ MakeSearch = Callable[..., Search]
 
 @pytest.fixture
 def mixed() -> list[Variable]:
-    """One variable of each kind."""
+    """Return a variable of each kind."""
     return [
         Variable(name="lr", kind=Kind.FLOAT, low=1e-5, high=1.0, log=True),
         Variable(name="units", kind=Kind.INT, low=1, high=8),
@@ -104,7 +104,7 @@ def mixed() -> list[Variable]:
 
 @pytest.fixture
 def make_search(tmp_path: Path, mixed: list[Variable]) -> MakeSearch:
-    """Return a function that makes a search, of ``mixed`` unless told otherwise."""
+    """Return a function that creates a search, by default with the variables ``mixed``."""
 
     def make(variables: Sequence[Variable] | None = None, **fields: Any) -> Search:
         return Search(tmp_path, mixed if variables is None else variables, **fields)

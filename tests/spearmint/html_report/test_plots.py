@@ -1,4 +1,4 @@
-"""What the plots are made of, without looking at pixels."""
+"""The content of the plots, without looking at pixels."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_parallel_draws_the_best_last_and_not_too_many(make_search: Any) -> None
 
     heights = [line.get_ydata() for line in figure.axes[0].lines if len(line.get_ydata()) == 6]
     assert len(heights) == 200
-    assert heights[-1][-1] == 0.0  # the last point is the value, of the best trial
+    assert heights[-1][-1] == 0.0  # the last point is the value of the best trial
     assert heights[0][-1] == 1.0
 
 
@@ -116,7 +116,10 @@ def test_importance_explains_its_absence(make_search: Any) -> None:
     search = make_search()
     for _ in range(12):
         search.complete(1.0)
-    assert "same value" in importance.evaluate(digest_of(search)).nothing
+    weights = importance.evaluate(digest_of(search))
+    assert weights.nothing
+    assert weights.nothing in importance.plot(weights).caption
+    assert "12" not in weights.nothing, "the reason is not the number of trials"
 
 
 def test_curves_name_the_five_best(make_search: Any) -> None:
@@ -136,6 +139,22 @@ def test_curves_name_the_five_best(make_search: Any) -> None:
     assert texts == [
         "trial 8: 1", "trial 7: 2", "trial 6: 3", "trial 5: 4", "trial 4: 5", "other trials (3)",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("trials", "facts"), [(205, ""), (206, "205 of 206")])
+def test_curves_say_how_many_are_drawn(make_search: Any, trials: int, facts: str) -> None:
+    search = make_search()
+    for i in range(trials):
+        search.complete(float(i), {0: 1.0, 1: float(i)})
+    plot = curves.plot(digest_of(search))
+    figure = Figure()
+    assert plot.draw is not None
+
+    plot.draw(figure)
+
+    assert len(figure.axes[0].lines) == 205
+    assert facts in plot.caption
+    assert bool(facts) == any(letter.isdigit() for letter in plot.caption)
 
 
 def test_a_curve_keeps_its_ends_and_drops_what_is_not_finite(make_search: Any) -> None:

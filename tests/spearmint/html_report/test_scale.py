@@ -1,4 +1,4 @@
-"""Where values lie on an axis, and the ticks beside it."""
+"""Positions of values on an axis, and its ticks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The folder that ``write_report`` leaves, for searches of every shape."""
+"""The folder that ``write_report`` writes, for searches of every kind."""
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -26,7 +27,7 @@ VALUES = {"best_value", "parallel_coordinates", "slices"}
 
 
 def plots_in(folder: Path) -> set[str]:
-    """Return the stems of the PNG files, after a look into each."""
+    """Check the PNG files and return their stems."""
     for path in folder.glob("*.png"):
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG\r\n\x1a\n")
@@ -142,8 +143,7 @@ def test_spaces_of_every_shape(make_search: Any, tmp_path: Path) -> None:
 
     assert plots_in(tmp_path / "single") == VALUES
     assert plots_in(tmp_path / "forty") == plots_in(tmp_path / "odd") == VALUES | {"importance"}
-    assert "one variable only" in (tmp_path / "single" / "index.html").read_text()
-    assert "15 most important of 40" in (tmp_path / "forty" / "index.html").read_text()
+    assert re.search(r"\b15\b[^0-9]*\b40\b", (tmp_path / "forty" / "index.html").read_text())
 
 
 def test_three_thousand_trials(make_search: Any, tmp_path: Path) -> None:
@@ -241,8 +241,10 @@ def test_a_folder_that_cannot_be_written_is_an_input_error(
 ) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="Not a directory") as caught:
         write_report([make_search().session()], tmp_path / "file" / "out")
+    assert str(tmp_path / "file" / "out") in caught.value.what
+    assert "--output" in caught.value.fix
 
 
 def test_matplotlib_is_left_as_it_was(make_search: Any, tmp_path: Path) -> None:
