@@ -1,8 +1,8 @@
-"""Choosers and pruners: what to try next, and which trials to end early; found by name.
+"""Choosers, which propose the next point, and pruners, which stop trials early; found by name.
 
-A chooser is an Optuna sampler that keeps nothing between calls but its seed: the same history,
-seed and trial number give the same proposal, in another process too. To write one, subclass
-:class:`Chooser` and test it by :class:`spearmint.choosers.testing.ChooserContract`.
+A chooser is an Optuna sampler with no state between calls except its seed: the same history, seed
+and trial number give the same proposal, also in another process. To write a chooser, subclass
+:class:`Chooser` and test it with :class:`spearmint.choosers.testing.ChooserContract`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
     "pruner_names",
 ]
 
-# Names and arguments are cheap; a class imports Optuna and numpy.
+# Names and arguments load fast; a class imports Optuna and numpy.
 __getattr__ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""The base class of choosers: a seed, one objective, parameters sampled one by one."""
+"""The base class of choosers: a seed, one objective, parameters sampled independently."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 
 
 class Chooser(BaseSampler):
-    """A sampler that keeps nothing but its seed; base class of choosers.
+    """Base class of choosers: a sampler with no state except its seed.
 
     :class:`spearmint.choosers.testing.ChooserContract` tests these rules:
 
-    - The same trials, seed and trial number give the same proposal, in another process too.
-    - Trials asked for at the same time get different points while the space has others.
-    - A proposal is legal for any history: no trials, failed, pruned, infinite, running ones.
-    - Maximising f is minimising -f.
+    - The same trials, seed and trial number give the same proposal, also in another process.
+    - Trials that run at the same time have different points, as long as the space has enough.
+    - Every proposal is valid, for any history: no trials, or failed, pruned, infinite and running
+      trials.
+    - Maximising f gives the same proposals as minimising -f.
     - A proposal changes nothing else in the study.
 
     Example:
-        A chooser without a model overrides ``uniform``, one with a model subclasses
-        :class:`spearmint.choosers.ModelChooser` and defines ``best_point``:
+        A chooser without a model overrides ``uniform``. A chooser with a model subclasses
+        :class:`spearmint.choosers.ModelChooser` and implements ``best_point``:
 
         >>> class MiddleOutChooser(Chooser):
         ...     def uniform(self, number: int, place: int) -> float:
@@ -39,19 +40,19 @@ class Chooser(BaseSampler):
     """
 
     def __init__(self, *, seed: int | None = None) -> None:
-        """Take ``seed``, or draw one."""
+        """Set ``seed``, or draw a random seed if it is None."""
         if seed is None:
             seed = secrets.randbits(63)
-        # numpy takes no negative seed.
+        # numpy does not accept negative seeds.
         self.seed = seed if seed >= 0 else (1 << 64) - seed
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the parameters that are chosen together: here none."""
+        """Return the parameters that are sampled jointly; empty in this class."""
         if len(study.directions) > 1:
             raise InputError(
-                f"{type(self).__name__} searches one objective, the study has "
+                f"{type(self).__name__} supports one objective, but the study has "
                 f"{len(study.directions)}",
                 "Use NSGAIISampler or TPESampler.",
             )
@@ -60,7 +61,7 @@ class Chooser(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return values for ``search_space``: here none."""
+        """Return values for ``search_space``; empty in this class."""
         return {}
 
     def sample_independent(
@@ -70,11 +71,11 @@ class Chooser(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the value of one parameter, from its place in the trial and the trial's number."""
+        """Return the value of one parameter, from its position and the trial number."""
         place = sum(not other.single() for other in trial.distributions.values())
         uniform = self.uniform(trial.number, place)
         return to_native(param_distribution, dimension(param_distribution), uniform)
 
     def uniform(self, number: int, place: int) -> float:
-        """Return coordinate ``place`` of point ``number`` in the cube, in [0, 1)."""
+        """Return coordinate ``place`` of point ``number`` in the unit cube, in [0, 1)."""
         return float(sobol_point(self.seed, number, place + 1)[place])

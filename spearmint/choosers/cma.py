@@ -1,4 +1,4 @@
-"""CMAChooser: covariance matrix adaptation, its state replayed from the trials; needs cmaes."""
+"""CMAChooser: CMA-ES, with its state replayed from the trials. Needs the library cmaes."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ if TYPE_CHECKING:
     from spearmint.choosers.history import History
     from spearmint.gp.numerics import Array
 
-# Draws looked at for one that was not tried, where all parameters are whole numbers or have steps:
-# these repeat when the spread is small.
+# Number of draws in which to look for an untried point, if all parameters are integers or have
+# steps: draws repeat when the spread is small.
 _DRAWS = 64
-# A draw outside of the bounds is drawn again, so often at most; in many dimensions all are outside.
+# Maximum number of redraws of a point out of bounds; in many dimensions all draws are outside.
 _REDRAWS, _FEW_REDRAWS, _MANY_DIMENSIONS = 100, 2, 30
 
 
 class CMAChooser(ModelChooser):
-    """Follow CMA-ES: draw from a normal distribution that each generation of trials moves.
+    """CMA-ES: draw from a normal distribution that is updated after each generation of trials.
 
-    Nothing is kept: each proposal computes the distribution from the finished trials, taken in
-    generations in the order of their numbers. So trials of any origin count, also imported ones.
-    When a run has converged, the next one starts elsewhere with twice the generation. Categories
-    are chosen by the Sobol sequence.
+    No state is stored: each proposal recomputes the distribution from the finished trials, grouped
+    into generations in the order of their numbers. Trials of any origin therefore count, including
+    imported trials. When a run has converged, the next run starts at a random point with twice the
+    population. Categories are chosen by the Sobol sequence.
 
     Args:
-        sigma0: First standard deviation, as a share of each parameter's range.
-        population_size: Trials of a generation, 0: 4 + 3 ln D, D the number of parameters.
-        seed: Any whole number; default: a random one.
+        sigma0: Initial standard deviation, as a fraction of each parameter's range.
+        population_size: Trials per generation. 0 means 4 + 3 ln D, where D is the number of
+            parameters.
+        seed: Any integer. Default: random.
 
     Raises:
         InputError: The library cmaes is not installed.
@@ -52,25 +53,25 @@ class CMAChooser(ModelChooser):
         if not find_spec("cmaes"):
             raise InputError("CMAChooser needs cmaes", "Install it: pip install 'starmint[cma]'")
         if not 0.0 < sigma0 <= 10.0:
-            raise InputError(f"sigma0 is {sigma0}, must be above 0 and at most 10")
+            raise InputError(f"invalid sigma0 {sigma0}: expected above 0 and at most 10")
         if population_size != 0 and population_size < 3:
-            raise InputError(f"population_size is {population_size}, must be 0, or at least 3")
+            raise InputError(f"invalid population_size {population_size}: expected 0 or at least 3")
         self.sigma0 = sigma0
         self.population_size = population_size
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the numbers that all complete trials share."""
+        """Return the numeric parameters that all complete trials have."""
         space = super().infer_relative_search_space(study, trial)
         return {k: d for k, d in space.items() if not _is_category(d)}
 
     def n_initial(self, n_dimensions: int) -> int:
-        """Return 0: the first distribution needs no trials."""
+        """Return 0: the initial distribution needs no trials."""
         return 0
 
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
-        """Return a draw from the distribution that the finished trials lead to."""
+        """Return a draw from the distribution after the finished trials."""
         from spearmint.acquisition.next_point import first_new
         from spearmint.gp.numerics import one_blas_thread
 
@@ -81,15 +82,15 @@ class CMAChooser(ModelChooser):
             draws = np.array([optimizer.ask() for _ in range(n_draws)])
         seen = np.concatenate((past.points, past.pending))
         if _has_categories(past.trials[-1]):
-            # The same numbers with another category are another point.
+            # The same numbers with another category are a different point.
             seen = seen[:0]
         return first_new(past.space, past.space.snap(draws), seen, rng)
 
     def _replay(self, past: History) -> Any:
-        """Return a ``cmaes.CMA`` that was told all whole generations of finished trials."""
+        """Return a ``cmaes.CMA`` after all complete generations of finished trials."""
         from scipy.stats import rankdata
 
-        # CMA-ES sees the order of the values only; ranks are finite and never too close.
+        # CMA-ES uses only the order of the values; ranks are finite and well separated.
         ranks = rankdata(past.y)
         optimizer = self._start(len(past.space), run=0, population_size=self.population_size)
         run = at = 0
@@ -104,7 +105,7 @@ class CMAChooser(ModelChooser):
         return optimizer
 
     def _start(self, n_dimensions: int, run: int, population_size: int) -> Any:
-        """Return a new ``cmaes.CMA``: the first in the middle, later ones at a random point."""
+        """Return a new ``cmaes.CMA``; run 0 starts in the middle, later runs at a random point."""
         from cmaes import CMA
 
         middle = np.full(n_dimensions, 0.5)
@@ -128,15 +129,15 @@ def _has_categories(trial: FrozenTrial) -> bool:
 
 
 def _clipped(points: Array, optimizer: Any) -> Array:
-    """Return ``points`` moved towards the mean, to where a draw could have been.
+    """Return ``points``, moved towards the mean if they are too far away for a draw.
 
-    With y = (x - mean) / sigma, |C^-1/2 y| is at most sqrt(D) + 2 D / (D + 2), so that points from
-    elsewhere do not blow up the step size. Source: Hansen 2011 (arXiv:1110.4181), the clipping
-    of injected points with its default bound.
+    With y = (x - mean) / sigma, |C^-1/2 y| is limited to sqrt(D) + 2 D / (D + 2), so that points
+    of other origin do not make the step size explode. Source: Hansen 2011 (arXiv:1110.4181),
+    clipping of injected points with the default bound.
     """
     axes, lengths = optimizer._eigen_decomposition()
     away = points - optimizer.mean
-    # Overflow of a collapsed axis means infinitely far.
+    # An overflow on a collapsed axis means an infinite distance.
     with np.errstate(over="ignore", divide="ignore"):
         far = np.linalg.norm(away @ axes / lengths, axis=1) / optimizer._sigma
     n = points.shape[1]

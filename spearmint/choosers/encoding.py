@@ -1,4 +1,4 @@
-"""Optuna's distributions and values as dimensions and coordinates, and back."""
+"""Convert Optuna's distributions and values to dimensions and coordinates, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spearmint.gp.space import Dimension
 
 
 def dimension(distribution: BaseDistribution) -> Dimension:
-    """Return the dimension of ``distribution``, which has more than one value."""
+    """Return the dimension of ``distribution``, which must have more than one value."""
     if isinstance(distribution, CategoricalDistribution):
         return Dimension(n_choices=len(distribution.choices))
     if isinstance(distribution, FloatDistribution | IntDistribution):
@@ -28,7 +28,7 @@ def dimension(distribution: BaseDistribution) -> Dimension:
             step=float(distribution.step or 0.0),
         )
     raise InputError(
-        f"no chooser knows a {type(distribution).__name__}",
+        f"unsupported distribution {type(distribution).__name__}",
         "Use a float, int or categorical distribution.",
     )
 
@@ -40,7 +40,7 @@ def to_native(distribution: BaseDistribution, dim: Dimension, uniform: float) ->
 
 
 def from_float(distribution: BaseDistribution, value: float) -> Any:
-    """Return the parameter that ``value`` (categories: the index) stands for."""
+    """Convert a number to a value of ``distribution``; for a category it is the index."""
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[int(value)]
     if isinstance(distribution, IntDistribution):
@@ -49,7 +49,7 @@ def from_float(distribution: BaseDistribution, value: float) -> Any:
 
 
 def to_float(distribution: BaseDistribution, value: Any) -> float | None:
-    """Return what stands for the parameter ``value``, or None where it is not legal."""
+    """Convert a parameter's value to a number, the index for a category; None if invalid."""
     if isinstance(distribution, CategoricalDistribution):
         try:
             return float(distribution.to_internal_repr(value))

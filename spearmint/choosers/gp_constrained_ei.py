@@ -20,33 +20,34 @@ if TYPE_CHECKING:
     from spearmint.gp.numerics import Array
     from spearmint.gp.settings import Settings
 
-# Trials whose label the model of the constraint sees at most, half of either kind.
+# Maximum number of trials in the model of the constraint, and half of it for either label.
 _MOST_LABELS = 1000
-# Feasible trials that the guesses of the values of infeasible ones are made from at most, and
-# guesses made at once: memory grows with the square.
+# Maximum number of feasible trials from which to predict values of infeasible trials, and number of
+# predictions in a block: memory grows with the square.
 _MOST_VALUES, _BLOCK = 1000, 256
 
 
 class GPConstrainedEIChooser(GPEIOptChooser):
-    """Choose where improvement is expected and a constraint, learned from trials, likely holds.
+    """Choose the point with the largest expected improvement times probability of feasibility.
 
-    A trial broke the constraint if its value is infinite, if it is broken, if its user attribute
-    ``infeasible`` is true, or if one of its Optuna constraints is above 0. Its value is not used.
-    Until a trial is feasible the points are those of a Sobol sequence: they find a small region
-    sooner than the points farthest from all others, which crowd at the bounds.
-    The arguments are those of :class:`spearmint.choosers.GPEIOptChooser`.
+    The constraint is learned from trials. A trial is infeasible if its value is infinite, if it
+    failed (broken), if its user attribute ``infeasible`` is true, or if one of its Optuna
+    constraints is above 0. Its value is not used. Until a trial is feasible, the points are those
+    of a Sobol sequence. They find a small feasible region sooner than the points farthest from all
+    others, which concentrate at the bounds. The arguments are those of
+    :class:`spearmint.choosers.GPEIOptChooser`.
     """
 
     def _history(
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
     ) -> History:
-        """Return the feasible trials with their values, the others without."""
+        """Return feasible trials with values, and infeasible trials without."""
         return history(study, trials, space, constrained=True)
 
     def _factor(
         self, past: History, settings: Settings, rng: np.random.Generator
     ) -> Acquisition | None:
-        """Return the log probability of feasibility, None while nothing was infeasible."""
+        """Return the log probability of feasibility; None if no trial was infeasible."""
         from spearmint.acquisition.factors import LogFeasibility
         from spearmint.gp.fit import fit, some
         from spearmint.gp.numerics import one_blas_thread
@@ -66,11 +67,11 @@ class GPConstrainedEIChooser(GPEIOptChooser):
     def _objective(
         self, past: History, settings: Settings, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Return points and values, of the infeasible points predicted mean plus deviation.
+        """Return points and values; infeasible points get predicted mean plus standard deviation.
 
-        So the objective's model expects no improvement there, and is hardly bent where it would
-        have been low. The values stay within those observed. Source: Forrester, Sobester and Keane
-        2006 (Proc. R. Soc. A 462:935).
+        With these values the model of the objective expects no improvement at infeasible points,
+        and changes little where it predicts low values. The values stay within the observed range.
+        Source: Forrester, Sobester and Keane 2006 (Proc. R. Soc. A 462:935).
         """
         from spearmint.gp.fit import fit, subset
         from spearmint.gp.numerics import one_blas_thread
@@ -88,7 +89,7 @@ class GPConstrainedEIChooser(GPEIOptChooser):
             blocks = map(posterior.predict, np.array_split(past.infeasible, n_blocks))
             guess = np.concatenate([(m[:, :, 0] + np.sqrt(v)).mean(axis=0) for m, v in blocks])
         z = standardise(y)
-        # Not y.mean() + y.std() * guess, which may overflow.
+        # Not y.mean() + y.std() * guess, which can overflow.
         share = np.clip((guess - z.min()) / max(float(np.ptp(z)), 1e-300), 0.0, 1.0)
         guess = y.min() * (1.0 - share) + y.max() * share
         return past.tried, np.concatenate((past.y, guess))

@@ -1,4 +1,4 @@
-"""GPEIOptChooser: expected improvement under a Gaussian process, hyperparameters integrated out."""
+"""GPEIOptChooser: expected improvement under a Gaussian process, averaged over hyperparameters."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class GPEIOptChooser(ModelChooser):
-    """Choose where a Gaussian process expects most improvement, running trials considered.
+    """Choose the point where a Gaussian process expects most improvement, given running trials.
 
     Args:
-        mcmc_iters: Samples of the hyperparameters; fewer are drawn beyond 100 observations.
-        burnin: Sweeps of the sampler before the first sample.
-        noiseless: Whether two evaluations of one point give the same value.
-        pending_samples: Fantasies of the running trials for each sample.
-        grid_subset: Candidates climbed by L-BFGS-B at most.
+        mcmc_iters: Number of hyperparameter samples; fewer are drawn beyond 100 observations.
+        burnin: Number of sweeps of the sampler before the first sample.
+        noiseless: Whether two evaluations of the same point give the same value.
+        pending_samples: Number of fantasies of the running trials for each sample.
+        grid_subset: Maximum number of candidates that L-BFGS-B refines.
         warp: Whether to learn a monotone transformation of the objective.
-        input_warp: Whether to learn one of each parameter that is a number.
-        seed: Any whole number; default: a random one.
+        input_warp: Whether to learn a monotone transformation of each numeric parameter.
+        seed: Any integer. Default: random.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class GPEIOptChooser(ModelChooser):
         }
         for name, (value, least) in counts.items():
             if value < least:
-                raise InputError(f"{name} is {value}, must be at least {least}")
+                raise InputError(f"invalid {name} {value}: expected at least {least}")
         self.mcmc_iters = mcmc_iters
         self.burnin = burnin
         self.noiseless = noiseless
@@ -62,7 +62,7 @@ class GPEIOptChooser(ModelChooser):
         self.input_warp = input_warp
 
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
-        """Return the point of the largest expected improvement."""
+        """Return the point with the largest expected improvement."""
         from spearmint.acquisition.next_point import next_point
 
         settings = self._settings()
@@ -87,13 +87,13 @@ class GPEIOptChooser(ModelChooser):
     def _objective(
         self, past: History, settings: Settings, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Return the points and values that the model of the objective is fitted to."""
+        """Return the points and values to which the model of the objective is fitted."""
         return past.points, past.y
 
     def _factor(
         self, past: History, settings: Settings, rng: np.random.Generator
     ) -> Acquisition | None:
-        """Return the log of what expected improvement is multiplied with, None for 1."""
+        """Return the log of a factor of the expected improvement; None means a factor of 1."""
         return None
 
 
@@ -101,9 +101,9 @@ class GPEIChooser(GPEIOptChooser):
     """Choose the Sobol point where a Gaussian process expects most improvement.
 
     Args:
-        mcmc_iters, burnin, noiseless, pending_samples, warp, input_warp, seed: As of
+        mcmc_iters, burnin, noiseless, pending_samples, warp, input_warp, seed: See
             :class:`spearmint.choosers.GPEIOptChooser`.
-        grid_size: Sobol points judged, new ones for each proposal.
+        grid_size: Number of Sobol points to evaluate; each proposal uses new points.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class GPEIChooser(GPEIOptChooser):
             seed=seed,
         )
         if grid_size < 1:
-            raise InputError(f"grid_size is {grid_size}, must be at least 1")
+            raise InputError(f"invalid grid_size {grid_size}: expected at least 1")
         self.grid_size = grid_size
 
     def _settings(self) -> Settings:

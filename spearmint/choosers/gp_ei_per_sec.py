@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from spearmint.gp.settings import Settings
 
 SECONDS = "seconds"
-# Shorter trials count as this long: below it a duration is the overhead of running anything.
+# Shorter durations count as this long: they are only the overhead of starting a trial.
 _SHORTEST_S = 1e-3
-# Trials whose duration the model of it sees at most: memory grows with the square.
+# Maximum number of trials in the model of durations: its memory grows with the square.
 _MOST_DURATIONS = 1000
 
 
 class GPEIperSecChooser(GPEIOptChooser):
-    """Choose where a Gaussian process expects most improvement per second of a trial.
+    """Choose the point where a Gaussian process expects most improvement per second of a trial.
 
-    A second Gaussian process models the logarithm of the duration of the complete trials. The
+    A second Gaussian process models the logarithm of the durations of complete trials. The
     arguments are those of :class:`spearmint.choosers.GPEIOptChooser`.
     """
 
     def _factor(
         self, past: History, settings: Settings, rng: np.random.Generator
     ) -> Acquisition | None:
-        """Return the log of the expected inverse duration, None while durations are unknown."""
+        """Return the log of the expected inverse duration; None if too few durations are known."""
         from spearmint.acquisition.factors import LogInverseCost
         from spearmint.gp.fit import fit, some
         from spearmint.gp.numerics import one_blas_thread
@@ -53,9 +53,9 @@ class GPEIperSecChooser(GPEIOptChooser):
 
 
 def duration_s(trial: FrozenTrial) -> float | None:
-    """Return the seconds of a complete trial, from its attribute or its timestamps.
+    """Return the duration of a complete trial in seconds, from its attribute or its timestamps.
 
-    None without both: a trial that was added, not run, ended when it started.
+    Return None if both are missing. A trial that was added, not run, has equal timestamps.
     """
     if trial.state != TrialState.COMPLETE:
         return None

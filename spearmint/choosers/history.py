@@ -1,4 +1,4 @@
-"""The trials of a study as the arrays that a Gaussian process takes."""
+"""The trials of a study as arrays for a model."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
     from spearmint.gp.numerics import Array
 
 ABANDONED = "abandoned"
-"""Attribute of a trial that never had all parameters."""
+"""Attribute of a trial that never got all its parameters."""
 
 DISREGARDED = "spearmint:disregarded"
-"""Attribute of a study: numbers of trials that a bug in the code failed; choosers ignore them."""
+"""Attribute of a study: numbers of trials that failed because of a bug; choosers ignore them."""
 INFEASIBLE = "infeasible"
 
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """Observed and pending points of one study, to be minimised.
+    """Observed and pending points of one study, as a minimisation problem.
 
     Attributes:
-        space: One dimension for each parameter searched, in the order of the search space.
+        space: One dimension for each searched parameter, in the order of the search space.
         points: Coordinates of the observed points, shape ``(n, D)``.
         y: Finite values, negated if the study maximises, shape ``(n,)``.
         pending: Coordinates of the running trials, shape ``(p, D)``.
-        infeasible: Coordinates of the trials that broke a constraint, if they were asked for.
-        trials: The observed ones, in the order of ``points``.
+        infeasible: Coordinates of the infeasible trials; empty unless ``history`` was called with
+            ``constrained``.
+        trials: The trials of ``points``, in the same order.
     """
 
     space: Space
@@ -49,15 +50,15 @@ class History:
 
     @property
     def tried(self) -> Array:
-        """Coordinates of all finished trials, those that broke a constraint last."""
+        """Coordinates of all finished trials, infeasible trials last."""
         return np.concatenate((self.points, self.infeasible))
 
 
 def trials_of(study: Study, number: int) -> list[FrozenTrial]:
-    """Return the trials of ``study`` with parameters, in order, without trial ``number``.
+    """Return the trials of ``study`` that have parameters, in order, without trial ``number``.
 
-    Of a bracket of ``HyperbandPruner`` those of the whole study: what a trial ended early would
-    have come to is judged anyway, and a point of another bracket need not be tried again.
+    For a bracket of ``HyperbandPruner``, return the trials of the whole study: the final values of
+    pruned trials are estimated anyway, and points of other brackets do not have to be repeated.
     """
     study = getattr(study, "_study", study)
     trials = study.get_trials(deepcopy=False)
@@ -67,11 +68,11 @@ def trials_of(study: Study, number: int) -> list[FrozenTrial]:
 
 
 def common_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Return the parameters that every complete trial has, by name, as the latest one has them.
+    """Return the parameters that all complete trials have, with the distributions of the latest.
 
-    Parameters of a single value are left out: there is nothing to choose. Pruned, broken and
-    running trials may lack parameters and count only while no trial is complete; then the latest
-    one of the most parameters stands for all.
+    Parameters with a single value are omitted. Pruned, failed (broken) and running trials can lack
+    parameters, so they are used only if no trial is complete: of the trials with the most
+    parameters, the latest one then gives the parameters.
     """
     finished = [t for t in trials if t.state == TrialState.COMPLETE]
     if finished:
@@ -82,7 +83,7 @@ def common_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
         names = set(latest)
     else:
         return {}
-    # Sorted: a database need not return parameters in the order they were asked for.
+    # Sorted, because a database can return parameters in another order than they were asked for.
     return {name: latest[name] for name in sorted(names) if not latest[name].single()}
 
 
@@ -93,13 +94,13 @@ def history(
     *,
     constrained: bool = False,
 ) -> History:
-    """Return ``trials`` as points of ``search_space``; trials outside of it are left out.
+    """Return ``trials`` as points of ``search_space``; omit trials outside of it.
 
-    A broken trial (FAIL) with all parameters counts as the worst value seen, so that its place is
-    not tried again and again; an infinite value of either sign likewise. A pruned trial counts
-    with what it would have come to (:class:`Finals`), infinite if it diverged or reported nothing.
-    With ``constrained``, broken and infinite ones and all that were declared infeasible have no
-    value and are ``infeasible``.
+    A failed (broken) trial with all parameters gets the worst finite value of the study, so that
+    the chooser avoids its point. An infinite value of either sign is replaced in the same way. A
+    pruned trial gets the estimate of its final value (:class:`Finals`), which is infinite if it
+    diverged or reported nothing. With ``constrained``, trials that failed, are infinite or were
+    declared infeasible have no value; they are in ``infeasible``.
     """
     sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
     space = Space(tuple(dimension(d) for d in search_space.values()))
@@ -141,13 +142,13 @@ def history(
 
 
 def _declared_infeasible(trial: FrozenTrial) -> bool:
-    """Tell whether ``trial`` is marked infeasible, or has a constraint of Optuna above 0."""
+    """Return whether ``trial`` is marked infeasible or has an Optuna constraint above 0."""
     kept = all(value <= 0.0 for value in trial.constraints.values())
     return bool(trial.user_attrs.get(INFEASIBLE)) or not kept
 
 
 def _row(trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> list[float] | None:
-    """Return the native values of ``trial``, or None if one is missing or illegal."""
+    """Return the native values of ``trial``; None if a value is missing or invalid."""
     row = []
     for name, distribution in search_space.items():
         if name not in trial.params:
@@ -160,7 +161,7 @@ def _row(trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> list[
 
 
 def _value(trial: FrozenTrial, finals: Finals) -> float | None:
-    """Return the outcome of ``trial`` (inf: broken), or None if it has none."""
+    """Return the value of ``trial``, infinite if it failed; None if it has no value."""
     if trial.state == TrialState.COMPLETE:
         return trial.value
     if trial.state == TrialState.FAIL:
@@ -171,16 +172,17 @@ def _value(trial: FrozenTrial, finals: Finals) -> float | None:
 
 
 DIVERGED = "diverged"
-"""Attribute of a trial: step of its last report that was not finite, which is not stored."""
+"""Attribute of a trial: step of its last report that was not finite. That value is not stored."""
 
-_FEWEST, _MOST = 3, 100  # finished trials that a line is drawn through
+_FEWEST, _MOST = 3, 100  # minimum and maximum number of complete trials to fit a line to
 
 
 class Finals:
-    """Estimates of final values, from a line through the finished trials at each step.
+    """Estimates final values of pruned trials by a line fitted to the complete trials at each step.
 
-    The line final = a + b value(step) is that of Theil (1950) and Sen (1968), the median of all
-    slopes between two trials, with b in [0, 1]: curves come together as they go on.
+    The line final = a + b value(step) is the Theil-Sen estimator (Theil 1950, Sen 1968): b is the
+    median of the slopes between all pairs of trials, limited to [0, 1], because curves converge as
+    training continues.
     """
 
     def __init__(self, trials: Sequence[FrozenTrial]) -> None:
@@ -195,9 +197,9 @@ class Finals:
         self._lines: dict[int, tuple[float, float]] = {}
 
     def of(self, trial: FrozenTrial) -> float:
-        """Return the estimate for a pruned trial, infinity if it diverged or reported nothing.
+        """Return the estimate for a pruned trial; infinity if it diverged or reported nothing.
 
-        It is the last report itself while fewer than 3 finished trials reported that step.
+        If fewer than 3 complete trials reported its last step, the estimate is its last report.
         """
         step = max(trial.intermediate_values, default=-1)
         if step < 0 or trial.user_attrs.get(DIVERGED, -1) > step:

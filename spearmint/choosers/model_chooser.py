@@ -1,4 +1,4 @@
-"""The base class of choosers with a model: the trials it sees, and the first points."""
+"""The base class of choosers with a model: selects the trials to fit, and the first points."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
     from spearmint.gp.numerics import Array
 
-# Sobol points before the first model: one more than dimensions, within these limits.
+# Number of Sobol points before the first model: the dimensions plus one, within these limits.
 _MIN_INITIAL, _MAX_INITIAL = 3, 32
-# Sobol points looked at for one that a small space has not seen yet.
+# Number of Sobol points in which to look for an untried point of a small space.
 _SOBOL_TRIES = 64
 
 
 class ModelChooser(Chooser):
     """A chooser that fits a model to the finished trials, after a few Sobol points.
 
-    Subclasses define :meth:`best_point`; for an example see :mod:`spearmint.choosers.testing`.
+    Subclasses implement :meth:`best_point`; :mod:`spearmint.choosers.testing` has an example.
     """
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the parameters that all complete trials share."""
+        """Return the parameters that all complete trials have."""
         super().infer_relative_search_space(study, trial)
         return common_space(trials_of(study, trial.number))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the point that the model proposes, at first a Sobol point."""
+        """Return the point that the model proposes; a Sobol point for the first trials."""
         space = dict(search_space)
         if not space:
             return {}
@@ -51,7 +51,8 @@ class ModelChooser(Chooser):
         n, n_pending = len(past.tried), len(past.pending)
         few = n < 2 or n + n_pending < self.n_initial(len(space))
         if few or not len(past.y):
-            # Where no point comes twice by chance, sample_independent does the same for less.
+            # In an infinite space no point repeats, and sample_independent gives the same point
+            # faster.
             if np.isinf(past.space.n_points):
                 return {}
             point = self._initial_point(past, trial.number, rng)
@@ -63,15 +64,15 @@ class ModelChooser(Chooser):
     def _history(
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
     ) -> History:
-        """Return the trials that the model is fitted to."""
+        """Return the trials to which the model is fitted."""
         return history(study, trials, space)
 
     def n_initial(self, n_dimensions: int) -> int:
-        """Return the number of trials before the first model."""
+        """Return the number of trials before the first model is fitted."""
         return min(max(_MIN_INITIAL, n_dimensions + 1), _MAX_INITIAL)
 
     def _initial_point(self, past: History, number: int, rng: np.random.Generator) -> Array:
-        """Return the first Sobol point from ``number`` on that was not tried."""
+        """Return the first untried Sobol point, starting at ``number``."""
         from spearmint.acquisition.next_point import first_new
 
         indices = range(number, number + _SOBOL_TRIES)
@@ -81,9 +82,9 @@ class ModelChooser(Chooser):
 
     @abstractmethod
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
-        """Return the point that the model proposes, shape ``(D,)``, a legal one of ``past.space``.
+        """Return the point that the model proposes, valid in ``past.space``, shape ``(D,)``.
 
         Args:
-            past: At least two tried points, of which at least one has a value.
-            rng: Source of all randomness: seeded by the chooser's seed and the trial's number.
+            past: At least two finished trials, of which at least one has a value.
+            rng: The only source of randomness, seeded by the chooser's seed and the trial number.
         """

@@ -1,4 +1,4 @@
-"""Pruners: what ends a trial early by the values it reports; Optuna's or your own, by name."""
+"""Pruners by name: Optuna's or custom. A pruner stops a trial early because of its reports."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _SHORT = {"halving": "SuccessiveHalvingPruner", "none": "NopPruner"}
 
 
 def pruner_names() -> list[str]:
-    """Return the short names that :func:`make_pruner` takes: Optuna's, then entry points'."""
+    """Return the short names that :func:`make_pruner` accepts: Optuna's, then entry points."""
     optuna_names = sorted([*_SHORT, *map(_short_name, _optuna_pruners())])
     return list(dict.fromkeys([*optuna_names, *entry_point_classes(ENTRY_POINTS)]))
 
 
 def make_pruner(name: str, args: Mapping[str, str]) -> BasePruner:
-    """Return the pruner ``name``, its arguments converted from text.
+    """Create the pruner ``name``, with arguments converted from text.
 
     Args:
-        name: ``median``, ``halving``, ``hyperband`` ..., in any case, with or without "Pruner"; or
-            ``package.module:Class``, a subclass of ``optuna.pruners.BasePruner``.
+        name: Such as ``median``, ``halving`` or ``hyperband``, in any letter case, with or without
+            "Pruner"; or ``package.module:Class``, a subclass of ``optuna.pruners.BasePruner``.
         args: Arguments of its constructor.
 
     Raises:
-        InputError: No such name, class or argument, or a value of the wrong type.
+        InputError: The name, class or an argument does not exist, or a value has the wrong type.
     """
     from optuna.exceptions import ExperimentalWarning
 
@@ -47,7 +47,7 @@ def make_pruner(name: str, args: Mapping[str, str]) -> BasePruner:
             warnings.simplefilter("ignore", ExperimentalWarning)
             return pruner(**given)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{found}: {error}", "Give what it needs by --pruner-args.") from error
+        raise InputError(f"{found}: {error}", "Set its arguments with --pruner-args.") from error
 
 
 def _find(name: str) -> tuple[str, type[BasePruner]]:
@@ -63,7 +63,7 @@ def _find(name: str) -> tuple[str, type[BasePruner]]:
     if wanted in plugins:
         return name, _pruner_class(plugins[wanted])
     raise InputError(
-        f"no pruner {name!r}; there are: {', '.join(pruner_names())}; or package.module:Class",
+        f"unknown pruner {name!r}; available: {', '.join(pruner_names())}; or package.module:Class",
         did_you_mean(name, pruner_names()),
     )
 
@@ -73,7 +73,7 @@ def _short_name(name: str) -> str:
 
 
 def _pruner_class(path: str) -> type[BasePruner]:
-    """Return the class at ``package.module:Class``, checked to be a pruner."""
+    """Return the class ``package.module:Class``; check that it is a pruner."""
     from optuna.pruners import BasePruner
 
     found = load_class(path)
@@ -86,7 +86,7 @@ def _pruner_class(path: str) -> type[BasePruner]:
 
 @cache
 def _optuna_pruners() -> dict[str, type[BasePruner]]:
-    """Return Optuna's pruners that text can describe, by name."""
+    """Return the Optuna pruners that can be created from text arguments, by name."""
     import optuna
 
     exported = {name: getattr(optuna.pruners, name) for name in optuna.pruners.__all__}
@@ -96,5 +96,5 @@ def _optuna_pruners() -> dict[str, type[BasePruner]]:
         if isinstance(value, type)
         and issubclass(value, optuna.pruners.BasePruner)
         and not inspect.isabstract(value)
-        and name != "PatientPruner"  # wraps another one
+        and name != "PatientPruner"  # wraps another pruner
     }

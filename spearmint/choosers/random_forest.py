@@ -1,4 +1,4 @@
-"""RandomForestEIChooser: expected improvement under a random forest; needs scikit-learn."""
+"""RandomForestEIChooser: expected improvement under a random forest. Needs scikit-learn."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from spearmint.gp.numerics import Array
     from spearmint.gp.space import Space
 
-# Points judged in a first round everywhere and in a second one around the best of the first.
+# Number of candidates everywhere in the first round, and in a second round around the best.
 _N_GLOBAL, _N_MORE, _BEST = 2048, 64, 5
-# Variance floor, the values being standardised: where all trees agree something is left to learn.
+# Minimum variance of standardised values: points where all trees agree still have uncertainty.
 _VARIANCE_FLOOR = 1e-6
 
 
 class RandomForestEIChooser(ModelChooser):
-    """Choose where a random forest expects most improvement.
+    """Choose the point where a random forest expects most improvement.
 
     Args:
-        n_trees: Trees of the forest.
-        min_samples_leaf: Trials in a leaf at least.
+        n_trees: Number of trees.
+        min_samples_leaf: Minimum number of trials in a leaf.
         warp: Whether to learn a monotone transformation of the objective.
-        seed: Any whole number; default: a random one.
+        seed: Any integer. Default: random.
 
     Raises:
         InputError: scikit-learn is not installed.
@@ -50,13 +50,13 @@ class RandomForestEIChooser(ModelChooser):
             )
         for name, value in {"n_trees": n_trees, "min_samples_leaf": min_samples_leaf}.items():
             if value < 1:
-                raise InputError(f"{name} is {value}, must be at least 1")
+                raise InputError(f"invalid {name} {value}: expected at least 1")
         self.n_trees = n_trees
         self.min_samples_leaf = min_samples_leaf
         self.warp = warp
 
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
-        """Return the point of the largest expected improvement."""
+        """Return the point with the largest expected improvement."""
         from spearmint.acquisition.maximize import candidates
         from spearmint.acquisition.next_point import first_new
         from spearmint.gp.output_warp import standardise, warps
@@ -73,9 +73,9 @@ class RandomForestEIChooser(ModelChooser):
         return first_new(past.space, pool[order], np.concatenate((past.points, past.pending)), rng)
 
     def _fit(self, past: History, y: Array, rng: np.random.Generator) -> Forest:
-        """Return the forest; running trials count with the mean predicted for them.
+        """Return the forest; each running trial counts with its predicted mean.
 
-        Source of the latter, the "kriging believer": Ginsbourger, Le Riche and Carraro 2010.
+        This is the "kriging believer" of Ginsbourger, Le Riche and Carraro 2010.
         """
         settings = {
             "n_estimators": self.n_trees,
@@ -90,7 +90,7 @@ class RandomForestEIChooser(ModelChooser):
 
 
 class Forest:
-    """A random forest over points; a category is one column for each choice."""
+    """A random forest over points; a category has one column for each choice."""
 
     def __init__(self, space: Space, points: Array, y: Array, settings: dict[str, Any]) -> None:
         """Fit to ``points`` (n, D) and ``y`` (n,)."""
@@ -100,11 +100,11 @@ class Forest:
         self._model = RandomForestRegressor(**settings).fit(self._columns(points), y)
 
     def predict(self, points: Array) -> tuple[Array, Array]:
-        """Return mean and variance at ``points``, each shape ``(m,)``.
+        """Return mean and variance at ``points``, each of shape ``(m,)``.
 
-        Over trees t with leaf means mu_t and leaf variances s_t^2: mean_t(mu_t) and
+        For trees t with leaf means mu_t and leaf variances s_t^2, these are mean_t(mu_t) and
         mean_t(s_t^2 + mu_t^2) - mean_t(mu_t)^2. Source: Hutter, Xu, Hoos and Leyton-Brown 2014
-        (arXiv:1211.0906), their forest's predictive distribution.
+        (arXiv:1211.0906), the predictive distribution of a random forest.
         """
         leaves = self._model.apply(self._columns(points))
         trees = [tree.tree_ for tree in self._model.estimators_]
@@ -113,9 +113,9 @@ class Forest:
         return mean.mean(axis=0), mean.var(axis=0) + inside.mean(axis=0)
 
     def log_ei(self, points: Array, target: float) -> Array:
-        """Return the log expected improvement below ``target``, shape ``(m,)``.
+        """Return the log of the expected improvement below ``target``, shape ``(m,)``.
 
-        With s^2 the variance and u = (target - mean) / s: log s + log h(u), see
+        This is log s + log h(u), where s^2 is the variance and u = (target - mean) / s; see
         :mod:`spearmint.acquisition.log_ei`.
         """
         from spearmint.acquisition.log_ei import log_h
@@ -125,7 +125,7 @@ class Forest:
         return np.asarray(np.log(std) + log_h((target - mean) / std)[0])
 
     def _columns(self, points: Array) -> Array:
-        """Return the features of ``points``."""
+        """Return the feature columns of ``points``."""
         columns = []
         for d, column in zip(self._space.dimensions, points.T, strict=True):
             choices = range(d.n_choices) if d.n_choices > 2 else ()

@@ -1,6 +1,6 @@
-"""Choosers by name: ours, Optuna's samplers, entry points, and ``package.module:Class``.
+"""Choosers by name: built-in, Optuna's samplers, entry points, and ``package.module:Class``.
 
-Only the chooser that is asked for is imported.
+Only the requested chooser is imported.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ CHOOSERS: dict[str, str] = {
     "RandomChooser": "spearmint.choosers.space_filling:RandomChooser",
     "SequentialChooser": "spearmint.choosers.space_filling:SequentialChooser",
 }
-"""Ours, ``package.module:Class`` by name."""
+"""The built-in choosers: ``package.module:Class`` by name."""
 
 
 def chooser_names() -> list[str]:
-    """Return all names that :func:`make_chooser` takes: ours, Optuna's, then entry points'."""
+    """Return all names that :func:`make_chooser` accepts: built-in, Optuna's, entry points."""
     return list(dict.fromkeys([*CHOOSERS, *_optuna_samplers(), *entry_point_classes(ENTRY_POINTS)]))
 
 
 def chooser_class(name: str) -> type[BaseSampler]:
-    """Return the class of the chooser ``name``, see :func:`make_chooser`."""
+    """Return the class of the chooser ``name`` (see :func:`make_chooser`)."""
     return _find(name)[1]
 
 
 def make_chooser(name: str, args: Mapping[str, str], *, seed: int) -> BaseSampler:
-    """Return the chooser ``name`` with its arguments converted from text.
+    """Create the chooser ``name``, with arguments converted from text.
 
     Args:
-        name: In any case, with or without "Chooser" or "Sampler" at its end; or
+        name: Name in any letter case, with or without "Chooser" or "Sampler" at its end; or
             ``package.module:Class``, a subclass of :class:`spearmint.choosers.Chooser` or of
             ``optuna.samplers.BaseSampler``.
-        args: Arguments of its constructor that are numbers, switches or text.
-        seed: Passed on where the constructor takes one.
+        args: Arguments of its constructor: numbers, booleans or text.
+        seed: Passed to the constructor if it has a parameter ``seed``.
 
     Raises:
-        InputError: No such name, class or argument, a value of the wrong type, or a library is
-            missing.
+        InputError: The name, class or an argument does not exist, a value has the wrong type, or a
+            library is missing.
     """
     from optuna.exceptions import ExperimentalWarning
 
@@ -66,14 +66,14 @@ def make_chooser(name: str, args: Mapping[str, str], *, seed: int) -> BaseSample
     known, chooser = _find(name)
     given = convert_args(known, chooser, args)
     if "seed" in inspect.signature(chooser).parameters:
-        # Optuna's seeds are numpy's old ones, 32 bits.
+        # Optuna's samplers use numpy's legacy seeds, which have 32 bits.
         given["seed"] = seed if issubclass(chooser, Chooser) else seed % (1 << 32)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
             return chooser(**given)
     except ImportError as error:
-        raise InputError(f"{known} needs a library: {error}") from error
+        raise InputError(f"cannot import a library for {known}: {error}") from error
     except ValueError as error:
         raise InputError(f"{known}: {error}") from error
 
@@ -91,25 +91,25 @@ def _find(name: str) -> tuple[str, type[BaseSampler]]:
         return found, _sampler_class(plugins[found])
     names = chooser_names()
     hint = _longer(name) or did_you_mean(name, names)
-    choice = f"There are: {', '.join(names)}; or a class: package.module:Class."
-    raise InputError(f"no chooser {name!r}", f"{hint}\n{choice}" if hint else choice)
+    choice = f"Available: {', '.join(names)}; or package.module:Class for a custom chooser."
+    raise InputError(f"unknown chooser {name!r}", f"{hint}\n{choice}" if hint else choice)
 
 
 def _match(name: str, names: Iterable[str]) -> str | None:
-    """Return which of ``names`` is ``name``: in any case, whole or without its ending."""
+    """Return the element of ``names`` that matches ``name`` in any case, with or without suffix."""
     short = {re.sub("(chooser|sampler)$", "", k.lower()): k for k in names}
     whole = {k.lower(): k for k in names}
     return whole.get(name.lower()) or short.get(name.lower())
 
 
 def _longer(name: str) -> str:
-    """Return a question naming our choosers that begin with ``name``, or an empty string."""
+    """Return a question with the built-in choosers that start with ``name``; empty if none."""
     begun = [repr(k) for k in CHOOSERS if name and k.lower().startswith(name.lower())]
     return f"Did you mean {' or '.join(begun)}?" if begun else ""
 
 
 def _sampler_class(path: str) -> type[BaseSampler]:
-    """Return the class at ``package.module:Class``, checked to be one that can be made."""
+    """Return the class ``package.module:Class``; check that it is a complete chooser."""
     from optuna.samplers import BaseSampler
 
     found = load_class(path)
@@ -120,13 +120,13 @@ def _sampler_class(path: str) -> type[BaseSampler]:
         )
     if inspect.isabstract(found):
         lacking = ", ".join(sorted(found.__abstractmethods__))
-        raise InputError(f"{path} is abstract", f"Define {lacking}.")
+        raise InputError(f"{path} is abstract", f"Implement {lacking}.")
     return found
 
 
 @cache
 def _optuna_samplers() -> dict[str, type[BaseSampler]]:
-    """Return Optuna's samplers that need no more than a seed."""
+    """Return Optuna's samplers that have no required arguments."""
     import optuna
 
     exported = {name: getattr(optuna.samplers, name) for name in optuna.samplers.__all__}

@@ -1,4 +1,4 @@
-"""Scrambled Sobol points by index, whatever their number and the number of dimensions."""
+"""Scrambled Sobol points by index, for any number of points and dimensions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 if TYPE_CHECKING:
     from spearmint.gp.numerics import Array
 
-# Dimensions are made in two blocks: a scramble must not depend on how many are asked for.
+# Dimensions are generated in two blocks, so that the scramble does not depend on their number.
 _BLOCKS = ((0, 64), (64, 1024))
-# Skipping to a point takes time in proportion to its index: then a new scramble begins.
+# The time to skip to a point is proportional to its index, so a new scramble starts here.
 _PERIOD = 1 << 16
-_CHUNK = 64  # points made at once; divides the period
+_CHUNK = 64  # number of points generated together; divides the period
 
 
 def sobol_point(seed: int, index: int, n_dimensions: int) -> Array:
-    """Return point ``index`` of the sequence that ``seed`` scrambles, shape ``(n_dimensions,)``.
+    """Return point ``index`` of the sequence scrambled with ``seed``, shape ``(n_dimensions,)``.
 
-    Its first coordinates are the same for every ``n_dimensions``; those from 1024 on are random.
+    The first coordinates do not depend on ``n_dimensions``. Coordinates from 1024 on are random.
 
-    Source: Joe and Kuo 2008 (SIAM J. Sci. Comput. 30:2635), scrambled by Matousek 1998
-    (J. Complexity 14:527), both as in ``scipy.stats.qmc.Sobol``.
+    Source: Joe and Kuo 2008 (SIAM J. Sci. Comput. 30:2635), scrambled according to Matousek 1998
+    (J. Complexity 14:527), both as implemented in ``scipy.stats.qmc.Sobol``.
     """
     start, at = index - index % _CHUNK, index % _CHUNK
     parts = [_block(seed, start, *b)[at] for b in _BLOCKS if b[0] < n_dimensions]
@@ -34,7 +34,10 @@ def sobol_point(seed: int, index: int, n_dimensions: int) -> Array:
 
 @lru_cache(maxsize=16)
 def _block(seed: int, start: int, first: int, end: int) -> Array:
-    """Return coordinates ``first`` to ``end - 1`` of the points from ``start`` on, a row each."""
+    """Return coordinates ``first`` to ``end - 1`` of the chunk of points that starts at ``start``.
+
+    Each row is a point.
+    """
     from scipy.stats import qmc
 
     scramble, at = divmod(start, _PERIOD)

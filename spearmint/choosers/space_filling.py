@@ -8,7 +8,7 @@ from spearmint.choosers.base import Chooser
 
 
 class RandomChooser(Chooser):
-    """Choose uniformly at random, on a logarithmic scale where a parameter has one."""
+    """Choose uniformly at random; on a logarithmic scale for log-scaled parameters."""
 
     def uniform(self, number: int, place: int) -> float:
         """Return an independent uniform number for each trial and parameter."""
@@ -16,8 +16,8 @@ class RandomChooser(Chooser):
 
 
 class SequentialChooser(Chooser):
-    """Follow a scrambled Sobol sequence: trial ``k`` is point ``k``, whatever the results.
+    """Use a scrambled Sobol sequence: trial ``k`` is point ``k``, independent of the results.
 
-    Unlike a grid it needs no number of points beforehand; every first 2^m points are spread
-    evenly over all parameters jointly.
+    Unlike a grid, it does not need the number of points in advance. For every m, the first 2^m
+    points are spread evenly over all parameters jointly.
     """

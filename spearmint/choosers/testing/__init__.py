@@ -1,8 +1,8 @@
-'''Tests for authors of choosers: subclass :class:`ChooserContract` and name your chooser.
+'''Tests for authors of choosers: subclass :class:`ChooserContract` and set your chooser.
 
-Needs pytest. Every rule of :class:`spearmint.choosers.Chooser` is a test: the same trials, seed and
-number give the same proposal, in another process too; proposals are legal, of the right types and
-distinct, whatever the history holds; the study is not changed.
+Needs pytest. Each rule of :class:`spearmint.choosers.Chooser` is a test. The same trials, seed and
+trial number must give the same proposal, also in another process. For any history, proposals must
+be valid, of the right types and distinct. The study must not change.
 
 Example:
     A chooser, in a file ``mutation.py``::
@@ -14,7 +14,7 @@ Example:
 
 
         class MutationChooser(ModelChooser):
-            """Copy the best point, some of its coordinates drawn anew."""
+            """Copy the best point and redraw some of its coordinates."""
 
             def __init__(self, *, rate: float = 0.3, seed: int | None = None) -> None:
                 super().__init__(seed=seed)
@@ -35,7 +35,7 @@ Example:
         class TestMutationChooser(ChooserContract):
             chooser = "mutation:MutationChooser"
 
-    A search with it, from the directory of both::
+    A search with this chooser, run in the directory of both files::
 
         PYTHONPATH=. spearmint --method=mutation:MutationChooser --method-args=rate=0.2 config.pb
 '''
@@ -71,7 +71,7 @@ __all__ = [
     "value_of",
 ]
 
-# Before the contract is imported: then pytest shows the values in a failed assert.
+# Must precede the import of the contract, so that pytest shows the values of a failed assert.
 pytest.register_assert_rewrite(
     "spearmint.choosers.testing.contract", "spearmint.choosers.testing.degenerate"
 )

@@ -1,4 +1,4 @@
-"""Histories that break models: a chooser proposes a legal point after each."""
+"""Histories that make models fail: a chooser must propose a valid point after each of them."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ _CASES = [
 
 
 class DegenerateHistories:
-    """Tests of a chooser on histories that are few, equal, infinite, broken or of other spaces."""
+    """Tests of a chooser with few, equal, infinite or failed trials, or trials of other spaces."""
 
     def study(self, space: Distributions, **given: Any) -> optuna.Study:
-        """Return a study that the chooser goes on with, see ``study_with``."""
+        """Return a study for the chooser to continue (see ``study_with``)."""
         raise NotImplementedError
 
     @pytest.mark.parametrize(("values", "maximize"), _CASES)
     def test_values_of_any_size(self, values: str, maximize: bool) -> None:
-        """Equal, huge, tiny and infinite ones."""
+        """Values can be equal, huge, tiny or infinite."""
         study = self.study(FLOATS, finished=20, pending=1, value=_VALUES[values], maximize=maximize)
         for params in proposals(study, FLOATS, 2):
             assert_legal(params, FLOATS)
 
     @pytest.mark.parametrize("finite", [0, 1, 2])
     def test_few_finite_values(self, finite: int) -> None:
-        """All others are infinite."""
+        """All other values are infinite."""
         study = self.study(FLOATS, finished=0, pending=1)
         for i in range(8):
             params = dict.fromkeys(FLOATS, -1.5 + 0.4 * i)
@@ -68,7 +68,7 @@ class DegenerateHistories:
             assert_legal(params, FLOATS)
 
     def test_trials_that_return_nan(self) -> None:
-        """Optuna stores them as failed."""
+        """Optuna stores trials that return NaN as failed."""
         study = self.study(FLOATS, finished=5)
         study.optimize(
             lambda trial: math.nan * sum(trial.suggest_float(k, -2.0, 2.0) for k in FLOATS),
@@ -79,7 +79,7 @@ class DegenerateHistories:
 
     @pytest.mark.parametrize("odd", [[0.0, -1.0, math.inf], [math.nan, 1e-300, 1e300], [None, "x"]])
     def test_durations_of_any_size(self, odd: list[float | str | None]) -> None:
-        """The attribute ``seconds`` of a trial may hold anything."""
+        """The attribute ``seconds`` of a trial can have any value."""
         study = self.study(FLOATS, finished=6)
         for seconds in odd:
             trial = study.ask(FLOATS)
@@ -89,7 +89,7 @@ class DegenerateHistories:
 
     @pytest.mark.parametrize("count", [1, 2, 10])
     def test_duplicate_observations(self, count: int) -> None:
-        """One point that was tried often is not proposed again."""
+        """A point with several trials is not proposed again."""
         study = self.study(FLOATS, finished=0)
         tried = dict.fromkeys(FLOATS, 0.5)
         for i in range(count):
@@ -99,7 +99,7 @@ class DegenerateHistories:
         assert params != tried
 
     def test_two_hundred_dimensions(self) -> None:
-        """Numbers and categories."""
+        """A space of 200 dimensions has numbers and categories."""
         space: Distributions = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(150)}
         space |= {f"c{i}": CategoricalDistribution("ab") for i in range(25)}
         space |= {f"i{i}": IntDistribution(0, 9) for i in range(25)}
@@ -109,14 +109,14 @@ class DegenerateHistories:
         assert first != second
 
     def test_ranges_that_changed(self) -> None:
-        """Earlier trials may lie outside of the new bounds."""
+        """Earlier trials can be outside the new bounds."""
         study = self.study(FLOATS, finished=10)
         for low, high in [(-1.0, 1.0), (5.0, 9.0), (-100.0, 100.0)]:
             moved: Distributions = {key: FloatDistribution(low, high) for key in FLOATS}
             self._run(study, moved, 3)
 
     def test_parameters_that_came_and_went(self) -> None:
-        """Trials of one study need not have the same parameters."""
+        """Trials of one study can have different parameters."""
         study = self.study(FLOATS, finished=10)
         more = FLOATS | {"new": FloatDistribution(0.0, 1.0)}
         less = {"x0": FLOATS["x0"], "other": IntDistribution(0, 3)}
@@ -130,9 +130,9 @@ class DegenerateHistories:
             study.tell(trial, value_of(trial.params))
 
     def test_every_state_of_a_trial(self) -> None:
-        """Failed, pruned, running, waiting; with all, some or no parameters, with reports or none.
+        """Trials are failed, pruned, running or waiting, and can lack parameters or reports.
 
-        An enqueued point is proposed as it is.
+        An enqueued point is proposed unchanged.
         """
         study = self.study(FLOATS, finished=6)
         study.tell(study.ask(FLOATS), state=TrialState.FAIL)
@@ -154,7 +154,7 @@ class DegenerateHistories:
         assert_legal(params, FLOATS)
 
     def test_nothing_but_failed_trials(self) -> None:
-        """Each proposal is another point."""
+        """Each proposal is a different point."""
         study = self.study(FLOATS, finished=0)
         asked = []
         for _ in range(8):
@@ -164,7 +164,7 @@ class DegenerateHistories:
         assert len(set(asked)) == 8
 
     def test_nothing_to_choose(self) -> None:
-        """Parameters of one value, or none at all."""
+        """The space has only parameters with one value, or no parameters."""
         space: Distributions = {"a": IntDistribution(3, 3), "b": CategoricalDistribution(["x"])}
         study = self.study(space, finished=5)
         assert study.ask(space).params == {"a": 3, "b": "x"}
@@ -172,7 +172,7 @@ class DegenerateHistories:
 
     @pytest.mark.parametrize("name", MIXED)
     def test_one_parameter(self, name: str) -> None:
-        """Of each kind."""
+        """The space has one parameter, of any kind."""
         space = {"v": MIXED[name]}
         for params in proposals(self.study(space, finished=6), space, 2):
             assert_legal(params, space)

@@ -1,4 +1,4 @@
-"""Histories of trials to test a chooser with, its proposals, and whether these are legal."""
+"""Histories of trials to test a chooser with, its proposals, and a check that they are valid."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FLOATS: Distributions = {f"x{i}": FloatDistribution(-2.0, 2.0) for i in range(3)
 
 
 def value_of(params: dict[str, Any]) -> float:
-    """Return a value that any parameters have: smooth in the numbers, an offset for the rest."""
+    """Return the objective of any parameters: smooth in the numbers, with an offset for "act"."""
     numbers = [float(v) for v in params.values() if isinstance(v, int | float)]
     return math.fsum(math.sin(v) + 0.01 * abs(v) for v in numbers) + len(str(params.get("act")))
 
@@ -49,16 +49,16 @@ def study_with(
     storage: str | None = None,
     args: Mapping[str, str] | None = None,
 ) -> optuna.Study:
-    """Return a study that the chooser ``name`` goes on with, its first trials chosen at random.
+    """Return a study with random trials, for the chooser ``name`` to continue.
 
     Args:
-        name: As ``--method`` takes it.
+        name: Value of ``--method``.
         space: Parameters of all trials.
-        finished: Complete trials.
-        pending: Running trials after those.
-        seed: Of the chooser.
+        finished: Number of complete trials.
+        pending: Number of running trials, after the complete trials.
+        seed: Seed of the chooser.
         maximize: Whether larger values are better.
-        value: Objective of the parameters.
+        value: Objective as a function of the parameters.
         storage: URL of the study; None: in memory.
         args: Arguments of the chooser, as text.
     """
@@ -68,7 +68,7 @@ def study_with(
     )
     for _ in range(finished):
         trial = study.ask(space)
-        # The clock's duration would differ from run to run.
+        # The measured duration would differ between runs.
         trial.set_user_attr("seconds", 2.0 + math.cos(value_of(trial.params)))
         study.tell(trial, value(trial.params))
     for _ in range(pending):
@@ -83,7 +83,7 @@ def proposals(study: optuna.Study, space: Distributions, count: int = 1) -> list
 
 
 def assert_legal(params: dict[str, Any], space: Distributions) -> None:
-    """Raise AssertionError unless ``params`` are values of ``space``, of the right types."""
+    """Raise AssertionError unless ``params`` are values of ``space`` with the right types."""
     if params.keys() != space.keys():
         raise AssertionError(f"{sorted(params)} instead of {sorted(space)}")
     kinds: dict[type, type] = {IntDistribution: int, FloatDistribution: float}

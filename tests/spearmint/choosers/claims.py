@@ -1,4 +1,4 @@
-"""Problems on which choosers show what they claim; also for benchmarks/chooser_claims.py."""
+"""Problems for the claims about choosers; benchmarks/chooser_claims.py uses them too."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def branin(x0: float, x1: float) -> float:
 
 
 def lowest_branin(chooser: BaseSampler, trials: int) -> float:
-    """Return the lowest value found."""
+    """Return the lowest value of all trials."""
     study = optuna.create_study(sampler=chooser)
     for _ in range(trials):
         asked = study.ask(X)
@@ -52,7 +52,7 @@ def lowest_branin(chooser: BaseSampler, trials: int) -> float:
 
 
 def seconds_to_solve(chooser: BaseSampler) -> float:
-    """Return the seconds of all trials until Branin is below 0.42; a trial takes 1 to 100."""
+    """Return the total seconds of trials until Branin is below 0.42; a trial takes 1 to 100 s."""
     study, total = optuna.create_study(sampler=chooser), 0.0
     for _ in range(50):
         asked = study.ask(X)
@@ -67,13 +67,13 @@ def seconds_to_solve(chooser: BaseSampler) -> float:
 
 
 def hartmann_in_a_ball(x: np.ndarray) -> float:
-    """Minimum -3.3224; feasible is 8 % of the cube (Letham et al. 2019)."""
+    """Return Hartmann-6: minimum -3.3224, 8 % of the cube feasible (Letham et al. 2019)."""
     value = float(-ALPHA @ np.exp(-np.sum(SCALE * (x - CENTRE) ** 2, axis=1)))
     return value if x @ x <= 1.0 else math.inf
 
 
 def regret_in_a_ball(chooser: BaseSampler) -> float:
-    """Return how far the best of 50 trials is above the minimum."""
+    """Return the difference between the best of 50 trials and the minimum."""
     space: dict[str, BaseDistribution] = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(6)}
     study, best = optuna.create_study(sampler=chooser), math.inf
     for _ in range(50):
@@ -85,7 +85,7 @@ def regret_in_a_ball(chooser: BaseSampler) -> float:
 
 
 def regret_in_a_quarter(chooser: BaseSampler, trials: int) -> float:
-    """Return how far the best trial is above the minimum, on the edge of a quarter of a disc."""
+    """Return the best value minus the minimum, which is on the edge of a quarter disc."""
     study, best = optuna.create_study(sampler=chooser), math.inf
     for _ in range(trials):
         asked = study.ask(X)
@@ -99,12 +99,14 @@ def regret_in_a_quarter(chooser: BaseSampler, trials: int) -> float:
 def feasible_after_first(
     chooser: BaseSampler, trials: int, *known: tuple[float, float]
 ) -> list[bool]:
-    """Return whether each trial after the first feasible one is in a disc of 2 % of the square.
+    """Return, for each trial after the first feasible trial, whether it is feasible.
+
+    A disc with 2 % of the area of the square is feasible.
 
     Args:
-        chooser: Who proposes; four infeasible trials are there at the beginning.
-        trials: How many it proposes.
-        known: Feasible points that are there too.
+        chooser: The chooser under test; it starts with four infeasible trials.
+        trials: Number of proposals.
+        known: Points of additional feasible trials at the start.
     """
     study = optuna.create_study(sampler=chooser)
     for x0, x1 in ((0.1, 0.5), (0.3, 0.5), (0.5, 0.5), (0.7, 0.5), *known):
@@ -120,7 +122,7 @@ def feasible_after_first(
 
 
 def best_on_wrong_scale(chooser: BaseSampler) -> float:
-    """Return the lowest loss: at lr = 3e-3, a three hundredth of its range from an end."""
+    """Return the lowest loss. The optimum is lr = 3e-3, at 1/300 of its range from one end."""
     study = optuna.create_study(sampler=chooser)
     for _ in range(20):
         trial = study.ask(dict(LEARNING))
@@ -130,7 +132,7 @@ def best_on_wrong_scale(chooser: BaseSampler) -> float:
 
 
 def best_on_jumps(chooser: BaseSampler) -> float:
-    """Return the lowest value of a function of steps and a category."""
+    """Return the lowest value of a step function with a category."""
     space: dict[str, BaseDistribution] = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(3)}
     space["c"] = CategoricalDistribution(list("abcd"))
     study = optuna.create_study(sampler=chooser)

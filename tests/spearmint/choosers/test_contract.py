@@ -1,4 +1,4 @@
-"""Our choosers keep the contract of a chooser."""
+"""The built-in choosers satisfy the contract of a chooser."""
 
 from __future__ import annotations
 

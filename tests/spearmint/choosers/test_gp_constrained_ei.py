@@ -65,7 +65,7 @@ def test_without_a_constraint_it_is_expected_improvement() -> None:
 
 
 def test_a_small_feasible_region_is_used() -> None:
-    """2 % of the square, of which one point is known."""
+    """A region of 2 % of the square is feasible, and one feasible point is known."""
     inside = feasible_after_first(GPConstrainedEIChooser(seed=0), 15, (0.82, 0.2))
     assert np.mean(inside) > 10.0 * 0.02
 

@@ -55,7 +55,7 @@ def test_the_same_value_for_less_time(seed: int) -> None:
 
 
 def proposal(chooser: type[GPEIOptChooser], *, seconds: float | None) -> list[float]:
-    """Return a proposal after trials that all took ``seconds``."""
+    """Return a proposal after trials that all have the duration ``seconds``."""
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     for _ in range(8):
         asked = study.ask(X)

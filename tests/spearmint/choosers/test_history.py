@@ -41,7 +41,7 @@ def test_each_state_counts_as_documented() -> None:
     past = history(study, trials_of(study, asked.number), SPACE)
     np.testing.assert_allclose(past.points[:, 0], [0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.8])
     assert past.points[:, 1].tolist() == [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    # inf, -inf, FAIL and pruned without a report: the worst of the finite values.
+    # inf, -inf, FAIL and pruned without a report get the worst finite value.
     assert past.y.tolist() == [5.0, -3.0, 5.0, 5.0, 5.0, 4.0, 5.0]
     np.testing.assert_allclose(past.pending[:, 0], [running.params["a"] / 10.0])
 

@@ -1,4 +1,4 @@
-"""Our choosers beyond the contract: any space, small spaces, many trials, how well they search."""
+"""Built-in choosers beyond the contract: any space, small spaces, many trials, quality."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from spearmint.model import Kind, Variable
 from spearmint.store.distributions import distributions
 from tests.spearmint.choosers.claims import lowest_branin
 
-# CMA-ES moves numbers only.
+# CMA-ES only adapts numeric parameters.
 MODELS_OF_ALL = [
     name
     for name in CHOOSERS
@@ -140,7 +140,7 @@ def test_a_model_beats_chance() -> None:
 
 
 def test_branin_in_forty_trials() -> None:
-    """Best value below 0.41; the minimum is 0.3979."""
+    """The best value is below 0.41; the minimum is 0.3979."""
     assert lowest_branin(GPEIOptChooser(seed=0), 40) < 0.41
 
 

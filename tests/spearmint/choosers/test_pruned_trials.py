@@ -25,13 +25,13 @@ def test_it_comes_to_what_those_that_went_on_came_to() -> None:
     rng = np.random.default_rng(0)
     at_5 = rng.uniform(1, 3, 20)
     done = [complete(0.5 + 0.25 * v, s1=9.0, s5=v, s9=0.5 + 0.25 * v) for v in at_5]
-    finals = Finals([*done, complete(50.0, s5=1.0)])  # an outlier moves a median little
+    finals = Finals([*done, complete(50.0, s5=1.0)])  # an outlier changes a median little
     assert finals.of(pruned(s1=9.0, s5=4.0)) == pytest.approx(1.5, rel=0.02)
 
 
 def test_curves_never_cross_nor_part() -> None:
     falling = Finals([complete(3.0 - v, s2=v) for v in (0.0, 1.0, 2.0)])
-    assert falling.of(pruned(s2=9.0)) == pytest.approx(2.0)  # as the median of all
+    assert falling.of(pruned(s2=9.0)) == pytest.approx(2.0)  # slope 0: the median of all
     steep = Finals([complete(3 * v, s2=v) for v in (0.0, 1.0, 2.0)])
     assert steep.of(pruned(s2=9.0)) == pytest.approx(11.0)
     level = Finals([complete(v, s2=1.0) for v in (3.0, 4.0, 5.0)])

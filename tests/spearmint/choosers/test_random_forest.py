@@ -55,13 +55,12 @@ def test_it_beats_chance_on_jumps() -> None:
 
 def test_a_missing_library_names_the_extra(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(
-        InputError, match=r"scikit-learn\nInstall it: pip install 'starmint\[forest"
-    ):
+    with pytest.raises(InputError, match="scikit-learn") as error:
         make_chooser("RandomForestEI", {}, seed=0)
+    assert "pip install 'starmint[forest]'" in error.value.fix
 
 
 @pytest.mark.parametrize("wrong", [{"n_trees": 0}, {"min_samples_leaf": 0}])
 def test_wrong_arguments(wrong: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="is 0, must be at least 1"):
+    with pytest.raises(InputError, match=rf"{next(iter(wrong))} 0\b.*\b1\b"):
         RandomForestEIChooser(**wrong)

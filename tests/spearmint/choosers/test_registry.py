@@ -60,7 +60,7 @@ def test_names_list_ours_first_and_only_what_can_be_made() -> None:
 def test_unknown_name_lists_all_and_guesses() -> None:
     with pytest.raises(InputError) as caught:
         make_chooser("GPEIOtpChooser", {}, seed=0)
-    assert caught.value.what == "no chooser 'GPEIOtpChooser'"
+    assert "'GPEIOtpChooser'" in caught.value.what
     assert "Did you mean 'GPEIOptChooser'?" in caught.value.fix
     for name in chooser_names():
         assert name in caught.value.fix
@@ -103,16 +103,16 @@ def test_args_of_an_optuna_sampler() -> None:
     ("name", "args", "words"),
     [
         ("GPEIOptChooser", {"mcmc_iter": "3"}, ["mcmc_iter", "mcmc_iters, burnin, noiseless"]),
-        ("GPEIOptChooser", {"seed": "3"}, ["no argument seed"]),
-        ("GPEIOptChooser", {"mcmc_iters": "many"}, ["mcmc_iters", "'many'", "whole number"]),
-        ("GPEIOptChooser", {"mcmc_iters": "0"}, ["mcmc_iters is 0", "at least 1"]),
-        ("GPEIOptChooser", {"noiseless": "perhaps"}, ["noiseless", "'perhaps'", "0 or 1"]),
-        ("GPEIChooser", {"grid_subset": "3"}, ["no argument grid_subset", "grid_size"]),
-        ("GPEIChooser", {"grid_size": "0"}, ["grid_size is 0", "at least 1"]),
-        ("GPEIperSec", {"burnin": "-1"}, ["burnin is -1", "at least 0"]),
-        ("CMA", {"sigma0": "0"}, ["sigma0 is 0.0"]),
-        ("RandomChooser", {"x": "1"}, ["no argument x", "takes none"]),
-        ("TPESampler", {"gamma": "1"}, ["no argument gamma", "n_startup_trials"]),
+        ("GPEIOptChooser", {"seed": "3"}, ["GPEIOptChooser", "argument seed"]),
+        ("GPEIOptChooser", {"mcmc_iters": "many"}, ["mcmc_iters 'many'", "integer"]),
+        ("GPEIOptChooser", {"mcmc_iters": "0"}, ["mcmc_iters 0", " 1"]),
+        ("GPEIOptChooser", {"noiseless": "perhaps"}, ["noiseless 'perhaps'", "0 or 1"]),
+        ("GPEIChooser", {"grid_subset": "3"}, ["argument grid_subset", "grid_size"]),
+        ("GPEIChooser", {"grid_size": "0"}, ["grid_size 0", " 1"]),
+        ("GPEIperSec", {"burnin": "-1"}, ["burnin -1", " 0"]),
+        ("CMA", {"sigma0": "0"}, ["sigma0 0.0", " 10"]),
+        ("RandomChooser", {"x": "1"}, ["RandomChooser", "argument x"]),
+        ("TPESampler", {"gamma": "1"}, ["argument gamma", "n_startup_trials"]),
         ("QMCSampler", {"qmc_type": "dice"}, ["QMCSampler", "dice"]),
     ],
 )

@@ -16,7 +16,7 @@ def test_points_fill_the_cube_jointly() -> None:
         points = np.array([sobol_point(seed, i, 6) for i in range(128)])
         random = np.random.default_rng(seed).random((128, 6))
         assert qmc.discrepancy(points) < 0.2 * qmc.discrepancy(random)
-        # Every pair of dimensions, too.
+        # Every pair of dimensions is filled too.
         for i in range(5):
             assert qmc.discrepancy(points[:, i : i + 2]) < 2e-3
 
@@ -26,7 +26,7 @@ def test_the_proposals_of_a_study_fill_the_cube_jointly() -> None:
     study = create_study(sampler=SequentialChooser(seed=1))
     points = np.array([list(study.ask(space).params.values()) for _ in range(64)])
     assert qmc.discrepancy(points) < 0.2 * qmc.discrepancy(np.random.default_rng(0).random((64, 4)))
-    # Each of 64 slices of each parameter holds one point.
+    # Each of 64 slices of each parameter contains one point.
     for column in points.T:
         assert sorted(np.floor(column * 64).astype(int)) == list(range(64))
 

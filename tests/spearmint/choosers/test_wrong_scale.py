@@ -1,4 +1,4 @@
-"""A learning rate that was declared on a linear scale is found all the same."""
+"""The optimum of a learning rate is found although its scale was declared as linear."""
 
 from __future__ import annotations
 
