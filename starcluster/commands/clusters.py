@@ -110,7 +110,8 @@ _force = cloup.option(
     "-t",
     "--terminate-unstoppable",
     is_flag=True,
-    help="Terminate spot instances, which cannot be stopped. Without it, stop refuses them.",
+    help="Terminate the spot instances, which cannot be stopped. Without -t, a cluster with "
+    "spot instances is not stopped.",
 )
 @click.pass_obj
 def stop(
@@ -130,7 +131,8 @@ def stop(
         lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
         names = lifecycle.stop(terminate_unstoppable=terminate_unstoppable)
         click.echo(f"Stopped {tag}: {', '.join(names) or 'no instance was running'}.")
-        click.echo("AWS still bills the EBS volumes of stopped instances.")
+        if names:
+            click.echo("AWS bills the EBS volumes of stopped instances, but not the instances.")
         click.echo(f"Start it later: starcluster start -x {tag}")
 
     _for_each_cluster(app, tags, "Stop", stop_cluster, confirm=confirm, force=force)

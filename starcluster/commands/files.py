@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from starcluster.cli.app import App
     from starcluster.node.shell import Shell
 
-_user = cloup.option("-u", "--user", default="root", help="Copy as this user. Default: root.")
+_user = cloup.option(
+    "-u", "--user", default="root", metavar="NAME", help="Copy as this user. Default: root."
+)
 _node = cloup.option(
-    "-n", "--node", default=MASTER, help="Node to copy to or from. Default: master."
+    "-n",
+    "--node",
+    default=MASTER,
+    metavar="NODE",
+    help="Copy to or from this node. Default: master.",
 )
 
 

@@ -22,7 +22,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _options(command: F) -> F:
     options = (
-        cloup.option("-u", "--user", default="root", help="Log in as this user. Default: root."),
+        cloup.option(
+            "-u",
+            "--user",
+            default="root",
+            metavar="NAME",
+            help="Log in as this user. Default: root.",
+        ),
         cloup.option("-X", "--forward-x11", is_flag=True, help="Forward X11 windows."),
         cloup.option("-A", "--forward-agent", is_flag=True, help="Forward the SSH agent."),
         cloup.option("-t", "--pseudo-tty", is_flag=True, help="Open a terminal for a command too."),

@@ -162,7 +162,9 @@ class Config:
         return found
 
     def _error(self, what: str, problems: Sequence[Problem]) -> ConfigError:
-        fix = f"Edit {self.shown_path}; nothing was launched."
+        in_file = any(problem.where.file for problem in problems)
+        fix = f"Edit {self.shown_path}" if in_file else "Correct these values"
+        fix = f"{fix}; nothing was launched."
         return ConfigError(f"{what}:", fix, [str(problem) for problem in problems])
 
     def _chosen(self, name: str | None) -> str:

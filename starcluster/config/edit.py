@@ -1,4 +1,4 @@
-"""Write config files by rename, so that other users never can read them."""
+"""Write config files by rename, so that other users can never read them."""
 
 from __future__ import annotations
 

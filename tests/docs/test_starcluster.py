@@ -1,4 +1,4 @@
-"""The page on starcluster names every command, alias, section and key there is."""
+"""The page on starcluster names all commands, aliases, sections and keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_command_and_its_alias_is_there(name: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted(schema.SECTIONS))
 def test_every_section_has_the_reference_of_its_keys(kind: str) -> None:
-    """The page includes what docs/conf.py writes by :func:`reference`."""
+    """The page includes the file that docs/conf.py writes with :func:`reference`."""
     title = f"[{kind}]" if kind in schema.WITHOUT_NAME else f"[{kind} NAME]"
     section = PAGE.split(f"\n{title}\n....")[1].split("\n....")[0]
     assert f".. include:: /_generated/starcluster_config_{kind.replace(' ', '_')}.rst\n" in section
@@ -39,7 +39,7 @@ def test_every_section_has_the_reference_of_its_keys(kind: str) -> None:
 
 
 def test_the_policy_allows_every_request_and_no_other() -> None:
-    """A wildcard stands for those that only look."""
+    """A wildcard allows all requests that only read."""
     policy = json.loads((DOCS / "starcluster-policy.json").read_text())
     given = [statement["Action"] for statement in policy["Statement"]]
     allowed = {

@@ -1,4 +1,4 @@
-"""The page names every plugin with its arguments, every hook and method, and its example runs."""
+"""The page names all plugins with arguments, all hooks and methods; its example runs."""
 
 from __future__ import annotations
 

@@ -151,9 +151,9 @@ def test_stopped_instances_cannot_go_to_another_zone() -> None:
 
 
 def test_the_blob_of_an_unauthorised_request_is_left_out() -> None:
-    message = "You may not. Encoded authorization failure message: " + "x" * 2000
+    message = "You are not allowed. Encoded authorization failure message: " + "x" * 2000
     error = error_table.translate("UnauthorizedOperation", message, operation="Op", region="r")
-    assert "You may not" in error.what
+    assert "You are not allowed" in error.what
     assert len(error.what) < 200
 
 

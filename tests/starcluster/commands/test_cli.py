@@ -55,6 +55,11 @@ def launch(ec2: Ec2, **tags: str) -> str:
     return ec2.run(request)[0].id
 
 
+def is_empty(listing: subprocess.CompletedProcess[str]) -> bool:
+    """Return whether a listing has one line, which names the region, instead of a table."""
+    return len(listing.stdout.splitlines()) == 1 and "us-east-1" in listing.stdout
+
+
 def test_every_name_and_alias_leads_to_a_command_with_two_examples() -> None:
     context = cli.context_class(cli)
     for name in [*COMMANDS, *ALIASES]:
@@ -107,7 +112,7 @@ def test_listings_as_tables_and_as_json(run: Run, ec2: Ec2) -> None:
     (found,) = json.loads(run("lsi", "--json").stdout)
     assert (found["id"], found["tags"][TAG_CLUSTER], found["is_spot"]) == (id, "c", False)
     ec2.terminate([id])
-    assert run("listinstances").stdout.endswith(" in us-east-1.\n")
+    assert is_empty(run("listinstances"))
     assert json.loads(run("listinstances", "--json").stdout) == []
     assert id in run("listinstances", "-t").stdout
 
@@ -116,7 +121,7 @@ def test_places(run: Run) -> None:
     zones = json.loads(run("-r", "eu-west-1", "lz", "--json").stdout)
     assert [zone["name"] for zone in zones] == ["eu-west-1a", "eu-west-1b", "eu-west-1c"]
     assert "us-east-1 " in run("listregions").stdout
-    assert run("listspots").stdout.endswith(" in us-east-1.\n")
+    assert is_empty(run("listspots"))
 
 
 def test_a_wrong_config_is_exit_code_2_and_says_where(run: Run, home: Path) -> None:
@@ -220,7 +225,7 @@ def test_volumes(run: Run, ec2: Ec2) -> None:
     assert f"volume_id = {volume.id}" in done.stdout
     (listed,) = json.loads(run("lv", "-t", "Name=data", "--json").stdout)
     assert listed["id"] == volume.id
-    assert run("lv", "-z", "us-east-1b", "-t", "Name").stdout.endswith(" in us-east-1.\n")
+    assert is_empty(run("lv", "-z", "us-east-1b", "-t", "Name"))
     assert "'us-east-1a'" in run("cv", "5", "us-east-1A").stderr
     assert run("resizevolume", volume.id, "5").returncode == 2
     done = run("resizevolume", volume.id, "9")
@@ -241,7 +246,7 @@ def test_a_volume_in_use_is_not_removed(run: Run, ec2: Ec2) -> None:
 
 
 def test_images(run: Run, ec2: Ec2) -> None:
-    assert run("listimages").stdout.endswith(" in us-east-1.\n")
+    assert is_empty(run("listimages"))
     id = launch(ec2, cluster="c", alias="master")
     own = ec2.call("ec2", "CreateImage", InstanceId=id, Name="my image")["ImageId"]
     assert [image["id"] for image in json.loads(run("li", "--json").stdout)] == [own]
