@@ -1,4 +1,4 @@
-"""The commands ``pycuda-nn bench ...``; importing this needs no GPU."""
+"""The commands ``pycuda-nn bench ...``; importing this module does not need a GPU."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+import cloup
 
 from pycuda_nn.backends import load
 from pycuda_nn.bench.tables import kernel_table, mulc_table, train_table
 from pycuda_nn.bench.workloads import WORKLOADS
+from pycuda_nn.cli.options import JSON, HelpOption
 from pycuda_nn.cuda.options import PRECISION_NAMES, cuda_options
 from pycuda_nn.errors import BackendUnavailable, did_you_mean
 
 if TYPE_CHECKING:
     from pycuda_nn.cuda.runtime.device import Device
 
-_ON_DEVICE = click.option(
-    "--device", "ordinal", type=click.IntRange(0), default=0, show_default=True, metavar="N",
-    help="GPU of those in CUDA_VISIBLE_DEVICES.",
+_ON_DEVICE = cloup.option(
+    "--device", "ordinal", cls=HelpOption, type=click.IntRange(0), default=0, metavar="N",
+    help="Use this GPU, counted from 0 in CUDA_VISIBLE_DEVICES. Default: 0.",
 )  # fmt: skip
-_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 def _sizes(context: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
@@ -32,13 +33,15 @@ def _sizes(context: click.Context, option: click.Parameter, text: str) -> tuple[
     except (ValueError, OverflowError):
         sizes = ()
     if not sizes or min(sizes) < 1:
-        raise click.BadParameter(f"'{text}' is not a list of sizes, e.g. 1000,1e6")
+        raise click.BadParameter(
+            f"invalid sizes '{text}': expected numbers of at least 1, e.g. 1000,1e6"
+        )
     return sizes
 
 
-@click.group()
+@cloup.group()
 def bench() -> None:
-    """Measure this machine's GPU with the kernels of this package.
+    """Benchmark the GPU of this machine.
 
     \b
     Examples:
@@ -48,18 +51,21 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option(
-    "--sizes", callback=_sizes, default="1e3,1e4,1e5,1e6,1e7,1e8", show_default=True,
-    metavar="N,N,...", help="Vector sizes, in floats.",
+@cloup.option(
+    "--sizes", cls=HelpOption, callback=_sizes, default="1e3,1e4,1e5,1e6,1e7,1e8",
+    metavar="N,N,...",
+    help="Time vectors of these sizes, in floats. Default: 1e3,1e4,1e5,1e6,1e7,1e8.",
 )  # fmt: skip
-@click.option(
-    "--seconds", type=click.FloatRange(0.01), default=1.0, show_default=True,
-    help="About how long one variant of one size is timed, at most.",
+@cloup.option(
+    "--seconds", cls=HelpOption, type=click.FloatRange(0.01), default=1.0, metavar="S",
+    help="Time each variant of each size for about this many seconds at most. Default: 1.",
 )  # fmt: skip
 @_ON_DEVICE
-@_AS_JSON
+@JSON
 def mulc(sizes: tuple[int, ...], seconds: float, ordinal: int, as_json: bool) -> None:
-    """Time data[i] *= c against NPP, as Netflix did in 2014, and a fused chain of five operations.
+    """Time data[i] *= c and a fused chain against NPP.
+
+    Netflix published the times of data[i] *= c in 2014. The chain has five operations.
 
     \b
     Examples:
@@ -74,15 +80,20 @@ def mulc(sizes: tuple[int, ...], seconds: float, ordinal: int, as_json: bool) ->
 
 
 @bench.command()
-@click.option(
-    "--sizes", callback=_sizes, default="1,4,16,64,256,1024", show_default=True, metavar="N,N,...",
-    help="Sizes of one array, in MiB.",
+@cloup.option(
+    "--sizes", cls=HelpOption, callback=_sizes, default="1,4,16,64,256,1024", metavar="N,N,...",
+    help="Time arrays of these sizes, in MiB. Default: 1,4,16,64,256,1024.",
 )  # fmt: skip
-@click.option("--operation", "names", multiple=True, metavar="NAME", help="Only this; repeat it.")
+@cloup.option(
+    "--operation", "names", cls=HelpOption, multiple=True, metavar="NAME",
+    help="Time only this operation, e.g. exp. Repeatable. Default: all.",
+)  # fmt: skip
 @_ON_DEVICE
-@_AS_JSON
+@JSON
 def kernels(sizes: tuple[int, ...], names: tuple[str, ...], ordinal: int, as_json: bool) -> None:
-    """Time every elementwise kernel against a copy on the device of as many bytes.
+    """Time each elementwise kernel against a copy.
+
+    The copy moves the same number of bytes within the memory of the GPU.
 
     \b
     Examples:
@@ -104,15 +115,25 @@ def kernels(sizes: tuple[int, ...], names: tuple[str, ...], ordinal: int, as_jso
 
 
 @bench.command()
-@click.option("--workload", "names", multiple=True, metavar="NAME", help="Only this; repeat it.")
-@click.option(
-    "--precision", "precisions", multiple=True, type=click.Choice(PRECISION_NAMES),
-    default=("bf16", "fp16", "tf32"), show_default=True, help="Repeat it for several.",
+@cloup.option(
+    "--workload", "names", cls=HelpOption, multiple=True, metavar="NAME",
+    help=f"Time only this workload: {', '.join(WORKLOADS)}. Repeatable. Default: all.",
 )  # fmt: skip
-@click.option("--epochs", type=click.IntRange(1), default=5, show_default=True)
-@click.option("--memory-limit", metavar="SIZE", help="GPU memory to use at most, e.g. 2GiB.")
+@cloup.option(
+    "--precision", "precisions", cls=HelpOption, multiple=True,
+    type=click.Choice(PRECISION_NAMES), default=("bf16", "fp16", "tf32"),
+    help="Compute in this precision. Repeatable. Default: bf16, fp16 and tf32.",
+)  # fmt: skip
+@cloup.option(
+    "--epochs", cls=HelpOption, type=click.IntRange(1), default=5, metavar="N",
+    help="Train for this many epochs. Default: 5.",
+)  # fmt: skip
+@cloup.option(
+    "--memory-limit", cls=HelpOption, metavar="SIZE",
+    help="Use at most this much GPU memory, e.g. 2GiB. Default: all free memory.",
+)  # fmt: skip
 @_ON_DEVICE
-@_AS_JSON
+@JSON
 def train(
     names: tuple[str, ...],
     precisions: tuple[str, ...],
@@ -121,7 +142,7 @@ def train(
     ordinal: int,
     as_json: bool,
 ) -> None:
-    """Time epochs of the trainer on networks from small to wide.
+    """Time training epochs of networks from small to wide.
 
     \b
     Examples:
@@ -150,10 +171,10 @@ def train(
 
 @contextlib.contextmanager
 def _active(ordinal: int) -> Iterator[Device]:
-    """Make the context of GPU ``ordinal`` current.
+    """Make the CUDA context of GPU ``ordinal`` current.
 
     Raises:
-        BackendUnavailable: There is no GPU, or a package is not installed.
+        BackendUnavailable: The machine has no GPU, or a package is not installed.
     """
     reason = load("cuda").missing()
     if reason is not None:

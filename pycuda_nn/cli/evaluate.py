@@ -7,8 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import cloup
 
-from pycuda_nn.cli.sources import FILE, check_source
+from pycuda_nn.cli.options import FILE, JSON, LABELS, HelpOption, check_source
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.data.sources import load_data, load_splits
 from pycuda_nn.data.split import PARTS
@@ -18,18 +19,28 @@ from pycuda_nn.model import evaluate as metrics_of
 from pycuda_nn.training import checkpoint as files
 
 
-@click.command()
-@click.option("--checkpoint", type=FILE, required=True, help="Written by train.")
-@click.option(
-    "--data", "source", metavar="SOURCE", help="Other data than that of the training; all rows."
-)
-@click.option("--labels", type=FILE, help="Labels of a .npy source, a .npy file.")
-@click.option("--target", metavar="COLUMN", help="Label column of a table; default: the last.")
-@click.option(
-    "--part", type=click.Choice(PARTS), default="test", show_default=True,
-    help="Part of the training's data to evaluate, cut as in training.",
+@cloup.command()
+@cloup.option(
+    "--checkpoint", cls=HelpOption, type=FILE, metavar="FILE", required=True,
+    help="Evaluate the network in this checkpoint of pycuda-nn train. Required.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@cloup.option(
+    "--part", cls=HelpOption, type=click.Choice(PARTS), default="test",
+    help="Evaluate this part of the source that was trained on, split as in training. "
+    "Default: test.",
+)  # fmt: skip
+@cloup.option(
+    "--data", "source", cls=HelpOption, metavar="SOURCE",
+    help="Evaluate all rows of another source: digits, or a .npz, .npy, .csv or .parquet file. "
+    "Default: --part of the source that was trained on.",
+)  # fmt: skip
+@LABELS
+@cloup.option(
+    "--target", cls=HelpOption, metavar="COLUMN",
+    help="Take the labels from this column of a table, by name or number. "
+    "Default: --target of the training, or the last.",
+)  # fmt: skip
+@JSON
 def evaluate(
     checkpoint: Path,
     source: str | None,
@@ -38,7 +49,7 @@ def evaluate(
     part: str,
     as_json: bool,
 ) -> None:
-    """Print loss and error of a trained network on held-out rows.
+    """Print the loss and error of a trained network on held-out rows.
 
     \b
     Examples:
@@ -46,7 +57,9 @@ def evaluate(
       pycuda-nn evaluate --checkpoint net.npz --data new.csv --target price --json
     """
     if source is None and (labels or target):
-        raise ConfigError("--labels and --target go with --data", "Give --data, or drop them.")
+        raise ConfigError(
+            "--labels and --target need --data", "Add --data, or remove --labels and --target."
+        )
     saved = files.load(checkpoint)
     model = saved.model()
     if source is None:
@@ -67,13 +80,16 @@ def evaluate(
 def _training_part(saved: files.Checkpoint, part: str, path: Path) -> Dataset:
     note = dict(saved.note)
     if "source" not in note:
-        raise CheckpointError(f"{path} does not say where its data came from", "Give --data.")
+        raise CheckpointError(
+            f"{path} does not name the source that it was trained on",
+            "Name a source with --data.",
+        )
     source, labels = note.pop("source"), note.pop("labels")
     parts = load_splits(source, labels, **note)
     if files.fingerprint(parts.train) != saved.fingerprint:
         raise CheckpointError(
-            f"{source} has changed since the training of {path}: its parts are other rows now",
-            "Evaluate on other rows with --data, or train again.",
+            f"{source} has changed since {path} was trained: its parts contain different rows",
+            "Evaluate other rows with --data, or repeat the training.",
         )
     data: Dataset = getattr(parts, part)
     return data

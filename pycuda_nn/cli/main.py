@@ -1,4 +1,4 @@
-"""The command ``pycuda-nn``: its commands, and the exit codes of their errors."""
+"""The command ``pycuda-nn``: its subcommands, and the exit codes of their errors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import cloup
 
 from pycuda_nn.cli.bench import bench
 from pycuda_nn.cli.evaluate import evaluate
@@ -34,8 +35,8 @@ def _print_version(context: click.Context, option: click.Parameter, value: bool)
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
+@cloup.group(context_settings={"help_option_names": ["-h", "--help"]})
+@cloup.option(
     "--version",
     is_flag=True,
     is_eager=True,
@@ -44,7 +45,7 @@ def _print_version(context: click.Context, option: click.Parameter, value: bool)
     help="Print the version.",
 )
 def cli() -> None:
-    """Train fully connected networks.
+    """Train fully connected neural networks on a GPU or the CPU.
 
     \b
     Examples:
@@ -58,13 +59,13 @@ for _command in COMMANDS:
 
 
 def _discard_output() -> None:
-    """Drop what standard output could not write: the flush at exit would fail and exit with 120."""
+    """Discard unwritten standard output: its flush at exit would fail and exit with 120."""
     with contextlib.suppress(OSError), Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 done, 1 failed, 2 wrong input, 130 Ctrl-C."""
+    """Run the command and return its exit code: 0 done, 1 failed, 2 invalid input, 130 Ctrl-C."""
     logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
         code = cli.main(args=argv, prog_name="pycuda-nn", standalone_mode=False)
@@ -75,9 +76,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted; with --checkpoint, go on with --resume.", err=True)
+        click.echo("Interrupted. To continue from a --checkpoint, add --resume.", err=True)
         return 130
-    except OSError as error:  # of files: the others; a closed pipe ends the command in click
+    except OSError as error:  # not of a closed pipe: click handles that
         click.echo(f"Error: {error.filename or 'standard output'}: {error.strerror}", err=True)
         if error.filename is None:
             _discard_output()

@@ -1,4 +1,4 @@
-"""Predictions as a file: CSV or ``.npy``, whole or not at all."""
+"""Write predictions as CSV or ``.npy``; a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Array = npt.NDArray[Any]
 def write_predictions(
     model: Model, x: Array, out: Path | None, stdout: TextIO, *, probabilities: bool
 ) -> None:
-    """Predict the rows of ``x`` into ``out`` by its ending, or as CSV to ``stdout``.
+    """Predict the rows of ``x`` and write them to ``out``, or as CSV to ``stdout``.
 
-    A ``.npy`` file has the labels or values; with ``probabilities``, the probabilities.
+    The suffix of ``out`` selects the format. A ``.npy`` file contains the labels or values; with
+    ``probabilities``, only the probabilities.
 
     Raises:
         PycudaNNError: The file cannot be written.
@@ -41,7 +42,7 @@ def write_predictions(
         replace_file(out, content)
     except OSError as error:
         raise PycudaNNError(
-            f"cannot write {out}: {error.strerror}", "Give a folder that exists and is writable."
+            f"cannot write {out}: {error.strerror}", "Use a directory that exists and is writable."
         ) from error
 
 

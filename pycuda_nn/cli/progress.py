@@ -1,4 +1,4 @@
-"""Showing epochs while they run: a bar on a terminal, plain lines elsewhere."""
+"""Show the progress of a training: a progress bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Show = Callable[[EpochReport], None]
 
 
 def epoch_line(report: EpochReport, epochs: int) -> str:
-    """Return one line of text for an epoch."""
+    """Return the line of text of an epoch."""
     width = len(str(epochs))
     line = f"epoch {report.epoch:>{width}}/{epochs}  train loss {report.train_loss:.5f}"
     if report.valid_loss is not None:
@@ -23,7 +23,7 @@ def epoch_line(report: EpochReport, epochs: int) -> str:
 
 @contextlib.contextmanager
 def shown(epochs: int, stream: TextIO) -> Iterator[Show]:
-    """Give a function that shows a report on ``stream``."""
+    """Yield a function that shows a report on ``stream``."""
     if not stream.isatty():
         yield lambda report: print(epoch_line(report, epochs), file=stream, flush=True)
         return

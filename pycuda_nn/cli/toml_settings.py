@@ -1,4 +1,4 @@
-"""Settings as a user writes them: a TOML file and ``key=value`` words."""
+"""Settings of the command line: a TOML file and ``key=value`` arguments."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 def read_settings(path: Path | None, words: Sequence[str]) -> TrainConfig:
-    """Return the settings of the TOML file ``path``, overruled by the ``key=value`` words.
+    """Return the settings of the TOML file ``path``; ``key=value`` words override them.
 
     Raises:
-        ConfigError: The file is missing or not TOML, a key is unknown, or values are wrong.
+        ConfigError: The file is missing or not TOML, a key is unknown, or a value is invalid.
     """
     values = {} if path is None else _read_toml(path)
     source = "the settings" if path is None else str(path)
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or not key:
-            raise ConfigError(f"--set {word}: not key=value", "For example: --set lr=0.01")
+            raise ConfigError(
+                f"invalid --set '{word}': expected KEY=VALUE", "For example: --set lr=0.01"
+            )
         values[key.strip()] = parse_value(key.strip(), text.strip())
         source = "the settings"
     return TrainConfig.from_mapping(values, source)
 
 
 def parse_value(key: str, text: str) -> Any:
-    """Return ``text`` in the type of setting ``key``; text that does not fit is returned as is."""
+    """Return ``text`` in the type of setting ``key``, or unchanged if it cannot be converted."""
     default = _DEFAULTS.get(key, "")
     try:
         if isinstance(default, tuple):
@@ -53,6 +55,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigError(f"no settings file {path}", "Check --config.") from error
+        raise ConfigError(f"--config {path}: no such file", "Check the path.") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: not a readable TOML file: {error}") from error
+        raise ConfigError(f"cannot read {path} as TOML: {error}") from error

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+import cloup
 
 from pycuda_nn.backends import BACKENDS, load, pick
+from pycuda_nn.cli.options import FILE, JSON, LABELS, HelpOption, check_source
 from pycuda_nn.cli.progress import shown
-from pycuda_nn.cli.sources import FILE, check_source
 from pycuda_nn.cli.toml_settings import read_settings
 from pycuda_nn.cuda.options import PRECISION_NAMES, CudaOptions, cuda_options
 from pycuda_nn.data.dataset import TASKS
@@ -27,49 +29,93 @@ def _fractions(context: click.Context, option: click.Parameter, text: str) -> tu
     try:
         values = tuple(float(part) for part in text.split(","))
     except ValueError as error:
-        raise click.BadParameter(f"'{text}' is not three numbers, e.g. 0.6,0.2,0.2") from error
+        raise click.BadParameter(
+            f"invalid fractions '{text}': expected three numbers, e.g. 0.6,0.2,0.2"
+        ) from error
     check_fractions(values)
     return values
 
 
-@click.command()
-@click.option(
-    "--data", "source", required=True, metavar="SOURCE",
-    help="digits, or a .npz, .npy, .csv or .parquet file.",
+@cloup.command()
+@cloup.option_group(
+    "Common options",
+    cloup.option(
+        "--data", "source", cls=HelpOption, required=True, metavar="SOURCE",
+        help="Train on this source: digits, or a .npz, .npy, .csv or .parquet file. Required.",
+    ),
+    cloup.option(
+        "--target", cls=HelpOption, metavar="COLUMN",
+        help="Take the labels from this column of a table, by name or number. Default: the last.",
+    ),
+    cloup.option(
+        "--set", "words", cls=HelpOption, multiple=True, metavar="KEY=VALUE",
+        help="Change one setting, e.g. epochs=30; overrides --config. Repeatable.",
+    ),
+    cloup.option(
+        "--checkpoint", cls=HelpOption, type=FILE, metavar="FILE",
+        help="Save the training to this file after each epoch; evaluate and predict read it. "
+        "Default: save nothing.",
+    ),
+    cloup.option(
+        "--resume", is_flag=True, help="Continue from the checkpoint if the file exists."
+    ),
 )  # fmt: skip
-@click.option("--labels", type=FILE, help="Labels of a .npy source, a .npy file.")
-@click.option("--target", metavar="COLUMN", help="Label column of a table; default: the last.")
-@click.option("--task", type=click.Choice(TASKS), default="auto", show_default=True)
-@click.option(
-    "--fractions", default="0.6,0.2,0.2", show_default=True, callback=_fractions,
-    help="Shares of train, validation and test.",
+@cloup.option_group(
+    "Data",
+    LABELS,
+    cloup.option(
+        "--task", cls=HelpOption, type=click.Choice(TASKS), default="auto",
+        help="Predict classes (classify) or numbers (regress); auto regresses if the labels are "
+        "real numbers. Default: auto.",
+    ),
+    cloup.option(
+        "--fractions", cls=HelpOption, default="0.6,0.2,0.2", callback=_fractions,
+        metavar="F,F,F",
+        help="Split the rows into train, valid and test parts by these shares. "
+        "Default: 0.6,0.2,0.2.",
+    ),
+    cloup.option(
+        "--split-seed", cls=HelpOption, type=click.IntRange(0, 2**63 - 1), default=0, metavar="N",
+        help="Seed the random split with this number. Default: 0.",
+    ),
 )  # fmt: skip
-@click.option("--split-seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True)
-@click.option("--config", "config_file", type=FILE, help="TOML file of settings.")
-@click.option("--set", "words", multiple=True, metavar="KEY=VALUE", help="One setting; repeat it.")
-@click.option("--checkpoint", type=FILE, help="Written after each epoch; also the trained model.")
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint if it is there.")
-@click.option("--overwrite", is_flag=True, help="Start again though the checkpoint is there.")
-@click.option(
-    "--backend", default="auto", show_default=True, metavar="NAME",
-    help=f"auto, {' or '.join(BACKENDS)}; auto takes the GPU if there is one.",
+@cloup.option_group(
+    "Settings and checkpoint",
+    cloup.option(
+        "--config", "config_file", cls=HelpOption, type=FILE, metavar="FILE",
+        help="Read settings from this TOML file. Default: no file.",
+    ),
+    cloup.option(
+        "--overwrite", is_flag=True, help="Start from epoch 1 and replace an existing checkpoint."
+    ),
 )  # fmt: skip
-@click.option(
-    "--precision", metavar="NAME",
-    help=f"On the GPU: {', '.join(PRECISION_NAMES)}. Default: float32, the results of numpy; "
-    "bf16 is the fastest.",
+@cloup.option_group(
+    "GPU",
+    cloup.option(
+        "--backend", cls=HelpOption, default="auto", metavar="NAME",
+        help=f"Train with {', '.join(BACKENDS)} or auto, which uses the GPU if available. "
+        "Default: auto.",
+    ),
+    cloup.option(
+        "--precision", cls=HelpOption, metavar="NAME",
+        help=f"Compute in one of {', '.join(PRECISION_NAMES)}: float32 gives the results of "
+        "numpy, bf16 is the fastest. Default: float32.",
+    ),
+    cloup.option(
+        "--device", cls=HelpOption, type=click.IntRange(0), metavar="N",
+        help="Use this GPU, counted from 0 in CUDA_VISIBLE_DEVICES. Default: 0.",
+    ),
+    cloup.option(
+        "--memory-limit", cls=HelpOption, metavar="SIZE",
+        help="Use at most this much GPU memory, e.g. 2GiB; rows that do not fit stay in host "
+        "memory. Default: all free memory.",
+    ),
+    cloup.option(
+        "--deterministic", is_flag=True,
+        help="Choose no algorithm by timing, for the same bits on every GPU of the same model.",
+    ),
 )  # fmt: skip
-@click.option("--device", type=click.IntRange(0), metavar="N", help="GPU, from 0. Default: 0.")
-@click.option(
-    "--memory-limit", metavar="SIZE",
-    help="GPU memory to use at most, e.g. 2GiB; rows that do not fit stay in host memory.",
-)  # fmt: skip
-@click.option(
-    "--deterministic",
-    is_flag=True,
-    help="On the GPU: choose no algorithm by timing, for the same bits on every such GPU.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@JSON
 def train(
     source: str,
     labels: Path | None,
@@ -89,7 +135,9 @@ def train(
     deterministic: bool,
     as_json: bool,
 ) -> None:
-    """Train a network; show each epoch on standard error, the result on standard output.
+    """Train a network.
+
+    Prints each epoch on standard error and the result on standard output.
 
     \b
     Examples:
@@ -101,7 +149,11 @@ def train(
     chosen = pick(backend, {"cuda": cuda})
     if cuda != CudaOptions() and chosen.name != "cuda":
         reason = load("cuda").missing() or f"--backend is {backend}"
-        raise ConfigError(f"--precision and the like are for a GPU: {reason}", "Drop them.")
+        raise ConfigError(
+            "--precision, --device, --memory-limit and --deterministic need the backend cuda: "
+            f"{reason}",
+            "Remove these options.",
+        )
     config = read_settings(config_file, words)
     check_source(source, labels, target)
     _check_checkpoint(checkpoint, resume, overwrite)
@@ -126,14 +178,17 @@ def _check_checkpoint(path: Path | None, resume: bool, overwrite: bool) -> None:
     if path is None and (resume or overwrite):
         raise click.UsageError("--resume and --overwrite need --checkpoint FILE.")
     if resume and overwrite:
-        raise click.UsageError("Give --resume or --overwrite, not both.")
+        raise click.UsageError("--resume and --overwrite exclude each other.")
     if path is not None and path.exists() and not (resume or overwrite):
         raise ConfigError(
-            f"the checkpoint {path} exists",
-            "Go on from it with --resume, or start again with --overwrite.",
+            f"checkpoint {path} already exists",
+            "Continue from it with --resume, or replace it with --overwrite.",
         )
     if path is not None and not path.parent.is_dir():
-        raise ConfigError(f"--checkpoint {path}: no folder {path.parent}", "Make it first.")
+        raise ConfigError(
+            f"--checkpoint {path}: no such directory: {path.parent}",
+            f"Create it: mkdir -p {shlex.quote(str(path.parent))}",
+        )
 
 
 def _print_result(

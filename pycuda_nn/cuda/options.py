@@ -1,4 +1,4 @@
-"""How to use the GPU; nothing in here changes what is trained, only how it is computed."""
+"""Options of the GPU: they change how the training is computed, not what is trained."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 @dataclass(frozen=True, kw_only=True)
 class CudaOptions:
-    """Options of the CUDA backend; wrong ones raise ConfigError.
+    """Options of the CUDA backend; an invalid value raises ConfigError.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> options = nn.CudaOptions(precision="bf16", memory_limit=2 * 2**30)
+        >>> backend = nn.CudaBackend(options)  # for nn.train(..., backend=backend)
 
     Attributes:
-        precision: ``float32`` as numpy; ``tf32``, ``fp16`` and ``bf16`` multiply in fewer bits on
-            tensor cores. Weights are kept, and sums are made, in float32 in all of them.
-        device: GPU, counted from 0 among those in ``CUDA_VISIBLE_DEVICES``.
-        memory_limit: Bytes of GPU memory to use at most; None for what is free.
-        deterministic: The same bits on every GPU of one model with the same libraries: algorithms
-            are not chosen by timing.
+        precision: ``float32`` computes like numpy. ``tf32``, ``fp16`` and ``bf16`` multiply in
+            fewer bits on tensor cores; all of them store weights and sum in float32.
+        device: Number of the GPU, counted from 0 in ``CUDA_VISIBLE_DEVICES``.
+        memory_limit: Use at most this many bytes of GPU memory; None for all that is free.
+        deterministic: Do not choose algorithms by timing. Every GPU of the same model then gives
+            the same bits with the same libraries.
     """
 
     precision: str = "float32"
@@ -36,18 +41,18 @@ class CudaOptions:
                 did_you_mean(self.precision, PRECISION_NAMES),
             )
         if self.device < 0:
-            raise ConfigError(f"device {self.device}: GPUs are counted from 0")
+            raise ConfigError(f"invalid device {self.device}: GPUs are counted from 0")
         if self.memory_limit is not None and self.memory_limit < 1:
-            raise ConfigError(f"memory limit {self.memory_limit}: must be at least 1 byte")
+            raise ConfigError(f"invalid memory limit {self.memory_limit}: must be at least 1 byte")
 
 
 def cuda_options(
     precision: str | None, device: int | None, memory_limit: str | None, *, deterministic: bool
 ) -> CudaOptions:
-    """Return the options of a command line, on which None stands for what is not given.
+    """Return the options of a command line; None means that an option was not given.
 
     Raises:
-        ConfigError: One is wrong.
+        ConfigError: An option is invalid.
     """
     return CudaOptions(
         precision=precision or "float32",
@@ -61,9 +66,9 @@ def parse_bytes(text: str) -> int:
     """Return the bytes of a size such as ``2GiB``, ``512M`` or ``1.5G``, in powers of 1024.
 
     Raises:
-        ConfigError: It is no size.
+        ConfigError: ``text`` is not a size.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if match is None:
-        raise ConfigError(f"'{text}' is no size of memory", "Give one such as 2GiB or 512M.")
+        raise ConfigError(f"invalid memory size '{text}': expected a size such as 2GiB or 512M")
     return int(float(match[1]) * _UNITS[match[2].upper()])

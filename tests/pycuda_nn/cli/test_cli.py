@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,8 @@ def test_process_trains_and_separates_result_from_progress(table: Path) -> None:
 def test_process_bad_input_is_no_traceback() -> None:
     done = run("train", "--data", "nothing.csv", "--backend", "numpy")
     assert done.returncode == 2
-    assert done.stderr == "Error: nothing.csv: no such file\nCheck the path.\n"
+    assert len(done.stderr.splitlines()) == 2
+    assert done.stderr.startswith("Error: nothing.csv: ")
     assert done.stdout == ""
 
 
@@ -88,7 +90,10 @@ def test_evaluate_refuses_a_part_of_data_that_changed(
     before = table.read_text()
     table.write_text(before + "1,1,hot\n" * 30)
     assert main(["evaluate", "--checkpoint", str(trained)]) == 1
-    assert "has changed since the training" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert error.startswith(f"Error: {table} ")
+    assert str(trained) in error
+    assert "--data" in error
     assert main(["evaluate", "--checkpoint", str(trained), "--data", str(table)]) == 0
     table.write_text(before)
     assert main(["evaluate", "--checkpoint", str(trained)]) == 0
@@ -104,7 +109,7 @@ def test_evaluate_other_data_with_one_class_and_more_columns(
     assert "(2 rows): loss" in capsys.readouterr().out
     file.write_text("state,b,a\nwarm,2,3\n")
     assert main(args) == 2
-    assert "unknown label 'warm' in row 0" in capsys.readouterr().err
+    assert re.search(r"'warm'.* row 0\b", capsys.readouterr().err)
 
 
 def test_predict_csv_and_npy(
@@ -170,62 +175,69 @@ def test_an_old_checkpoint_is_not_overwritten_by_chance(
     before = trained.read_bytes()
     args = ["train", "--data", str(table), "--checkpoint", str(trained), *QUICK]
     assert main(args) == 2
-    assert "Go on from it with --resume, or start again with --overwrite." in (
-        capsys.readouterr().err
-    )
+    error = capsys.readouterr().err
+    assert all(fact in error for fact in (str(trained), "--resume", "--overwrite"))
     assert trained.read_bytes() == before
-    assert main([*args, "--resume"]) == 1  # other settings
-    assert "is of another training" in capsys.readouterr().err
+    assert main([*args, "--resume"]) == 1  # different settings
+    assert "hidden: [128]" in capsys.readouterr().err
     assert main([*args, "--overwrite"]) == 0
     assert trained.read_bytes() != before
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "message"),
+    ("args", "code", "facts"),
     [
-        (["--precision", "bf17"], 2, "unknown precision 'bf17'\nDid you mean 'bf16'?"),
-        (["--backend", "numpy", "--precision", "bf16"], 2, "are for a GPU"),
-        (["--memory-limit", "2 bananas"], 2, "'2 bananas' is no size of memory"),
-        (["--backend", "nump"], 2, "Did you mean 'numpy'?"),
-        (["--set", "lrate=1"], 2, "unknown key 'lrate'"),
-        (["--set", "epoch=1"], 2, "unknown key 'epoch'. Did you mean 'epochs'?"),
-        (["--set", "lr=abc", "--set", "epochs=0"], 2, "2 problems in the settings"),
-        (["--config", "none.toml"], 2, "no settings file none.toml"),
-        (["--target", "stat"], 2, "Did you mean 'state'?"),
-        (["--fractions", "1,2"], 2, "must be three shares"),
-        (["--fractions", "a"], 2, "'a' is not three numbers"),
-        (["--resume"], 2, "need --checkpoint"),
-        (["--resume", "--overwrite", "--checkpoint", "x.npz"], 2, "not both"),
-        (["--checkpoint", "no/folder/x.npz"], 2, "no folder no/folder"),
-        (["--set", "loss=squared"], 2, "does not fit"),
-        (["--set", "optimizer=sgd", "--set", "lr=1e20"], 1, "training diverged"),
-        (["--jsno"], 2, "--json"),
-        (["--task", "clasify"], 2, "classify"),
+        (["--precision", "bf17"], 2, ["'bf17'", "'bf16'"]),
+        (["--backend", "numpy", "--precision", "bf16"], 2, ["--precision", "cuda"]),
+        (["--memory-limit", "2 bananas"], 2, ["'2 bananas'", "2GiB"]),
+        (["--backend", "nump"], 2, ["'nump'", "'numpy'"]),
+        (["--set", "lrate=1"], 2, ["'lrate'"]),
+        (["--set", "epoch=1"], 2, ["'epoch'", "'epochs'"]),
+        (["--set", "lr"], 2, ["--set 'lr'", "KEY=VALUE"]),
+        (["--set", "lr=abc", "--set", "epochs=0"], 2, ["  - lr = 'abc'", "  - epochs = 0"]),
+        (["--config", "none.toml"], 2, ["--config none.toml"]),
+        (["--target", "stat"], 2, ["'stat'", "'state'"]),
+        (["--fractions", "1,2"], 2, ["fractions 1,2:", "0.6,0.2,0.2"]),
+        (["--fractions", "a"], 2, ["fractions 'a'", "0.6,0.2,0.2"]),
+        (["--resume"], 2, ["--resume", "--checkpoint FILE"]),
+        (["--resume", "--overwrite", "--checkpoint", "x.npz"], 2, ["--resume and --overwrite"]),
+        (["--checkpoint", "no/folder/x.npz"], 2, ["no/folder/x.npz", "mkdir -p no/folder\n"]),
+        (["--set", "loss=squared"], 2, ["loss = 'squared'", "2 classes"]),
+        (["--set", "optimizer=sgd", "--set", "lr=1e20"], 1, ["epoch 1", "learning rate 1e+20"]),
+        (["--jsno"], 2, ["--json"]),
+        (["--task", "clasify"], 2, ["'clasify'", "'classify'"]),
     ],
 )
 def test_each_mistake_has_its_code_and_words(
-    args: list[str], code: int, message: str, table: Path, capsys: pytest.CaptureFixture[str]
+    args: list[str],
+    code: int,
+    facts: list[str],
+    table: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["train", "--data", str(table), *args]) == code
     captured = capsys.readouterr()
-    assert message in captured.err
+    assert [fact for fact in facts if fact not in captured.err] == []
     assert captured.out == ""
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    ("args", "start"),
     [
-        (["train", "--data", "digits", "--target", "3"], "digits is no table with columns"),
-        (["train", "--data", "digits", "--labels", "y.npy"], "digits is no .npy file"),
-        (["evaluate", "--checkpoint", "x", "--target", "3"], "go with --data"),
-        (["evaluate", "--checkpoint", "NET", "--data", "a.npz", "--target", "b"], "is no table"),
+        (["train", "--data", "digits", "--target", "3"], "--target: digits "),
+        (["train", "--data", "digits", "--labels", "y.npy"], "--labels: digits "),
+        (["evaluate", "--checkpoint", "x", "--target", "3"], "--labels and --target need --data"),
+        (
+            ["evaluate", "--checkpoint", "NET", "--data", "a.npz", "--target", "b"],
+            "--target: a.npz",
+        ),
     ],
 )
 def test_an_option_that_the_data_does_not_read_is_refused(
-    args: list[str], message: str, trained: Path, capsys: pytest.CaptureFixture[str]
+    args: list[str], start: str, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(trained) if word == "NET" else word for word in args]) == 2
-    assert message in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith(f"Error: {start}")
 
 
 def test_digits_as_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,14 +250,14 @@ def test_wrong_files_for_evaluate_and_predict(
     trained: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["evaluate", "--checkpoint", str(tmp_path / "none.npz")]) == 1
-    assert "no checkpoint" in capsys.readouterr().err
+    assert str(tmp_path / "none.npz") in capsys.readouterr().err
     args = ["predict", "--checkpoint", str(trained), "--data", str(table)]
     assert main([*args, "--out", "p.txt"]) == 2
     assert main([*args, "--out", str(tmp_path / "no" / "p.csv")]) == 1
-    assert "cannot write" in capsys.readouterr().err
+    assert str(tmp_path / "no" / "p.csv") in capsys.readouterr().err
     table.unlink()
     assert main(["evaluate", "--checkpoint", str(trained)]) == 2
-    assert "no such file" in capsys.readouterr().err
+    assert f"{table}: " in capsys.readouterr().err
 
 
 def test_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,7 +271,7 @@ def test_help_shows_two_real_lines(name: str) -> None:
     assert result.exit_code == 0
     lines = [line for line in result.output.splitlines() if line.startswith("    pycuda-nn ")]
     assert len(lines) >= 2
-    for line in lines:  # every word of it is an option of that command
+    for line in lines:  # every option in it is one of that command
         command = cli.commands[line.split()[1]]
         if isinstance(command, click.Group):
             command = command.commands[line.split()[2]]
