@@ -1,7 +1,7 @@
-// Activations and their slopes; the twin is activation.py. -DACTIVATION=0|1|2 relu, tanh, sigmoid.
+// Activations and their slopes, as in activation.py. -DACTIVATION=0|1|2: relu, tanh, sigmoid.
 // Needs common.cuh and rows.cuh.
 
-// What the two kernels of an activation take; `h` is the activation behind a gradient.
+// Arguments of the two kernels of an activation; `h` is the activation for a gradient.
 struct Activation {
   T* a; const T* h; const T* bias; float* partial; const Clock* clock;
   unsigned long long seed, purpose;

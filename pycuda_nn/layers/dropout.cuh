@@ -1,7 +1,7 @@
-// Dropout: 16 bits an element, as pycuda_nn/rng.py draws them; the twin is dropout.py.
+// Dropout as in dropout.py, with 16 bits per element, drawn as in pycuda_nn/rng.py.
 // Needs philox.cuh and activation.cuh.
 
-// Factors of elements (row-major, without padding) that are asked for in rising order.
+// Factors of elements (row-major, without padding), to be read in ascending order.
 struct Keeper {
   const Activation& u;
   long long block = -1;

@@ -1,4 +1,4 @@
-// Logistic loss; the twin is logistic.py. Needs loss.cuh.
+// Logistic loss, as in logistic.py. Needs loss.cuh.
 
 extern "C" __global__ void logistic_xent(const float* __restrict__ z, const T* __restrict__ bias,
                                          const int* __restrict__ y, int rows, int wide, int classes,

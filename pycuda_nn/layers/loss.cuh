@@ -1,7 +1,7 @@
-// Sums over a block for the kernels of a loss: a warp a row.
+// Sums over a block for the kernels of a loss, with one warp per row.
 // Step: z (rows, wide) float without bias -> delta in T, times `scale`; loss[block] = sum of the
-// losses of the block's rows. Metrics, of rows that were only run forward: out[block] = sum of
-// losses, and of wrong classes or squared errors, in double. Needs common.cuh.
+// losses of the rows of the block. Metrics, after a forward pass: out[block] = sum of losses, and
+// sum of wrong classes or squared errors, in double. Needs common.cuh.
 
 __device__ __forceinline__ void block_loss(float mine, float* loss) {
   __shared__ float of_warp[32];

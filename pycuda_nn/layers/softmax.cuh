@@ -1,4 +1,4 @@
-// Softmax cross-entropy; the twin is softmax.py. Needs loss.cuh.
+// Softmax cross-entropy, as in softmax.py. Needs loss.cuh.
 
 struct Softmax { float top, sum; };
 

@@ -1,4 +1,4 @@
-// Half the squared error; the twin is squared.py. Needs loss.cuh.
+// Half the squared error, as in squared.py. Needs loss.cuh.
 
 extern "C" __global__ void squared_error(const float* __restrict__ z, const T* __restrict__ bias,
                                          const float* __restrict__ y, int rows, int wide,

@@ -1,7 +1,7 @@
 // out[i] = value(x0[i], x1[i], ...; s0, s1, ...) for all i, in one pass over memory.
 //
-// INPUTS, SCALARS and value() stand before this text: see program.py. An input may be `out`
-// itself, so nothing is __restrict__; a thread loads its packs before it stores one of them.
+// program.py defines INPUTS, SCALARS and value() before this text. An input can be `out` itself, so
+// no pointer is __restrict__, and a thread loads all its packs before it stores any of them.
 
 #define BLOCK 128
 #define WIDE_PACKS 2
@@ -16,7 +16,7 @@ __device__ __forceinline__ void load(float (&to)[4], const float* from) {
 }
 __device__ __forceinline__ void load(float (&to)[1], const float* from) { to[0] = *from; }
 
-// By intrinsic: an assignment in a loop was seen split into four stores of 4 bytes.
+// An intrinsic: the compiler has split an assignment in a loop into four stores of 4 bytes.
 __device__ __forceinline__ void store(float* to, const float (&from)[4]) {
   __stwb(reinterpret_cast<float4*>(to), make_float4(from[0], from[1], from[2], from[3]));
 }
@@ -52,7 +52,7 @@ __device__ __forceinline__ void sweep(float* out, const Inputs& in, long long fi
   }
 }
 
-// The elements before the first pack and after the last: `before` and `edges` - `before` of them.
+// The `before` elements before the first pack, and the `edges` - `before` elements after the last.
 __device__ __forceinline__ void fringe(float* out, const Inputs& in, long long packs, int before,
                                        int edges, const Scalars& s) {
   if (edges && blockIdx.x == 0 && threadIdx.x < edges) {
@@ -65,14 +65,14 @@ __device__ __forceinline__ void fringe(float* out, const Inputs& in, long long p
   }
 }
 
-// One pack a thread: the fastest from memory.
+// One pack per thread: the fastest for data in device memory.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     narrow(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
   sweep<4, 1>(out, in, (long long)blockIdx.x * BLOCK + threadIdx.x, packs, s);
   fringe(out, in, packs, before, edges, s);
 }
 
-// As many blocks as run at once, for data in the L2 cache.
+// As many blocks as run concurrently: for data in the L2 cache.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     wide(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
   const int chunk = BLOCK * WIDE_PACKS;
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   fringe(out, in, packs, before, edges, s);
 }
 
-// Addresses that differ in their remainder by 16: `packs` single elements.
+// For addresses with different remainders modulo 16: `packs` counts single elements.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     single(float* out, Inputs in, long long packs, int before, int edges, Scalars s) {
   sweep<1, SINGLES>(out, in, (long long)blockIdx.x * BLOCK * SINGLES + threadIdx.x, packs, s);

@@ -1,11 +1,11 @@
-// D (m, n) = alpha A B + beta D in float32, row-major, for products that are too small to fill a GPU
-// by their tiles alone: 8 warps of a block share its tile, 32 x 32 a warp, and then the sums over k;
-// from compute capability 9.0 on the blocks of a cluster share it further. Sums in a fixed order.
-// With a bias (n): D = max(alpha A B + bias, 0).
+// D (m, n) = alpha A B + beta D in float32, row-major, for products whose tiles are too few to fill
+// a GPU: the 8 warps of a block divide its tile, 32 x 32 per warp, and then the sums over k; from
+// compute capability 9.0 the blocks of a cluster divide the sums further. The order of the sums is
+// fixed. With a bias (n): D = max(alpha A B + bias, 0).
 //
-// -DA_ALONG_K=1|0: A lies as (m, k), or as (k, m); -DB_ALONG_K=1|0: B lies as (n, k), or as (k, n).
-// -DTILE_M, -DTILE_N: of a block, 32 or 64. -DSPLIT: blocks of a cluster. n, and the lengths along
-// which A and B lie, are multiples of 4. From compute capability 8.0 on.
+// -DA_ALONG_K=1|0: A is stored as (m, k) or as (k, m); -DB_ALONG_K=1|0: B is stored as (n, k) or as
+// (k, n). -DTILE_M, -DTILE_N: tile of a block, 32 or 64. -DSPLIT: blocks of a cluster. n and the row
+// lengths of A and B are multiples of 4. Needs compute capability 8.0.
 
 struct Sgemm {
   const float* a; const float* b; float* d; const float* bias;
@@ -16,9 +16,9 @@ struct Sgemm {
 // A warp has 32 x 32 results, a thread 8 rows and 4 columns of them.
 constexpr int LANES_M = 4, LANES_N = 8, THREAD_M = 8, THREAD_N = 4;
 constexpr int WARPS_M = TILE_M / 32, WARPS_N = TILE_N / 32, WARPS_K = 8 / (WARPS_M * WARPS_N);
-constexpr int CHUNK = 32, SHARE = CHUNK / WARPS_K;  // of k: a stage's, and a warp's of it
+constexpr int CHUNK = 32, SHARE = CHUNK / WARPS_K;  // length along k of a stage, and of a warp
 
-// One operand's part of a stage: along k with rows 4 words apart in banks, else as it lies.
+// The part of a stage of one operand: along k with rows 4 words apart in banks, else as stored.
 template <int TILE, bool ALONG_K> struct Panel {
   static constexpr int WIDTH = ALONG_K ? CHUNK + 4 : TILE, WORDS = WIDTH * (ALONG_K ? TILE : CHUNK);
 };
@@ -43,7 +43,7 @@ __device__ __forceinline__ void copy_pack(float* to, const float* from, bool the
                "r"(there ? 16 : 0) : "memory");
 }
 
-// Rows (or columns) `first`.. of an operand with `length` of them, and CHUNK of k from `k0` on.
+// Copies rows (or columns) from `first` of an operand with `length` of them, and CHUNK of k from `k0`.
 template <int TILE, bool ALONG_K>
 __device__ __forceinline__ void copy_panel(float* to, const float* from, int first, int length, int k0, int k) {
   constexpr int ACROSS = (ALONG_K ? CHUNK : TILE) / 4;
@@ -57,12 +57,12 @@ __device__ __forceinline__ void copy_panel(float* to, const float* from, int fir
   }
 }
 
-// Which row (or column) of its warp's 32 a thread's number `i` is; `lane` counts LANES of them.
+// The row (or column), of the 32 of the warp, of element `i` of a thread; `lane` is one of LANES.
 template <bool ALONG_K, int LANES> __device__ __forceinline__ int place(int lane, int i) {
   return ALONG_K ? lane + LANES * i : (i / 4 * LANES + lane) * 4 + i % 4;
 }
 
-// COUNT elements of a thread at each of 4 places of k
+// Reads COUNT elements of a thread at each of 4 places of k.
 template <int TILE, bool ALONG_K, int LANES, int COUNT>
 __device__ __forceinline__ void read_panel(const float* panel, int first, int lane, int k, float (&out)[4][COUNT]) {
   constexpr int WIDTH = Panel<TILE, ALONG_K>::WIDTH;
@@ -91,7 +91,7 @@ __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// what lies at `at` in the shared memory of block `rank` of the cluster
+// Reads `at` in the shared memory of block `rank` of the cluster.
 __device__ __forceinline__ Pack<float> read_of(const float* at, int rank) {
   Pack<float> p;
   unsigned there;

@@ -1,12 +1,12 @@
-// Where the persistent kernel keeps what: constants of the network, the exchange between blocks,
-// shared memory. The plan (persistent_plan.py) defines the PLAN_ macros; layers count from 0,
-// hidden layers from 1, so that layer l leads from hidden layer l (0: the input) to l + 1.
+// Memory layout of the persistent kernel: constants of the network, the exchange between blocks,
+// shared memory. The plan (plan.py) defines the PLAN_ macros. Layers count from 0, hidden layers
+// from 1: layer l leads from hidden layer l (0: the input) to hidden layer l + 1.
 
 constexpr int LAYERS = PLAN_LAYERS, HIDDEN = LAYERS - 1, BATCH = PLAN_BATCH;
 constexpr int ROW_GROUPS = PLAN_ROW_GROUPS, COLUMN_GROUPS = PLAN_COLUMN_GROUPS;
 constexpr int BLOCKS = ROW_GROUPS * COLUMN_GROUPS;
-constexpr int ROWS = BATCH / ROW_GROUPS;  // of the minibatch, in a group of blocks
-constexpr int CHUNK = PLAN_CHUNK;         // rows that a weight gradient takes at a time
+constexpr int ROWS = BATCH / ROW_GROUPS;  // rows of the minibatch in a group of blocks
+constexpr int CHUNK = PLAN_CHUNK;         // rows of a weight gradient in shared memory
 constexpr int CHUNKS = BATCH / CHUNK;
 
 constexpr int WARPS = 8, WORKERS = 32 * WARPS, SERVERS = 128, THREADS = WORKERS + SERVERS;
@@ -19,16 +19,16 @@ __host__ __device__ constexpr int at_most(int a, int b) { return a < b ? a : b; 
 __host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ constexpr int power_of_2(int n) { return n < 2 ? 1 : 2 * power_of_2((n + 1) / 2); }
 
-// Pitch of rows in shared memory. Rows read 16 bytes a lane start 64 bytes apart (mod 128); those
-// read as 8x8 matrices an odd multiple of 16: neither meets itself in a bank.
+// Pitch of rows in shared memory, without bank conflicts: rows that are read by 16 bytes per lane
+// start 64 bytes apart (mod 128), rows that are read as 8x8 matrices an odd multiple of 16 bytes.
 __host__ __device__ constexpr int pitch_of_lanes(int n) { return n + (96 - n % 64) % 64; }
 __host__ __device__ constexpr int pitch_of_matrices(int n) { return n / 8 % 2 ? n : n + 8; }
 
-// Variable templates, not functions: they are constants wherever the kernel names them.
+// Variable templates, not functions: they are constants wherever the kernel uses them.
 constexpr int SIZES[] = {PLAN_SIZES}, WIDTHS[] = {PLAN_WIDTHS}, FIRST_BLOCKS[] = {PLAN_FIRST_BLOCK};
 constexpr int TILE_INS[] = {PLAN_TILE_IN}, TILE_OUTS[] = {PLAN_TILE_OUT};
-template <int h> constexpr int size = SIZES[h];    // of a layer, padded
-template <int h> constexpr int width = WIDTHS[h];  // without the padding
+template <int h> constexpr int size = SIZES[h];    // padded size of a layer
+template <int h> constexpr int width = WIDTHS[h];  // size without padding
 constexpr int CLASSES = width<LAYERS>, OUTPUTS = size<LAYERS>;
 
 // ---- the parameters: weights (in, out) of all layers, then all biases
@@ -47,21 +47,21 @@ template <int l> constexpr int warps_down = tile_out<l> / 16;
 template <int l> constexpr int warps_across = WARPS / warps_down<l>;
 template <int l> constexpr int fragments = ceil_div(tile_in<l> / 8, warps_across<l>);
 
-// ---- strips of columns of a hidden layer: tiles of 16 in each, and how many a block may have
+// ---- strips of columns of a hidden layer: tiles of 16 per strip, and most strips of a block
 template <int h> constexpr int strip =
     TALL == 1 && size<h> % 32 == 0 && size<h> / 16 > COLUMN_GROUPS ? 2 : 1;
 template <int h> constexpr int share = ceil_div(size<h> / 16 / strip<h>, COLUMN_GROUPS);
 constexpr int ROW_PAIRS = ROWS * 8;  // pairs of neighbours in a tile
 
-// ---- the exchange: one buffer for each step, in turns of three
+// ---- the exchange: three buffers, used by the steps in turn
 template <int h> constexpr int hidden_at = hidden_at<h - 1> + BATCH * size<h - 1>;
 template <> constexpr int hidden_at<1> = 0;
 template <int h> constexpr int delta_at = delta_at<h - 1> + BATCH * size<h - 1>;
 template <> constexpr int delta_at<1> = hidden_at<LAYERS>;  // gradients of z, times the batch size
 template <int l> constexpr int forward_at = delta_at<LAYERS + 1> + weights_at<l>;  // W (out, in)
-template <int l>  // W (in, out), of the layers between hidden ones
+template <int l>  // W (in, out) of the layers between hidden layers
 constexpr int backward_at = forward_at<LAYERS> + weights_at<l> - weights_at<1>;
-constexpr int WORDS = backward_at<HIDDEN> / 2;  // then floats: biases, a loss for each row group
+constexpr int WORDS = backward_at<HIDDEN> / 2;  // followed by floats: biases, a loss per row group
 constexpr int TURN = (WORDS + bias_at<LAYERS> + ROW_GROUPS + 63) / 64 * 64;  // in words
 
 struct Turn {
@@ -80,8 +80,8 @@ constexpr int SUM_PITCH = TALL == 1 ? 40 : 24;
 template <int h> constexpr int own_at = own_at<h - 1> + share<h - 1> * strip<h - 1> * ROW_PAIRS;
 template <> constexpr int own_at<1> = 0;
 
-// Operands of the weight gradients: all layers side by side, deltas where the rows of a hidden
-// layer were, or two chunks in turns. The first layer's inputs lie apart.
+// Operands of the weight gradients: all layers side by side, with the deltas in the memory of the
+// rows of a hidden layer; or two chunks in turn. The inputs of the first layer are separate.
 template <int l> constexpr int delta_pitch = pitch_of_matrices(tile_out<l>);
 template <int l> constexpr int input_pitch = pitch_of_matrices(tile_in<l>);
 template <int l> constexpr int pair_size = CHUNK * (delta_pitch<l> + input_pitch<l>);
@@ -97,20 +97,20 @@ template <int l> constexpr int biases_at = biases_at<l - 1> + tile_out<l - 1>;
 template <> constexpr int biases_at<0> = 0;
 
 struct alignas(16) Shared {
-  T input[ROWS * INPUT_PITCH];                         // rows of this step, then of the next
+  T input[ROWS * INPUT_PITCH];                         // rows of this step, later of the next
   T columns[CHUNKS > 1 ? 8 : CHUNK * input_pitch<0>];  // of the input, all rows of the minibatch
-  T hidden[STAGE];                                     // rows of a hidden layer, then operands
+  T hidden[STAGE];                                     // rows of a hidden layer, later operands
   T output_weights[OUTPUTS * OUTPUT_WEIGHTS_PITCH];
   T output[ROWS * OUTPUT_PITCH];         // gradient of the logits
   float sums[2][DEEP][ROWS][SUM_PITCH];  // parts of a product
-  unsigned own[own_at<LAYERS>];          // this block's strips of the hidden layers
-  float2 biases[biases_at<LAYERS>];      // this block's, master and velocity
+  unsigned own[own_at<LAYERS>];          // strips of the hidden layers of this block
+  float2 biases[biases_at<LAYERS>];      // master and velocity of the biases of this block
   float losses[ROWS];
   int index[2][BATCH], label[2][ROWS];
 };
 static_assert(sizeof(Shared) <= PLAN_SHARED_BYTES, "the plan counts less shared memory");
 
-struct Persistent {  // the kernel's argument
+struct Persistent {  // argument of the kernel
   const T* x;
   const int *y, *order;
   const float* rates;

@@ -1,4 +1,4 @@
-// The passes of a step, as the eight workers' warps make them.
+// The passes of a step, computed by the eight worker warps.
 
 struct Passes : Place {
   const Persistent& a;
@@ -12,8 +12,8 @@ struct Passes : Place {
 
   template <int TILES> struct Sums { float at[TALL][2 * TILES][4]; };
 
-  // Rows (ROWS, K) times TILES tiles of 16 rows of weights (., K), transposed; over this warp's
-  // part of K. Pitches are those of shared memory; 0: they are in the exchange.
+  // Rows (ROWS, K) times TILES tiles of 16 rows of weights (., K), transposed, over the part of K of
+  // this warp. A pitch is that of shared memory; 0 means that the matrix is in the exchange.
   template <int K, int PITCH, int WEIGHTS_PITCH, int TILES>
   __device__ __forceinline__ void product(Sums<TILES>& c, const T* rows, const T* weights) {
     constexpr int ROUNDS = ceil_div(ceil_div(K, 32), DEEP), A = 2 * TALL, B = 2 * TILES;
@@ -25,7 +25,7 @@ struct Passes : Place {
     c = {};
 #pragma unroll 1
     for (int k = 0; k < ROUNDS * APART; k += Q * APART, rows += Q * APART, weights += Q * APART) {
-      auto exists = [&](int q) {  // a constant, but for the last of the depth
+      auto exists = [&](int q) {  // a constant, except at the end of the depth
         return ROUNDS == Q && (q + 1) * APART <= K ? true : k + q * APART + deep < K;
       };
       auto weights_of = [&](int i) {
@@ -61,13 +61,13 @@ struct Passes : Place {
     }
   }
 
-  // Adds the parts of all warps; calls each(visit, r, c, even, odd) for the pairs at row r and
-  // columns c, c + 1 that are this thread's.
+  // Adds the parts of all warps; calls each(visit, r, c, even, odd) for the pairs of this thread, at
+  // row r and columns c, c + 1.
   template <int TILES, class Each>
   __device__ __forceinline__ void sum(const Sums<TILES>& c, Each each) {
     constexpr int ACROSS = 8 * TILES, DOWN = WORKERS / ACROSS;
     auto& sums = s.sums[turn_of_sums];
-    turn_of_sums ^= 1;  // so the one before may still be read
+    turn_of_sums ^= 1;  // other threads can still read the previous buffer
     float* at = &sums[(unsigned)warp / BESIDE][warp % BESIDE * 16 * TALL + g][2 * t];
 #pragma unroll
     for (int i = 0; i < TALL * TILES * 4; i++) {
@@ -96,7 +96,7 @@ struct Passes : Place {
     return own_at<h> + ((i * ROWS + r) * strip<h> * 16 + column) / 2;
   }
 
-  // ---- forward: hidden layer l + 1 = activation(hidden layer l times W + b), this block's strips
+  // ---- forward: strips of this block of hidden layer l + 1 = activation(hidden layer l times W + b)
   template <int l> __device__ __forceinline__ void forward() {
     constexpr int K = size<l>, N = size<l + 1>, WIDE = 16 * strip<l + 1>;
 #pragma unroll 1
@@ -118,7 +118,7 @@ struct Passes : Place {
       sum(c, [&](int, int r, int in_strip, float x, float y) {
         x = activated(x + __uint_as_float(bias[0].x));
         y = activated(y + __uint_as_float(bias[0].y));
-#if defined(PLAN_SIGMOID)  // of 0 is not 0, but padding is
+#if defined(PLAN_SIGMOID)  // sigmoid(0) is not 0, but padding must be 0
         if (column >= width<l + 1>) x = 0.f;
         if (column + 1 >= width<l + 1>) y = 0.f;
 #endif
@@ -129,7 +129,7 @@ struct Passes : Place {
     }
   }
 
-  // ---- this row group's rows, N columns, of what is exchanged at AT, to s.hidden
+  // ---- copy the rows of this row group, N columns, from AT in the exchange to s.hidden
   template <int N, int AT> __device__ __forceinline__ void fetch_rows() {
     const T* rows = now.data(AT) + row * N;
     auto from = [&](int r) { return rows + r * N; };
@@ -139,9 +139,9 @@ struct Passes : Place {
     settle_fetched<WORKERS, ROWS, N, HIDDEN_PITCH>(s.hidden, me, N, from);
   }
 
-  // ---- logits of all rows of the group, their loss, and its gradient times the batch size
+  // ---- logits of all rows of the group, their loss, and its gradient, times the batch size
   static constexpr int CLASS_TILES = OUTPUTS / 16, VISITS = ceil_div(ROWS * 8, WORKERS);
-  typedef float Logits[CLASS_TILES][2];  // a thread's of one row
+  typedef float Logits[CLASS_TILES][2];  // logits of one row in a thread
 
   __device__ __forceinline__ bool publishes_output() const { return group == COLUMN_GROUPS - 1; }
 
@@ -176,7 +176,7 @@ struct Passes : Place {
     }
   }
 
-  // Cross-entropy of row r, of which 8 lanes have 2 logits in each tile.
+  // Cross-entropy of row r; each of 8 lanes has 2 logits of each tile.
   __device__ __forceinline__ void softmax(int r, Logits& z) {
     const int label = s.label[step & 1][r];
     float most = -3.4e38f, total = 0.f, right = 0.f;
@@ -213,7 +213,7 @@ struct Passes : Place {
     if (me % 8 == 0) s.losses[r] = __logf(total) + most - right;
   }
 
-  // ---- gradient of the last hidden layer's z: all columns of the group's rows, to s.hidden
+  // ---- gradient of z of the last hidden layer: all columns of the rows of the group, to s.hidden
   __device__ __forceinline__ void last_hidden() {
     constexpr int N = size<HIDDEN>, D = CLASS_TILES, P = OUTPUT_WEIGHTS_PITCH;
     const T* weights = s.output_weights + lane % 16 * P + lane / 16 * 8;
@@ -255,11 +255,11 @@ struct Passes : Place {
     }
   }
 
-  // ---- backward: gradient of hidden layer h's z from that of h + 1 in s.hidden, our strips
+  // ---- backward: gradient of z of hidden layer h from that of h + 1 in s.hidden, for our strips
   template <int h> __device__ __forceinline__ void backward() {
     constexpr int K = size<h + 1>, N = size<h>, WIDE = 16 * strip<h>;
     if constexpr (h + 1 < HIDDEN) fetch_rows<K, delta_at<h + 1>>();
-    sync_workers();  // s.hidden is there
+    sync_workers();  // s.hidden is written
 #pragma unroll 1
     for (int i = 0; i < share<h>; i++) {
       const int first = (group + i * COLUMN_GROUPS) * WIDE;

@@ -1,21 +1,21 @@
-// Many steps of a small network's training in one launch of blocks that are all resident.
+// Many training steps of a small network in one launch; all blocks are resident.
 //
 // ROW_GROUPS x COLUMN_GROUPS blocks. In the passes a block has ROWS rows of the minibatch and
-// tiles of 16 columns of each hidden layer; all blocks of a row group make all its logits and the
-// last hidden layer's gradient. In the update a block has a tile of each weight matrix; masters
-// and velocities stay in its registers.
+// tiles of 16 columns of each hidden layer; each block of a row group computes all logits of the
+// group and the gradient of the last hidden layer. In the update a block has a tile of each weight
+// matrix; masters and velocities stay in its registers.
 //
-// Blocks exchange words that say themselves whether they are there (EMPTY). A step has one of
-// three buffers in turn. What was exchanged in step i - 1 is emptied by who wrote it in step i,
-// when every block has arrived at the counter in step i, hence read all of it; it is read again
-// in step i + 2, when everyone has seen every arrival in step i + 1, hence no old words. So
-// nobody waits for a barrier in the passes, and a result is read as soon as it is written.
+// Blocks exchange words; a word is EMPTY until it is written. The steps use three buffers in turn.
+// The writer empties the words of step i - 1 in step i, after every block has arrived at the counter
+// in step i and has therefore read all of them. The buffer is read again in step i + 2, after every
+// block has seen all arrivals in step i + 1: no block reads old words. The passes therefore need no
+// barrier, and a result is read as soon as it is written.
 //
-// Warps 0 to 7 work; warps 8 to 11 serve: they fetch the last layer's weights and the next step's
-// rows, count arrivals, empty, and sum losses.
+// Warps 0 to 7 are workers. Warps 8 to 11 are servers: they fetch the weights of the last layer and
+// the rows of the next step, count arrivals, empty buffers, and sum losses.
 //
-// Fragments read straight from the exchange are 16 bytes a lane: lane t has k = 8 t to 8 t + 7 of
-// 32, which permutes k alike for both operands of mma.
+// Fragments that are read directly from the exchange have 16 bytes per lane: lane t has k = 8 t to
+// 8 t + 7 of 32. This permutes k in the same way for both operands of mma.
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     train_steps(const __grid_constant__ Persistent a) {

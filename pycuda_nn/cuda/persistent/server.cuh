@@ -1,4 +1,4 @@
-// A server: what a step needs besides its arithmetic.
+// A server: the work of a step other than its arithmetic.
 
 struct Server : Place {
   const Persistent& a;
@@ -31,7 +31,7 @@ struct Server : Place {
     settle_fetched<SERVERS, OUTPUTS, K, P>(s.output_weights, server, K, row);
   }
 
-  // Empties HIGH rows of WIDE elements, of which `high` and `wide` exist.
+  // Empties HIGH rows of WIDE elements, of which `high` rows and `wide` elements exist.
   template <int HIGH, int WIDE>
   __device__ __forceinline__ void empty(T* at, int pitch, int high, int wide) {
 #pragma unroll 1
@@ -91,7 +91,7 @@ struct Server : Place {
       now.base = a.exchange + step % 3 * TURN;
       old.base = a.exchange + (step + 2) % 3 * TURN;
       copy_wait<0>();
-      barrier_sync<STEP_BEGINS, THREADS>();  // the rows are here, and step - 1 has been read
+      barrier_sync<STEP_BEGINS, THREADS>();  // the rows are copied, and step - 1 has been read
       if (server == 0) arrive(a.counter);
       fetch_output_weights();
       barrier_arrive<OUTPUT_HERE, THREADS>();

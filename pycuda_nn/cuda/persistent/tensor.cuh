@@ -1,7 +1,7 @@
-// One function for each instruction that CUDA C++ has no word for: tensor cores, asynchronous
-// copies, named barriers, and words of memory that other blocks read while we run. sm_80 and later.
+// One function for each instruction that CUDA C++ does not offer: tensor cores, asynchronous copies,
+// named barriers, and words of memory that other blocks read during the kernel. sm_80 and later.
 
-// ---- two numbers of T in one word, the even one in the low half
+// ---- two numbers of T in a word, the even number in the low half
 #if defined(T_HALF)
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 #define PAIR "cvt.rn.f16x2.f32"
@@ -51,7 +51,7 @@ __device__ __forceinline__ unsigned transposed(unsigned both) {
   return out;
 }
 
-// ---- copies of 16 bytes to shared memory that go on by themselves
+// ---- asynchronous copies of 16 bytes to shared memory
 __device__ __forceinline__ void copy_async(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
                : "memory");
@@ -69,8 +69,8 @@ template <int ID, int N> __device__ __forceinline__ void barrier_arrive() {
   asm volatile("bar.arrive %0, %1;" ::"n"(ID), "n"(N) : "memory");
 }
 
-// ---- words that blocks exchange. A word is EMPTY until it is there: conversion to T gives one
-// bit pattern of NaN only, and not this one, so no pair of results and no float looks like it.
+// ---- words that blocks exchange. A word is EMPTY until it is written. Conversion to T gives only
+// one bit pattern of NaN, which differs from EMPTY: no pair of results and no float equals it.
 constexpr unsigned EMPTY = 0xffffffffu;
 
 __device__ __forceinline__ void peek(uint4& to, const void* at) {
@@ -101,7 +101,7 @@ __device__ __forceinline__ void await(const int* counter, int target) {
   while (seen < target);
 }
 
-// ---- registers, from four warps to four others: of 168 each in a block of 12 warps
+// ---- move registers from four warps to four others; a thread starts with 168 in a block of 12 warps
 template <int N> __device__ __forceinline__ void take_registers() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));

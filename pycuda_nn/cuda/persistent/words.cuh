@@ -1,4 +1,4 @@
-// Words that blocks exchange, matrices fetched to shared memory, activations; who a thread is.
+// Words that blocks exchange, copies of matrices to shared memory, activations, place of a thread.
 
 #if defined(PROFILE)
 #define MARK(k) \
@@ -7,21 +7,21 @@
 #define MARK(k)
 #endif
 
-// Barriers of the block: all begin a step; workers; workers have read the input rows; servers have
-// fetched the last layer's weights.
+// Barriers of the block: all threads start a step; workers; workers have read the input rows;
+// servers have fetched the weights of the last layer; servers.
 enum { STEP_BEGINS, OF_WORKERS, INPUT_READ, OUTPUT_HERE, OF_SERVERS };
 
 __device__ __forceinline__ void sync_workers() { barrier_sync<OF_WORKERS, WORKERS>(); }
 __device__ __forceinline__ void sync_servers() { barrier_sync<OF_SERVERS, SERVERS>(); }
 
-// ---- words that may not be there yet
+// ---- words that can still be empty
 __device__ __forceinline__ bool is_empty(unsigned u) { return u == EMPTY; }
 __device__ __forceinline__ bool is_empty(uint2 u) { return max(u.x, u.y) == EMPTY; }
 __device__ __forceinline__ bool is_empty(uint4 u) {
   return max(max(u.x, u.y), max(u.z, u.w)) == EMPTY;
 }
 
-// Begins to read the words at place(0) to place(N - 1); zeros where that is nullptr.
+// Starts reading the words at place(0) to place(N - 1); gives zeros where place(i) is nullptr.
 template <int N, class Words, class At>
 __device__ __forceinline__ void begin(Words (&to)[N], At place) {
 #pragma unroll
@@ -31,7 +31,7 @@ __device__ __forceinline__ void begin(Words (&to)[N], At place) {
   }
 }
 
-// Reads again what was not there, until all is; the whole warp waits.
+// Rereads empty words until all are written; the whole warp waits.
 template <int N, class Words, class At>
 __device__ __forceinline__ void settle(Words (&to)[N], At place) {
   for (bool again = true; __any_sync(~0u, again);) {
@@ -45,8 +45,8 @@ __device__ __forceinline__ void settle(Words (&to)[N], At place) {
   }
 }
 
-// ---- a matrix to shared memory: N rows of at most WIDE columns, `wide` of which exist; calls
-// each(r, c) for the 16 bytes from column c on of row r that are for thread `me` of TEAM.
+// ---- copy a matrix to shared memory: N rows of at most WIDE columns, of which `wide` exist. Calls
+// each(r, c) for the pieces of thread `me` of TEAM: 16 bytes of row r from column c.
 template <int TEAM, int N, int WIDE, class Each>
 __device__ __forceinline__ void each_16_bytes(int me, int wide, Each each) {
   constexpr int ACROSS = at_most(power_of_2(WIDE / 8), TEAM), DOWN = TEAM / ACROSS;
@@ -62,7 +62,7 @@ __device__ __forceinline__ void fetch(T* to, int me, int wide, Row row) {
       me, wide, [&](int r, int c) { copy_async(to + r * PITCH + c, row(r) + c); });
 }
 
-// After the copies of a fetch from the exchange: makes those again that came too soon.
+// After the copies of a fetch from the exchange: repeats the copies that were too early.
 template <int TEAM, int N, int WIDE, int PITCH, class Row>
 __device__ __forceinline__ void settle_fetched(T* to, int me, int wide, Row row) {
   for (bool again = true; again;) {
@@ -103,13 +103,13 @@ __device__ __forceinline__ unsigned sloped(float even_delta, float odd_delta, un
   return pair(even_delta * slope(even(a)), odd_delta * slope(odd(a)));
 }
 
-// ---- a thread's part of the parameters of layer l and all above
+// ---- parameters of a thread in layer l and all layers above
 template <int l> struct Mine : Mine<l + 1> {
   float w[fragments<l>][4], v[fragments<l>][4];  // e: row g + 8 (e / 2), column 2 t + e % 2
 };
 template <> struct Mine<LAYERS> {};
 
-struct Place {  // of a thread
+struct Place {  // place of a thread
   int block, row, group, me, warp, lane, g, t;
   __device__ Place()
       : block(blockIdx.x), row(blockIdx.x / COLUMN_GROUPS * ROWS),

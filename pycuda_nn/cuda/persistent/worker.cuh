@@ -1,6 +1,6 @@
-// A worker: the passes, then the update of its tiles of the weights.
+// A worker: the passes, and the update of its tiles of the weights.
 
-template <int l> struct Tile {  // this block's of layer l
+template <int l> struct Tile {  // tile of this block in layer l
   bool ours, has_bias;
   int in, out;
   __device__ explicit Tile(int block) {
@@ -12,10 +12,10 @@ template <int l> struct Tile {  // this block's of layer l
   }
 };
 
-template <int l> struct Part : Tile<l> {  // a warp's of the tile: fragments<l> of 16 x 8
+template <int l> struct Part : Tile<l> {  // part of a warp in the tile: fragments<l> of 16 x 8
   static constexpr int N = fragments<l>;
   int row, column;   // within the tile
-  bool rows, bias;   // whether its rows exist; whether it makes the bias
+  bool rows, bias;   // whether its rows exist; whether it updates the bias
   __device__ Part(int block, int warp) : Tile<l>(block) {
     row = warp % warps_down<l> * 16;
     column = warp / warps_down<l> * N * 8;
@@ -39,7 +39,7 @@ struct Worker : Passes {
 
   // ---- parameters: from and to memory, to the exchange
 
-  // Calls each(master, velocity, where they lie in params and velocity).
+  // Calls each(master, velocity, their addresses in params and velocity).
   template <int l, class Each> __device__ __forceinline__ void each_parameter(Each each) {
     const Part<l> part(block, warp);
     const int row = part.out + part.row + g;
@@ -142,7 +142,7 @@ struct Worker : Passes {
           inputs<l>(chunk), me, size<l> - tile.in, input_rows<l>(chunk, tile.in));
   }
 
-  // The sum of the deltas, the bias's gradient, is their product with ones.
+  // The gradient of the bias is the sum of the deltas, computed as their product with ones.
   template <int l>
   __device__ __forceinline__ void multiply(const Part<l>& part, int chunk,
                                            float (&c)[fragments<l>][4], float (&sums)[4]) {
@@ -170,7 +170,7 @@ struct Worker : Passes {
     }
   }
 
-  // ---- the update. v = mu v + g; w -= rate v, or rate (g + mu v) by Nesterov
+  // ---- the update. v = mu v + g; w -= rate v, or Nesterov's rate (g + mu v)
   __device__ __forceinline__ void learn(float& w, float& v, float sum, float decay) const {
     const float gradient = fmaf(decay, w, sum * (1.f / BATCH));
     v = fmaf(momentum, v, gradient);
@@ -181,7 +181,7 @@ struct Worker : Passes {
 #endif
   }
 
-  // PENDING: how many fetches begun after this layer's may still be under way.
+  // PENDING: number of later fetches that can still be in progress.
   template <int l, int PENDING> __device__ __forceinline__ void update() {
     const Part<l> part(block, warp);
     if (!part.ours) return;
@@ -204,7 +204,7 @@ struct Worker : Passes {
       if (CHUNKS > 1) sync_workers();
     }
 #pragma unroll
-    for (int f = 0; f < part.N; f++)  // also fragments that do not exist: nobody reads them
+    for (int f = 0; f < part.N; f++)  // also fragments that do not exist: nothing reads them
 #pragma unroll
       for (int e = 0; e < 4; e++) learn(of<l>().w[f][e], of<l>().v[f][e], c[f][e], l2);
     if (part.bias && t == 0)
@@ -252,7 +252,7 @@ struct Worker : Passes {
     MARK(2)
     forward_from<1>();
     fetch_rows<size<HIDDEN>, hidden_at<HIDDEN>>();
-    barrier_sync<OUTPUT_HERE, THREADS>();  // s.hidden and the weights are there
+    barrier_sync<OUTPUT_HERE, THREADS>();  // s.hidden and the weights are written
     MARK(8)
     if constexpr (CHUNKS == 1) fetch_hidden_inputs<1>();
     copy_commit();
@@ -265,7 +265,7 @@ struct Worker : Passes {
     if constexpr (CHUNKS == 1) fetch_all_deltas<HIDDEN>();
     MARK(12)
     update<HIDDEN, HIDDEN>();
-    update<0, 0>();  // before the others, since it is needed first
+    update<0, 0>();  // before the others: the next step needs it first
     update_from<1>();
     MARK(30)
   }

@@ -1,7 +1,7 @@
-// What all kernels share: the type T of activations, 16-byte packs of it, sums over a warp.
-// No header of the toolkit is needed, so a node compiles with NVRTC alone.
+// Common to all kernels: the type T of activations, 16-byte packs of it, sums over a warp.
+// It needs no header of the toolkit, so that NVRTC alone can compile it.
 //
-// -DT_FLOAT, -DT_HALF or -DT_BFLOAT16 chooses T; arithmetic is in float whatever T is.
+// -DT_FLOAT, -DT_HALF or -DT_BFLOAT16 selects T; arithmetic is always in float.
 
 struct half16 { unsigned short bits; };
 struct bfloat16 { unsigned short bits; };

@@ -1,4 +1,4 @@
-// Random words by place, as pycuda_nn/rng.py draws them.
+// Random words by place, as in pycuda_nn/rng.py.
 
 struct Words { unsigned long long w[4]; };
 

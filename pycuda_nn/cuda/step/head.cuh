@@ -1,16 +1,16 @@
 // The last layer of a classifier with few classes in one kernel: logits, softmax, loss, its gradient
-// and the gradient of the layer below, a warp a row; the weights stay in registers.
-// -DHEAD_WIDTH: padded inputs; -DHEAD_CLASSES: at most 16. Needs activation.cuh and loss.cuh; no dropout.
+// and the gradient of the layer below. One warp per row; the weights stay in registers. No dropout.
+// -DHEAD_WIDTH: padded inputs; -DHEAD_CLASSES: at most 16. Needs activation.cuh and loss.cuh.
 
 struct Head {
   const T* h; const T* weight; const T* bias; const int* y;  // (rows, width), (width, 16), (16)
   T* below; T* delta;                                        // (rows, width), (rows, 16)
-  float* loss; float* partial; float* partial_below;         // of each block
+  float* loss; float* partial; float* partial_below;         // for each block
   int rows;
   float scale;
 };
 
-// Weights of a block, transposed so that a lane reads 16 bytes of one class; then sums of columns.
+// Weights of a block, transposed so that a lane reads 16 bytes of a class; later column sums.
 union HeadShared {
   T weight[HEAD_CLASSES][HEAD_WIDTH + Pack<T>::N];
   float columns[8][HEAD_WIDTH];
@@ -29,7 +29,7 @@ __device__ __forceinline__ void load_transposed(const T* weight, HeadShared& sha
   __syncthreads();
 }
 
-// Stops the compiler from holding a pack of 16-bit numbers as twice as many registers of floats.
+// Prevents the compiler from storing a pack of 16-bit numbers in twice as many registers as floats.
 template <int K, int C> __device__ __forceinline__ void keep_packed(Pack<T> (&w)[K][C]) {
 #pragma unroll
   for (int i = 0; i < K * C; i++) {
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ H
   __shared__ float classes[8][16];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   load_transposed(u.weight, shared);
-  Pack<T> w[K][C];  // lanes behind the last pack hold some weights, and zeros of h
+  Pack<T> w[K][C];  // lanes after the last pack have unused weights, and zeros of h
 #pragma unroll
   for (int k = 0; k < K; k++)
 #pragma unroll
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ H
       if (c * 32 + lane < PACKS) ((Pack<T>*)u.below)[(size_t)r * PACKS + c * 32 + lane] = out;
     }
   }
-  __syncthreads();  // the last reader of the weights is done
+  __syncthreads();  // all threads have read the weights
 #pragma unroll
   for (int c = 0; c < C; c++)
 #pragma unroll

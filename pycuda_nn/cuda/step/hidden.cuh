@@ -1,8 +1,8 @@
-// What stands between two dense layers in one kernel: bias, activation, dropout. -DDROPOUT=0|1.
+// Bias, activation and dropout between two dense layers, in one kernel. -DDROPOUT=0|1.
 // Needs activation.cuh and dropout.cuh of pycuda_nn/layers.
 
-// a = activation(z + bias), dropped; in place, one pack a thread; columns from `width` on are zero.
-// With clock = 0 nothing is dropped.
+// a = activation(z + bias) with dropout, in place, one pack per thread; columns from `width` are 0.
+// With clock = 0 there is no dropout.
 extern "C" __global__ void bias_activation(const __grid_constant__ Activation u) {
   int i = blockIdx.x * blockDim.x + threadIdx.x, r = i / u.packs, c = (i - r * u.packs) * Pack<T>::N;
   if (r >= u.rows) return;
@@ -21,9 +21,9 @@ extern "C" __global__ void bias_activation(const __grid_constant__ Activation u)
   ((Pack<T>*)u.a)[i] = p;
 }
 
-// a (a gradient) *= activation'(z), and the dropout of the forward pass, in place; the sums of the
-// columns of `share` rows go to partial[blockIdx.y]. 32 packs wide, 8 rows at a time.
-// With h = 0 the sums only.
+// a (a gradient) *= activation'(z) and the dropout factors of the forward pass, in place; the column
+// sums of `share` rows are written to partial[blockIdx.y]. 32 packs wide, 8 rows at a time.
+// With h = 0 only the sums.
 extern "C" __global__ void __launch_bounds__(256) activation_grad(const __grid_constant__ Activation u) {
   constexpr int N = Pack<T>::N;
   __shared__ float sums[8][32 * N];

@@ -1,18 +1,18 @@
-// Update. -DOPTIMIZER=0|1|2 momentum, Nesterov, Adam; -DMASTER=0|1|2 a weight is kept in T itself
-// (float), as T and 16 low bits, as float beside T. Weights of one layer by the first blocks, 8 a
-// thread; its bias, from the partial sums of its gradient, by the next, 32 outputs a block; the
-// step's loss by one block more. The twins are in pycuda_nn/backends/numpy/ops.py.
+// Update, as in pycuda_nn/backends/numpy/ops.py. -DOPTIMIZER=0|1|2: momentum, Nesterov, Adam.
+// -DMASTER=0|1|2: a weight is stored as T (float), as T and 16 low bits, or as T and float.
+// The first blocks update the weights of a layer, 8 per thread. The next blocks update its bias from
+// the partial sums of its gradient, 32 outputs per block. One more block sums the loss of the step.
 
 struct Update {
-  T* weight; void* master; float* first; float* second; const float* grad;  // n of each
-  T* bias; void* bias_master; float* bias_first; float* bias_second;        // outputs of each
+  T* weight; void* master; float* first; float* second; const float* grad;  // n elements each
+  T* bias; void* bias_master; float* bias_first; float* bias_second;        // `outputs` elements each
   const float* partial; const float* loss; float* losses;
   const float* rates; const Clock* clock;
   int n, outputs, parts, loss_parts, rows, j;
   float momentum, beta2, eps, l2, bias_scale;
 };
 
-// new value of a parameter whose gradient is g; its moments are changed in place
+// Returns the new value of a parameter with gradient g; changes its moments in place.
 __device__ __forceinline__ float stepped(const Update& u, float w, float g, float& first,
                                          float& second, float rate) {
 #if OPTIMIZER == 2  // Kingma and Ba 2015, end of section 2; rate has the bias corrections
@@ -113,7 +113,7 @@ __device__ __forceinline__ void update_weights(const Update& u, float rate) {
 #endif
 }
 
-// sums[k] of threads that share tid % columns, in the order of tid / columns
+// Returns the sum of column c over all parts, in a fixed order.
 __device__ __forceinline__ float column_sum(const float* partial, int parts, int width, int c) {
   __shared__ float sums[8][33];
   int lane = threadIdx.x & 31, group = threadIdx.x >> 5;
@@ -155,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
   } else if ((int)blockIdx.x < blocks + bias_blocks) {
     update_bias(u, blockIdx.x - blocks, rate);
   } else {
-    float total = 0.f;  // of the block's losses, by one warp
+    float total = 0.f;  // sum of the losses of all blocks, by one warp
     for (int p = threadIdx.x; threadIdx.x < 32 && p < u.loss_parts; p += 32) total += u.loss[p];
     total = warp_sum(total);
     if (threadIdx.x == 0) u.losses[step] = total / u.rows;

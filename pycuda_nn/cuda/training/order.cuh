@@ -1,6 +1,6 @@
-// The order of an epoch, made on the device: rows sorted by their random words, ties by index, as
-// pycuda_nn/rng.py does. Needs philox.cuh. Bitonic sort (Batcher 1968, AFIPS, section 5) of
-// `slots` = a power of two of pairs (word, row); rows from n on sort to the end.
+// The order of an epoch, computed on the device: rows sorted by their random words, ties by index,
+// as in pycuda_nn/rng.py. Needs philox.cuh. Bitonic sort (Batcher 1968, AFIPS, section 5) of
+// `slots` pairs (word, row), a power of two; rows from n are sorted to the end.
 
 constexpr int TILE = 2048;  // pairs that a block sorts in shared memory
 
@@ -33,7 +33,7 @@ __device__ __forceinline__ void exchange(unsigned long long* words, int* rows, i
   }
 }
 
-// one pass over all pairs: runs of `run` slots, partners `distance` apart
+// One pass over all pairs: runs of `run` slots, partners `distance` apart.
 extern "C" __global__ void merge_pass(unsigned long long* words, int* rows, int slots, int run, int distance) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= slots / 2) return;
@@ -41,7 +41,7 @@ extern "C" __global__ void merge_pass(unsigned long long* words, int* rows, int 
   exchange(words, rows, low, low + distance, (low & run) == 0);
 }
 
-// all passes of runs `first` .. `last` slots long with partners inside a tile, a tile a block
+// All passes of runs of `first` .. `last` slots with partners in the same tile; one tile per block.
 extern "C" __global__ void __launch_bounds__(TILE / 2)
 merge_tile(unsigned long long* words, int* rows, int slots, int first, int last) {
   __shared__ unsigned long long w[TILE];

@@ -1,9 +1,9 @@
-// Rows of a minibatch, numbers of another type, and the clock of the steps. Needs common.cuh.
-// m rows of a minibatch; widths are padded and padding is zero; sums run in a fixed order.
+// Rows of a minibatch, conversion of numbers, and the clock of the steps. Needs common.cuh.
+// m rows of a minibatch; widths are padded and padding is zero; sums have a fixed order.
 
 struct Clock { int step; int pad; long long total; };  // steps of this epoch, and of all epochs
 
-// ---- rows: x[r] = X[order[(step + j) * batch + r]], and its target
+// ---- rows: x[r] = X[order[(step + j) * batch + r]], and their targets
 
 template <class S>
 __device__ __forceinline__ void copy_row_piece(const S* from, T* to) {
@@ -28,7 +28,7 @@ extern "C" __global__ void gather(const T* __restrict__ X, const unsigned* __res
     for (int k = 0; k < words; k++) y[(size_t)r * words + k] = Y[s * words + k];
 }
 
-// float rows (n, columns) to T rows of `packs` packs, padded with zeros
+// Converts float rows (n, columns) to T rows of `packs` packs, padded with zeros.
 extern "C" __global__ void convert(const float* __restrict__ from, long long n, int columns,
                                    int packs, T* to) {
   long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x, r = i / packs;
@@ -41,7 +41,7 @@ extern "C" __global__ void convert(const float* __restrict__ from, long long n, 
   *(Pack<T>*)(to + i * Pack<T>::N) = out;
 }
 
-// float weights to the T that products read
+// Rounds float weights to the T of the products.
 extern "C" __global__ void round_weights(const float* __restrict__ from, int n, T* to) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) to[i] = from_float<T>(from[i]);
@@ -52,7 +52,7 @@ extern "C" __global__ void tick(Clock* clock, int steps) {
   clock->total += steps;
 }
 
-// numbers to time matrix products with: on zeros they are too fast
+// Fills `out` with numbers for timing matrix products: with zeros they are too fast.
 extern "C" __global__ void noise(T* out, long long n) {
   long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   unsigned h = (unsigned)i * 2654435761u;

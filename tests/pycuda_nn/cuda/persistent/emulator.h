@@ -1,8 +1,8 @@
-// Runs a kernel of named barriers, warp operations and words exchanged between blocks on the CPU:
-// every thread is a fiber, blocks take turns at random, and one at a time lags behind. Stores that
-// other blocks read become visible late and in any order (but for one address); only `arrive` puts
-// them in order. Copies happen when they are begun or when they are waited for, at random. Stands
-// in for common.cuh and tensor.cuh.
+// Emulates on the CPU a kernel with named barriers, warp operations and words that blocks exchange.
+// Every thread is a fiber; blocks run in random order, and one block at a time is slow. Stores that
+// other blocks read become visible late and in any order (except to the same address); only `arrive`
+// orders them. Copies happen at their start or at the wait for them, at random. Replaces common.cuh
+// and tensor.cuh.
 
 #include <cmath>
 #include <cstdint>
@@ -110,7 +110,7 @@ inline void show_to_own_block(const void* at, int words) {
     }
 }
 
-// Every lane gives N words; returns those of all lanes.
+// Takes N words of each lane and returns the words of all lanes.
 template <int N> unsigned (*exchange(const unsigned* mine))[16] {
   Fiber* self = current;
   auto* words = self->warp->words[self->turn++ % 2];
@@ -125,11 +125,11 @@ inline void enter() {
   yield();
 }
 
-// Returns whether the kernel came to its end; false when it waits for what never comes.
+// Returns whether the kernel has finished; false if it deadlocks.
 inline bool run(int blocks, int threads, size_t shared_bytes, unsigned seed, bool in_order) {
   constexpr size_t STACK = 64 * 1024;
   size_t turns = (size_t)blocks * 20000;
-  int slow = 0;  // a block that lags behind the others as far as they let it
+  int slow = 0;  // a block that runs only if the others wait for it
   random.seed(seed);
   orderly = in_order;
   std::vector<std::unique_ptr<Block>> all;
@@ -180,7 +180,7 @@ inline bool run(int blocks, int threads, size_t shared_bytes, unsigned seed, boo
 #define threadIdx (emulator::current->thread)
 #define blockIdx (emulator::current->block->index)
 
-// ---- what CUDA C++ has
+// ---- names of CUDA C++
 inline int min(int a, int b) { return a < b ? a : b; }
 inline unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
 inline float __expf(float x) { return std::exp(x); }
@@ -256,7 +256,7 @@ inline void load_transposed(unsigned (&to)[4], const T* row) {
     if ((uintptr_t)first % 16) abort();
     to[j] = first[g].bits | (unsigned)second[g].bits << 16;
   }
-  __syncwarp();  // reads are over when the instruction is
+  __syncwarp();  // the reads finish with the instruction
 }
 inline unsigned transposed(unsigned both) {
   auto* all = emulator::exchange<1>(&both);
