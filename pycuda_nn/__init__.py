@@ -1,4 +1,4 @@
-"""Fully connected networks, trained by numpy here and by CUDA where there is a GPU.
+"""Train fully connected neural networks with CUDA on a GPU, or with numpy on the CPU.
 
 >>> import pycuda_nn as nn
 >>> train, valid, test = nn.split(nn.load_data("digits"), seed=0)

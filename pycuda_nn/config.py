@@ -1,4 +1,4 @@
-"""The settings of one training, checked when they are made."""
+"""The settings of a training, validated at construction."""
 
 from __future__ import annotations
 
@@ -16,14 +16,21 @@ from pycuda_nn.layers import ACTIVATIONS, LOSSES
 Problem = str | None
 _Check = Callable[[Any], Problem]
 
-_MOST_WIDTH = 1 << 24  # of a layer: two such have more weights than any memory
+_MOST_WIDTH = 1 << 24  # two layers of this width have more weights than fit in any memory
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train one network; one wrong value or several raise one ConfigError naming all.
+    """Settings of a training; invalid values raise one ConfigError that lists all of them.
 
-    Lists do for ``hidden``, and numpy's numbers and arrays for Python's, as a search gives them.
+    ``hidden`` can also be a list or an array, and numbers can be numpy scalars, as hyperparameter
+    searches pass them.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> config = nn.TrainConfig(hidden=(256, 128), lr=3e-3, epochs=50, patience=5)
+        >>> config.optimizer
+        'adam'
 
     Attributes:
         hidden: Width of each hidden layer; empty for a linear model.
@@ -31,22 +38,24 @@ class TrainConfig:
         loss: ``auto`` (softmax for classes, squared for numbers), ``softmax``, ``logistic``
             (two classes) or ``squared``.
         dropout: Probability of dropping an output of a hidden layer, in steps of 1/65536.
-        l2: The loss grows by ``l2 / 2`` times the sum of the squared weights (not biases).
+        l2: Add ``l2 / 2`` times the sum of the squared weights (not biases) to the loss.
         optimizer: ``sgd`` or ``adam``.
         lr: Peak learning rate.
-        momentum, nesterov: Of ``sgd``; ``adam`` does not read them.
-        beta1, beta2, eps: Of ``adam``.
+        momentum, nesterov: Settings of ``sgd``; ``adam`` ignores them.
+        beta1, beta2, eps: Settings of ``adam``; ``sgd`` ignores them.
         schedule: ``constant``, ``step`` or ``cosine``, after the warm-up.
-        warmup_epochs: Epochs (a fraction is allowed) of linear warm-up.
-        step_epochs, step_factor: ``step`` multiplies by the factor after so many epochs.
-        lr_min: Where ``cosine`` ends.
-        epochs, batch_size: The last minibatch of an epoch may be smaller.
-        patience: Stop after so many epochs without a better validation value and give back the
-            best weights; ``None`` trains all epochs and gives back the last.
-        monitor: The validation value that counts: ``loss`` or ``error``.
-        scale: ``standard`` (mean 0, deviation 1), ``unit`` (0 to 1) or ``none``; statistics of the
-            training rows only.
-        seed: Of weights, order and dropout, 0 to 2**63 - 1.
+        warmup_epochs: Epochs of linear warm-up; can be a fraction.
+        step_epochs, step_factor: ``step`` multiplies the learning rate by ``step_factor`` every
+            ``step_epochs`` epochs.
+        lr_min: Final learning rate of ``cosine``.
+        epochs: Number of epochs.
+        batch_size: Rows of a minibatch; the last minibatch of an epoch can be smaller.
+        patience: Stop after this many epochs without a better validation value and return the
+            best weights; ``None`` trains all epochs and returns the last weights.
+        monitor: The validation value that ``patience`` compares: ``loss`` or ``error``.
+        scale: Scale the features by statistics of the training rows: ``standard`` (mean 0,
+            deviation 1), ``unit`` (0 to 1) or ``none``.
+        seed: Seed of weights, order and dropout, 0 to 2**63 - 1.
     """
 
     hidden: tuple[int, ...] = (128,)
@@ -82,15 +91,20 @@ class TrainConfig:
             if (problem := check(getattr(self, name)))
         ]
         if not problems and self.warmup_epochs > self.epochs:
-            problems.append(f"warmup_epochs = {self.warmup_epochs!r}: more than all epochs")
+            problems.append(
+                f"warmup_epochs = {self.warmup_epochs!r}: must be at most epochs = {self.epochs!r}"
+            )
         if not problems and self.lr_min > self.lr:
-            problems.append(f"lr_min = {self.lr_min!r}: more than lr = {self.lr!r}")
+            problems.append(f"lr_min = {self.lr_min!r}: must be at most lr = {self.lr!r}")
         if problems:
             raise ConfigError(f"{_count(problems)} in the settings:", problems=problems)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], source: str = "the settings") -> TrainConfig:
-        """Return the config of ``values``; unknown keys raise ConfigError with the nearest."""
+        """Return the config of ``values``; an unknown key raises ConfigError with the nearest key.
+
+        ``source`` is the name of the settings in the error message.
+        """
         problems = [
             f"unknown key '{key}'. {did_you_mean(key, CHECKS)}"
             for key in values
@@ -110,11 +124,11 @@ class TrainConfig:
 
 
 def _plain(value: Any) -> Any:
-    """Return Python's value of a scalar of numpy; a list, as from TOML, or an array as a tuple."""
+    """Convert a numpy scalar to a Python scalar, and a list (from TOML) or an array to a tuple."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
-        return tuple(_plain(one) for one in value)
+        return tuple(_plain(item) for item in value)
     return value
 
 
@@ -127,7 +141,7 @@ def _is_number(value: object) -> bool:
         return False
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer too large for a float
         return False
 
 
@@ -177,8 +191,8 @@ def _patience(value: Any) -> Problem:
     return None if good else "must be a whole number of epochs of at least 1, or none"
 
 
-_NEAR_1 = 0.999999  # still below 1 in float32
-_LEAST_EPS = 1e-37  # still above 0 in float32
+_NEAR_1 = 0.999999  # below 1 in float32
+_LEAST_EPS = 1e-37  # above 0 in float32
 
 CHECKS: dict[str, _Check] = {
     "hidden": _hidden,

@@ -1,20 +1,23 @@
-"""What can go wrong, and with which exit code.
+"""All errors of this package, and their exit codes.
 
 ::
 
-    PycudaNNError              1   base: what happened, and what to do
-    |-- ConfigError            2   a setting is unknown or out of range (lists all of them)
+    PycudaNNError              1   base class: what happened, and the fix
+    |-- ConfigError            2   settings are unknown or out of range (lists all of them)
     |-- DataError              2   the data cannot be trained on
-    |-- BackendUnavailable     2   the backend is not there
+    |   |-- UnreadableFile     2   a data file is missing, damaged or of an unsupported type
+    |   `-- EmptyData          2   there are no rows or no columns
+    |-- BackendUnavailable     2   the backend is unknown or does not work on this machine
     |-- MissingExtra           1   an optional package is not installed
-    |-- KernelBuildError       1   a CUDA kernel cannot be compiled here
-    |-- OutOfDeviceMemory      1   the GPU has no room for the training
-    |-- DeviceError            1   the CUDA driver refused an operation
-    |-- ShapeError             1   arrays given to a kernel do not fit it; nothing was launched
-    |-- TrainingDiverged       1   the loss is no longer finite
+    |-- KernelBuildError       1   a CUDA kernel cannot be compiled
+    |-- OutOfDeviceMemory      1   the GPU does not have enough memory
+    |-- OutOfHostMemory        1   the host does not have enough pinned memory
+    |-- DeviceError            1   the CUDA driver rejected an operation
+    |-- ShapeError             1   arrays do not fit a kernel; nothing was launched
+    |-- TrainingDiverged       1   the loss is not finite
     `-- CheckpointError        1   the checkpoint cannot be read, written or continued
 
-:func:`pycuda_nn.cli.main` is the one place that turns them into exit codes.
+Only :func:`pycuda_nn.cli.main` turns them into exit codes.
 """
 
 from __future__ import annotations
@@ -25,7 +28,21 @@ from typing import ClassVar
 
 
 class PycudaNNError(Exception):
-    """Base of all errors of this package: ``what`` happened and the ``fix``."""
+    """Base class of all errors of this package.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> try:
+        ...     nn.load_data("digit")
+        ... except nn.PycudaNNError as error:
+        ...     error.exit_code
+        2
+
+    Attributes:
+        what: What happened.
+        fix: What to do; can be empty.
+        exit_code: Exit code of the command.
+    """
 
     exit_code: ClassVar[int] = 1
 
@@ -38,12 +55,12 @@ class PycudaNNError(Exception):
         return f"{self.what}\n{self.fix}" if self.fix else self.what
 
     def __reduce__(self) -> tuple[object, ...]:
-        # As it is, whatever its constructor takes: it may come from a worker process.
+        # Errors of worker processes are pickled; subclasses have constructors of their own.
         return type(self).__new__, (type(self), *self.args), vars(self)
 
 
 class ConfigError(PycudaNNError):
-    """A setting is unknown or out of range; ``problems`` has one line for each."""
+    """Settings are unknown or out of range; ``problems`` has a line for each of them."""
 
     exit_code = 2
 
@@ -59,14 +76,22 @@ class DataError(PycudaNNError):
     exit_code = 2
 
 
+class UnreadableFile(DataError):
+    """A data file is missing, damaged or of an unsupported type."""
+
+
+class EmptyData(DataError):
+    """There are no rows or no columns."""
+
+
 class BackendUnavailable(PycudaNNError):
-    """The backend asked for is not part of this version or not usable on this machine."""
+    """The backend is unknown, or does not work on this machine."""
 
     exit_code = 2
 
 
 class MissingExtra(PycudaNNError):
-    """An optional package is not installed; ``extra`` names the set that has it."""
+    """An optional package is not installed; ``extra`` is the extra of starmint that installs it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
@@ -77,17 +102,19 @@ class MissingExtra(PycudaNNError):
 
 
 class KernelBuildError(PycudaNNError):
-    """A CUDA kernel cannot be compiled: there is no compiler, or it does not take the source."""
+    """A CUDA kernel cannot be compiled: no compiler, or the compiler rejects the source."""
 
 
 class OutOfDeviceMemory(PycudaNNError):
-    """The GPU has no room; ``needed_bytes`` for ``purpose``, ``free_bytes`` are there."""
+    """The GPU has ``free_bytes`` of memory, but ``purpose`` needs ``needed_bytes``."""
 
     def __init__(self, purpose: str, needed_bytes: int, free_bytes: int, *, limited: bool) -> None:
-        where = "--memory-limit leaves" if limited else "the GPU has free"
+        where = "within --memory-limit" if limited else "on the GPU"
         super().__init__(
-            f"out of GPU memory: {purpose} needs {_mib(needed_bytes)}, {where} {_mib(free_bytes)}",
-            "Lower batch_size or hidden, or choose --precision bf16; nvidia-smi shows who uses it.",
+            f"out of GPU memory: {_mib(needed_bytes)} needed for {purpose}, "
+            f"{_mib(free_bytes)} free {where}",
+            "Lower batch_size or hidden, or use --precision bf16; nvidia-smi shows which processes "
+            "use the memory.",
         )
         self.purpose = purpose
         self.needed_bytes = needed_bytes
@@ -95,27 +122,42 @@ class OutOfDeviceMemory(PycudaNNError):
 
 
 class OutOfHostMemory(PycudaNNError):
-    """The host has no pinned memory of ``needed_bytes`` left for ``purpose``."""
+    """The host cannot pin ``needed_bytes`` of memory for ``purpose``."""
 
     def __init__(self, purpose: str, needed_bytes: int) -> None:
         super().__init__(
-            f"out of host memory: {purpose} need {_mib(needed_bytes)} that the GPU can read",
-            "Train on fewer rows, or raise --memory-limit so that they fit on the GPU.",
+            f"out of host memory: cannot pin {_mib(needed_bytes)} for {purpose}",
+            "Train on fewer rows, or raise --memory-limit so that the rows fit on the GPU.",
         )
         self.purpose = purpose
         self.needed_bytes = needed_bytes
 
 
 class DeviceError(PycudaNNError):
-    """The CUDA driver refused an operation; in its words."""
+    """The CUDA driver rejected an operation; the message is the driver's."""
 
 
 class ShapeError(PycudaNNError):
-    """Arrays given to a kernel do not fit it or each other; nothing was launched."""
+    """Arrays do not fit a kernel or each other; nothing was launched."""
 
 
 class TrainingDiverged(PycudaNNError):
-    """The loss stopped being a finite number; ``epoch`` and ``step`` count from 1."""
+    """The loss is infinite or NaN.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> train, valid, test = nn.split(nn.load_data("digits"))
+        >>> config = nn.TrainConfig(optimizer="sgd", lr=1e20)
+        >>> try:
+        ...     result = nn.train(config, train)
+        ... except nn.TrainingDiverged as error:
+        ...     error.epoch
+        1
+
+    Attributes:
+        epoch, step: Where the loss stopped being finite, counted from 1.
+        lr: Learning rate of that step.
+    """
 
     def __init__(self, *, epoch: int, step: int, lr: float, where: str = "training loss") -> None:
         super().__init__(
@@ -137,7 +179,7 @@ def _mib(n_bytes: int) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``"Did you mean 'x'?"`` for the nearest of ``known``, else the list of them."""
+    """Return ``"Did you mean 'x'?"`` with the nearest of ``known``, or list all if none is near."""
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.55)
     return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names)}."

@@ -1,4 +1,4 @@
-"""A trained network: everything needed to predict from raw features."""
+"""A trained network with its scaling and labels: predicts from raw features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pycuda_nn.backends.numpy.evaluation import Evaluator
 from pycuda_nn.data.dataset import Dataset, Label, check_features, in_order
 from pycuda_nn.data.scaling import Scaler, scaled
-from pycuda_nn.errors import DataError
+from pycuda_nn.errors import DataError, EmptyData
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import Metrics
 
@@ -20,14 +20,21 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """Predicts on the CPU, whatever backend trained it.
+    """A trained network; it predicts on the CPU, even if a GPU trained it.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> data = nn.load_data("digits")
+        >>> model = nn.train(nn.TrainConfig(epochs=1), data).model
+        >>> model.predict(data.x[:5]).shape
+        (5,)
 
     Attributes:
-        network: Its shape.
-        params: float32, the flat buffer of all weights, then all biases.
-        scaler: Applied to the features first; ``None`` for none.
-        classes: The label of each class number; ``None`` for regression.
-        columns: Names of the features, where the training data had them.
+        network: Layers and loss.
+        params: Flat float32 buffer of all weights, then all biases.
+        scaler: Scales the features before the first layer; ``None`` for no scaling.
+        classes: Label of each class number; ``None`` for regression.
+        columns: Names of the features; ``None`` if the training data had no names.
     """
 
     network: Network
@@ -37,7 +44,7 @@ class Model:
     columns: tuple[str, ...] | None = None
 
     def predict(self, x: Array) -> Array:
-        """Return the label of each row, shape (n,); for regression the values, (n, k)."""
+        """Return the label of each row, shape (n,); for regression the values, shape (n, k)."""
         if self.classes is None:
             return self._outputs(x)
         numbers = self.predict_proba(x).argmax(axis=1)
@@ -47,7 +54,7 @@ class Model:
     def predict_proba(self, x: Array) -> Array:
         """Return the probability of each class, shape (n, number of classes), float32."""
         if self.classes is None:
-            raise DataError("a regression model has no probabilities", "Use predict.")
+            raise DataError("a regression model does not predict probabilities", "Use predict.")
         z = self.network.loss.logits(self._outputs(x))
         z -= z.max(axis=1, keepdims=True)
         np.exp(z, out=z)
@@ -59,8 +66,8 @@ class Model:
         width = self.network.inputs
         if features.shape[1] != width:
             raise DataError(
-                f"rows to predict: {features.shape[1]} columns, but the model takes {width}",
-                "Give the columns that the model was trained on.",
+                f"rows to predict: {features.shape[1]} columns, but the model needs {width}",
+                "Pass the columns that the model was trained on.",
             )
         out = np.empty((len(features), self.network.outputs), dtype=np.float32)
         weights = self.network.views_by_layer(self.params)
@@ -70,23 +77,32 @@ class Model:
 
 
 def evaluate(model: Model, data: Dataset) -> Metrics:
-    """Return loss and error of ``model`` on ``data``.
+    """Return the loss and error of ``model`` on ``data``.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> train, valid, test = nn.split(nn.load_data("digits"))
+        >>> model = nn.train(nn.TrainConfig(epochs=5), train).model
+        >>> 0 < nn.evaluate(model, test).loss < 1
+        True
 
     Raises:
-        DataError: The columns or the labels are not those of the training data.
+        DataError: The columns or labels differ from those of the training data.
     """
     if data.x.shape[1] != model.network.inputs:
         raise DataError(
-            f"{data.name}: {data.x.shape[1]} columns, but the model takes {model.network.inputs}",
-            "Give the columns that the model was trained on.",
+            f"{data.name}: {data.x.shape[1]} columns, but the model needs {model.network.inputs}",
+            "Pass the columns that the model was trained on.",
         )
     if not in_order(data.columns, model.columns):
         raise DataError(
-            f"{data.name}: the columns are not those of the training in their order",
+            f"{data.name}: other columns, or another order, than in training",
             "Load it with load_data(..., columns=model.columns).",
         )
     if not len(data):
-        raise DataError(f"{data.name}: no rows to evaluate", "Give this part a fraction above 0.")
+        raise EmptyData(
+            f"{data.name}: no rows to evaluate", "Set the fraction of this part above 0."
+        )
     y = _targets(model, data)
     weights = model.network.views_by_layer(model.params)
     return Evaluator(model.network).metrics(weights, scaled(data.x, model.scaler), y)
@@ -99,11 +115,14 @@ def _targets(model: Model, data: Dataset) -> Array:
         raise DataError(
             f"{data.name} has {kinds[data.classes is not None]}, "
             f"but the model was trained on {kinds[model.classes is not None]}",
-            "Load the data with the same task.",
+            "Load the data with the task of the training.",
         )
     if model.classes is None or data.classes is None:
         if data.y.shape[1] != model.network.outputs:
-            raise DataError(f"{data.name}: another number of targets than in training")
+            raise DataError(
+                f"{data.name}: {data.y.shape[1]} targets, but the model predicts "
+                f"{model.network.outputs}"
+            )
         return data.y
     if data.classes == model.classes:
         return data.y

@@ -1,4 +1,4 @@
-"""A network: a tuple of layers and a loss, and where each parameter lies in one flat buffer.
+"""A network: a tuple of layers, a loss, and the place of each parameter in one flat buffer.
 
 Notation, used in all files:
     n     rows of the data              d      columns of the data
@@ -27,7 +27,7 @@ _SOFTMAX = Softmax()
 
 @dataclass(frozen=True)
 class Network:
-    """Layers, the first first, and the loss, which applies its own link to the last output.
+    """Layers in order, and a loss, which applies its link function to the last output.
 
     Example:
         >>> from pycuda_nn.layers import Activation, Dense, Softmax
@@ -37,7 +37,8 @@ class Network:
         True
 
     Raises:
-        ConfigError: A layer does not take the width of the one before, or there is none.
+        ConfigError: A layer does not accept the width of the layer before it, or no layer has
+            weights.
     """
 
     layers: tuple[Layer, ...]
@@ -51,8 +52,8 @@ class Network:
         for number, layer in enumerate(self.layers, start=1):
             if layer.input_width not in (None, width):
                 raise ConfigError(
-                    f"layer {number}, {layer}, takes {layer.input_width} columns, "
-                    f"but the layer before gives {width}"
+                    f"layer {number}, {layer}, needs {layer.input_width} columns, "
+                    f"but the layer before it outputs {width}"
                 )
             width = layer.output_width(width)
 
@@ -65,13 +66,13 @@ class Network:
         loss: str = "softmax",
         dropout: float = 0.0,
     ) -> Network:
-        """Return dense layers, with the activation and the dropout after each but the last.
+        """Return dense layers; an activation and dropout follow each of them but the last.
 
         Args:
-            sizes: Width of every layer from the input to the output, e.g. ``(64, 128, 10)``.
+            sizes: Widths from the input to the output, e.g. ``(64, 128, 10)``.
             activation: ``relu``, ``tanh`` or ``sigmoid``.
             loss: ``softmax``, ``logistic`` or ``squared``.
-            dropout: Probability of dropping an output of a hidden layer; 0 for no such layer.
+            dropout: Probability of dropping an output of a hidden layer; 0 for no dropout layers.
         """
         between: list[Layer] = [Activation(activation)]
         between += [Dropout(dropout)] if dropout > 0 else []
@@ -82,12 +83,12 @@ class Network:
 
     @property
     def inputs(self) -> int:
-        """Columns of the rows that it takes."""
+        """Number of input columns."""
         return next(layer.input_width for layer in self.layers if layer.input_width)
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Columns of the output of every layer."""
+        """Output columns of each layer."""
         widths = [self.inputs]
         for layer in self.layers:
             widths.append(layer.output_width(widths[-1]))
@@ -95,7 +96,7 @@ class Network:
 
     @property
     def outputs(self) -> int:
-        """Columns of the last output."""
+        """Output columns of the last layer."""
         return self.widths[-1]
 
     @property
@@ -105,16 +106,16 @@ class Network:
 
     @property
     def n_weights(self) -> int:
-        """How many of the parameters ``l2`` acts on; they come first in the flat buffer."""
+        """Number of parameters that ``l2`` applies to; they come first in the flat buffer."""
         return sum(parameter.size for parameter in self.parameters if parameter.decay)
 
     @property
     def n_params(self) -> int:
-        """Weights and biases."""
+        """Number of weights and biases."""
         return sum(parameter.size for parameter in self.parameters)
 
     def views_by_layer(self, flat: Array) -> list[tuple[Array, ...]]:
-        """Return the parameters of every layer as views of ``flat``: all weights, then biases."""
+        """Return the parameters of each layer as views of ``flat``: all weights, then biases."""
         place = {True: 0, False: self.n_weights}
         views = []
         for layer in self.layers:
@@ -127,11 +128,11 @@ class Network:
         return views
 
     def views(self, flat: Array) -> list[tuple[Array, ...]]:
-        """Return those of the layers that have parameters; (W_l, b_l) for a dense layer."""
+        """Return the views of the layers that have parameters; (W_l, b_l) for a dense layer."""
         return [views for views in self.views_by_layer(flat) if views]
 
     def initial_params(self, seed: int) -> npt.NDArray[np.float32]:
-        """Return a flat buffer of starting values: what each layer's ``initialise`` gives."""
+        """Return a flat buffer of initial values, filled by ``initialise`` of each layer."""
         flat = np.zeros(self.n_params, dtype=np.float32)
         trained = [layer for layer in self.layers if layer.parameters()]
         for number, (layer, views) in enumerate(zip(trained, self.views(flat), strict=True)):

@@ -1,4 +1,4 @@
-"""Random numbers that depend on a seed and a place, never on what was drawn before.
+"""Random numbers that depend on a seed and a place, not on earlier draws.
 
 Every number is a word of Philox4x64-10 (Salmon et al. 2011, "Parallel random numbers: as easy as
 1, 2, 3", section 3.3) with
@@ -6,11 +6,11 @@ Every number is a word of Philox4x64-10 (Salmon et al. 2011, "Parallel random nu
     key     = (seed, purpose)
     counter = (block, a, b, 0),  block = 1, 2, 3, ...
 
-where word ``w`` of a stream is output ``w % 4`` of block ``1 + w // 4`` (numpy raises the counter
-before it draws, so the first block is 1). A resumed training therefore needs no generator state,
-and a kernel draws the same numbers from (seed, step, layer, element) alone. Only raw words of the
-bit generator are used: numpy promises their stream for ever, which it does not for
-``Generator.permutation`` and ``Generator.normal``.
+where word ``w`` of a stream is output ``w % 4`` of block ``1 + w // 4`` (numpy increments the
+counter before it draws, so the first block is 1). A resumed training therefore needs no generator
+state, and a kernel draws the same numbers from (seed, step, layer, element) alone. Only raw words
+of the bit generator are used: numpy guarantees that their stream never changes, but does not
+guarantee this for ``Generator.permutation`` and ``Generator.normal``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_DROP_LEVELS = 65536  # a dropout decision takes 16 bits: four to a word
+_DROP_LEVELS = 65536  # a dropout decision uses 16 bits: four decisions per word
 
 
 class Purpose(IntEnum):
-    """Second word of the key: streams of different purposes never meet."""
+    """Second word of the key: different purposes have different streams."""
 
     WEIGHTS = 1
     ORDER = 2
@@ -35,7 +35,7 @@ class Purpose(IntEnum):
 
 
 class Stream:
-    """The words of one (seed, purpose); ``words`` can be asked for any place in any order."""
+    """The words of one (seed, purpose); ``words`` accepts places in any order."""
 
     def __init__(self, seed: int, purpose: Purpose) -> None:
         self._bits = np.random.Philox(key=np.array([seed, purpose], dtype=np.uint64))
@@ -44,33 +44,33 @@ class Stream:
     def words(self, n: int, a: int = 0, b: int = 0) -> npt.NDArray[np.uint64]:
         """Return the first ``n`` words of place ``(a, b)``."""
         self._state["state"]["counter"][:] = (0, a, b, 0)
-        self._state["buffer_pos"] = 4  # nothing buffered: the next draw starts block 1
+        self._state["buffer_pos"] = 4  # empty buffer: the next draw starts block 1
         self._bits.state = self._state
         words: npt.NDArray[np.uint64] = self._bits.random_raw(n)
         return words
 
 
 def shuffled(n: int, seed: int, purpose: Purpose, a: int = 0) -> npt.NDArray[np.intp]:
-    """Return the indices 0 .. n-1 in the order of ``n`` random words (ties by index)."""
+    """Return the indices 0 .. n-1, sorted by ``n`` random words (ties by index)."""
     order: npt.NDArray[np.intp] = np.argsort(Stream(seed, purpose).words(n, a), kind="stable")
     return order
 
 
 def epoch_order(n: int, seed: int, epoch: int) -> npt.NDArray[np.intp]:
-    """Return the order in which epoch ``epoch`` (from 0) visits ``n`` rows; any backend's order."""
+    """Return the order in which every backend visits ``n`` rows in ``epoch`` (from 0)."""
     return shuffled(n, seed, Purpose.ORDER, epoch)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpochOrder:
-    """The order of epoch ``epoch`` of ``n`` rows, not drawn yet: a device can draw it itself."""
+    """The order of ``n`` rows in ``epoch``, not drawn yet: a device can draw it itself."""
 
     n: int
     seed: int
     epoch: int
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[np.intp]:
-        """Draw it here."""
+        """Draw the order on the CPU."""
         return epoch_order(self.n, self.seed, self.epoch)
 
 
@@ -82,7 +82,7 @@ def uniform(n: int, seed: int, a: int) -> npt.NDArray[np.float32]:
 
 
 def drop_threshold(dropout: float) -> int:
-    """Return ``t`` such that an element is dropped when its 16 bits are below ``t``."""
+    """Return the threshold: an element is dropped if its 16 bits are below it."""
     return round(dropout * _DROP_LEVELS)
 
 
@@ -94,7 +94,7 @@ def keep_scale(dropout: float) -> float:
 def drop_bits(stream: Stream, step: int, layer: int, n: int) -> npt.NDArray[np.uint16]:
     """Return 16 random bits for each of ``n`` elements (row-major) of ``layer`` at ``step``.
 
-    Element ``e`` takes bits 16 * (e % 4) .. of word ``e // 4`` at the place (step, layer).
+    Element ``e`` uses the 16 bits from bit 16 * (e % 4) of word ``e // 4`` of place (step, layer).
     """
     words = stream.words((n + 3) // 4, step, layer).astype("<u8", copy=False)
     return words.view(np.uint16)[:n]

@@ -1,4 +1,4 @@
-"""Choose the backend that trains: by name, or the best that works on this machine."""
+"""Choose a backend: by name, or the best that works on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pycuda_nn.protocols import Backend
 
 __all__ = ["BACKENDS", "load", "pick"]
 
-# The best first; "module:Class", imported only when asked for.
+# In order of preference; "module:Class", imported when needed.
 BACKENDS = {
     "cuda": "pycuda_nn.cuda.backend:CudaBackend",
     "numpy": "pycuda_nn.backends.numpy.session:NumpyBackend",
@@ -34,16 +34,16 @@ def pick(
     options: Mapping[str, Any] | None = None,
     network: Network | None = None,
 ) -> Backend:
-    """Return the backend ``name``; ``auto`` gives the first that works on this machine.
+    """Return the backend ``name``; ``auto`` selects the first that works on this machine.
 
     Args:
         name: ``auto`` or a key of ``BACKENDS``.
-        options: What the constructor of each named backend takes, such as
-            ``{"cuda": CudaOptions()}``; others get nothing.
-        network: ``auto`` passes over backends that cannot train it.
+        options: Constructor argument of each named backend, such as ``{"cuda": CudaOptions()}``;
+            other backends use their defaults.
+        network: ``auto`` skips backends that cannot train it.
 
     Raises:
-        BackendUnavailable: It is unknown, or not usable here.
+        BackendUnavailable: The backend is unknown, or does not work on this machine.
     """
     if name == "auto":
         name = _first_usable(network)
@@ -54,12 +54,12 @@ def pick(
     kind = load(name)
     missing = kind.missing()
     if missing is not None:
-        raise BackendUnavailable(f"backend '{name}' cannot be used here: {missing}")
+        raise BackendUnavailable(f"backend '{name}' does not work on this machine: {missing}")
     return kind(options[name]) if options and name in options else kind()
 
 
 def _first_usable(network: Network | None) -> str:
-    """Return the first backend that works here; warn of a GPU that an earlier one cannot use."""
+    """Return the first backend that works; warn if the machine has a GPU that is not used."""
     for name in BACKENDS:
         kind = load(name)
         reason = kind.missing()
@@ -68,5 +68,5 @@ def _first_usable(network: Network | None) -> str:
         if reason is None:
             return name
         if kind.has_device():
-            _LOG.warning("training on the CPU, though there is a GPU: %s", reason)
-    raise BackendUnavailable("no backend can train here")
+            _LOG.warning("training on the CPU although this machine has a GPU: %s", reason)
+    raise BackendUnavailable("no backend works on this machine")

@@ -1,4 +1,4 @@
-"""The rules of :class:`Session` as tests: a new backend subclasses this and passes it.
+"""The rules of :class:`Session` as tests; subclass :class:`BackendContract` for a new backend.
 
 ::
 
@@ -51,7 +51,7 @@ def sample_recipe(optimizer: AdamHyper | SgdHyper = SGD, *, l2: float = 0.0) -> 
 
 
 class BackendContract(ABC):
-    """Tests of one backend; ``rtol`` is how far its losses may be from float64."""
+    """Tests of one backend; ``rtol`` is the relative tolerance of its losses against float64."""
 
     rtol = 1e-4
 
@@ -60,11 +60,11 @@ class BackendContract(ABC):
         """Return the backend under test."""
 
     def open(self, loss: str, recipe: TrainingRecipe, **more: Any) -> Session:
-        """Return a fresh session of the backend under test; ``more`` is for the network."""
+        """Return a new session of the backend under test; ``more`` is for the network."""
         return _open(self.backend(), loss, recipe, **more)
 
     def test_losses_are_those_of_float64(self) -> None:
-        """Rules 1 and 2, for each loss, activation and optimizer, with dropout and L2."""
+        """Rules 1 and 2 for each loss, activation and optimizer, with dropout and L2."""
         for loss, activation, optimizer in (
             ("softmax", "relu", SGD),
             ("logistic", "tanh", NESTEROV),
@@ -90,21 +90,21 @@ class BackendContract(ABC):
         np.testing.assert_array_equal(first.params(), second.params())
 
     def test_state_goes_on_exactly(self) -> None:
-        """Rule 3: stopped and loaded into another session, or not: the same bits."""
+        """Rule 3: a session that loads a state continues with the same bits."""
         for optimizer in (SGD, NESTEROV, ADAM):
             recipe = sample_recipe(optimizer, l2=1e-3)
             whole, stopped = (self.open("softmax", recipe, dropout=0.5) for _ in range(2))
             _run(whole, 0)
             _run(stopped, 0)
             state = stopped.state()
-            _run(stopped, 7)  # must not reach the copy
+            _run(stopped, 7)  # must not change the copy
             resumed = self.open("softmax", recipe, dropout=0.5)
             resumed.load_state(state)
             np.testing.assert_array_equal(_run(whole, 1), _run(resumed, 1))
             np.testing.assert_array_equal(whole.params(), resumed.params())
 
     def test_state_is_plain_numpy(self) -> None:
-        """Rule 3: keys, shapes and types are those of every backend."""
+        """Rule 3: keys, shapes and types are the same for all backends."""
         for optimizer, names in ((SGD, {"velocity"}), (ADAM, {"m", "v"})):
             state = self.open("softmax", sample_recipe(optimizer)).state()
             np.testing.assert_equal(set(state), {"params", "step"} | names)
@@ -121,7 +121,7 @@ class BackendContract(ABC):
         np.testing.assert_equal(int(session.state()["step"]), 10)
 
     def test_evaluate_changes_nothing(self) -> None:
-        """Rule 4: no state changes and no dropout is used."""
+        """Rule 4: evaluation does not change the state and does not use dropout."""
         session = self.open("softmax", sample_recipe(ADAM), dropout=0.5)
         _run(session, 0)
         before = session.state()
@@ -141,7 +141,7 @@ class BackendContract(ABC):
         np.testing.assert_equal(bool(np.abs(forward - back).max() > 1e-4), True)
 
     def test_divergence_is_reported_not_raised(self) -> None:
-        """A huge learning rate gives losses that are not finite, and no exception."""
+        """A huge learning rate gives losses that are not finite, without an exception."""
         session = self.open("squared", sample_recipe())
         losses = [session.run_epoch(epoch_order(_ROWS, 0, e), np.full(5, 1e30)) for e in range(3)]
         np.testing.assert_equal(bool(np.isfinite(np.concatenate(losses)).all()), False)

@@ -1,1 +1,1 @@
-"""What ``pycuda-nn bench`` measures; importing it needs no GPU."""
+"""Benchmarks of ``pycuda-nn bench``; importing this package does not need a GPU."""

@@ -1,4 +1,4 @@
-"""Bytes a second of every elementwise kernel, beside a copy on the device of as many bytes."""
+"""Measure the bandwidth of each elementwise kernel and of a device copy of the same size."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pycuda_nn.cuda.elementwise.kernel import Elementwise, Kernel
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.runtime.graph import Graph
 
-_ARENA_BYTES = 4 << 30  # launches walk through it, so that the L2 cache has none of their data
-_LAUNCHES = 512  # most of one graph
+_ARENA_BYTES = 4 << 30  # successive launches use other parts of it: no data is in the L2 cache
+_LAUNCHES = 512  # most launches of a graph
 _REPEATS = 7
 _SCALARS = {"c": 1.25, "level": 0.75, "value": 0.5}
 
@@ -27,15 +27,15 @@ def measure(
     operations: Collection[str],
     say: Callable[[str], None],
 ) -> KernelReport:
-    """Time ``operations`` in and out of place; the context of ``device`` is active.
+    """Time ``operations`` in and out of place; the context of ``device`` must be active.
 
-    Each launch of a graph has arrays of its own, and the times are the GPU's: neither the cache nor
-    Python is in them.
+    Each launch of a graph has its own arrays, and the GPU measures the times: they include neither
+    cached data nor Python.
 
     Args:
-        sizes_mib: Of each array.
-        operations: Of :data:`~pycuda_nn.cuda.elementwise.expression.SINGLE`.
-        say: Given a line about what is measured now.
+        sizes_mib: Sizes of an array.
+        operations: Names in :data:`~pycuda_nn.cuda.elementwise.expression.SINGLE`.
+        say: Called with a progress line before each measurement.
 
     Raises:
         OutOfDeviceMemory: Three of the largest arrays do not fit.
@@ -57,7 +57,7 @@ def measure(
 
 
 class _Bench:
-    """An arena of device memory, and launches that walk through it."""
+    """An arena of device memory; each launch uses another part of it."""
 
     def __init__(self, device: Device, arena: int, room: int) -> None:
         self.stream = cuda.Stream()
@@ -66,7 +66,7 @@ class _Bench:
         self._values = np.random.default_rng(0).uniform(0.5, 1.0, MIB // 4).astype(np.float32)
 
     def copy_gb_s(self, n_bytes: int) -> float:
-        """Return the bandwidth of copies of ``n_bytes``, by calls or by a graph, the faster."""
+        """Return the bandwidth of copies of ``n_bytes``: the faster of calls and a graph."""
         slots = self._slots(2 * n_bytes)
         calls = [
             functools.partial(cuda.memcpy_dtod_async, first + n_bytes, first, n_bytes, self.stream)
@@ -77,10 +77,10 @@ class _Bench:
         return 2 * n_bytes * len(slots) / seconds / 1e9
 
     def rows(self, name: str, array_bytes: int, copies: dict[int, float]) -> list[KernelRow]:
-        """Return the row in place and the row out of place.
+        """Return the result in place and the result out of place.
 
         Args:
-            copies: Bandwidth of the copy, by the number of arrays read and written.
+            copies: Bandwidth of the copy, by the number of arrays that are read and written.
         """
         kernel, rows = self._family.single(name), []
         moved = 1 + len(kernel.program.inputs)
@@ -114,12 +114,12 @@ class _Bench:
             graph.close()
 
     def _slots(self, n_bytes: int) -> range:
-        """Return addresses of places of ``n_bytes``."""
+        """Return the addresses of slots of ``n_bytes``."""
         n = max(1, min(_LAUNCHES, self._room // n_bytes))
         return range(self._arena, self._arena + n * n_bytes, n_bytes)
 
     def _fill(self) -> None:
-        """Put values from 0.5 to 1 everywhere: those computed in place again and again run away."""
+        """Fill the arena with values from 0.5 to 1: repeated in-place operations diverge."""
         cuda.memcpy_htod(self._arena, self._values)
         filled = self._values.nbytes
         while filled < self._room:

@@ -1,4 +1,4 @@
-"""On what a benchmark ran: GPU, driver, versions."""
+"""The machine of a benchmark: GPU, driver and versions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PARAMETER = "CheckPCIConfigSpace"
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """GPU and versions, as they stand in a report.
+    """GPU and versions of a report.
 
     Attributes:
         driver: Version of the NVIDIA driver, such as 580.159.04, or ``unknown``.
-        check_pci: What the driver says of NVreg_CheckPCIConfigSpace.
+        check_pci: State of the driver's parameter NVreg_CheckPCIConfigSpace.
     """
 
     gpu: str
@@ -33,7 +33,7 @@ class Machine:
     check_pci: str
 
     def lines(self) -> list[str]:
-        """Return the facts as text, one a line."""
+        """Return the lines of text for a report."""
         return [
             f"{self.gpu} ({self.arch}), driver {self.driver}, {self.compiler}, "
             f"PyCUDA {self.pycuda}",
@@ -42,7 +42,7 @@ class Machine:
 
 
 def describe(device: Device) -> Machine:
-    """Ask the driver and the packages; what cannot be found out is ``unknown``."""
+    """Query the driver and the packages; a value that cannot be determined is ``unknown``."""
     from pycuda_nn.cuda.runtime.compiler import find_compiler
 
     compiler = find_compiler()
@@ -63,25 +63,27 @@ def driver_version(text: str) -> str:
 
 
 def compiler_version(text: str) -> str:
-    """Return the number in a compiler's version text, or the text."""
+    """Return the number in the version text of a compiler, or the text."""
     found = re.search(r"V(\d+\.\d+\.\d+)", text) or re.search(r"(\d+\.\d+)", text)
     return found[1] if found else text.strip()
 
 
 def check_pci(params: str, modinfo: str) -> str:
-    """Return whether the driver has NVreg_CheckPCIConfigSpace, which cost Netflix 86 times in 2014.
+    """Return whether the driver has NVreg_CheckPCIConfigSpace.
+
+    In 2014 this parameter made Netflix's training 86 times slower.
 
     Args:
-        params: Text of ``/proc/driver/nvidia/params``, or "" where there is none.
-        modinfo: Output of ``modinfo nvidia``, likewise.
+        params: Text of ``/proc/driver/nvidia/params``, or "" if the file is missing.
+        modinfo: Output of ``modinfo nvidia``, or "" if the command fails.
     """
     value = re.search(rf"^{PARAMETER}: *(\S+)", params, re.MULTILINE)
     if value:
-        return f"there, set to {value[1]}"
+        return f"present, set to {value[1]}"
     if f"NVreg_{PARAMETER}:" in modinfo:
-        return "there"
+        return "present"
     if params or "NVreg_" in modinfo:
-        return "gone from this driver"
+        return "not in this driver"
     return "unknown (no /proc/driver/nvidia/params, no modinfo nvidia)"
 
 

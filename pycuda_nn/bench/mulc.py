@@ -1,4 +1,4 @@
-"""Netflix's table of 2014 again: ``data[i] *= c`` by an own kernel and by NPP, and fusion."""
+"""Repeat Netflix's table of 2014: ``data[i] *= c`` with our kernel and with NPP; add fusion."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pycuda_nn.cuda.elementwise.npp import Npp, open_npp
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.errors import DeviceError
 
-_C = -1.0  # the values stay as large as they are, however often
+_C = -1.0  # repeated products keep the magnitude of the values
 _CHAIN = (("MulC", 0.5), ("AddC", 0.25), ("Exp", 0.0), ("AddC", 1.0), ("Ln", 0.0))
-_CHECKED = 1000  # elements at either end
+_CHECKED = 1000  # elements checked at each end of the vector
 
 
 def chain() -> Expression:
@@ -31,16 +31,16 @@ def chain() -> Expression:
 def measure(
     device: Device, sizes: Sequence[int], limit_s: float, say: Callable[[str], None]
 ) -> MulcReport:
-    """Time all variants for each size; the context of ``device`` is active.
+    """Time all variants for each size; the context of ``device`` must be active.
 
     Args:
-        sizes: Of the vectors, in floats.
-        limit_s: About how long one variant of one size is timed, at most.
-        say: Given a line about what is measured now.
+        sizes: Sizes of the vectors, in floats.
+        limit_s: Approximate time limit of each variant of each size.
+        say: Called with a progress line before each measurement.
 
     Raises:
         OutOfDeviceMemory: A vector does not fit.
-        DeviceError: A kernel gave a wrong value.
+        DeviceError: A kernel returned a wrong value.
     """
     stream, memory, rows = cuda.Stream(), Memory(device), []
     bench = _Bench(Elementwise(device), open_npp(device, stream), stream)
@@ -63,7 +63,7 @@ class _Bench:
 
     def row(self, address: int, size: int, limit_s: float) -> MulcRow:
         own = {"mulc": Input("x") * _C, "fused": chain()}
-        calls = {name: self._own(each, address, size) for name, each in own.items()}
+        calls = {name: self._own(formula, address, size) for name, formula in own.items()}
         if self.npp is not None:
             calls["npp_mulc"] = self.npp.call("MulC", address, size, _C)
             steps = [self.npp.call(name, address, size, value) for name, value in _CHAIN]
@@ -75,7 +75,7 @@ class _Bench:
         return MulcRow(size=size, calls=timed["mulc"].calls, **seconds)
 
     def _own(self, expression: Expression, address: int, size: int) -> Call:
-        """Return the launch in place, which has given the right values once."""
+        """Return the launch in place, after one run whose values were checked."""
         kernel = self._family.compile(expression)
         call = kernel.bind(address, [address], size, kernel.program.numbers({}), self._stream)
         given = np.random.default_rng(0).uniform(0.5, 1.5, min(size, 2**20)).astype(np.float32)

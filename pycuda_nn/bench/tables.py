@@ -1,4 +1,4 @@
-"""What the benchmarks report, and how it is printed."""
+"""Reports of the benchmarks, and their tables."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pycuda_nn.bench.machine import Machine
 
 MIB = 1 << 20
-CALLS = 128 * 1000  # of Netflix's table
+CALLS = 128 * 1000  # as in Netflix's table
 
 # Seconds of 128 x 1000 calls, NVreg_CheckPCIConfigSpace = 1 and 0. Source: Netflix Technology Blog,
 # "Distributed Neural Networks with GPUs in the AWS Cloud", February 2014.
-NETFLIX_SECONDS_A_MILLION = 96.0  # of GPU time for a million samples; same source
+NETFLIX_SECONDS_A_MILLION = 96.0  # GPU time for a million samples; same source
 NETFLIX_2014 = (
     ("cg1.4xlarge", "own kernel", 3.37, 2.56),
     ("cg1.4xlarge", "NPP", 103.04, 6.17),
@@ -25,9 +25,9 @@ class MulcRow:
     """Seconds of one call for vectors of ``size`` floats; None without NPP.
 
     Attributes:
-        calls: How many plain calls of the own kernel were timed; the rest for as long.
+        calls: Timed plain calls of our kernel; the other variants were timed equally long.
         mulc, npp_mulc: One operation.
-        fused, npp_chain: Five operations: one launch, five calls.
+        fused, npp_chain: Five operations, in one launch and in five calls.
         .._graph: The same, replayed from a CUDA graph.
     """
 
@@ -45,7 +45,7 @@ class MulcRow:
 
 @dataclass(frozen=True, kw_only=True)
 class MulcReport:
-    """Netflix's table today, and on what it was measured; ``npp`` is the library's version."""
+    """Netflix's table today, and the machine; ``npp`` is the version of NPP."""
 
     machine: Machine
     npp: str | None
@@ -57,14 +57,15 @@ class TrainRow:
     """One workload in one precision.
 
     Attributes:
-        rows: Of the training.
-        us_a_step: Median over the epochs after the first, with all that an epoch needs.
-        fastest, slowest: Epochs, in the same unit.
+        rows: Training rows.
+        us_a_step: Microseconds of a step: the median over the epochs after the first, including
+            all work of an epoch.
+        fastest, slowest: The fastest and the slowest epoch, in the same unit.
         epoch_s: Seconds of the median epoch.
-        tflops: Of the matrix products, 1e12 a second.
-        setup_s: Not in epochs: rows to the GPU, kernels, choice of algorithms.
+        tflops: Operations of the matrix products, in 1e12 per second.
+        setup_s: Seconds before the first epoch: copy of the rows, kernels, choice of algorithms.
         first_loss, last_loss: Mean training losses of the first and the last epoch.
-        valid_error: After the last.
+        valid_error: Validation error after the last epoch.
     """
 
     workload: str
@@ -83,7 +84,7 @@ class TrainRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainReport:
-    """Every workload and precision, and on what they were measured."""
+    """All workloads and precisions, and the machine."""
 
     machine: Machine
     rows: tuple[TrainRow, ...]
@@ -91,12 +92,12 @@ class TrainReport:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelRow:
-    """One kernel at one size, in 1e9 bytes a second, read and written.
+    """One kernel at one size, in 1e9 bytes per second, read and written.
 
     Attributes:
-        array_bytes: Of each array.
+        array_bytes: Size of each array.
         in_place: Whether the output is the first input.
-        copy_gb_s: Of the copy on the device that reads and writes as many bytes.
+        copy_gb_s: Bandwidth of a device copy that reads and writes the same number of bytes.
     """
 
     operation: str
@@ -108,14 +109,14 @@ class KernelRow:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelReport:
-    """Every kernel and size, and on what they were measured."""
+    """All kernels and sizes, and the machine."""
 
     machine: Machine
     rows: tuple[KernelRow, ...]
 
 
 def mulc_table(report: MulcReport) -> str:
-    """Return today's columns and those of 2014."""
+    """Return the measured columns and the columns of 2014."""
     columns = f"{'mulc':>9}{'NPP':>9}{'':>7}{'fused':>9}{'NPP':>9}{'':>7}"
     lines = [
         *report.machine.lines(),
@@ -144,7 +145,7 @@ def _beside(own_s: float, npp_s: float | None) -> str:
 
 
 def kernel_table(report: KernelReport) -> str:
-    """Return GB/s of each kernel and its share of the copy, a column for each size."""
+    """Return the GB/s of each kernel and its share of the copy; each size has a column."""
     sizes = sorted({row.array_bytes for row in report.rows})
     lines = report.machine.lines()
     for in_place in (True, False):
@@ -158,7 +159,7 @@ def kernel_table(report: KernelReport) -> str:
 
 
 def train_table(report: TrainReport) -> str:
-    """Return microseconds a step and seconds an epoch of each workload."""
+    """Return the microseconds per step and seconds per epoch of each workload."""
     lines = [
         *report.machine.lines(),
         "",

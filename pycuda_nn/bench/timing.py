@@ -1,4 +1,4 @@
-"""Seconds of a launch: called again and again, or replayed from a graph."""
+"""Measure the seconds of a launch, called from Python or replayed from a CUDA graph."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pycuda_nn.cuda.runtime.graph import Graph
 
 Call = Callable[[], Any]
 
-_ROUNDS = 7  # the median of so many is reported
-_PROBES = 20  # calls that tell how many are affordable
-_NODES = 1000  # most calls of one graph
+_ROUNDS = 7  # the result is their median
+_PROBES = 20  # calls that estimate the number of affordable calls
+_NODES = 1000  # most calls in a graph
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Seconds of one call by the wall clock, the median of rounds; ``calls`` of all rounds."""
+    """Wall-clock seconds of a call, the median of rounds; ``calls`` counts all rounds."""
 
     each_s: float
     calls: int
@@ -30,7 +30,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class _Runner:
-    """What one round does: ``repeats`` launches of ``inside`` calls each."""
+    """A round: ``repeats`` launches of ``inside`` calls each."""
 
     launch: Call
     inside: int
@@ -40,13 +40,13 @@ class _Runner:
 def race(
     stream: cuda.Stream, calls: Mapping[str, Call], most: int, limit_s: float
 ) -> dict[str, Timing]:
-    """Time each of ``calls`` from Python, and as ``NAME_graph`` replayed from a CUDA graph.
+    """Time each of ``calls`` from Python, and replayed from a CUDA graph as ``NAME_graph``.
 
-    They take turns, so that a slow moment of the machine meets all of them.
+    The rounds of all calls alternate, so that a slow phase of the machine affects all of them.
 
     Args:
-        most: Calls of one.
-        limit_s: Wall clock of one, about.
+        most: Limit of the number of repetitions of each call.
+        limit_s: Approximate limit of the wall time of each call.
     """
     runners: dict[str, _Runner] = {}
     graphs = []
@@ -71,10 +71,10 @@ def race(
 
 
 def on_device(stream: cuda.Stream, body: Call, prepare: Call, repeats: int) -> float:
-    """Return the median of the seconds that ``body`` takes on the GPU, by events.
+    """Return the median seconds of ``body`` on the GPU, measured with events.
 
     Args:
-        prepare: Put on the stream before each, and not timed.
+        prepare: Queued on the stream before each ``body``, and not timed.
     """
     start, end = cuda.Event(), cuda.Event()
     seconds: list[float] = []
@@ -96,7 +96,7 @@ def _runner(launch: Call, inside: int, each_s: float, most: int, limit_s: float)
 def _recorded(
     stream: cuda.Stream, call: Call, most: int, limit_s: float
 ) -> tuple[Graph, int, float]:
-    """Return a graph of as many calls as are affordable, their number, and seconds of one."""
+    """Return a graph of as many calls as the limits allow, their number, and seconds per call."""
     probe = Graph(stream, lambda: _repeat(call, _PROBES))
     _elapsed(stream, probe.launch, 1)
     each_s = _elapsed(stream, probe.launch, 1) / _PROBES

@@ -1,4 +1,4 @@
-"""Time the ordinary trainer: epochs of real minibatches, every loss kept, evaluation between."""
+"""Time the trainer as users run it: real minibatches, all losses, evaluation after each epoch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def measure(
     epochs: int,
     say: Callable[[str], None],
 ) -> TrainReport:
-    """Train every workload with every option; one that does not fit is said and left out."""
+    """Train every workload with every option; report and skip workloads that do not fit."""
     rows = []
     for workload in workloads:
         train, valid = (
@@ -37,7 +37,7 @@ def measure(
 
 
 def config_for(workload: Workload, epochs: int) -> nn.TrainConfig:
-    """Return momentum SGD on the workload's network, as the peers train it."""
+    """Return momentum SGD on the network of the workload, as the compared libraries train it."""
     return nn.TrainConfig(
         hidden=workload.sizes[1:-1],
         optimizer="sgd",

@@ -1,4 +1,4 @@
-"""Networks and data to time a training with; the peers' scripts in ``benchmarks/`` use them too."""
+"""Networks and data of the training benchmarks; the scripts in ``benchmarks/`` use them as well."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Array = npt.NDArray[Any]
 
 CLASSES = 10
 VALID_ROWS = 8192
-_DISTINCT_ROWS = 1 << 18  # more rows repeat these: drawing them would take longer than training
+_DISTINCT_ROWS = 1 << 18  # more rows repeat these: drawing them would be slower than training
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A classifier with relu layers, and how many rows it is trained on."""
+    """A classifier with relu layers, and its number of training rows."""
 
     name: str
     sizes: tuple[int, ...]
@@ -26,12 +26,12 @@ class Workload:
 
     @property
     def steps(self) -> int:
-        """Steps of an epoch."""
+        """Steps per epoch."""
         return -(-self.rows // self.batch)
 
     @property
     def flops(self) -> float:
-        """Operations of a full step's matrix products: forward, and backward but for the data."""
+        """Operations of the matrix products of a full step, without the gradient of the input."""
         products = [i * o for i, o in zip(self.sizes[:-1], self.sizes[1:], strict=True)]
         return 2.0 * self.batch * (3 * sum(products) - products[0])
 
@@ -54,7 +54,10 @@ WORKLOADS = {
 
 
 def make_rows(workload: Workload, rows: int, seed: int = 0) -> tuple[Array, Array]:
-    """Return learnable rows: normal float32 features, the class the largest of ten projections."""
+    """Return rows that can be learned: the class is the largest of ten projections.
+
+    The features are normally distributed float32 numbers.
+    """
     draw = np.random.default_rng(0)
     projection = draw.standard_normal((workload.sizes[0], CLASSES), dtype=np.float32)
     distinct = min(rows, _DISTINCT_ROWS)
@@ -68,7 +71,10 @@ def make_rows(workload: Workload, rows: int, seed: int = 0) -> tuple[Array, Arra
 
 
 def initial_weights(workload: Workload, seed: int = 0) -> list[tuple[Array, Array]]:
-    """Return (weights (out, in), bias) of every layer, for peers; uniform, variance 1/(3 in)."""
+    """Return (weights (out, in), bias) of each layer for other libraries.
+
+    The weights are uniform with variance 1/(3 in).
+    """
     draw = np.random.default_rng(seed)
     layers = []
     for fan_in, fan_out in zip(workload.sizes[:-1], workload.sizes[1:], strict=True):

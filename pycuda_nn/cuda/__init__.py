@@ -1,4 +1,4 @@
-"""Train and compute on NVIDIA GPUs: runtime, matrix products, training step, elementwise maths."""
+"""Train and compute on NVIDIA GPUs: runtime, matrix products, training, elementwise kernels."""
 
 from pycuda_nn.cuda.backend import CudaBackend
 from pycuda_nn.cuda.options import CudaOptions

@@ -1,4 +1,4 @@
-"""The CUDA backend: finds out whether a GPU can be used, and opens it only when asked to."""
+"""The CUDA backend: checks whether a GPU works, and opens it only for a training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ _PACKAGES = {"pycuda": "pycuda", "cuda.bindings": "cuda-bindings", "nvmath": "nv
 
 
 class CudaBackend(Backend):
-    """Trains on one NVIDIA GPU with own kernels and cuBLASLt."""
+    """Trains on one NVIDIA GPU with built-in kernels and cuBLASLt.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> backend = nn.CudaBackend(nn.CudaOptions(precision="bf16"))
+        >>> train, valid, test = nn.split(nn.load_data("digits"))
+        >>> if nn.CudaBackend.missing() is None:
+        ...     result = nn.train(nn.TrainConfig(epochs=5), train, valid, backend=backend)
+    """
 
     name = "cuda"
 
@@ -56,13 +64,13 @@ class CudaBackend(Backend):
         """See :class:`Backend`.
 
         Raises:
-            ConfigError: Our kernels do not cover the network.
+            ConfigError: The kernels do not support the network.
         """
         stack = recognise(network)
         if isinstance(stack, NotCovered):
             raise ConfigError(
                 f"the CUDA backend cannot train this network: {stack.reason}",
-                "Use --backend numpy (backend='numpy'), which trains any layers.",
+                "Use --backend numpy (backend='numpy'), which trains all layers.",
             )
         from pycuda_nn.cuda.runtime.precision import PRECISIONS
         from pycuda_nn.cuda.step.plan import TrainingPlan
@@ -76,5 +84,5 @@ class CudaBackend(Backend):
 def _is_there(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # of its parent
+    except ModuleNotFoundError:  # the parent package is missing
         return False

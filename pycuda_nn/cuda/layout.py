@@ -1,6 +1,6 @@
-"""Where parameters lie on the device: each width padded, so that every row starts aligned.
+"""Layout of the parameters on the device: widths are padded so that every row is aligned.
 
-Padding is zero and stays zero: padded inputs and outputs are zero, hence their gradients.
+Padding is zero and stays zero: padded inputs and outputs are zero, and so are their gradients.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from pycuda_nn.network import Network
 Array = npt.NDArray[Any]
 
 _INT = 1 << 31  # the kernels count weights of a layer and packs of a minibatch in 32 bits
-_MOST_ROWS = 1 << 30  # and sort the rows of an epoch as a power of two of them
-ALIGN = 16  # elements: 32 bytes of a 16-bit type; cuBLASLt wants 16, tensor cores tiles of 16
+_MOST_ROWS = 1 << 30  # the kernels round the rows of an epoch up to a power of two to sort them
+ALIGN = 16  # elements, 32 bytes of a 16-bit type; cuBLASLt needs 16 bytes, tensor cores tiles of 16
 
 
 def padded(width: int) -> int:
-    """Return ``width`` rounded up to whole tiles."""
+    """Return ``width`` rounded up to a multiple of the tile width."""
     return -(-width // ALIGN) * ALIGN
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaddedDense:
-    """One layer on the device; offsets in elements of the flat buffer.
+    """A layer on the device; offsets count elements of the flat buffer.
 
     Attributes:
         inputs, outputs: Padded widths; the weights are (inputs, outputs), row-major.
-        width: Outputs that the network has.
+        width: Outputs without padding.
     """
 
     inputs: int
@@ -44,11 +44,11 @@ class PaddedDense:
 
 
 def check_reach(layout: ParameterLayout, *, rows: int, batch: int, pack: int) -> None:
-    """Raise ConfigError unless the kernels can count all of a training.
+    """Raise ConfigError if a training exceeds the range of the kernels' indices.
 
     Args:
-        layout: Of the network.
-        rows: Most rows of a part.
+        layout: Layout of the network.
+        rows: Rows of the largest part.
         batch: Rows of a minibatch.
         pack: Elements of an access of 16 bytes.
     """
@@ -60,11 +60,11 @@ def check_reach(layout: ParameterLayout, *, rows: int, batch: int, pack: int) ->
     if batch * max(layout.sizes) // pack >= _INT:
         problems.append(f"a minibatch of {batch:,} rows is too large for a layer of this width")
     if rows > _MOST_ROWS:
-        problems.append(f"{rows:,} rows are more than 2**30")
+        problems.append(f"{rows:,} rows are too many: at most 2**30")
     if problems:
         raise ConfigError(
-            "the CUDA backend cannot train this:",
-            "Take less of it, or --backend numpy.",
+            "the CUDA backend cannot train this network or data:",
+            "Use a smaller network or less data, or --backend numpy.",
             problems=problems,
         )
 
@@ -89,21 +89,21 @@ class ParameterLayout:
             weights, bias = weights + inputs * outputs, bias + outputs
 
     def spread(self, flat: Array) -> npt.NDArray[np.float32]:
-        """Return the parameters of a state in this layout."""
+        """Convert the parameters of a state to this layout."""
         out = np.zeros(self.n_params, dtype=np.float32)
         for (to_w, to_b), (w, b) in zip(self._views(out), self.network.views(flat), strict=True):
             to_w[...], to_b[...] = w, b
         return out
 
     def compact(self, wide: Array) -> npt.NDArray[np.float32]:
-        """Return the parameters in the layout of a state."""
+        """Convert parameters in this layout to the layout of a state."""
         out = np.empty(self.network.n_params, dtype=np.float32)
         for (w, b), (of_w, of_b) in zip(self.network.views(out), self._views(wide), strict=True):
             w[...], b[...] = of_w, of_b
         return out
 
     def _views(self, wide: Array) -> list[tuple[Array, Array]]:
-        """Return the weights and the bias of every layer without the padding."""
+        """Return the weights and bias of each layer without padding."""
         views = []
         for layer, dense in zip(self.layers, self._dense, strict=True):
             size = layer.inputs * layer.outputs

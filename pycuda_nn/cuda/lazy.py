@@ -1,4 +1,4 @@
-"""Names of a room that are imported when they are first used: most need PyCUDA."""
+"""Import the public names of a package at their first use: most of them need PyCUDA."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the ``__getattr__`` (PEP 562) of a package whose names other modules define.
+    """Return a ``__getattr__`` (PEP 562) that imports the names of a package at their first use.
 
     Args:
         package: ``__name__`` of the package.

@@ -1,4 +1,4 @@
-"""Recognise in a network what our kernels train: dense layers alike, and a loss with kernels."""
+"""Check whether the kernels can train a network: uniform dense layers and a loss with kernels."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pycuda_nn.network import Network
 
 @dataclass(frozen=True)
 class NotCovered:
-    """A pattern does not cover a training; ``reason`` says why, e.g. "dropout is not covered"."""
+    """The kernels do not support a training; ``reason`` names the cause."""
 
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenseStack:
-    """Dense layers with the same activation, and the same dropout, after each but the last.
+    """Dense layers; the same activation and the same dropout follow each of them but the last.
 
     Attributes:
-        network: In which it was recognised.
-        sizes: Width of every layer from the input to the output.
-        activation: A name of :data:`~pycuda_nn.layers.ACTIVATIONS`.
+        network: The network.
+        sizes: Widths from the input to the output.
+        activation: A name in :data:`~pycuda_nn.layers.ACTIVATIONS`.
         activation_number: ``ACTIVATION`` of ``layers/activation.cuh``.
-        dropout: After each activation; of probability 0 where there is none.
-        kernels: Of the loss.
+        dropout: Dropout after each activation; its probability is 0 for a network without dropout.
+        kernels: Kernels of the loss.
     """
 
     network: Network
@@ -40,12 +40,12 @@ class DenseStack:
 
     @property
     def loss(self) -> Loss:
-        """That of the network."""
+        """Loss of the network."""
         return self.network.loss
 
     @property
     def drops(self) -> bool:
-        """Whether anything is dropped."""
+        """Whether the network uses dropout."""
         return self.dropout.probability > 0
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class DenseStack:
 
 
 def recognise(network: Network) -> DenseStack | NotCovered:
-    """Return ``network`` as a stack that the captured step trains, or why it is none."""
+    """Return ``network`` as a stack for the captured step, or why the step does not support it."""
     dense = [layer for layer in network.layers if isinstance(layer, Dense)]
     activation = _first(Activation, network.layers) or Activation("relu")
     dropout = _first(Dropout, network.layers)
@@ -90,13 +90,13 @@ def _first(kind: type[Kind], layers: Sequence[Layer]) -> Kind | None:
 
 
 def _difference(layers: Sequence[Layer], expected: Sequence[Layer]) -> str | None:
-    """Return the first layer that is not as expected, and why, or None."""
+    """Return why a layer differs from the expected layer, for the first such layer, or None."""
     for number, layer in enumerate(layers, start=1):
         if type(layer) not in (Dense, Activation, Dropout):
             return f"layer {number}, {layer}, has no kernels"
     for number, (layer, other) in enumerate(zip_longest(layers, expected), start=1):
         if layer != other:
             here = f"layer {number} is {layer}" if layer else f"there is no layer {number}"
-            wanted = f"where {other} would fit" if other else "after the last dense layer"
-            return f"{here}, {wanted}: all hidden layers must be alike"
+            wanted = f"expected {other}" if other else "after the last dense layer"
+            return f"{here}, {wanted}: all hidden layers must be equal"
     return None

@@ -1,4 +1,4 @@
-"""Data: reading it, checking it, splitting it, scaling it."""
+"""Read, check, split and scale data."""
 
 from pycuda_nn.data.dataset import Dataset, concat
 from pycuda_nn.data.scaling import Scaler

@@ -1,4 +1,4 @@
-"""Rows to train on: checked once, then trusted."""
+"""Rows to train on, checked once when they are made."""
 
 from __future__ import annotations
 
@@ -10,25 +10,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.errors import DataError, did_you_mean
+from pycuda_nn.errors import DataError, EmptyData, did_you_mean
 
 Array = npt.NDArray[Any]
 Label = str | int | float
 
 TASKS = ("auto", "classify", "regress")
-_CHUNK_ROWS = 8192  # checks and copies walk a mapped file in pieces of this many rows
+_CHUNK_ROWS = 8192  # checks and copies read a mapped file in pieces of this many rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:
-    """Features and targets; make one with :meth:`from_arrays`, which checks them.
+    """Features and targets; create it with :meth:`from_arrays`, which checks them.
+
+    Example:
+        >>> import numpy as np
+        >>> import pycuda_nn as nn
+        >>> data = nn.Dataset.from_arrays(np.eye(4), np.array(["a", "b", "a", "b"]))
+        >>> len(data), data.classes
+        (4, ('a', 'b'))
 
     Attributes:
         x: float32, C-contiguous, shape (n, d).
         y: int32 class numbers, shape (n,), or float32 targets, shape (n, k).
-        classes: The label of each class number, sorted; ``None`` for regression.
-        columns: Names of the features, where the source has them.
-        name: Where the rows come from, for messages.
+        classes: Sorted labels; the label of class number i is ``classes[i]``. ``None`` for
+            regression.
+        columns: Names of the features; ``None`` if the source has no names.
+        name: Name of the source, for messages.
     """
 
     x: Array
@@ -54,15 +62,15 @@ class Dataset:
         """Check and convert arrays of any numeric type.
 
         Args:
-            x: Shape (n, ...); all but the first axis are flattened.
-            y: Labels (whole numbers, booleans, text), shape (n,), or real targets, (n,) or (n, k).
-            task: ``classify``, ``regress``, or ``auto``: real targets regress, others classify.
+            x: Shape (n, ...); all axes but the first are flattened.
+            y: Labels (integers, booleans, text), shape (n,), or real targets, (n,) or (n, k).
+            task: ``classify``, ``regress``, or ``auto``: regress for real targets, else classify.
             columns: Names of the features.
-            name: Where the rows come from, for messages.
-            classes: The known labels; another label is an error. Else they are found in ``y``.
+            name: Name of the source, for messages.
+            classes: Known labels; any other label is an error. Default: the labels in ``y``.
 
         Raises:
-            DataError: Nothing to train on, a shape that does not fit, a NaN or an infinity.
+            DataError: No rows, a shape that does not fit, a NaN or an infinity.
         """
         features = check_features(x, name=name, columns=columns)
         targets = _typed(np.asarray(y))
@@ -70,7 +78,7 @@ class Dataset:
         if not targets.ndim or rows != len(features):
             raise DataError(
                 f"{name}: {len(features)} rows of features but {rows} of labels",
-                "Give one label for each row.",
+                "Pass one label for each row.",
             )
         names = None if columns is None else tuple(columns)
         if classes is None and _task_of(targets, task, name) == "regress":
@@ -80,14 +88,15 @@ class Dataset:
         return cls(x=features, y=numbers, classes=found, columns=names, name=name)
 
     def take(self, rows: npt.NDArray[np.intp], name: str) -> Dataset:
-        """Return a copy of ``rows`` in memory, under another name."""
+        """Return a copy of ``rows`` in memory, named ``name``."""
         return replace(self, x=self.x[rows], y=self.y[rows], name=name)
 
 
 def in_order(columns: Sequence[str] | None, wanted: Sequence[str] | None) -> bool:
-    """Return whether features of these names may be the ``wanted`` ones.
+    """Return whether ``columns`` can be the ``wanted`` columns in their order.
 
-    They may where one side has no names, or no name of the other: a file without names.
+    Columns are comparable only by name. If a side has no names, or no name in common with the
+    other (generated names of a file without names), the result is True.
     """
     if columns is None or wanted is None:
         return True
@@ -95,9 +104,18 @@ def in_order(columns: Sequence[str] | None, wanted: Sequence[str] | None) -> boo
 
 
 def concat(*parts: Dataset) -> Dataset:
-    """Return the rows of all ``parts`` in order, e.g. train and validation for a last training."""
+    """Return the rows of all ``parts`` in order.
+
+    Example:
+        Train on the training and validation rows once the settings are chosen:
+
+        >>> import pycuda_nn as nn
+        >>> train, valid, test = nn.split(nn.load_data("digits"))
+        >>> len(nn.concat(train, valid)) == len(train) + len(valid)
+        True
+    """
     if not parts:
-        raise DataError("concat: no data", "Give at least one dataset.")
+        raise EmptyData("concat: no data", "Pass at least one dataset.")
     first = parts[0]
     for part in parts[1:]:
         if (
@@ -115,16 +133,19 @@ def concat(*parts: Dataset) -> Dataset:
 
 
 def check_features(x: Array, *, name: str, columns: Sequence[str] | None = None) -> Array:
-    """Return ``x`` as float32 rows; a float32 array or map that fits is not copied."""
+    """Return ``x`` as float32 rows; a C-contiguous float32 array or memory map is not copied."""
     x = x if isinstance(x, np.ndarray) else np.asarray(x)
     if x.dtype.kind not in "fiub":
         raise DataError(f"{name}: features of type {x.dtype}, not numbers", "Convert the columns.")
     if x.ndim < 2:
         raise DataError(
-            f"{name}: features have the shape {x.shape}", "Give (rows, columns), one row a sample."
+            f"{name}: features have shape {x.shape}",
+            "Pass an array of shape (rows, columns), with one sample per row.",
         )
     if x.shape[0] == 0 or x.size == 0:
-        raise DataError(f"{name}: empty, shape {x.shape}", "Give at least one row and one column.")
+        raise EmptyData(
+            f"{name}: empty array of shape {x.shape}", "Pass at least one row and one column."
+        )
     flat = x.reshape(len(x), -1)
     with np.errstate(over="ignore"):
         features = np.ascontiguousarray(flat, dtype=np.float32)
@@ -150,12 +171,12 @@ def _check_finite(x: Array, *, name: str, columns: Sequence[str] | None) -> None
     raise DataError(
         f"{name}: {values} not a finite float32; the first is {value} in row {row}, {label} "
         "(counted from 0)",
-        "Drop or fill these rows before training.",
+        "Remove or fill these rows before training.",
     )
 
 
 def _typed(y: Array) -> Array:
-    """Return ``y`` in a type of numbers where it only holds numbers, as a table's column may."""
+    """Convert an object array that contains only numbers, such as a table column, to numbers."""
     if y.dtype.kind == "O" and y.size and all(isinstance(value, Real) for value in y.flat):
         return np.array(y.tolist())
     return y
@@ -170,7 +191,7 @@ def _task_of(y: Array, task: str, name: str) -> str:
         return "regress"
     if y.dtype.kind in "iubUSO":
         return "classify"
-    raise DataError(f"{name}: labels of type {y.dtype}", "Give numbers or text.")
+    raise DataError(f"{name}: unsupported label type {y.dtype}", "Use numbers or text.")
 
 
 def _check_targets(y: Array, name: str) -> Array:
@@ -179,7 +200,9 @@ def _check_targets(y: Array, name: str) -> Array:
             f"{name}: targets of type {y.dtype}, not numbers", "Use task 'classify' for labels."
         )
     if y.ndim not in (1, 2) or y.size == 0:
-        raise DataError(f"{name}: targets have the shape {y.shape}", "Give (n,) or (n, k).")
+        raise DataError(
+            f"{name}: targets have shape {y.shape}", "Pass an array of shape (n,) or (n, k)."
+        )
     with np.errstate(over="ignore"):
         real = np.ascontiguousarray(y.reshape(len(y), -1), dtype=np.float32)
     _check_finite(real, name=f"{name}: targets", columns=None)
@@ -193,19 +216,21 @@ def _class_numbers(
         y = y[:, 0]
     if y.ndim != 1:
         raise DataError(
-            f"{name}: labels have the shape {y.shape}",
-            "Give one label a row, shape (n,); one-hot rows: y.argmax(axis=1).",
+            f"{name}: labels have shape {y.shape}",
+            "Pass one label per row, shape (n,). Convert one-hot rows with y.argmax(axis=1).",
         )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise DataError(f"{name}: a label is not a finite number", "Drop these rows.")
+        raise DataError(f"{name}: a label is not a finite number", "Remove these rows.")
     try:
         values, numbers = np.unique(y, return_inverse=True)
     except TypeError as error:
-        raise DataError(f"{name}: labels of mixed types", "Use one type for all.") from error
+        raise DataError(
+            f"{name}: labels have different types", "Use one type for all labels."
+        ) from error
     found = tuple(_plain(value) for value in values)
     if classes is None:
         if len(found) < 2:
-            raise DataError(f"{name}: all labels are {found[0]!r}", "Give at least two classes.")
+            raise DataError(f"{name}: all labels are {found[0]!r}", "Use at least two classes.")
         return numbers.astype(np.int32), found
     lookup = {label: i for i, label in enumerate(classes)}
     unknown = [label for label in found if label not in lookup]
@@ -221,7 +246,7 @@ def _class_numbers(
 
 
 def _plain(value: Any) -> Label:
-    """Return a plain Python value: class labels go into JSON."""
+    """Return a Python value: class labels are stored as JSON."""
     if isinstance(value, np.bool_ | bool):
         return int(value)
     plain = value.item() if isinstance(value, np.generic) else value

@@ -1,4 +1,4 @@
-"""Arrays of a ``.npz`` or ``.npy`` file; whatever is wrong with the file is one kind of error."""
+"""Read ``.npz`` and ``.npy`` files; a damaged file raises OSError or ValueError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-# The last two: flags and methods of an archive that only a damaged one has, and a header's end.
+# RuntimeError: flags and methods that only a damaged archive has. TokenError: a truncated header.
 _DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, tokenize.TokenError)
 
 
@@ -21,13 +21,13 @@ def read_npz(path: Path) -> dict[str, Array]:
     """Return all arrays of an archive.
 
     Raises:
-        OSError, ValueError: It cannot be read, or is damaged.
+        OSError, ValueError: The file cannot be read, or is damaged.
     """
     try:
         with path.open("rb") as raw:
             file = np.load(raw, allow_pickle=False)
             if isinstance(file, np.ndarray):
-                raise ValueError("one array, not an archive of named ones")
+                raise ValueError("a single array, not an archive of named arrays")
             with file:
                 return {key: file[key] for key in file.files}
     except _DAMAGED as error:
@@ -35,10 +35,10 @@ def read_npz(path: Path) -> dict[str, Array]:
 
 
 def map_npy(path: Path) -> Array:
-    """Return the array of a file, memory-mapped.
+    """Return the array of a file as a memory map.
 
     Raises:
-        OSError, ValueError: It cannot be read, or is damaged.
+        OSError, ValueError: The file cannot be read, or is damaged.
     """
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -46,5 +46,5 @@ def map_npy(path: Path) -> Array:
         raise ValueError(str(error)) from error
     if not isinstance(array, np.ndarray):
         array.close()
-        raise ValueError("an archive of arrays, not one")
+        raise ValueError("an archive of arrays, not a single array")
     return array

@@ -1,4 +1,4 @@
-"""Scaling of the features: statistics of the training rows, applied to all others."""
+"""Scale the features of all rows by statistics of the training rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-_CHUNK_ROWS = 8192  # keeps the float64 copy of a piece in the cache
+_CHUNK_ROWS = 8192  # the float64 copy of a piece stays in the cache
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scaler:
-    """``(x - shift) * factor`` per column; both float32, shape (d,)."""
+    """Computes ``(x - shift) * factor`` per column; both are float32 of shape (d,)."""
 
     shift: Array
     factor: Array
@@ -23,7 +23,7 @@ class Scaler:
     def fit(cls, x: Array, kind: str) -> Scaler | None:
         """Return the scaler of ``kind`` (``none``, ``standard``, ``unit``) for these rows.
 
-        A column with one value only is shifted to 0 and not stretched.
+        A constant column is shifted to 0; its factor is 1.
         """
         if kind == "none":
             return None
@@ -32,19 +32,19 @@ class Scaler:
             return cls(shift=low, factor=_inverse(high.astype(np.float64) - low))
         mean = _chunked_mean(x, np.zeros(x.shape[1]), power=1)
         deviation = np.sqrt(_chunked_mean(x, mean, power=2))
-        # Rounding leaves a constant column a deviation near 0 that must not become a factor.
+        # By rounding, the deviation of a constant column is tiny, not 0; its factor would be huge.
         deviation[x.min(axis=0) == x.max(axis=0)] = 0.0
         return cls(shift=mean.astype(np.float32), factor=_inverse(deviation))
 
     def apply(self, x: Array) -> Array:
-        """Return scaled rows, a new float32 array."""
+        """Return the scaled rows in a new float32 array."""
         out: Array = np.subtract(x, self.shift, dtype=np.float32)
         out *= self.factor
         return out
 
 
 def scaled(x: Array, scaler: Scaler | None) -> Array:
-    """Return ``x`` itself without a scaler."""
+    """Return ``x`` scaled, or ``x`` itself if ``scaler`` is None."""
     return x if scaler is None else scaler.apply(x)
 
 

@@ -1,4 +1,4 @@
-"""Names of data turned into rows: a file of a known kind, or the built-in ``digits``."""
+"""Load rows from a file of a known type, or the built-in data set ``digits``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pycuda_nn.data.dataset import Dataset, Label, check_features
 from pycuda_nn.data.npz import map_npy, read_npz
 from pycuda_nn.data.split import Splits, check_fractions, split
 from pycuda_nn.data.table import read_csv, read_parquet
-from pycuda_nn.errors import DataError, MissingExtra, did_you_mean
+from pycuda_nn.errors import DataError, MissingExtra, UnreadableFile, did_you_mean
 
 Array = npt.NDArray[Any]
 Source = str | Path
@@ -32,18 +32,23 @@ def load_data(
     classes: tuple[Label, ...] | None = None,
     columns: Sequence[str] | None = None,
 ) -> Dataset:
-    """Read features and labels of one source.
+    """Read the features and labels of a source.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> nn.load_data("digits").x.shape
+        (1797, 64)
 
     Args:
         source: ``digits``, or a ``.npz`` (arrays x and y), ``.npy``, ``.csv`` or ``.parquet`` file.
         labels: A ``.npy`` file with the labels, for a ``.npy`` source; both are memory-mapped.
         target: Name or number of the target column of a table; default: the last.
-        task: ``classify``, ``regress`` or ``auto`` (real targets regress).
-        classes: The labels of a model: another one is an error, and one alone is fine.
-        columns: Features of a model, taken by name from a table that has names.
+        task: ``classify``, ``regress`` or ``auto`` (regress for real targets).
+        classes: Labels of a model. Any other label is an error; a single class is allowed.
+        columns: Feature columns of a model, selected by name if the table has names.
 
     Raises:
-        DataError: The file is missing, not readable, or its rows cannot be trained on.
+        DataError: The file is missing or not readable, or its rows cannot be trained on.
         MissingExtra: The source needs a package that is not installed.
     """
     if str(source) == "digits":
@@ -59,15 +64,17 @@ def load_data(
         )
     if path.suffix == ".npy":
         if labels is None:
-            raise DataError(f"{path}: no labels", "Name their file: --labels y.npy")
+            raise DataError(f"{path}: no labels", "Name the file of the labels: --labels y.npy")
         x, y = _read_npy(path), _read_npy(_existing(labels))
         return Dataset.from_arrays(x, y, task=task, name=str(path), classes=classes)
     arrays = _read_npz(path)
     if "x" not in arrays or "y" not in arrays:
         split_already = "x_train" in arrays
         raise DataError(
-            f"{path}: no arrays x and y, only {', '.join(arrays) or 'none'}",
-            "It is split already: use load_splits." if split_already else "Save it with x=, y=.",
+            f"{path}: arrays x and y are missing; the file has {', '.join(arrays) or 'no arrays'}",
+            "The file is already split: use load_splits."
+            if split_already
+            else "Save the arrays with np.savez(file, x=..., y=...).",
         )
     x, y = arrays["x"], arrays["y"]
     return Dataset.from_arrays(x, y, task=task, name=str(path), classes=classes)
@@ -82,10 +89,17 @@ def load_splits(
     target: str | None = None,
     task: str = "auto",
 ) -> Splits:
-    """Read a source and cut it; parts that a ``.npz`` has already are taken as they are.
+    """Read a source and split it; parts that a ``.npz`` file already has are not changed.
 
-    A ``.npz`` with x_train, y_train may have x_valid (or x_val) and x_test, with their y. What is
-    missing there is cut from the training rows in the proportion of ``fractions``.
+    A ``.npz`` file with x_train and y_train can also have x_valid (or x_val) and x_test, with
+    y_valid (or y_val) and y_test. Missing parts are split from the training rows in the proportion
+    of ``fractions``.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> parts = nn.load_splits("digits", fractions=(0.8, 0.1, 0.1))
+        >>> len(parts.train), len(parts.valid), len(parts.test)
+        (1438, 179, 180)
     """
     check_fractions(fractions)
     path = Path(source)
@@ -95,7 +109,7 @@ def load_splits(
         return Splits(**dict(zip(_PARTS, split(data, fractions, seed), strict=True)))
     train = _named_part(arrays, ("train",), path, task, None)
     if train is None:  # pragma: no cover - x_train is there
-        raise DataError(f"{path}: no training rows")
+        raise DataError(f"{path}: no array x_train")
     valid = _named_part(arrays, _VALID, path, task, train)
     test = _named_part(arrays, ("test",), path, task, train)
     shares = [fractions[0], 0.0 if valid else fractions[1], 0.0 if test else fractions[2]]
@@ -108,7 +122,7 @@ def load_features(
 ) -> tuple[Array, str]:
     """Read rows to predict, without labels; return (float32 rows, name).
 
-    A table with names gives the ``columns`` of the model in its order, whatever else it has; a
+    From a table with names, the ``columns`` of the model are selected, in the model's order. A
     table without names, or an array, must have ``width`` columns.
     """
     if str(source) == "digits":
@@ -123,13 +137,15 @@ def load_features(
     else:
         arrays = _read_npz(path)
         if "x" not in arrays:
-            raise DataError(f"{path}: no array x, only {', '.join(arrays) or 'none'}")
+            raise DataError(
+                f"{path}: array x is missing; the file has {', '.join(arrays) or 'no arrays'}"
+            )
         x = arrays["x"]
     features = check_features(x, name=str(path), columns=names)
     if features.shape[1] != width:
         raise DataError(
-            f"{path}: {features.shape[1]} columns, but the model takes {width}",
-            "Give the columns that the model was trained on.",
+            f"{path}: {features.shape[1]} columns, but the model needs {width}",
+            "Use the columns that the model was trained on.",
         )
     return features, str(path)
 
@@ -142,13 +158,13 @@ def _existing(source: Source) -> Path:
     if path.suffix not in SUFFIXES:
         if not path.exists() and not path.suffix:
             hint = did_you_mean(str(source), ["digits"])
-            raise DataError(f"no data named '{source}'", f"{hint} Or give a file.")
-        raise DataError(
-            f"{path}: files of type '{path.suffix}' are not read",
-            f"Give one of {', '.join(SUFFIXES)}, or the name digits.",
+            raise UnreadableFile(f"unknown data '{source}'", f"{hint} Or name a file.")
+        raise UnreadableFile(
+            f"{path}: unsupported file type '{path.suffix}'",
+            f"Use a file of type {', '.join(SUFFIXES)}, or the name digits.",
         )
     if not path.is_file():
-        raise DataError(f"{path}: no such file", "Check the path.")
+        raise UnreadableFile(f"{path}: no such file", "Check the path.")
     return path
 
 
@@ -166,15 +182,15 @@ def _read_npy(path: Path) -> Array:
     try:
         return map_npy(path)
     except (ValueError, OSError) as error:
-        raise DataError(f"{path}: not a readable .npy file: {error}") from error
+        raise UnreadableFile(f"{path}: cannot read as .npy: {error}") from error
 
 
 def _read_npz(path: Path) -> Mapping[str, Array]:
-    """Return the arrays under lower-case names."""
+    """Return the arrays by lower-case name."""
     try:
         return {key.lower(): array for key, array in read_npz(path).items()}
     except (ValueError, OSError) as error:
-        raise DataError(f"{path}: not a readable .npz file: {error}") from error
+        raise UnreadableFile(f"{path}: cannot read as .npz: {error}") from error
 
 
 def _named_part(
@@ -199,7 +215,7 @@ def _named_part(
     )
     if like is not None and part.x.shape[1] != like.x.shape[1]:
         raise DataError(
-            f"{path}: x_{name} has {part.x.shape[1]} columns, x_train {like.x.shape[1]}",
-            "Save parts of one table.",
+            f"{path}: x_{name} has {part.x.shape[1]} columns, x_train has {like.x.shape[1]}",
+            "Save arrays with the same columns.",
         )
     return part

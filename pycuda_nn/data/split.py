@@ -1,4 +1,4 @@
-"""Cutting rows into train, validation and test, the same way for the same seed."""
+"""Split rows into train, validation and test parts; the seed determines the parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,14 @@ PARTS = ("train", "valid", "test")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Splits:
-    """The three parts of one source; a part that is not there has no rows."""
+    """The three parts of a source; a missing part is a dataset without rows.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> parts = nn.load_splits("digits")
+        >>> parts.test.name
+        'digits, test part'
+    """
 
     train: Dataset
     valid: Dataset
@@ -28,13 +35,20 @@ class Splits:
 def split(
     data: Dataset, fractions: Sequence[float] = (0.6, 0.2, 0.2), seed: int = 0
 ) -> tuple[Dataset, Dataset, Dataset]:
-    """Return (train, validation, test) with rows in their old order.
+    """Return (train, validation, test); rows stay in their order.
 
-    Classes keep their shares to within two rows a class and part. The same data, fractions and
+    The share of a class in each part is exact to within two rows. The same data, fractions and
     seed give the same parts on every machine.
 
+    Example:
+        >>> import pycuda_nn as nn
+        >>> train, valid, test = nn.split(nn.load_data("digits"), (0.5, 0.25, 0.25), seed=1)
+        >>> len(train)
+        898
+
     Raises:
-        ConfigError: Not three fractions of at least 0 with sum 1 and a training part.
+        ConfigError: ``fractions`` are not three numbers of at least 0 with sum 1, or the first
+            is 0.
         DataError: A part with a fraction above 0 would have no rows.
     """
     check_fractions(fractions)
@@ -47,28 +61,28 @@ def split(
             raise DataError(
                 f"{data.name}: {len(data)} rows are too few for a {name} part of "
                 f"{fractions[number]:g}",
-                "Give more rows or another fraction.",
+                "Use more rows or another fraction.",
             )
         out.append(data.take(rows, f"{data.name}, {name} part"))
     return out[0], out[1], out[2]
 
 
 def check_fractions(fractions: Sequence[float]) -> None:
-    """Raise ConfigError unless three parts with sum 1 and some training rows are asked for."""
+    """Raise ConfigError unless there are three fractions with sum 1, the first above 0."""
     good = len(fractions) == 3 and all(0 <= part <= 1 for part in fractions)
     if not good or not math.isclose(sum(fractions), 1.0, abs_tol=1e-6) or fractions[0] == 0:
         raise ConfigError(
-            f"fractions {','.join(f'{part:g}' for part in fractions)}: "
-            "must be three shares for train, validation, test with sum 1",
-            "For example 0.6,0.2,0.2; the last two may be 0.",
+            f"invalid fractions {','.join(f'{part:g}' for part in fractions)}: "
+            "expected the shares of train, validation and test, with sum 1",
+            "For example 0.6,0.2,0.2; the last two can be 0.",
         )
 
 
 def _part_of_row(data: Dataset, edges: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.intp]:
-    """Return 0, 1 or 2 for every row.
+    """Return the part of every row: 0, 1 or 2.
 
     Rows are shuffled, then sorted by class. The cut of a class is the difference of two rounded
-    running totals, so the roundings of many small classes do not add up.
+    running totals, so that the rounding errors of many small classes do not add up.
     """
     order = shuffled(len(data), seed, Purpose.SPLIT)
     if data.classes is not None:

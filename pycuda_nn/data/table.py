@@ -1,4 +1,4 @@
-"""CSV and Parquet tables as columns: names, features, and one target column."""
+"""Read CSV and Parquet tables: column names, features and a target column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.errors import DataError, MissingExtra, did_you_mean
+from pycuda_nn.errors import DataError, EmptyData, MissingExtra, UnreadableFile, did_you_mean
 
 Array = npt.NDArray[Any]
 _MISSING = ("", "?", "-", "na", "n/a", "null", "none")
@@ -22,7 +22,7 @@ _MISSING = ("", "?", "-", "na", "n/a", "null", "none")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """A table split into features and target; ``y`` is empty where no target was asked for."""
+    """A table split into features and target; ``y`` is empty if it was read without a target."""
 
     x: Array
     y: Array
@@ -37,23 +37,24 @@ def read_csv(
     wanted: Sequence[str] | None = None,
     text_labels: bool = False,
 ) -> Table:
-    """Read a comma-separated UTF-8 file, with or without a line of names.
+    """Read a comma-separated UTF-8 file, with or without a header line.
 
     Args:
         path: The file.
         target: Name or number of the target column; default: the last.
-        labelled: Whether there is a target column.
-        wanted: Feature columns to take by name, in this order; default: all but the target and a
-            first one that the line of names leaves without a name.
-        text_labels: Leave the labels text though all look like numbers.
+        labelled: Whether the file has a target column.
+        wanted: Feature columns to select by name, in this order. Default: all but the target, and
+            without a first column that has no name in the header.
+        text_labels: Keep the labels as text, even if all of them are numbers.
 
     Raises:
-        DataError: Names the line (from 1) of the first row that is ragged or not numeric.
+        DataError: The file is invalid; names the line (from 1) of the first row that has another
+            number of cells or is not numeric.
     """
     text = _read_text(path)
     names, has_header = _header(text, path)
     goal = _target_index(names, target, path) if labelled else None
-    nameless = {0} if has_header and not names[0] else set()  # row names, of pandas and R
+    nameless = {0} if has_header and not names[0] else set()  # row names of pandas and R
     usecols = _feature_columns(names, goal, wanted if has_header else None, path, nameless)
     body = io.StringIO(text)
     if has_header:
@@ -77,7 +78,7 @@ def read_parquet(
     wanted: Sequence[str] | None = None,
     text_labels: bool = False,
 ) -> Table:
-    """Read a Parquet file; arguments as in :func:`read_csv`. What pandas kept as index is left."""
+    """Read a Parquet file without its pandas index; arguments as in :func:`read_csv`."""
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")
         lib: Any = importlib.import_module("pyarrow")
@@ -87,16 +88,19 @@ def read_parquet(
         table = parquet.read_table(path)
     except (lib.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: not a readable Parquet file: {reason}") from error
+        raise UnreadableFile(f"{path}: cannot read as .parquet: {reason}") from error
     hidden = _pandas_index(table) - {target, *(wanted or ())}
     table = table.drop_columns([name for name in table.column_names if name in hidden])
     names: list[str] = list(table.column_names)
     if not names:
-        raise DataError(f"{path}: no columns", "Give features and a target.")
+        raise EmptyData(f"{path}: no columns", "Add feature columns and a target column.")
     goal = _target_index(names, target, path) if labelled else None
     chosen = _feature_columns(names, goal, wanted, path)
     if table.num_rows == 0 or not chosen:
-        raise DataError(f"{path}: no rows or no features", "Give at least one row and one column.")
+        raise EmptyData(
+            f"{path}: {table.num_rows} rows, {len(chosen)} features",
+            "Use a table with at least one row and one feature column.",
+        )
     x = np.empty((table.num_rows, len(chosen)), dtype=np.float32)
     for place, index in enumerate(chosen):
         x[:, place] = _numeric_column(_whole(table, index, path), names[index], path)
@@ -110,15 +114,15 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: not UTF-8 text (byte {error.start})", "Save the file as UTF-8 CSV."
+        raise UnreadableFile(
+            f"{path}: not UTF-8 text (byte {error.start})", "Save the file as CSV in UTF-8."
         ) from error
     except OSError as error:
-        raise DataError(f"{path}: not readable: {error.strerror}") from error
+        raise UnreadableFile(f"{path}: cannot read: {error.strerror}") from error
 
 
 def _rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number of its end, cells) of every row that is not blank."""
+    """Yield (number of the last line, cells) of every row that is not blank."""
     reader, first = csv.reader(io.StringIO(text)), 1
     try:
         for row in reader:
@@ -127,7 +131,7 @@ def _rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
             first = reader.line_num + 1
     except csv.Error as error:
         raise DataError(
-            f"{path}, line {first}: {error}", "Is a quote opened there and never closed?"
+            f"{path}, line {first}: {error}", "Check for a quote that is not closed."
         ) from error
 
 
@@ -138,17 +142,20 @@ def _skip_first_row(body: io.StringIO) -> None:
 
 
 def _header(text: str, path: Path) -> tuple[list[str], bool]:
-    """Return the column names and whether the first row holds them.
+    """Return the column names, and whether the first row is a header.
 
-    It does when none of its cells is a number, or when a name stands above a number in the second
-    row; a mark of a missing value is no name. So do the numbers 0, 1, ... after an empty cell, as
-    pandas numbers columns beside its index.
+    The first row is a header in three cases:
+
+    - None of its cells is a number.
+    - One of its cells is a name and the cell below it is a number. A mark of a missing value is
+      not a name.
+    - Its cells are empty, 0, 1, ...: pandas writes this header for numbered columns and an index.
     """
     rows = _rows(text, path)
     first = next(rows, (0, []))[1]
     second = next(rows, (0, []))[1]
     if not first:
-        raise DataError(f"{path}: empty file", "Give at least one row of data.")
+        raise EmptyData(f"{path}: empty file", "Add at least one row of data.")
     words = [not _is_float(cell) for cell in first]
     named = [
         word and cell.strip().lower() not in _MISSING
@@ -159,11 +166,11 @@ def _header(text: str, path: Path) -> tuple[list[str], bool]:
     if not (all(words) or above or numbered):
         return [f"c{i}" for i in range(len(first))], False
     if not second:
-        raise DataError(f"{path}: only a line of names, no rows", "Give at least one row of data.")
+        raise EmptyData(f"{path}: a header but no rows", "Add at least one row of data.")
     names = [cell.strip() for cell in first]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise DataError(f"{path}: column '{twice[0]}' is named twice", "Give each its own name.")
+        raise DataError(f"{path}: duplicate column '{twice[0]}'", "Rename one of the columns.")
     return names, True
 
 
@@ -172,7 +179,7 @@ def _is_float(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return "_" not in cell  # which Python reads over: 1_1 would be 11
+    return "_" not in cell  # Python ignores underscores: 1_1 would be 11
 
 
 def _target_index(names: Sequence[str], target: str | None, path: Path) -> int:
@@ -195,19 +202,21 @@ def _feature_columns(
     if wanted is None:
         columns = [i for i in range(len(names)) if i != goal and i not in skipped]
         if not columns:
-            raise DataError(f"{path}: no feature columns", "Give features and a target.")
+            raise EmptyData(
+                f"{path}: no feature columns", "Add feature columns and a target column."
+            )
         return columns
     missing = [name for name in wanted if name not in names]
     if missing:
         raise DataError(
             f"{path}: {len(missing)} of {len(wanted)} columns are missing, first '{missing[0]}'",
-            "Give the columns that the model was trained on.",
+            "Use the columns that the model was trained on.",
         )
     return [list(names).index(name) for name in wanted]
 
 
 def _check_widths(text: str, width: int, path: Path) -> None:
-    """Raise ValueError if a row has another number of cells: numpy takes rows that are too long."""
+    """Raise ValueError if a row has another number of cells: numpy accepts rows that are longer."""
     if '"' in text:
         ragged = any(len(row) != width for _, row in _rows(text, path))
     else:
@@ -220,16 +229,16 @@ def _check_widths(text: str, width: int, path: Path) -> None:
 def _load(body: io.StringIO, usecols: Sequence[int], dtype: type) -> Array:
     kwargs: dict[str, Any] = {"delimiter": ",", "quotechar": '"', "comments": None, "ndmin": 2}
     with warnings.catch_warnings():
-        # A blank line between rows is fine, numpy warns of it only when it reads text.
+        # Blank lines between rows are allowed; numpy warns of them when it reads text.
         warnings.simplefilter("ignore", UserWarning)
         return np.loadtxt(body, dtype=dtype, usecols=usecols, **kwargs)
 
 
 def _labels(cells: Array, as_text: bool) -> Array:
-    """Return labels as whole numbers, else as real numbers, else as text.
+    """Return labels as integers if possible, else as real numbers, else as text.
 
     Raises:
-        ValueError: One is empty.
+        ValueError: A label is empty.
     """
     stripped = np.char.strip(cells)
     if not np.all(np.char.str_len(stripped)):
@@ -253,12 +262,12 @@ def _locate(
     path: Path,
     error: ValueError,
 ) -> DataError:
-    """Return an error with the line and the cell that a fast reader tripped over."""
+    """Return an error with the line and the cell at which the fast reader failed."""
     for number, (line, row) in enumerate(_rows(text, path)):
         if len(row) != len(names):
             return DataError(
                 f"{path}, line {line}: {len(row)} cells, but the first line has {len(names)}",
-                "Give every row the same number of cells.",
+                "Write the same number of cells in every row.",
             )
         if number < has_header:
             continue
@@ -266,18 +275,18 @@ def _locate(
         if bad:
             return DataError(
                 f"{path}, line {line}: '{row[bad[0]]}' in column {bad[0] + 1} is not a number",
-                "Features must be numbers; name the label column with --target.",
+                "Features must be numbers; name a label column with --target.",
             )
         if goal is not None and not row[goal].strip():
             return DataError(
                 f"{path}, line {line}: the label in column {goal + 1} is empty",
-                "Drop or fill this row before training.",
+                "Remove or fill this row before training.",
             )
-    return DataError(f"{path}: not a readable CSV: {error}")
+    return UnreadableFile(f"{path}: cannot read as .csv: {error}")
 
 
 def _pandas_index(table: Any) -> set[str]:
-    """Return the names of the columns that pandas reads back as the index, not as columns."""
+    """Return the names of the columns that pandas reads as the index."""
     metadata = table.schema.pandas_metadata or {}
     return {name for name in metadata.get("index_columns", ()) if isinstance(name, str)}
 
@@ -288,7 +297,7 @@ def _whole(table: Any, index: int, path: Path) -> Any:
         name = table.column_names[index]
         raise DataError(
             f"{path}: column '{name}' has {column.null_count} missing values",
-            "Drop or fill these rows before training.",
+            "Remove or fill these rows before training.",
         )
     return column
 
@@ -298,7 +307,7 @@ def _numeric_column(column: Any, name: str, path: Path) -> Array:
     if values.dtype.kind not in "fiub":
         raise DataError(
             f"{path}: column '{name}' of type {column.type} is not numeric",
-            "Features must be numbers; name the label column with --target.",
+            "Features must be numbers; name a label column with --target.",
         )
     return values
 
@@ -309,4 +318,6 @@ def _labels_of(column: Any, name: str, path: Path) -> Array:
         return values
     if values.dtype.kind == "O" and all(isinstance(value, str) for value in values):
         return values.astype(str)
-    raise DataError(f"{path}: target '{name}' of type {column.type}", "Give numbers or text.")
+    raise DataError(
+        f"{path}: target '{name}' has the unsupported type {column.type}", "Use numbers or text."
+    )

@@ -1,4 +1,4 @@
-"""The layers and losses that a network is made of; each file has one, its kernels beside it."""
+"""Layers and losses of networks: one per file, with its kernels in the ``.cuh`` file next to it."""
 
 from pycuda_nn.layers.activation import ACTIVATIONS, Activation
 from pycuda_nn.layers.base import Layer, Parameter, from_description

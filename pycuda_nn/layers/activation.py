@@ -1,7 +1,7 @@
 """Activations: relu, tanh and sigmoid, elementwise.
 
-On a GPU ``activation.cuh`` beside this file has them; the captured step applies them in the
-kernel that adds the bias, and relu in the product itself.
+``activation.cuh`` has the GPU versions. The captured step applies them in the kernel that adds the
+bias, and relu in the matrix product.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def tanh(z: Array, out: Array) -> None:
 
 
 def sigmoid(z: Array, out: Array) -> None:
-    """Fill ``out`` with 1 / (1 + exp(-z)), by tanh(z / 2): it cannot overflow."""
+    """Fill ``out`` with 1 / (1 + exp(-z)), computed from tanh(z / 2), which cannot overflow."""
     np.multiply(z, 0.5, out=out)
     np.tanh(out, out=out)
     out += 1.0
@@ -59,12 +59,12 @@ def sigmoid_grad(delta: Array, a: Array, memory: Memory) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """One activation.
+    """An activation function.
 
     Attributes:
-        forward: ``f(z, out)``; ``out`` may be ``z``.
-        gradient: ``g(delta, a, memory)`` multiplies by the slope in place, given a = f(z).
-        kernel_number: ``ACTIVATION`` of ``activation.cuh``; None trains by numpy only.
+        forward: ``f(z, out)``; ``out`` can be ``z``.
+        gradient: ``g(delta, a, memory)`` multiplies ``delta`` by the slope in place; a = f(z).
+        kernel_number: ``ACTIVATION`` of ``activation.cuh``; None for numpy only.
     """
 
     forward: Callable[[Array, Array], None]

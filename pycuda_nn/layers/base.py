@@ -1,4 +1,4 @@
-"""What a layer is: a shape rule, parameters, and numpy's forward and backward."""
+"""Base class of layers: shape rule, parameters, and forward and backward passes in numpy."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TYPES: dict[str, type[Any]] = {}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One array that is trained.
+    """A trained array.
 
     Attributes:
-        shape: Its shape.
-        decay: Whether ``l2`` acts on it: True for weights, False for biases.
+        shape: Shape of the array.
+        decay: Whether ``l2`` applies: True for weights, False for biases.
     """
 
     shape: tuple[int, ...]
@@ -35,15 +35,15 @@ class Parameter:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """Number of elements."""
         return math.prod(self.shape)
 
 
 class Described:
-    """A frozen dataclass that a checkpoint can name: its type and its fields."""
+    """A frozen dataclass that a checkpoint stores as its type and fields."""
 
     def __init_subclass__(cls) -> None:
-        """Make the type known to :func:`from_description`."""
+        """Register the type for :func:`from_description`."""
         _TYPES[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
     def description(self) -> dict[str, Any]:
@@ -53,10 +53,10 @@ class Described:
 
 
 def from_description(values: dict[str, Any]) -> Any:
-    """Return the layer or loss that ``description`` gave ``values``.
+    """Return the layer or loss whose ``description`` returned ``values``.
 
     Raises:
-        ValueError: No type of this name is known; import its module first.
+        ValueError: The type is unknown: its module is not imported.
     """
     name = values["type"]
     if name not in _TYPES:
@@ -65,7 +65,7 @@ def from_description(values: dict[str, Any]) -> Any:
 
 
 class Layer(Described, ABC):
-    """One layer; make a subclass a frozen dataclass of its settings.
+    """A layer; a subclass must be a frozen dataclass of its settings.
 
     Example:
         >>> import numpy as np
@@ -81,9 +81,9 @@ class Layer(Described, ABC):
         array([[2., 2., 2.]])
 
     Attributes:
-        fresh_output: Whether ``forward`` returns an array that nobody reads later, so that the
-            next layer may overwrite it. False is always safe.
-        draws: Whether ``forward`` takes random bits in training.
+        fresh_output: Whether the next layer can overwrite the array that ``forward`` returns,
+            because nothing reads it later. False is always safe.
+        draws: Whether ``forward`` draws random bits in training.
     """
 
     fresh_output: ClassVar[bool] = False
@@ -91,15 +91,15 @@ class Layer(Described, ABC):
 
     @property
     def input_width(self) -> int | None:
-        """Columns that the layer takes; None for any number."""
+        """Number of input columns; None for any number."""
         return None
 
     def output_width(self, width: int) -> int:
-        """Return the columns of the output for ``width`` columns of input: the shape rule."""
+        """Return the number of output columns for ``width`` input columns: the shape rule."""
         return width
 
     def parameters(self) -> tuple[Parameter, ...]:
-        """Return what is trained; nothing by default."""
+        """Return the trained arrays; none by default."""
         return ()
 
     def initialise(self, params: Parameters, uniform: Uniform) -> None:
@@ -107,7 +107,7 @@ class Layer(Described, ABC):
 
         Args:
             params: One array for each of :meth:`parameters`.
-            uniform: Returns n float32 in [-1, 1), the same ones for the same seed and layer.
+            uniform: Returns n float32 numbers in [-1, 1); seed and layer determine the numbers.
         """
 
     @abstractmethod
@@ -115,9 +115,9 @@ class Layer(Described, ABC):
         """Return the output, (rows, output width).
 
         Args:
-            x: Input, (rows, width); to be overwritten by ``memory.output_like`` only.
+            x: Input, (rows, width); only ``memory.output_like`` may overwrite it.
             params: One array for each of :meth:`parameters`.
-            memory: Arrays to reuse, and ``memory.kept`` for what backward needs.
+            memory: Arrays to reuse; ``memory.kept`` stores values for backward.
             bits: Returns n random uint16 of this step; None in evaluation.
         """
 
@@ -128,9 +128,9 @@ class Layer(Described, ABC):
         """Fill ``grads`` and return the gradient of the input.
 
         Args:
-            delta: Gradient of the output; may be overwritten.
+            delta: Gradient of the output; can be overwritten.
             params: As in :meth:`forward`.
             grads: One array for each parameter, overwritten.
-            memory: That of the forward pass.
-            needed: Whether the gradient of the input is used; else any array will do.
+            memory: The memory of the forward pass.
+            needed: Whether the gradient of the input is used; if not, return any array.
         """

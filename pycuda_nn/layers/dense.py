@@ -1,7 +1,7 @@
 """Dense layer: z = x W + b.
 
-On a GPU its three products are cuBLASLt's (``cuda/gemm/products.py``), and the captured step adds
-the bias together with the activation or the loss behind it.
+On a GPU, cuBLASLt computes its three products (``cuda/gemm/products.py``), and the captured step
+adds the bias in the kernel of the activation or loss that follows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Dense(Layer):
     def initialise(self, params: Parameters, uniform: Uniform) -> None:
         """Fill the weights uniformly with variance 1 / fan_in; the bias stays 0.
 
-        On the sets of the benchmark and on digits with 4 to 16 relu layers this gave lower
+        On the data sets of the benchmark, and on digits with 4 to 16 relu layers, this gave lower
         validation errors than twice the variance (He et al. 2015).
 
         Source: LeCun, Bottou, Orr and Mueller 1998, "Efficient BackProp", eq. 16.
@@ -71,7 +71,7 @@ class Dense(Layer):
     def backward(
         self, delta: Array, params: Parameters, grads: Parameters, memory: Memory, *, needed: bool
     ) -> Array:
-        """Fill x' delta and the column sums of delta; return delta W'."""
+        """Fill the gradients x' delta and the column sums of delta; return delta W'."""
         ones = memory.once("ones", lambda: np.ones(len(delta), dtype=memory.dtype))
         np.matmul(memory.kept["x"].T, delta, out=grads[0])
         np.matmul(ones, delta, out=grads[1])

@@ -1,7 +1,7 @@
-"""Dropout: sets elements to 0 at random in training, and scales the others up.
+"""Dropout: sets random elements to 0 in training, and scales the others up.
 
-On a GPU ``dropout.cuh`` beside this file draws the same bits; the captured step drops in the
-kernel of the activation before.
+On a GPU ``dropout.cuh`` draws the same bits; the captured step drops elements in the kernel of the
+activation before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pycuda_nn.rng import drop_threshold, keep_scale
 
 @dataclass(frozen=True)
 class Dropout(Layer):
-    """Drops each element with ``probability``, in steps of 1/65536; nothing in evaluation.
+    """Drops each element with ``probability``, in steps of 1/65536; does nothing in evaluation.
 
     Example:
         >>> import numpy as np
@@ -40,12 +40,12 @@ class Dropout(Layer):
 
     @functools.cached_property
     def threshold(self) -> int:
-        """An element is dropped when its 16 bits are below this."""
+        """An element is dropped if its 16 bits are below this number."""
         return drop_threshold(self.probability)
 
     @functools.cached_property
     def scale(self) -> float:
-        """What kept elements are multiplied by: 1 / P(kept)."""
+        """Factor of the kept elements: 1 / P(kept)."""
         return keep_scale(self.probability)
 
     def forward(self, x: Array, params: Parameters, memory: Memory, bits: Bits | None) -> Array:

@@ -1,4 +1,4 @@
-"""Logistic loss of two classes; ``logistic.cuh`` beside this file has its kernels."""
+"""Logistic loss of two classes; ``logistic.cuh`` has its kernels."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Logistic(Loss):
     def gradient(self, z: Array, y: Array, memory: Memory) -> float:
         """Turn logits z (m, 1) into (sigmoid(z) - y) / m; return the mean loss.
 
-        Loss of a row: max(z, 0) - z y + log(1 + exp(-|z|)), which cannot overflow; the first two
-        are max(-z, 0) where y is 1: no sum is then the difference of two larger ones.
+        Loss of a row: max(z, 0) - z y + log(1 + exp(-|z|)), which cannot overflow. If y is 1, the
+        first two terms are computed as max(-z, 0): no sum is the difference of two larger numbers.
         """
         tmp = memory.array("tmp", z.shape)
         y = y.reshape(z.shape)

@@ -1,4 +1,4 @@
-"""What a loss is: the last step of a network, which turns outputs into their gradient."""
+"""Base class of losses: the last step of a network, which turns outputs into their gradient."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pycuda_nn.layers.memory import Memory
 
 @dataclass(frozen=True, kw_only=True)
 class LossKernels:
-    """What the captured step launches for a loss.
+    """Kernels of a loss for the captured step.
 
     Attributes:
-        source: The .cuh file, a path in ``pycuda_nn``.
-        step: Kernel of a training step: float32 outputs without bias to their gradient.
-        metrics: Kernel of an evaluation: sums of losses and errors.
+        source: Path of the .cuh file, relative to ``pycuda_nn``.
+        step: Kernel of a training step; it turns float32 outputs without bias into their gradient.
+        metrics: Kernel of an evaluation; it sums losses and errors.
     """
 
     source: str
@@ -28,11 +28,11 @@ class LossKernels:
 
 
 class Loss(Described, ABC):
-    """A loss; make a subclass a frozen dataclass.
+    """A loss; a subclass must be a frozen dataclass.
 
     Attributes:
-        name: In the settings and in messages.
-        kernels: On a GPU; None where it has none, so that only numpy trains it.
+        name: Name in the settings and in messages.
+        kernels: GPU kernels; None if only numpy can train it.
         of_classes: Whether targets are class numbers, int32 (rows,); else float (rows, outputs).
     """
 
@@ -42,15 +42,15 @@ class Loss(Described, ABC):
 
     @abstractmethod
     def fits(self, classes: int) -> bool:
-        """Return whether it can train on so many classes; 0 for real targets."""
+        """Return whether the loss can train on ``classes`` classes; 0 means real targets."""
 
     @abstractmethod
     def outputs(self, classes: int, targets: int) -> int:
-        """Return how many outputs a network needs for so many classes, or targets a row."""
+        """Return the number of outputs for ``classes`` classes, or for ``targets`` per row."""
 
     @abstractmethod
     def gradient(self, z: Array, y: Array, memory: Memory) -> float:
-        """Turn outputs z (rows, outputs) into the gradient of the mean loss; return that mean."""
+        """Turn outputs z (rows, outputs) into the gradient of the mean loss; return the mean."""
 
     def wrong(self, z: Array, y: Array) -> float:
         """Return the number of rows in a wrong class, or the sum of squared errors."""
@@ -61,5 +61,5 @@ class Loss(Described, ABC):
         return wrong / rows
 
     def logits(self, z: Array) -> Array:
-        """Return one logit a class, of which the softmax is the probabilities."""
+        """Return one logit per class; their softmax is the probabilities."""
         return z

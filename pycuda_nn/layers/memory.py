@@ -1,4 +1,4 @@
-"""Arrays of one layer: made at its first call, reused by every later one."""
+"""Arrays of a layer: allocated at its first call, reused by later calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CACHE_LINE = 64  # bytes; also the width of the widest vector registers
 
 
 def aligned_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """Return zeros that start on a cache line: vectorised code then never splits one."""
+    """Return zeros aligned to a cache line: no vector access then crosses a line."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.zeros(size + _CACHE_LINE, dtype=np.uint8)
     start = -raw.ctypes.data % _CACHE_LINE
@@ -22,19 +22,19 @@ def aligned_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
 
 
 class Memory:
-    """What one layer writes on minibatches of one number of rows.
+    """Arrays that a layer writes for minibatches of one number of rows.
 
     Attributes:
-        dtype: Of the arithmetic.
-        kept: What ``forward`` leaves for ``backward``, by name.
+        dtype: Type of the arithmetic.
+        kept: Values that ``forward`` stores for ``backward``, by name.
     """
 
     def __init__(self, dtype: npt.DTypeLike, *, in_place: bool = False) -> None:
         """Start empty.
 
         Args:
-            dtype: Of the arithmetic.
-            in_place: Whether the layer may overwrite its input.
+            dtype: Type of the arithmetic.
+            in_place: Whether the layer can overwrite its input.
         """
         self.dtype = np.dtype(dtype)
         self.kept: dict[str, Array] = {}
@@ -42,19 +42,19 @@ class Memory:
         self._arrays: dict[str, Array] = {}
 
     def array(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike | None = None) -> Array:
-        """Return the array ``name``: zeros at first, then what was last written to it."""
+        """Return the array ``name``; it is zero at first, then keeps its last values."""
         held = self._arrays.get(name)
         if held is None:
             held = self._arrays[name] = aligned_zeros(shape, dtype or self.dtype)
         return held
 
     def once(self, name: str, make: Callable[[], Array]) -> Array:
-        """Return what ``make`` returned when ``name`` was first asked for."""
+        """Return the result of ``make`` at the first call for ``name``."""
         held = self._arrays.get(name)
         if held is None:
             held = self._arrays[name] = make()
         return held
 
     def output_like(self, x: Array) -> Array:
-        """Return where to write a result in the shape of the input ``x``; it may be ``x``."""
+        """Return an array of the shape of the input ``x`` for a result; it can be ``x`` itself."""
         return x if self._in_place else self.array("output", x.shape)

@@ -1,4 +1,4 @@
-"""Softmax cross-entropy over classes; ``softmax.cuh`` beside this file has its kernels."""
+"""Softmax cross-entropy over classes; ``softmax.cuh`` has its kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pycuda_nn.layers.memory import Memory
 
 @dataclass(frozen=True)
 class Softmax(Loss):
-    """Cross-entropy of the softmax of one output a class, in nats."""
+    """Cross-entropy of the softmax of one output per class, in nats."""
 
     name: ClassVar[str] = "softmax"
     kernels: ClassVar[LossKernels | None] = LossKernels(
@@ -40,7 +40,7 @@ class Softmax(Loss):
         picked = np.add.reduce(z.ravel().take(place))
         np.exp(z, out=z)
         np.add.reduce(z, axis=1, keepdims=True, out=row)
-        total = np.add.reduce(np.log(row), axis=None) - picked  # of terms of one sign
+        total = np.add.reduce(np.log(row), axis=None) - picked  # all terms have the same sign
         np.divide(z, np.multiply(row, len(z), out=row), out=z)
         z.ravel()[place] -= 1.0 / len(z)
         return float(total) / len(z)

@@ -1,4 +1,4 @@
-"""Half the squared error, for real targets; ``squared.cuh`` beside this file has its kernels."""
+"""Half the squared error, for real targets; ``squared.cuh`` has its kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pycuda_nn.layers.memory import Memory
 
 @dataclass(frozen=True)
 class Squared(Loss):
-    """Half the squared error, summed over the outputs; its error is the root mean square."""
+    """Half the squared error, summed over the outputs; the error is the root mean square."""
 
     name: ClassVar[str] = "squared"
     of_classes: ClassVar[bool] = False

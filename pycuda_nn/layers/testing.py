@@ -1,4 +1,4 @@
-"""The rules of :class:`Layer` as tests: a new layer subclasses this and passes it.
+"""The rules of :class:`Layer` as tests; subclass :class:`LayerContract` for a new layer.
 
 ::
 
@@ -23,15 +23,15 @@ from pycuda_nn.rng import Purpose, Stream, drop_bits, uniform
 
 Array = npt.NDArray[Any]
 
-_STEP = 1e-6  # of a central difference in float64
+_STEP = 1e-6  # step of a central difference in float64
 
 
 class LayerContract(ABC):
     """Tests of one layer, in float64.
 
     Attributes:
-        rows, width: Of the input; ``width`` counts where the layer takes any.
-        rtol: How far backward may be from the slope of forward, relative to the largest element.
+        rows, width: Shape of the input; ``width`` is used if the layer accepts any width.
+        rtol: Tolerance of backward against the slope of forward, relative to the largest element.
     """
 
     rows = 6
@@ -43,12 +43,12 @@ class LayerContract(ABC):
         """Return the layer under test."""
 
     def inputs(self) -> Array:
-        """Return rows in float64; override it where they must stay away from a kink."""
+        """Return rows in float64; override it if rows must avoid a kink of the layer."""
         width = self.layer().input_width or self.width
         return np.random.default_rng(0).normal(size=(self.rows, width))
 
     def test_shape_rule_is_what_forward_gives(self) -> None:
-        """``output_width`` is right, in training and in evaluation."""
+        """``output_width`` is correct in training and in evaluation."""
         layer, x = self.layer(), self.inputs()
         for training in (True, False):
             out = self._forward(x, self._parameters(), training=training)
@@ -67,7 +67,7 @@ class LayerContract(ABC):
             np.testing.assert_allclose(gradient, want, rtol=0, atol=limit)
 
     def test_same_call_same_bits(self) -> None:
-        """Nothing but the arguments counts: not what the memory held before."""
+        """The result depends only on the arguments, not on earlier values in the memory."""
         layer, x, params = self.layer(), self.inputs(), self._parameters()
         memory = Memory(np.float64)
         first = layer.forward(x, params, memory, _bits).copy()
@@ -76,16 +76,16 @@ class LayerContract(ABC):
         np.testing.assert_array_equal(self._forward(x, params), first)
 
     def test_in_place_gives_the_same(self) -> None:
-        """Where the input may be overwritten, outputs and gradients are the same bits."""
+        """Outputs and gradients have the same bits if the input can be overwritten."""
         x, params = self.inputs(), self._parameters()
         weights = np.ones_like(self._forward(x, params))
         apart = self._gradients(x, params, weights)
         in_place = self._gradients(x, params, weights, in_place=True)
-        for one, other in zip(apart, in_place, strict=True):
-            np.testing.assert_array_equal(one, other)
+        for array, other in zip(apart, in_place, strict=True):
+            np.testing.assert_array_equal(array, other)
 
     def test_input_is_kept_where_it_must_be(self) -> None:
-        """``forward`` overwrites its input by ``memory.output_like`` only, and no parameter."""
+        """``forward`` overwrites its input only by ``memory.output_like``, and no parameters."""
         x, params = self.inputs(), self._parameters()
         before = [array.copy() for array in (x, *params)]
         self._gradients(x, params, np.ones_like(self._forward(x, params)))
@@ -93,12 +93,12 @@ class LayerContract(ABC):
             np.testing.assert_array_equal(array, kept)
 
     def test_initial_values_depend_on_the_seed_alone(self) -> None:
-        """The same numbers drawn give the same parameters."""
-        for one, other in zip(self._parameters(), self._parameters(), strict=True):
-            np.testing.assert_array_equal(one, other)
+        """The same random numbers give the same parameters."""
+        for array, other in zip(self._parameters(), self._parameters(), strict=True):
+            np.testing.assert_array_equal(array, other)
 
     def test_a_checkpoint_can_name_it(self) -> None:
-        """Its description goes through JSON and comes back as an equal layer."""
+        """A layer that is restored from its JSON description equals the original."""
         values = json.loads(json.dumps(self.layer().description()))
         np.testing.assert_equal(from_description(values) == self.layer(), True)
 

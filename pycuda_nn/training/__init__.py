@@ -1,4 +1,4 @@
-"""Train a network: the loop, learning rates, early stopping and checkpoints."""
+"""Train a network: training loop, learning rates, early stopping and checkpoints."""
 
 from pycuda_nn.training.checkpoint import load_model
 from pycuda_nn.training.history import EpochReport

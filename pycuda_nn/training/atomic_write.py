@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Replace a file atomically."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes | memoryview) -> None:
-    """Write ``content`` beside ``path``, flush it to the disk, rename it, flush the folder.
+    """Write ``content`` to a temporary file next to ``path`` and rename it; both are flushed.
 
-    The name beside is always the same, so that what a kill leaves is overwritten by the next run.
-    Raises OSError; an old ``path`` is then untouched, and what was written beside is gone: it
-    would keep a full disk full.
+    The temporary file always has the same name: the next run overwrites the file that a killed
+    run leaves.
+
+    Raises:
+        OSError: The write failed. ``path`` is unchanged, and the temporary file is removed: it
+            would keep a full disk full.
     """
-    beside = path.with_name(f".{path.name}.part")
+    temporary = path.with_name(f".{path.name}.part")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:

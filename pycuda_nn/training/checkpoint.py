@@ -1,8 +1,8 @@
-"""One file that has a whole training: go on from it, or predict with it.
+"""Checkpoints: one file from which a training resumes and a model predicts.
 
-A ``.npz`` of plain arrays (``state.*`` of the backend, ``best.params``, ``scaler.*``) and one JSON
-text ``meta``; the same from every backend. Written beside, flushed, and renamed: a reader or a
-kill sees the old file or the new one, never a part.
+A ``.npz`` file of plain arrays (``state.*`` of the backend, ``best.params``, ``scaler.*``) and a
+JSON text ``meta``; all backends write the same format. The file is replaced atomically: a reader
+sees the old file or the new file, also after a kill.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pycuda_nn.training.history import EpochReport, History
 Array = npt.NDArray[Any]
 
 FORMAT = 1
-_SAMPLE_ROWS = 1024  # rows of x in the fingerprint: enough to tell data sets apart, quick to read
+_SAMPLE_ROWS = 1024  # rows of x in the fingerprint: enough to distinguish data, fast to read
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,13 +41,13 @@ class Checkpoint:
     """A training after a whole number of epochs.
 
     Attributes:
-        config, network, classes, columns, scaler: As the training began.
-        history: Its epochs.
-        state: Of the backend session after the last epoch.
-        best: Parameters of the best epoch; only kept with ``patience``.
-        fingerprint, valid_fingerprint: Of the training and the validation rows, the latter empty
-            without any: a resume with others is refused. ``None`` in older files.
-        note: JSON values of the caller; the command line keeps where the data came from.
+        config, network, classes, columns, scaler: As at the start of the training.
+        history: The finished epochs.
+        state: State of the backend session after the last epoch.
+        best: Parameters of the best epoch; saved only with ``patience``.
+        fingerprint: Hash of the training rows; resuming with other rows is an error.
+        valid_fingerprint: Hash of the validation rows, "" without them. ``None`` in older files.
+        note: JSON values of the caller; the command line stores the source of the data.
     """
 
     config: TrainConfig
@@ -63,7 +63,7 @@ class Checkpoint:
     note: Mapping[str, Any] = field(default_factory=dict)
 
     def model(self) -> Model:
-        """Return the model that the training gives back if it ends here."""
+        """Return the model that the training would return if it stopped now."""
         params = self.state["params"] if self.best is None else self.best
         return Model(
             network=self.network,
@@ -84,10 +84,10 @@ def fingerprint(data: Dataset) -> str:
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Replace ``path`` by ``checkpoint`` in one step.
+    """Replace ``path`` by ``checkpoint`` atomically.
 
     Raises:
-        CheckpointError: The folder is missing, full or not writable; the old file is untouched.
+        CheckpointError: The directory is missing, full or not writable; the old file is unchanged.
     """
     arrays: dict[str, Array] = {f"state.{key}": value for key, value in checkpoint.state.items()}
     if checkpoint.best is not None:
@@ -102,8 +102,8 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
         replace_file(path, packed.getbuffer())
     except OSError as error:
         raise CheckpointError(
-            f"cannot write the checkpoint {path}: {error.strerror}",
-            "Give a folder that exists, has room, and is writable.",
+            f"cannot write checkpoint {path}: {error.strerror}",
+            "Use a directory that exists, is writable and has free space.",
         ) from error
 
 
@@ -114,7 +114,10 @@ def load(path: Path) -> Checkpoint:
         CheckpointError: The file is missing, damaged, or of another version.
     """
     if not path.is_file():
-        raise CheckpointError(f"no checkpoint {path}", "Train with --checkpoint first.")
+        raise CheckpointError(
+            f"checkpoint {path} does not exist",
+            f"Create it: pycuda-nn train --data SOURCE --checkpoint {path}",
+        )
     try:
         arrays = read_npz(path)
         meta = json.loads(arrays.pop("meta").tobytes())
@@ -123,26 +126,40 @@ def load(path: Path) -> Checkpoint:
             return _unpack(meta, arrays)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{path} is not a readable checkpoint: {error}", "Train again, or use another file."
+            f"cannot read checkpoint {path}: {error}", "Repeat the training, or use another file."
         ) from error
     except PycudaNNError as error:
-        raise CheckpointError(f"{path} has settings of another version: {error.what}") from error
+        raise CheckpointError(
+            f"checkpoint {path} has settings of another version: {error.what}"
+        ) from error
     raise CheckpointError(
-        f"{path} has format {version}, this version reads {FORMAT}", "Update the package."
+        f"checkpoint {path} has format {version}, but this version reads format {FORMAT}",
+        "Update starmint: pip install -U starmint",
     )
 
 
 def load_model(path: str | Path) -> Model:
-    """Return the model in the checkpoint ``path``: the best weights if trained with patience."""
+    """Return the model in checkpoint ``path``, with the best weights if trained with patience.
+
+    Example:
+        >>> import tempfile
+        >>> import pycuda_nn as nn
+        >>> train, valid, test = nn.split(nn.load_data("digits"))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     config = nn.TrainConfig(epochs=1)
+        ...     result = nn.train(config, train, valid, checkpoint=f"{folder}/digits.npz")
+        ...     model = nn.load_model(f"{folder}/digits.npz")
+        >>> bool((model.params == result.model.params).all())
+        True
+    """
     return load(Path(path)).model()
 
 
 def check_same_training(old: Checkpoint, begin: Checkpoint, path: Path) -> None:
-    """Raise CheckpointError unless going on from ``old`` gives what an unbroken run gives.
+    """Raise CheckpointError unless resuming ``old`` gives the result of an uninterrupted training.
 
-    ``begin`` is the training now, before its first epoch.
-
-    More or fewer ``epochs`` are fine where the learning rates do not depend on them.
+    ``begin`` is the current training before its first epoch. The number of ``epochs`` can differ
+    if the learning rates do not depend on it.
     """
     before, now = old.config.as_dict(), begin.config.as_dict()
     free = set() if "cosine" in (before["schedule"], now["schedule"]) else {"epochs"}
@@ -152,15 +169,15 @@ def check_same_training(old: Checkpoint, begin: Checkpoint, path: Path) -> None:
         if before[key] != now[key] and key not in free
     ]
     if old.fingerprint != begin.fingerprint:
-        changes.append("the training data is not the same")
+        changes.append("data: the training rows have changed")
     if old.valid_fingerprint not in (None, begin.valid_fingerprint):
-        changes.append("the validation data is not the same")
+        changes.append("data: the validation rows have changed")
     if not changes and old.network != begin.network:
         changes.append(f"network: {old.network} in the checkpoint, {begin.network} now")
     if changes:
         lines = "\n".join(f"  - {change}" for change in changes)
         raise CheckpointError(
-            f"{path} is of another training:\n{lines}",
+            f"cannot resume {path}: it belongs to a different training:\n{lines}",
             "Use the same settings and data, or another checkpoint file.",
         )
 
@@ -181,7 +198,7 @@ def _meta(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _describe(network: Network, config: TrainConfig) -> dict[str, Any]:
-    """Return plain values: the sizes where the settings tell the rest, else every layer."""
+    """Return plain values: the sizes if the settings define the rest, else every layer."""
     sizes = [network.inputs, *config.hidden, network.outputs]
     named = {"sizes": sizes, "activation": config.activation, "loss": network.loss.name}
     if network.loss.name in LOSSES and network == _network(named, config):

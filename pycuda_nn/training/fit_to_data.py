@@ -1,4 +1,4 @@
-"""The network and the recipe that settings describe, fitted to the data and checked against it."""
+"""Make the network and the recipe of the settings for the data, and check that they fit it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pycuda_nn.layers import LOSSES, Loss
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import AdamHyper, SgdHyper, TrainingRecipe
 
-_LOSSES = dict(sorted(LOSSES.items(), reverse=True))  # as messages list them
+_LOSSES = dict(sorted(LOSSES.items(), reverse=True))  # the order in messages
 
 
 def network_for(config: TrainConfig, data: Dataset) -> Network:
-    """Return the network that fits ``data``; a loss that does not fit raises ConfigError."""
+    """Return the network for ``data``; a loss that does not fit raises ConfigError."""
     loss = config.loss
     if loss == "auto":
         loss = "squared" if data.classes is None else "softmax"
@@ -29,7 +29,7 @@ def network_for(config: TrainConfig, data: Dataset) -> Network:
 
 
 def recipe(config: TrainConfig) -> TrainingRecipe:
-    """Return what a backend needs to know of ``config``."""
+    """Return the settings of ``config`` that a backend needs."""
     adam = AdamHyper(beta1=config.beta1, beta2=config.beta2, eps=config.eps)
     sgd = SgdHyper(momentum=config.momentum, nesterov=config.nesterov)
     return TrainingRecipe(
@@ -56,7 +56,7 @@ def check_network(network: Network, data: Dataset) -> Network:
 def _check_loss(loss: Loss, n_classes: int, data: Dataset) -> None:
     if not loss.fits(n_classes):
         has = f"{n_classes} classes" if n_classes else "real targets"
-        good = ", ".join(name for name, one in _LOSSES.items() if one.fits(n_classes))
+        good = ", ".join(name for name, other in _LOSSES.items() if other.fits(n_classes))
         raise ConfigError(
-            f"loss = '{loss.name}' does not fit: {data.name} has {has}", f"Use {good}."
+            f"loss = '{loss.name}' does not fit {data.name}, which has {has}", f"Use {good}."
         )

@@ -1,4 +1,4 @@
-"""What happened so far in a training: one report an epoch, the best, when to stop."""
+"""History of a training: a report per epoch, the best epoch, and when to stop."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from pycuda_nn.config import TrainConfig
 
 @dataclass(frozen=True, kw_only=True)
 class EpochReport:
-    """One finished epoch.
+    """Report of a finished epoch.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> train, valid, test = nn.split(nn.load_data("digits"))
+        >>> result = nn.train(nn.TrainConfig(epochs=2), train, valid)
+        >>> [report.epoch for report in result.history]
+        [1, 2]
 
     Attributes:
-        epoch: Counted from 1.
-        train_loss: Mean over the epoch while training (dropout on, weights moving), without L2.
-        valid_loss, valid_error: After the epoch; ``None`` without validation data.
-        lr: Learning rate of its last step.
-        seconds: Wall time of training and validation in this epoch.
+        epoch: Number of the epoch, from 1.
+        train_loss: Mean loss of the steps of the epoch, with dropout and without L2.
+        valid_loss, valid_error: Values after the epoch; ``None`` without validation data.
+        lr: Learning rate of the last step.
+        seconds: Wall time of training and validation.
     """
 
     epoch: int
@@ -29,18 +36,18 @@ class EpochReport:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """All reports in order, and the epoch (from 1) that was best; 0 before the first."""
+    """All reports in order, and the number of the best epoch, from 1; 0 before the first."""
 
     reports: tuple[EpochReport, ...] = ()
     best_epoch: int = 0
 
     @property
     def best(self) -> EpochReport:
-        """The epoch with the lowest monitored value; the last one without validation data."""
+        """The epoch with the lowest monitored value; the last epoch without validation data."""
         return self.reports[self.best_epoch - 1]
 
     def add(self, report: EpochReport, config: TrainConfig) -> History:
-        """Return the history with one more epoch; an equal value is not better."""
+        """Return the history with ``report`` added; an equal value is not better."""
         value, lowest = _value(report, config), None
         if self.best_epoch:
             lowest = _value(self.best, config)
@@ -49,11 +56,11 @@ class History:
         return replace(self, reports=(*self.reports, report), best_epoch=best)
 
     def finished(self, config: TrainConfig) -> bool:
-        """Return whether all epochs ran or the patience is over."""
+        """Return whether all epochs have run or early stopping applies."""
         return len(self.reports) >= config.epochs or self.out_of_patience(config)
 
     def out_of_patience(self, config: TrainConfig) -> bool:
-        """Return whether the last ``patience`` epochs brought nothing better."""
+        """Return whether the last ``patience`` epochs had no better value."""
         waited = len(self.reports) - self.best_epoch
         return config.patience is not None and waited >= config.patience
 

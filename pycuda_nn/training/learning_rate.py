@@ -1,4 +1,4 @@
-"""Learning rate of every step, as a pure function of the settings and the step."""
+"""The learning rate of each step: a function of only the settings and the step."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Rates = npt.NDArray[np.float64]
 def learning_rates(config: TrainConfig, epoch: int, steps: int) -> Rates:
     """Return the learning rate of each of the ``steps`` steps of ``epoch`` (from 0).
 
-    Warm-up raises the rate by a constant amount per step up to ``config.lr``; the schedule then
-    runs over what is left of the training.
+    Warm-up increases the rate by a constant amount per step up to ``config.lr``; the schedule then
+    covers the rest of the training.
 
     Source: Goyal et al. 2017 (arXiv:1706.02677), section 2.2 (gradual warm-up).
     """

@@ -1,4 +1,4 @@
-"""The training loop: epochs, validation, early stopping, checkpoints. It knows no device."""
+"""The training loop: epochs, validation, early stopping and checkpoints, for any device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pycuda_nn.backends import pick
 from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset, in_order
 from pycuda_nn.data.scaling import Scaler, scaled
-from pycuda_nn.errors import ConfigError, DataError, TrainingDiverged
+from pycuda_nn.errors import ConfigError, DataError, EmptyData, TrainingDiverged
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import Backend, Session, Split
@@ -31,13 +31,20 @@ OnEpoch = Callable[[EpochReport], object]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainResult:
-    """A finished training.
+    """Result of a training.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> train, valid, test = nn.split(nn.load_data("digits"))
+        >>> result = nn.train(nn.TrainConfig(epochs=3), train, valid)
+        >>> len(result.history), result.stopped_early
+        (3, False)
 
     Attributes:
-        model: With the best weights if ``patience`` was set, else with the last.
-        history: One report for each epoch.
-        best: The report with the lowest monitored validation value; without validation the last.
-        stopped_early: Whether the patience ended it.
+        model: The best weights if ``patience`` was set, else the last weights.
+        history: One report per epoch.
+        best: Report with the lowest monitored validation value; the last without validation data.
+        stopped_early: Whether early stopping ended the training.
     """
 
     model: Model
@@ -58,24 +65,32 @@ def train(
     note: Mapping[str, Any] | None = None,
     network: Network | None = None,
 ) -> TrainResult:
-    """Train a network on ``train``; ``valid`` is only looked at.
+    """Train a network on ``train``; ``valid`` is only evaluated.
+
+    Example:
+        >>> import pycuda_nn as nn
+        >>> train, valid, test = nn.split(nn.load_data("digits"))
+        >>> result = nn.train(nn.TrainConfig(epochs=10), train, valid)
+        >>> nn.evaluate(result.model, test).error < 0.1
+        True
 
     Args:
         config: The settings.
-        train, valid: Parts of one source; an empty ``valid`` counts as none.
-        on_epoch: Called with each report, after the checkpoint; what it raises ends the training.
+        train, valid: Parts of one source; an empty ``valid`` is the same as None.
+        on_epoch: Called with each report, after the checkpoint is saved; an exception that it
+            raises stops the training.
         checkpoint: File to replace after every epoch.
-        resume: Go on from ``checkpoint`` if it is there; the result is the same, bit for bit on
-            the same machine, as without the break.
+        resume: Continue from ``checkpoint`` if the file exists. The result is the same as without
+            the interruption, bit for bit on the same machine.
         backend: ``auto``, a name, or a backend.
-        note: JSON values to keep in the checkpoint.
-        network: Layers to train instead of those that ``hidden``, ``activation``, ``dropout`` and
-            ``loss`` describe; those settings are not read then.
+        note: JSON values to store in the checkpoint.
+        network: Layers and loss to train. The settings ``hidden``, ``activation``, ``dropout`` and
+            ``loss`` are then ignored.
 
     Raises:
         ConfigError: The settings or the network do not fit the data.
         DataError: The parts do not fit each other.
-        TrainingDiverged: A loss is not finite; the checkpoint has the last good epoch.
+        TrainingDiverged: A loss is not finite; the checkpoint contains the last good epoch.
         CheckpointError: The checkpoint is damaged, of another training, or cannot be written.
     """
     chosen = pick(backend, network=network) if isinstance(backend, str) else backend
@@ -108,13 +123,14 @@ def _begin(
     note: Mapping[str, Any],
     network: Network | None,
 ) -> Checkpoint:
-    """Check all that can be checked and return the training before its first epoch."""
+    """Check the arguments and return the training before its first epoch."""
     if config.patience is not None and valid is None:
         raise ConfigError(
-            f"patience = {config.patience} needs validation data", "Give some, or drop patience."
+            f"patience = {config.patience} needs validation data",
+            "Pass validation data, or remove patience.",
         )
     if not len(train):
-        raise DataError(f"{train.name}: no training rows", "Give this part a fraction above 0.")
+        raise EmptyData(f"{train.name}: no training rows", "Set its fraction above 0.")
     if valid is not None and (
         valid.x.shape[1] != train.x.shape[1]
         or valid.classes != train.classes
@@ -123,7 +139,7 @@ def _begin(
     ):
         raise DataError(
             f"{valid.name} and {train.name} differ in columns or classes",
-            "Give parts of one split.",
+            "Pass parts of one split.",
         )
     network = network_for(config, train) if network is None else check_network(network, train)
     return Checkpoint(

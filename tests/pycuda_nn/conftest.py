@@ -7,7 +7,7 @@ import pycuda_nn as nn
 
 
 def blobs(n: int = 240, d: int = 5, classes: int = 3, seed: int = 0) -> nn.Dataset:
-    """Rows around ``classes`` far-off centres: a network learns them in a few epochs."""
+    """Return rows around ``classes`` distant centres: a network learns them in a few epochs."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % classes
     centres = rng.normal(size=(classes, d)) * 3

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +32,9 @@ def test_all_problems_come_at_once() -> None:
         TrainConfig(lr=-1, dropout=1.0, epochs=0, activation="rely", hidden=(0,))
     assert len(caught.value.problems) == 5
     text = str(caught.value)
-    assert "5 problems in the settings:" in text
-    assert "lr = -1: must be a number above 0" in text
-    assert "activation = 'rely': must be one of relu, tanh, sigmoid. Did you mean 'relu'?" in text
+    assert len(caught.value.problems) == text.count("\n  - ") == 5
+    assert "\n  - lr = -1: " in text
+    assert re.search(r"\n  - activation = 'rely': .*'relu'", text)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +96,10 @@ def test_unknown_keys_name_the_nearest(tmp_path: Path) -> None:
     file.write_text("learning_rate = 1\nhiden = [3]\n")
     with pytest.raises(ConfigError) as caught:
         read_settings(file, [])
-    assert f"2 problems in {file}" in str(caught.value)
-    assert "unknown key 'hiden'. Did you mean 'hidden'?" in str(caught.value)
-    with pytest.raises(ConfigError, match="3 problems in the settings") as caught:
+    assert str(file) in str(caught.value)
+    assert len(caught.value.problems) == 2
+    assert re.search(r"'hiden'.*'hidden'", str(caught.value))
+    with pytest.raises(ConfigError, match="'hiden'") as caught:
         read_settings(None, ["hiden=3", "epochs=0", "lr=-1"])
     assert len(caught.value.problems) == 3
 
@@ -129,11 +131,11 @@ def test_words_take_the_type_of_their_setting(key: str, text: str, value: object
 
 
 def test_bad_files_and_words(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no settings file"):
+    with pytest.raises(ConfigError, match=r"--config .*none\.toml"):
         read_settings(tmp_path / "none.toml", [])
     file = tmp_path / "bad.toml"
     file.write_text("lr = \n")
-    with pytest.raises(ConfigError, match=r"bad\.toml: not a readable TOML.*line 1"):
+    with pytest.raises(ConfigError, match=r"bad\.toml .*line 1"):
         read_settings(file, [])
-    with pytest.raises(ConfigError, match="not key=value"):
+    with pytest.raises(ConfigError, match=r"--set 'lr'.*KEY=VALUE"):
         read_settings(None, ["lr"])

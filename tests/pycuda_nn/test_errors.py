@@ -1,4 +1,4 @@
-"""Errors cross the border of a process, as those of trials in a pool of workers do."""
+"""Errors can be pickled, as the errors of trials in worker processes are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pycuda_nn.errors import ConfigError, MissingExtra, PycudaNNError, TrainingD
     [
         TrainingDiverged(epoch=3, step=5, lr=0.2),
         MissingExtra("pandas", "data", "reading tables"),
-        ConfigError("2 problems", "Mend them.", ["lr is -1", "units is 0"]),
+        ConfigError("2 problems", "Fix them.", ["lr is -1", "units is 0"]),
     ],
     ids=lambda error: type(error).__name__,
 )

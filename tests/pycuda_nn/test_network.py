@@ -17,7 +17,7 @@ Parts = tuple[nn.Dataset, nn.Dataset, nn.Dataset]
 
 @dataclass(frozen=True)
 class Scale(Layer):
-    """Each column times a trained factor; the shift has no decay."""
+    """Multiplies each column by a trained factor and adds a shift without decay."""
 
     columns: int
 
@@ -64,9 +64,9 @@ def test_weights_come_before_biases_whatever_the_layers() -> None:
 
 
 def test_layers_that_do_not_fit_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"layer 2, Dense\(fan_in=5, fan_out=3\), takes 5"):
+    with pytest.raises(ConfigError, match=r"layer 2, Dense\(fan_in=5, fan_out=3\), .* 5 "):
         Network((Dense(4, 6), Dense(5, 3)))
-    with pytest.raises(ConfigError, match="needs a layer with weights"):
+    with pytest.raises(ConfigError, match="Dense"):
         Network((Activation("relu"),))
 
 
@@ -101,15 +101,15 @@ def test_any_tuple_trains_is_saved_and_resumes(parts: Parts, tmp_path) -> None:
     resumed = nn.train(config, *parts[:2], checkpoint=path, resume=True, **how)
     np.testing.assert_array_equal(resumed.model.params, whole.model.params)
     assert whole.history[-1].train_loss < whole.history[0].train_loss
-    with pytest.raises(CheckpointError, match=r"network: .* in the checkpoint"):
+    with pytest.raises(CheckpointError, match=r"  - network: "):
         nn.train(config, *parts[:2], checkpoint=path, resume=True, backend="numpy")
 
 
 def test_a_network_that_does_not_fit_the_data_is_refused(parts: Parts) -> None:
     other = Network.from_sizes((4, 3))
-    with pytest.raises(ConfigError, match=r"4 inputs and 3 outputs, but .* needs 5 and 3"):
+    with pytest.raises(ConfigError, match=r"\b4 inputs and 3 outputs.* 5 and 3\b"):
         nn.train(nn.TrainConfig(), parts[0], network=other, backend="numpy")
-    with pytest.raises(ConfigError, match="loss = 'squared' does not fit"):
+    with pytest.raises(ConfigError, match=r"loss = 'squared'.*3 classes"):
         nn.train(
             nn.TrainConfig(), parts[0], network=Network((Dense(5, 3),), loss=Squared()),
             backend="numpy",

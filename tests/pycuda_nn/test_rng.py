@@ -27,7 +27,7 @@ def philox4x64_10(counter: list[int], key: list[int]) -> list[int]:
 
 
 def test_words_are_those_of_the_paper() -> None:
-    """What another backend must draw: block 1 + w // 4, word w % 4, counter (block, a, b, 0)."""
+    """All backends draw block 1 + w // 4, word w % 4, counter (block, a, b, 0)."""
     words = Stream(12345, Purpose.DROPOUT).words(11, 7, 2)
     want = [
         word
@@ -64,7 +64,7 @@ def test_order_is_a_permutation_of_seed_and_epoch_only() -> None:
 
 
 def test_order_never_changes_between_versions() -> None:
-    """A checkpoint of an old version must resume exactly: these are the numbers of 0.1."""
+    """A checkpoint of an older version must resume exactly: these are the numbers of 0.1."""
     assert epoch_order(8, 0, 0).tolist() == [6, 7, 2, 1, 3, 5, 0, 4]
 
 

@@ -1,4 +1,4 @@
-"""Train on the CPU with numpy: the reference that every other backend is tested against."""
+"""Train on the CPU with numpy: the reference for the tests of all other backends."""
 
 from pycuda_nn.backends.numpy.session import NumpyBackend
 

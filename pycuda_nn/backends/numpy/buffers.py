@@ -1,4 +1,4 @@
-"""Memory of a numpy session: made once, reused by every step."""
+"""Memory of a numpy session: allocated once, reused by every step."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pycuda_nn.network import Network
 
 Array = npt.NDArray[Any]
 
-BLOCK = 32768  # floats; the five buffers of Adam then take 640 KiB and stay in a 1 MiB L2 cache
+BLOCK = 32768  # floats: five buffers of Adam use 640 KiB and stay in a 1 MiB L2 cache
 
 
 def blocks(network: Network, *buffers: Array) -> Iterator[tuple[Any, ...]]:
-    """Yield (is_weight, work space, piece of each buffer): pieces of at most BLOCK floats.
+    """Yield (is_weight, workspace, piece of each buffer), in pieces of at most BLOCK floats.
 
-    An optimizer passes several times over each piece while it is in the cache.
+    An optimizer makes several passes over each piece while it is in the cache.
     """
     tmp = aligned_zeros(min(BLOCK, network.n_params), buffers[0].dtype)
     for start, stop, is_weight in (
@@ -32,17 +32,17 @@ def blocks(network: Network, *buffers: Array) -> Iterator[tuple[Any, ...]]:
 
 
 class Memories:
-    """Of every layer and of the loss, for one number of rows."""
+    """Memory of each layer and of the loss, for one number of rows."""
 
     def __init__(self, network: Network, dtype: npt.DTypeLike) -> None:
         fresh = [layer.fresh_output for layer in network.layers]
         self.layers = [
             Memory(dtype, in_place=in_place) for in_place in (False, *fresh[:-1])
-        ]  # the first layer reads rows that are not ours
+        ]  # the first layer must not overwrite the caller's rows
         self.loss = Memory(dtype, in_place=fresh[-1])
 
     def outputs(self, z: Array) -> Array:
-        """Return the last output where the loss may overwrite it."""
+        """Return the last output in memory that the loss can overwrite."""
         own = self.loss.output_like(z)
         if own is not z:
             own[...] = z
@@ -50,7 +50,7 @@ class Memories:
 
 
 class Buffers(Memories):
-    """Everything a step on ``rows`` rows writes."""
+    """All memory that a step on ``rows`` rows writes."""
 
     def __init__(self, network: Network, rows: int, y: Array, dtype: npt.DTypeLike) -> None:
         super().__init__(network, dtype)

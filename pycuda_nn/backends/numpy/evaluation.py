@@ -1,4 +1,4 @@
-"""Forward passes without training: outputs and metrics of any number of rows."""
+"""Forward passes: outputs and metrics of any number of rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pycuda_nn.protocols import Metrics
 Array = npt.NDArray[Any]
 Weights = Sequence[Sequence[Array]]
 
-_CHUNK_ROWS = 1024  # activations of a piece stay in the cache; the sum of losses is in float64
+_CHUNK_ROWS = 1024  # activations of a piece stay in the cache; losses are summed in float64
 
 
 class Evaluator:
-    """Outputs of a network, a piece of rows at a time; one thread a time, it reuses memory."""
+    """Computes the outputs of a network piece by piece; it reuses memory and is not thread-safe."""
 
     def __init__(self, network: Network, dtype: npt.DTypeLike = np.float32) -> None:
         self._network = network
@@ -27,7 +27,7 @@ class Evaluator:
         self._memories: dict[int, Memories] = {}
 
     def outputs(self, weights: Weights, x: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield (rows, outputs) of every piece of ``x``; the outputs hold until the next piece.
+        """Yield (rows, outputs) of each piece of ``x``; the next piece overwrites the outputs.
 
         Args:
             weights: ``network.views_by_layer`` of the parameters.
@@ -37,7 +37,7 @@ class Evaluator:
             yield rows, z
 
     def metrics(self, weights: Weights, x: Array, y: Array) -> Metrics:
-        """Return mean loss and error; infinities and NaN come through, without a warning."""
+        """Return the mean loss and error; they can be infinite or NaN, without a warning."""
         criterion = self._network.loss
         loss = wrong = 0.0
         with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
-"""The operations of a training step besides its layers, in numpy: at most ten lines each.
+"""The operations of a training step except for its layers, in numpy, in at most ten lines each.
 
-All work in place on buffers that the caller made; the type of the buffers (float32, or float64 in
-tests) is the type of the arithmetic. The kernels beside are in ``pycuda_nn/cuda/training``.
+All of them work in place on buffers of the caller. The type of the buffers (float32, or float64 in
+tests) is the type of the arithmetic. ``pycuda_nn/cuda/training`` has the corresponding kernels.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Array = npt.NDArray[Any]
 
 
 def gather(x: Array, rows: Array, out: Array) -> None:
-    """Copy ``x[rows]`` to ``out``; the rows are known to be in range."""
+    """Copy ``x[rows]`` to ``out``; the rows must be in range."""
     np.take(x, rows, axis=0, out=out, mode="clip")
 
 
 def add_l2(grad: Array, weight: Array, l2: float, tmp: Array) -> None:
-    """Add the gradient of l2 / 2 * sum(weight**2) to ``grad``; biases are not passed in."""
+    """Add the gradient of l2 / 2 * sum(weight**2) to ``grad``; do not pass biases."""
     np.multiply(weight, l2, out=tmp)
     np.add(grad, tmp, out=grad)
 
@@ -30,7 +30,7 @@ def add_l2(grad: Array, weight: Array, l2: float, tmp: Array) -> None:
 def sgd_step(
     param: Array, grad: Array, velocity: Array, hyper: SgdHyper, lr: float, tmp: Array
 ) -> None:
-    """Update ``param`` and ``velocity``: v = mu v + g; p -= lr v, or lr (g + mu v) by Nesterov.
+    """Update ``param`` and ``velocity``: v = mu v + g; p -= lr v, or Nesterov's lr (g + mu v).
 
     Source: Goyal et al. 2017 (arXiv:1706.02677), eq. 9; Sutskever et al. 2013 (ICML), eqs. 3-4 in
     the same variables.

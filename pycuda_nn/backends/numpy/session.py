@@ -1,4 +1,4 @@
-"""The numpy backend: exact, on any machine, the reference for all others."""
+"""The numpy backend: works on any machine and is the reference for all other backends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pycuda_nn.rng import EpochOrder, Purpose, Stream, drop_bits
 Array = npt.NDArray[Any]
 
 _LOG = logging.getLogger("pycuda_nn")
-_SMALL_PRODUCT = 4_000_000  # multiply-adds; about 0.1 ms on one core: less is not worth a thread
+_SMALL_PRODUCT = 4_000_000  # multiply-adds, about 0.1 ms on one core: too few for a thread
 
 
 class NumpyBackend(Backend):
@@ -39,18 +39,18 @@ class NumpyBackend(Backend):
 
     @classmethod
     def missing(cls) -> str | None:
-        """Nothing is: numpy is always there."""
+        """Return None: numpy is always installed."""
         return None
 
     def open(
         self, network: Network, recipe: TrainingRecipe, parts: Mapping[str, Split], params: Array
     ) -> Session:
-        """Return a session that keeps ``parts`` as they are, mapped files too."""
+        """Return a session that uses ``parts`` without a copy, also memory-mapped files."""
         return NumpySession(network, recipe, parts, params, self._dtype)
 
 
 class NumpySession(Session):
-    """One training with all buffers made beforehand."""
+    """One training; all buffers are allocated at the start."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class NumpySession(Session):
         """See :class:`Session`."""
         for name, buffer in {"params": self._params, **self._moments}.items():
             if name not in state or state[name].shape != buffer.shape:
-                raise CheckpointError(f"the state does not fit this network: {name}")
+                raise CheckpointError(f"state '{name}' does not fit this network")
             buffer[:] = state[name]
         self._step = int(state["step"])
 
@@ -143,7 +143,10 @@ class NumpySession(Session):
         return self._buffers[rows]
 
     def _bits_of(self) -> list[Bits]:
-        """Return what draws the bits of each layer; the k-th that draws has the place k."""
+        """Return the functions that draw the bits of each layer.
+
+        The k-th layer that draws bits has place k.
+        """
         places = itertools.count()
         return [
             functools.partial(self._draw, next(places)) if layer.draws else _no_bits
@@ -184,12 +187,12 @@ class NumpySession(Session):
 
 
 def _no_bits(n: int) -> npt.NDArray[np.uint16]:
-    """Stand for the bits of a layer that draws none."""
-    raise TypeError("a layer that takes random bits must say so: draws = True")
+    """Raise: the layer declares that it draws no bits."""
+    raise TypeError("a layer that uses random bits must set draws = True")
 
 
 def _as(part: Split, dtype: type[np.floating[Any]]) -> Split:
-    """Return ``part`` itself unless the arithmetic is not float32."""
+    """Return ``part`` in ``dtype``; for float32 it is ``part`` itself."""
     if dtype is np.float32:
         return part
     y = part.y.astype(dtype) if part.y.dtype.kind == "f" else part.y

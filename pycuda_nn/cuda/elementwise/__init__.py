@@ -1,4 +1,4 @@
-"""Compute elementwise expressions as one fused kernel each, and NPP beside them to compare."""
+"""Compute each elementwise expression in one fused kernel; NPP is included for comparison."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
     x = Input("x")
     softplus = ln(exp(x * 0.5 + 0.25) + 1.0)
 
-:mod:`pycuda_nn.cuda.elementwise.program` makes one fused kernel of an expression, and computes it
-in numpy.
+:mod:`pycuda_nn.cuda.elementwise.program` turns an expression into one fused kernel, and also
+computes it in numpy.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pycuda_nn.errors import ShapeError
 
 
 class Expression:
-    """A float32 for each element, made of inputs and numbers by operators and functions."""
+    """A float32 value per element, computed from inputs and numbers by operators and functions."""
 
     operands: tuple[Expression, ...] = ()
-    __array_ufunc__: ClassVar[None] = None  # numpy's scalars leave the operators to this class
+    __array_ufunc__: ClassVar[None] = None  # numpy scalars then use the operators of this class
 
     def __add__(self, other: Expression | float) -> Expression:
         return Applied("add", self, other)
@@ -59,21 +59,21 @@ class Expression:
 
 
 class Input(Expression):
-    """An array given when the kernel is launched."""
+    """An array that is passed at the launch of the kernel."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class Scalar(Expression):
-    """A number given when the kernel is launched: by ``name``, or ``value`` itself."""
+    """A number that is passed at the launch of the kernel: by ``name``, or ``value`` itself."""
 
     def __init__(self, name: str = "", value: float | None = None) -> None:
         self.name, self.value = name, value
 
 
 class Applied(Expression):
-    """An operation of :data:`OPERATIONS` on its operands; a number stands for a scalar."""
+    """An operation of :data:`OPERATIONS` on its operands; a number becomes a scalar."""
 
     def __init__(self, operation: str, *operands: Expression | float) -> None:
         self.operation = operation
@@ -86,12 +86,14 @@ def _term(operation: str, operand: object) -> Expression:
     if isinstance(operand, Real):
         return Scalar(value=float(operand))
     kind = type(operand).__name__
-    raise ShapeError(f"{operation}: {kind} is no operand", "Give an expression or a real number.")
+    raise ShapeError(
+        f"{operation}: invalid operand of type {kind}", "Use an expression or a real number."
+    )
 
 
 @dataclass(frozen=True)
 class Operation:
-    """How CUDA C++ writes an operation, and its twin in numpy."""
+    """An operation in CUDA C++ and in numpy."""
 
     text: str
     twin: Callable[..., Any]
@@ -150,7 +152,7 @@ def absolute(x: Expression) -> Expression:
 def threshold(
     x: Expression, level: Expression | float, value: Expression | float | None = None
 ) -> Expression:
-    """Return ``value`` (default: ``level``) where x < level, else x; NaN stays."""
+    """Return ``value`` (default: ``level``) where x < level, else x; NaN stays NaN."""
     return Applied("threshold", x, level, level if value is None else value)
 
 
@@ -165,7 +167,7 @@ def tanh(x: Expression) -> Expression:
 
 
 def relu(x: Expression) -> Expression:
-    """Return max(x, 0); NaN stays."""
+    """Return max(x, 0); NaN stays NaN."""
     return Applied("relu", x)
 
 

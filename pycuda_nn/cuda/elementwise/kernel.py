@@ -1,4 +1,4 @@
-"""Elementwise expressions on the GPU: each is one fused kernel, compiled when first needed."""
+"""Elementwise expressions on the GPU: one fused kernel each, compiled at its first use."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ENTRIES = ("narrow", "wide", "single")
 
 
 class Kernel:
-    """One expression as a kernel; its numpy twin is ``program.evaluate``.
+    """The kernel of an expression, made by :meth:`Elementwise.compile`.
 
-    :meth:`Elementwise.compile` makes it.
+    ``program.evaluate`` computes the same in numpy.
     """
 
     def __init__(self, program: Program, module: Module, chip: Chip) -> None:
@@ -42,15 +42,16 @@ class Kernel:
         stream: Stream = None,
         **values: DeviceArray | float,
     ) -> None:
-        """Fill ``out`` with the expression's value; nothing is waited for.
+        """Fill ``out`` with the value of the expression, without waiting for the GPU.
 
         Args:
-            out: float32, C-contiguous; may be one of the inputs, but must not overlap it otherwise.
-            stream: Where to put the launch; None for the default stream.
-            values: Array of each input, of out's shape, and number of each named scalar.
+            out: float32, C-contiguous; it can be one of the inputs, but must not overlap an input
+                otherwise.
+            stream: Stream of the launch; None for the default stream.
+            values: Array of each input, of the shape of ``out``, and number of each named scalar.
 
         Raises:
-            ShapeError: They do not fit; nothing was launched.
+            ShapeError: The arguments do not fit; nothing was launched.
         """
         target, sources, count = addresses(self.program, out, values)
         self.bind(target, sources, count, self.program.numbers(values), stream)()
@@ -63,20 +64,20 @@ class Kernel:
         scalars: Sequence[float] = (),
         stream: Stream = None,
     ) -> Callable[[], object]:
-        """Return what puts this launch on ``stream`` each time it is called, with no other work.
+        """Return a function that queues this launch on ``stream`` with no other work per call.
 
         Args:
             out, inputs: Addresses of ``count`` float32 each, which must stay allocated.
             scalars: In the order of ``program.scalars``, in the range of float32.
 
         Raises:
-            ShapeError: They do not fit.
+            ShapeError: The arguments do not fit.
         """
         expected = len(self.program.inputs), len(self.program.scalars)
         if (len(inputs), len(scalars)) != expected:
             raise ShapeError(
-                f"elementwise: {len(inputs)} inputs and {len(scalars)} scalars given, "
-                f"the expression has {expected[0]} and {expected[1]}"
+                f"elementwise: got {len(inputs)} inputs and {len(scalars)} scalars, "
+                f"but the expression has {expected[0]} and {expected[1]}"
             )
         plan = sweep(self._chip, out, inputs, count)
         if plan is None:
@@ -84,21 +85,21 @@ class Kernel:
         firsts = [address + ITEM * plan.before for address in (out, *inputs)]
         sizes = plan.packs, plan.before, plan.edges
         packed = self._struct.pack(*firsts, *sizes, *scalars, *self._padding)
-        # PyCUDA's prepared_async_call ends in this call; what it does before takes longer.
+        # PyCUDA's prepared_async_call also makes this call, but its preparation takes longer.
         launch: Any = self._functions[plan.entry]._launch_kernel
         return functools.partial(launch, (plan.blocks, 1), (BLOCK, 1, 1), packed, 0, stream)
 
 
 class Elementwise:
-    """The operations that replaced NPP on one device, and any expression of them.
+    """The operations that replace NPP on one device, and all expressions of them.
 
-    The functions fill ``out``, which may be an input itself, and return nothing. Arrays are
-    float32, C-contiguous and of one shape; what does not fit raises ShapeError, and nothing is
+    The functions fill ``out``, which can be an input itself, and return nothing. All arrays must be
+    float32, C-contiguous and of the same shape; otherwise ShapeError is raised and nothing is
     launched.
     """
 
     def __init__(self, device: Device) -> None:
-        """Take ``device``; its context must be active in every call."""
+        """Use ``device``; its context must be active in every call."""
         self._device = device
         facts = device.facts
         self._chip = Chip(multiprocessors=facts.multiprocessors, l2_bytes=facts.l2_bytes)
@@ -106,11 +107,11 @@ class Elementwise:
         self._single: dict[str, Kernel] = {}
 
     def compile(self, expression: Expression) -> Kernel:
-        """Return the kernel of ``expression``; those of one structure share their code.
+        """Return the kernel of ``expression``; kernels of the same structure share their code.
 
         Raises:
             ShapeError: The expression has no input, or a name is both an input and a scalar.
-            KernelBuildError: There is no compiler.
+            KernelBuildError: No compiler was found.
         """
         made = program(expression)
         if made.structure not in self._modules:
@@ -120,7 +121,7 @@ class Elementwise:
         return Kernel(made, self._modules[made.structure], self._chip)
 
     def single(self, name: str) -> Kernel:
-        """Return the kernel of one of :data:`~pycuda_nn.cuda.elementwise.expression.SINGLE`."""
+        """Return a kernel of :data:`~pycuda_nn.cuda.elementwise.expression.SINGLE`."""
         if name not in self._single:
             self._single[name] = self.compile(SINGLE[name])
         return self._single[name]
@@ -216,9 +217,9 @@ class Elementwise:
 
 
 def _types(program: Program) -> str:
-    scalars = max(1, len(program.scalars))  # as SCALARS of the source: never an empty struct
+    scalars = max(1, len(program.scalars))  # like SCALARS in the source: the struct is never empty
     return "P" * (1 + len(program.inputs)) + "qii" + "f" * scalars
 
 
 def _nothing() -> None:
-    """Launch nothing: there are no elements."""
+    """Do nothing: the arrays are empty."""

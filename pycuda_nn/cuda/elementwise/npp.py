@@ -1,4 +1,4 @@
-"""NVIDIA's signal processing library, libnpps: what the benchmark compares with, nothing else."""
+"""NVIDIA's signal processing library, libnpps, which only the benchmark uses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Context(ctypes.Structure):
         ("major", ctypes.c_int),
         ("minor", ctypes.c_int),
         ("stream_flags", ctypes.c_uint),
-        ("workspace", ctypes.c_void_p),  # 0; some versions have a shorter one here
+        ("workspace", ctypes.c_void_p),  # 0; some versions have a shorter field here
     )
 
 
@@ -54,29 +54,29 @@ class Npp:
         self._context = _context(device, stream)
 
     def call(self, operation: str, address: int, count: int, value: float = 0.0) -> Call:
-        """Return what calls ``operation``, such as MulC, on ``count`` float32 in place.
+        """Run ``operation``, such as MulC, on ``count`` float32 in place; return this call.
 
         Raises:
-            DeviceError: libnpps has no such operation, or refuses the call; it ran once.
+            DeviceError: libnpps does not have the operation, or the call failed.
         """
         name = f"npps{operation}_32f_I_Ctx"
         if operation not in (*_WITH_CONSTANT, *_ALONE) or not hasattr(self._library, name):
-            raise DeviceError(f"libnpps has no {name}")
+            raise DeviceError(f"libnpps does not have the function {name}")
         constant = (ctypes.c_float(value),) if operation in _WITH_CONSTANT else ()
         array = ctypes.c_void_p(address), ctypes.c_size_t(count)
         made = functools.partial(self._library[name], *constant, *array, self._context)
         status = made()
         if status:
-            raise DeviceError(f"{name}: NppStatus {status}")
+            raise DeviceError(f"{name} failed: NppStatus {status}")
         return made
 
 
 def open_npp(device: Device, stream: cuda.Stream) -> Npp | None:
-    """Return libnpps for ``stream`` of ``device``, or None where it is not installed."""
+    """Return libnpps for ``stream`` of ``device``, or None if it is not installed."""
     for version in _VERSIONS:
         for folder in ("", *_folders()):
             try:
-                # libnpps needs libnppc, which the loader may not find by itself.
+                # libnpps needs libnppc, which the loader does not always find.
                 core = ctypes.CDLL(str(Path(folder, f"libnppc.so.{version}")), ctypes.RTLD_GLOBAL)
                 library = ctypes.CDLL(str(Path(folder, f"libnpps.so.{version}")))
             except OSError:

@@ -1,4 +1,4 @@
-"""Arrays and addresses given to an elementwise kernel: do they fit, and how are they swept."""
+"""Check the arrays and addresses of an elementwise launch, and choose its sweep."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from pycuda_nn.errors import ShapeError
 ITEM = 4  # bytes of a float32
 PACK = 16  # bytes of the widest access
 
-# As in elementwise.cuh: threads of a block, packs of a thread of `wide`, elements of `single`.
+# As in elementwise.cuh: threads per block, packs per thread of `wide`, elements of `single`.
 BLOCK, WIDE_PACKS, SINGLES = 128, 2, 4
 
-# From memory one pack a thread is the fastest. Data that stays in the L2 cache comes so quickly
-# that the change of blocks is seen: there as many blocks as run at once go on to the end. Both by
-# timing on an H200, where it gave up to 1.2 times at 8 million floats: docs/reference/gpu_kernels.
-AT_ONCE = 16  # blocks of one multiprocessor
-WIDE_SHARE = 0.75  # of the L2 cache, at most
+# One pack per thread is the fastest for data in device memory. Data in the L2 cache arrives so fast
+# that starting new blocks costs time: there, as many blocks as run concurrently process all data.
+# Measured on an H200: up to 1.2 times as fast at 8 million floats (docs/reference/gpu_kernels).
+AT_ONCE = 16  # blocks per multiprocessor
+WIDE_SHARE = 0.75  # largest share of the L2 cache
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """What the choice of a sweep depends on."""
+    """Properties of the GPU that determine the sweep."""
 
     multiprocessors: int
     l2_bytes: int
 
 
 class DeviceArray(Protocol):
-    """What is asked of an array, as PyCUDA's ``GPUArray`` answers it."""
+    """Required attributes of a device array; PyCUDA's ``GPUArray`` has them."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class DeviceArray(Protocol):
 
     @property
     def ptr(self) -> Any:
-        """Address of the first element; asked only where there is one."""
+        """Address of the first element; not read for an empty array."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +59,10 @@ class Sweep:
 
     Attributes:
         entry: Name of the kernel in elementwise.cuh.
-        blocks: How many, of :data:`BLOCK` threads.
-        packs: How many packs of 16 bytes, or single elements where there are none.
+        blocks: Number of blocks of :data:`BLOCK` threads.
+        packs: Number of packs of 16 bytes; of single elements for the kernel ``single``.
         before: Elements before the first pack.
-        edges: Those and the ones after the last pack.
+        edges: Elements before the first pack and after the last.
     """
 
     entry: str
@@ -73,23 +73,23 @@ class Sweep:
 
 
 def sweep(chip: Chip, out: int, inputs: Sequence[int], count: int) -> Sweep | None:
-    """Return how to sweep ``count`` elements at these addresses; None for none of them.
+    """Return the sweep of ``count`` elements at these addresses; None if ``count`` is 0.
 
     Raises:
-        ShapeError: An address is no multiple of 4, ``count`` is negative, or an input overlaps
+        ShapeError: An address is not a multiple of 4, ``count`` is negative, or an input overlaps
             ``out`` without being the same array.
     """
     if count < 0:
-        raise ShapeError(f"elementwise: {count} elements")
+        raise ShapeError(f"elementwise: negative number of elements: {count}")
     if not count:
         return None
     for address in (out, *inputs):
         if address <= 0 or address % ITEM:
-            raise ShapeError(f"elementwise: {address:#x} is no address of a float32")
+            raise ShapeError(f"elementwise: {address:#x} is not an address of a float32")
         if address != out and abs(address - out) < ITEM * count:
             raise ShapeError(
                 f"elementwise: an input at {address:#x} overlaps the output at {out:#x}",
-                "Give the same array, or one apart from it.",
+                "Pass the same array, or an array that does not overlap it.",
             )
     if any((address - out) % PACK for address in inputs):
         return Sweep(entry="single", blocks=_blocks(count, SINGLES), packs=count)
@@ -105,24 +105,26 @@ def sweep(chip: Chip, out: int, inputs: Sequence[int], count: int) -> Sweep | No
 def addresses(
     program: Program, out: DeviceArray, values: Mapping[str, Any]
 ) -> tuple[int, list[int], int]:
-    """Return the address of ``out``, those of the inputs, and the number of elements.
+    """Return the address of ``out``, the addresses of the inputs, and the number of elements.
 
     Args:
         values: Array of each input and number of each named scalar.
 
     Raises:
-        ShapeError: One is missing, unknown, not float32, not contiguous, or not of out's shape.
+        ShapeError: An operand is missing or unknown, or an array is not float32, not contiguous, or
+            not of the shape of ``out``.
     """
     known = [*program.inputs, *(scalar.name for scalar in program.scalars if scalar.name)]
     unknown = [name for name in values if name not in known]
     if unknown:
         raise ShapeError(
-            f"elementwise: no operand '{unknown[0]}'", f"The expression has {', '.join(known)}."
+            f"elementwise: unknown operand '{unknown[0]}'",
+            f"The expression has {', '.join(known)}.",
         )
     arrays: dict[str, DeviceArray] = {"out": out}
     for name in program.inputs:
         if name not in values:
-            raise ShapeError(f"elementwise: input '{name}' is not given")
+            raise ShapeError(f"elementwise: missing input '{name}'")
         arrays[f"input '{name}'"] = values[name]
     for name, array in arrays.items():
         _check(name, array, out)
@@ -132,14 +134,14 @@ def addresses(
 
 
 def _check(name: str, array: DeviceArray, out: DeviceArray) -> None:
-    if not hasattr(type(array), "ptr"):  # an empty GPUArray has none: ask its type
+    if not hasattr(type(array), "ptr"):  # the type: an empty GPUArray itself has no ptr
         raise ShapeError(f"elementwise: {name} is {type(array).__name__}, not a device array")
     if array.dtype != np.float32:
         raise ShapeError(f"elementwise: {name} is {array.dtype}, not float32")
     if array.shape != out.shape:
-        raise ShapeError(f"elementwise: {name} has the shape {array.shape}, out has {out.shape}")
+        raise ShapeError(f"elementwise: {name} has shape {array.shape}, out has {out.shape}")
     if not array.flags.c_contiguous:
-        raise ShapeError(f"elementwise: {name} is not contiguous", "Give a contiguous copy.")
+        raise ShapeError(f"elementwise: {name} is not contiguous", "Pass a contiguous copy.")
 
 
 def _blocks(items: int, in_flight: int) -> int:

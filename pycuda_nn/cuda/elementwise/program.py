@@ -1,8 +1,8 @@
-"""An expression in the order of its computation: the text of one kernel, and the numpy twin.
+"""An expression in the order of its computation: source of its kernel, and evaluation in numpy.
 
-A number becomes an argument of the kernel, so another number needs no compilation; expressions of
-the same structure have the same text, whatever their names and numbers are. Nothing here needs a
-GPU or PyCUDA.
+A number becomes an argument of the kernel: another number needs no compilation. Expressions of the
+same structure have the same source, regardless of their names and numbers. This module does not
+need a GPU or PyCUDA.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pycuda_nn.errors import ShapeError
 
 Array = npt.NDArray[Any]
 
-# Quotients and roots to 2 and 1 units in the last place: the exact ones branch for each element,
-# and sqrt then moved 3.1 of the 4.1 TB/s that an H200 gives.
+# Quotients and roots are exact to 2 and 1 units in the last place. The exact operations branch for
+# each element: sqrt then reached 3.1 of the 4.1 TB/s of an H200.
 OPTIONS = ("--prec-div=false", "--prec-sqrt=false")
 
 
 @dataclass(frozen=True)
 class ProgramStep:
-    """One operation on values that were computed before, each named by its code."""
+    """An operation on values that were computed before; each value is named by its code."""
 
     operation: str
     operands: tuple[str, ...]
@@ -39,11 +39,11 @@ class ProgramStep:
 class Program:
     """An expression in the order of its computation.
 
-    The codes of values: x0, x1, ... the inputs, s0, s1, ... the scalars, v0, v1, ... the steps.
+    Codes of values: x0, x1, ... are inputs, s0, s1, ... scalars, v0, v1, ... steps.
 
     Attributes:
-        inputs: Names, in the order in which the expression first meets them.
-        scalars: Likewise; one for each number written in it.
+        inputs: Names, in the order of their first use.
+        scalars: In the order of their first use; each number in the expression is a scalar.
         result: Code of the value of the whole expression.
     """
 
@@ -54,15 +54,15 @@ class Program:
 
     @property
     def structure(self) -> tuple[int, int, tuple[ProgramStep, ...], str]:
-        """What the kernel depends on: neither names nor numbers."""
+        """Identity of the kernel, which depends neither on names nor on numbers."""
         return len(self.inputs), len(self.scalars), self.steps, self.result
 
     def source(self) -> str:
-        """Return CUDA C++ for the kernels of this expression; the numbers are no part of it."""
+        """Return the CUDA C++ source of the kernels of this expression, without its numbers."""
         return self.function() + kernel_source("cuda/elementwise/elementwise.cuh")
 
     def function(self) -> str:
-        """Return the function ``value`` of one element, which the kernels call."""
+        """Return the source of ``value``, which the kernels call for each element."""
         lines = [
             f"#define INPUTS {len(self.inputs)}",
             f"#define SCALARS {max(1, len(self.scalars))}",
@@ -77,10 +77,10 @@ class Program:
         return "\n".join(lines)
 
     def evaluate(self, **values: Array | float) -> Array:
-        """Compute the expression in numpy, in the type of the inputs: the twin of the kernel.
+        """Compute the expression in numpy, in the type of the inputs.
 
         Args:
-            values: Array of each input, all of one shape, and number of each named scalar.
+            values: Array of each input, all of the same shape, and number of each named scalar.
         """
         held: dict[str, Any] = {f"x{i}": values[name] for i, name in enumerate(self.inputs)}
         for i, number in enumerate(self.numbers(values)):
@@ -92,10 +92,10 @@ class Program:
         return np.array(held[self.result])
 
     def numbers(self, values: Mapping[str, Any]) -> tuple[float, ...]:
-        """Return the scalars as float32 rounds them, those with a name taken from ``values``.
+        """Return the scalars rounded to float32; ``values`` has the named scalars.
 
         Raises:
-            ShapeError: One is missing or is no real number.
+            ShapeError: A scalar is missing or not a real number.
         """
         return tuple(_number(scalar, values) for scalar in self.scalars)
 
@@ -103,18 +103,18 @@ class Program:
 def _number(scalar: Scalar, values: Mapping[str, Any]) -> float:
     number = values.get(scalar.name) if scalar.value is None else scalar.value
     if not isinstance(number, Real):
-        given = "is not given" if number is None else f"is {type(number).__name__}"
-        raise ShapeError(f"scalar '{scalar.name}' {given}", "Give a real number.")
+        problem = "is missing" if number is None else f"has type {type(number).__name__}"
+        raise ShapeError(f"scalar '{scalar.name}' {problem}", "Pass a real number.")
     number = float(number)
     with np.errstate(over="ignore"):
         return number if math.isnan(number) else float(np.float32(number))
 
 
 def program(expression: Expression) -> Program:
-    """Return ``expression`` in the order of its computation; what is used twice is computed once.
+    """Return ``expression`` in the order of its computation; equal steps are computed once.
 
     Raises:
-        ShapeError: It has no input, or a name is both an input and a scalar.
+        ShapeError: The expression has no input, or a name is both an input and a scalar.
     """
     builder = _Builder()
     result = builder.code(expression)
@@ -122,7 +122,7 @@ def program(expression: Expression) -> Program:
     if both:
         raise ShapeError(f"'{both.pop()}' is an input and a scalar", "Rename one of them.")
     if not builder.inputs:
-        raise ShapeError("the expression has no input", "Give it at least one Input.")
+        raise ShapeError("the expression has no input", "Use at least one Input.")
     return Program(
         inputs=tuple(builder.inputs),
         scalars=tuple(builder.scalars),
@@ -132,7 +132,10 @@ def program(expression: Expression) -> Program:
 
 
 class _Builder:
-    """Gives each value its code: operands first, equal steps once. Long chains: no recursion."""
+    """Assigns a code to each value: operands first, equal steps once.
+
+    It does not recurse, so that long chains work.
+    """
 
     def __init__(self) -> None:
         self.inputs: dict[str, str] = {}
@@ -165,7 +168,9 @@ class _Builder:
                 return self.steps.setdefault(
                     ProgramStep(node.operation, codes), f"v{len(self.steps)}"
                 )
-        raise ShapeError(f"{type(node).__name__} is no expression", "Start from an Input.")
+        raise ShapeError(
+            f"invalid expression of type {type(node).__name__}", "Build it from an Input."
+        )
 
     def _scalar(self, node: Scalar) -> str:
         if node.value is None and node.name in self._named:

@@ -1,4 +1,4 @@
-"""Multiply matrices with cuBLASLt or our own kernel, whichever is faster for a shape."""
+"""Multiply matrices with cuBLASLt or a built-in kernel, whichever is faster for a shape."""
 
 from __future__ import annotations
 

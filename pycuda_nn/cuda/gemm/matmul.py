@@ -1,4 +1,4 @@
-"""The fastest algorithm for a matrix product: cuBLASLt's, or in float32 one of our own kernels."""
+"""Find the fastest algorithm of a matrix product: of cuBLASLt or, in float32, a built-in kernel."""
 
 from __future__ import annotations
 
@@ -27,28 +27,30 @@ _TYPES = {
     "bf16": (_R_16BF, _COMPUTE_32F),
 }
 _CANDIDATES = 24
-_WORKSPACE_BYTES = (1 << 20, 32 << 20)  # least; most: what cuBLAS itself takes on the H100 class
-_PARTIAL_RESULTS = 8  # float32 results of one product that work space can hold
+_WORKSPACE_BYTES = (1 << 20, 32 << 20)  # least and most; cuBLAS uses 32 MiB on an H100
+_PARTIAL_RESULTS = 8  # the workspace holds this many float32 results of a product
 _TUNE_REPEATS, _TUNE_ROUNDS = 10, 3
-_TUNE_LIMIT_S = 1.0  # for each kind; what cuBLASLt proposes last is seldom the fastest
-_KEPT, _KEPT_OWN = 5, 2  # tried in the whole step: what is best there may be fifth alone
+_TUNE_LIMIT_S = 1.0  # for each kind; the last proposals of cuBLASLt are rarely the fastest
+_KEPT, _KEPT_OWN = 5, 2  # timed in the whole step, where the fifth fastest alone can be the best
 _RESULT_WORDS, _ALGO_WORDS = 12, 8  # of cublasLtMatmulHeuristicResult_t, in 64-bit words
-_OWN_WORD = 11  # reserved and 0 in cuBLASLt's; 1 + the place of a tiling in one of ours
+_OWN_WORD = 11  # reserved and 0 in cuBLASLt; 1 + index of the tiling for a built-in kernel
 
 
 class Gemms:
-    """cuBLASLt on one device: makes products ready to launch.
+    """Prepares matrix products for launch on one device.
 
     Args:
-        tune: Time the candidates and keep the fastest in the cache on disk; without it the first
-            that cuBLASLt proposes is taken, which depends on nothing but the library's version.
+        tune: Time the candidates and store the fastest in the cache on disk. Otherwise use the
+            first proposal of cuBLASLt, which depends only on the version of the library.
     """
 
     def __init__(self, device: Device, precision: Precision, *, tune: bool) -> None:
         try:
             self._handle = cublasLt.create()
-        except cublasLt.cuBLASLtError as error:  # it takes memory, too
-            raise DeviceError(f"cuBLASLt does not start: {error}", "See nvidia-smi.") from error
+        except cublasLt.cuBLASLtError as error:  # also if it cannot allocate memory
+            raise DeviceError(
+                f"cuBLASLt failed to start: {error}", "Check the GPU with nvidia-smi."
+            ) from error
         self._type, self._compute = _TYPES[precision.name]
         self.tune = tune
         self.where = f"{device.facts.name} cuBLASLt {cublasLt.get_version()} {precision.name}"
@@ -59,17 +61,20 @@ class Gemms:
         self._known: dict[str, list[bytes]] = {}
 
     def workspace(self, memory: Memory, results: int) -> tuple[int, int]:
-        """Return address and size of work space for the products of one stream.
+        """Allocate workspace for the products of one stream; return its address and size.
 
         Args:
             results: Elements of the largest product.
         """
         least, most = _WORKSPACE_BYTES
         size = min(max(4 * _PARTIAL_RESULTS * results, least), most)
-        return memory.allocate(size, "work space of cuBLASLt"), size
+        return memory.allocate(size, "the workspace of cuBLASLt"), size
 
     def ready(self, product: Product, workspace: tuple[int, int], stream: cuda.Stream) -> Gemm:
-        """Return ``product`` with its algorithm; tuning uses the memory it names, on ``stream``."""
+        """Return ``product`` with its algorithm.
+
+        Tuning runs on ``stream`` and overwrites the result of ``product``.
+        """
         gemm = Gemm(self._handle, product, self._type, self._compute, workspace, self._own)
         kind = gemm.kind()
         if kind not in self._known:
@@ -78,7 +83,7 @@ class Gemms:
         return gemm
 
     def algorithms(self, kind: str) -> list[bytes]:
-        """Return a few algorithms for a kind that was made ready, the fastest first."""
+        """Return a few algorithms for a kind of a ready product, fastest first."""
         return self._known[kind]
 
     def _find(self, gemm: Gemm, kind: str, stream: cuda.Stream) -> list[bytes]:
@@ -91,12 +96,12 @@ class Gemms:
         return [known[at : at + size] for at in range(0, len(known), size)]
 
     def close(self) -> None:
-        """Give the handle back."""
+        """Destroy the handle."""
         cublasLt.destroy(self._handle)
 
 
 class Gemm:
-    """One product, its descriptors and the algorithm it uses."""
+    """A product with its descriptors and its algorithm."""
 
     def __init__(
         self,
@@ -114,7 +119,7 @@ class Gemm:
         self._algorithm = np.zeros(_RESULT_WORDS, np.uint64)
 
     def __call__(self, stream: cuda.Stream, b: int = 0) -> None:
-        """Put the product on ``stream``, with B at another address if one is given."""
+        """Queue the product on ``stream``; ``b`` other than 0 is another address of B."""
         p, algorithm, scale = self._product, self._algorithm, self._scale.ctypes.data
         if self._own is not None and algorithm[_OWN_WORD]:
             self._own.launch(int(algorithm[_OWN_WORD]) - 1, p, b or p.b, stream)
@@ -127,7 +132,7 @@ class Gemm:
         )  # fmt: skip
 
     def kind(self) -> str:
-        """Return what the speed of an algorithm depends on."""
+        """Return the properties that determine the speed of an algorithm."""
         p = self._product
         return (
             f"{p.m} {p.n} {p.k} {p.trans_a} {p.trans_b} {p.wide} "
@@ -135,11 +140,11 @@ class Gemm:
         )
 
     def use(self, algorithm: bytes) -> None:
-        """Use one of :meth:`candidates`, of this or of another product of the same kind."""
+        """Use one of the :meth:`candidates` of this or of another product of the same kind."""
         self._algorithm = np.frombuffer(algorithm, np.uint64).copy()
 
     def fastest(self, stream: cuda.Stream) -> list[bytes]:
-        """Return the candidates, fastest first, each timed in a graph on what memory holds now."""
+        """Return the candidates, fastest first, timed in a graph with the current data."""
         found = self.candidates() + self._own_candidates()
         if len(found) == 1:
             return found
@@ -148,7 +153,7 @@ class Gemm:
         return [found[place] for place in np.argsort(times, kind="stable")]
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Destroy the descriptors."""
         for layout in (self._a, self._b, self._d):
             cublasLt.matrix_layout_destroy(layout)
         cublasLt.matmul_desc_destroy(self._operation)
@@ -174,14 +179,15 @@ class Gemm:
         cublasLt.matmul_desc_set_attribute(self._operation, name, held.ctypes.data, held.nbytes)
 
     def candidates(self) -> list[bytes]:
-        """Return cuBLASLt's algorithms, best guess first, that sum in a fixed order.
+        """Return the algorithms of cuBLASLt that sum in a fixed order, best guess first.
 
         Raises:
-            DeviceError: There is none.
+            DeviceError: cuBLASLt has no algorithm for this product.
         """
         preference = cublasLt.matmul_preference_create()
         name, scheme = cublasLt.MatmulPreferenceAttribute, cublasLt.ReductionScheme
-        fixed = int(scheme.COMPUTE_TYPE) | int(scheme.OUTPUT_TYPE)  # INPLACE adds as blocks come
+        # INPLACE adds in the order in which blocks finish.
+        fixed = int(scheme.COMPUTE_TYPE) | int(scheme.OUTPUT_TYPE)
         for what, value, kind in (
             (name.MAX_WORKSPACE_BYTES, self._workspace[1], np.uint64),
             (name.REDUCTION_SCHEME_MASK, fixed, np.uint32),
@@ -203,7 +209,7 @@ class Gemm:
         return good
 
     def _own_candidates(self) -> list[bytes]:
-        """Return ours in the form of cuBLASLt's algorithms."""
+        """Return the built-in kernels in the format of cuBLASLt's algorithms."""
         places = self._own.places(self._product) if self._own else []
         results = np.zeros((len(places), _RESULT_WORDS), np.uint64)
         results[:, _OWN_WORD] = [1 + place for place in places]
@@ -214,7 +220,7 @@ class Gemm:
             self(stream)
 
     def _time(self, candidate: bytes, stream: cuda.Stream, stopwatch: Stopwatch) -> float:
-        """Return seconds of one product; infinite when the algorithm does not run."""
+        """Return the seconds of a product, infinite if the algorithm fails."""
         self.use(candidate)
         graphs: dict[int, Graph] = {}
 
@@ -233,14 +239,14 @@ class Gemm:
 
 
 def _best(ranked: list[bytes]) -> list[bytes]:
-    """Return a few of cuBLASLt's algorithms and of ours, in the order given."""
+    """Return the first few algorithms of cuBLASLt and the first few built-in kernels, in order."""
     own = [np.frombuffer(algorithm, np.uint64)[_OWN_WORD] != 0 for algorithm in ranked]
     places = [[place for place, is_own in enumerate(own) if is_own == kind] for kind in (0, 1)]
     return [ranked[place] for place in sorted(places[0][:_KEPT] + places[1][:_KEPT_OWN])]
 
 
 def _timed(run: Callable[[], object], stream: cuda.Stream) -> float:
-    """Return seconds on the GPU."""
+    """Return the seconds of ``run`` on the GPU."""
     before, after = cuda.Event(), cuda.Event()
     before.record(stream)
     run()

@@ -1,7 +1,7 @@
-"""The three matrix products of a dense layer, as cuBLASLt counts them.
+"""The three matrix products of a dense layer, in the notation of cuBLASLt.
 
-All matrices are row-major with padded widths. cuBLASLt counts columns first, so each product is
-asked for transposed: C = A B becomes C' = B' A', which is the same bytes.
+All matrices are row-major with padded widths. cuBLASLt is column-major, so each product is
+transposed: C = A B becomes C' = B' A', which has the same bytes.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pycuda_nn.cuda.layout import PaddedDense
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """One product D = op(A) op(B) + beta D as cuBLASLt sees it, columns first.
+    """A product D = alpha op(A) op(B) + beta D, column-major as in cuBLASLt.
 
     Attributes:
-        m, n, k: Shape of D, (m, n), and the length of the sums.
-        trans_a, trans_b: Whether A, B are transposed.
+        m, n, k: Shape (m, n) of D, and the length k of the sums.
+        trans_a, trans_b: Whether A and B are transposed.
         a, b, d: Addresses.
-        wide: Whether D is float32 whatever the precision.
-        alpha, beta: Factors of the product and of what D held.
-        relu_bias: Address of a bias (m,) to add before max(., 0); 0 for neither.
+        wide: Whether D is float32 in all precisions.
+        alpha, beta: Factors of the product and of the old values of D.
+        relu_bias: Address of a bias (m,) to add before max(., 0); 0 for no bias and no max.
     """
 
     m: int

@@ -1,6 +1,7 @@
-"""Own kernels for float32 products with few results, which cuBLASLt does in too few blocks.
+"""Kernels for float32 products with few results, for which cuBLASLt uses too few blocks.
 
-Timed beside cuBLASLt's algorithms, so a product gets one of these only where it is the fastest.
+They are timed together with the algorithms of cuBLASLt: a product uses one of them only if it is
+the fastest.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Sgemm as Arguments
 
 _THREADS = 256
-_COMPILERS = 6  # at once
-_LEAST, _LEAST_SPLIT = (8, 0), (9, 0)  # compute capability: copies past registers; clusters
-_MOST_SUMS = 1 << 27  # m n k; of larger ones some were faster alone, but no step was
-_BLOCKS = (0.4, 2.0)  # for each multiprocessor
-_LEAST_K = 64  # of a block, where others share its results
+_COMPILERS = 6  # concurrent compilations
+_LEAST, _LEAST_SPLIT = (8, 0), (9, 0)  # compute capability of asynchronous copies; of clusters
+_MOST_SUMS = 1 << 27  # m n k; some larger products were faster alone, but no step was
+_BLOCKS = (0.4, 2.0)  # fewest and most blocks per multiprocessor
+_LEAST_K = 64  # smallest k of a block that shares its results with others
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tiling:
-    """How the results are shared out.
+    """Distribution of the results over blocks.
 
     Attributes:
         m, n: Rows and columns of a block.
-        split: Blocks that share the sums of the same results, a cluster.
+        split: Blocks of a cluster, which share the sums of the same results.
     """
 
     m: int
@@ -43,7 +44,7 @@ class Tiling:
         return -(-n // self.n), -(-m // self.m), self.split
 
 
-# Of 21 that were timed on an H200, those that no other came near to somewhere.
+# Of 21 tilings timed on an H200: those that are clearly the fastest for some product.
 TILINGS = tuple(
     Tiling(m=m, n=n, split=split)
     for m, n, splits in ((32, 32, (1, 2)), (64, 32, (1, 7)), (64, 64, (1, 6)))
@@ -52,7 +53,7 @@ TILINGS = tuple(
 
 
 def worth_a_try(product: Product, capability: tuple[int, int], multiprocessors: int) -> list[int]:
-    """Return places in :data:`TILINGS` of those that fill the GPU with ``product``."""
+    """Return the indices in :data:`TILINGS` of the tilings that fill the GPU with ``product``."""
     if product.m * product.n * product.k > _MOST_SUMS:
         return []
     least, most = (share * multiprocessors for share in _BLOCKS)
@@ -69,7 +70,7 @@ def worth_a_try(product: Product, capability: tuple[int, int], multiprocessors: 
 
 
 class Sgemm:
-    """The kernels on one device, each compiled when it is first launched."""
+    """The kernels on one device; each is compiled at its first launch."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -77,20 +78,20 @@ class Sgemm:
         self._modules: dict[tuple[str, ...], Module] = {}
 
     def version(self) -> str:
-        """Return what tells these kernels from those of another version."""
+        """Return an identifier of this version of the kernels."""
         return cache.key(self._source, repr(TILINGS))[:16]
 
     def places(self, product: Product) -> list[int]:
-        """Return the tilings to time for ``product``, compiled all at once."""
+        """Return the tilings to time for ``product``; compile them concurrently."""
         facts = self._device.facts
         found = worth_a_try(product, facts.compute_capability, facts.multiprocessors)
         options = [_options(product, place) for place in found]
-        with ThreadPoolExecutor(_COMPILERS) as pool:  # into the cache; launching loads
+        with ThreadPoolExecutor(_COMPILERS) as pool:  # fills the cache; a launch loads from it
             list(pool.map(lambda words: build(self._source, facts.arch, words), options))
         return found
 
     def launch(self, place: int, product: Product, b: int, stream: cuda.Stream) -> None:
-        """Put ``product``, with its B at ``b``, on ``stream``."""
+        """Queue ``product`` on ``stream``, with B at ``b``."""
         p = product
         arguments = Arguments(
             a=b, b=p.a, d=p.d, bias=p.relu_bias,
@@ -108,7 +109,7 @@ class Sgemm:
 
 
 def _options(product: Product, place: int) -> tuple[str, ...]:
-    """Return what the kernel for ``product`` is compiled with."""
+    """Return the compiler options of the kernel for ``product``."""
     tiling = TILINGS[place]
     return (
         "-DT_FLOAT",

@@ -1,4 +1,4 @@
-"""Small networks: many steps in one launch of a kernel whose blocks are all resident at once."""
+"""Small networks: many steps in one launch of a kernel whose blocks are all resident."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILES = (
     "cuda/persistent/persistent.cuh",
 )
 _THREADS = 384
-_EMPTY = 0xFFFFFFFF  # a word of the exchange that is not there yet
+_EMPTY = 0xFFFFFFFF  # a word of the exchange that is not written yet
 
 
 class PersistentKernel:
@@ -46,33 +46,35 @@ class PersistentKernel:
         *,
         options: tuple[str, ...] = (),
     ) -> None:
-        """Compile for this network and take work space; the context must be active.
+        """Compile for this network and allocate workspace; the context must be active.
 
         Args:
-            device: Whose context it is.
-            memory: To take the work space from.
-            plan: How to share the work, from ``recognise``.
+            device: Device of the active context.
+            memory: Allocates the workspace.
+            plan: Distribution of the work, from ``recognise``.
             stack: The network.
-            recipe: With momentum SGD.
+            recipe: A recipe with momentum SGD.
             precision: ``bf16`` or ``fp16``.
-            options: For the compiler besides.
+            options: Additional compiler options.
 
         Raises:
             DeviceError: The blocks of the plan do not fit on this GPU.
             KernelBuildError: The kernel cannot be compiled.
-            OutOfDeviceMemory: There is no room for the work space.
+            OutOfDeviceMemory: There is not enough memory for the workspace.
         """
         if not isinstance(recipe.optimizer, SgdHyper):
-            raise DeviceError("persistent kernel: it trains by momentum SGD only")
+            raise DeviceError("persistent kernel: only momentum SGD is supported")
         self.plan = plan
         source = plan.source(stack.activation, nesterov=recipe.optimizer.nesterov)
         macro = f"-D{PRECISIONS[precision].macro}"
         code = build(source + kernel_source(*FILES), _arch(device.facts), (macro, *options))
         self._momentum, self._l2 = recipe.optimizer.momentum, recipe.l2
         self._module, self._kernel = _load(code, plan)
-        self._exchange = memory.allocate(4 * plan.exchange_words, "the small network's exchange")
-        self._counter = memory.allocate(4, "the small network's counter")
-        self.profile = 0  # address of 32 clocks (int64) a block, where compiled with -DPROFILE
+        self._exchange = memory.allocate(
+            4 * plan.exchange_words, "the exchange of the persistent kernel"
+        )
+        self._counter = memory.allocate(4, "the counter of the persistent kernel")
+        self.profile = 0  # address of 32 clocks (int64) per block, if compiled with -DPROFILE
 
     def run(
         self,
@@ -88,9 +90,9 @@ class PersistentKernel:
         first_step: int,
         n_steps: int,
     ) -> None:
-        """Put steps ``first_step`` to ``first_step + n_steps - 1`` of the epoch on ``stream``.
+        """Queue steps ``first_step`` to ``first_step + n_steps - 1`` of the epoch on ``stream``.
 
-        All but the last two are device addresses.
+        All arguments but the last two are device addresses.
 
         Args:
             x: Rows in the type of the precision, (n, padded d), zero padded.
@@ -101,7 +103,7 @@ class PersistentKernel:
             losses: Mean loss of each step of the epoch, float32; step i writes losses[i].
 
         Raises:
-            DeviceError: The driver refuses the launch.
+            DeviceError: The driver rejects the launch.
         """
         if n_steps <= 0:
             return
@@ -135,7 +137,7 @@ class PersistentKernel:
         )
 
     def close(self) -> None:
-        """Give the kernel back; the work space belongs to the memory it was taken from."""
+        """Unload the kernel; ``memory`` owns the workspace."""
         if self._module is not None:
             from cuda.bindings import driver
 
@@ -144,12 +146,12 @@ class PersistentKernel:
 
 
 def _arch(facts: Facts) -> str:
-    """Return the architecture; on Hopper the one in which warps can give registers to others."""
+    """Return the architecture; on Hopper the variant in which warps can exchange registers."""
     return "sm_90a" if facts.compute_capability == (9, 0) else facts.arch
 
 
 def _load(code: bytes, plan: KernelPlan) -> tuple[Any, Any]:
-    """Return the module and its kernel, of which every block of the plan can be resident."""
+    """Return the module and its kernel; all blocks of the plan can be resident."""
     from cuda.bindings import driver
 
     (module,) = _checked(driver.cuModuleLoadData(code))
@@ -160,7 +162,7 @@ def _load(code: bytes, plan: KernelPlan) -> tuple[Any, Any]:
         driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, _THREADS, plan.shared_bytes)
     )
     if not resident:
-        raise DeviceError("persistent kernel: a block needs more than a multiprocessor has")
+        raise DeviceError("persistent kernel: a block does not fit on a multiprocessor")
     return module, kernel
 
 

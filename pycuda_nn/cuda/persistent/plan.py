@@ -1,6 +1,6 @@
-"""How the persistent kernel shares a small network among the blocks; pure arithmetic, no GPU.
+"""Distribute a small network over the blocks of the persistent kernel; this needs no GPU.
 
-The names are those of ``layout.cuh`` beside this file, which says what they mean.
+``layout.cuh`` uses the same names and explains them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.cuda.persistent.tiles import WARPS, Tiles, block_loads, busiest, round_up, tilings
 from pycuda_nn.cuda.stack import DenseStack
 
-_MAX_CHUNK = 128  # rows of a weight gradient's operands that are in shared memory at once
-_MAX_FRAGMENTS = 14  # of 16 x 8 weights in a thread's registers, master and velocity: 8 each
-_ROWS = (16, 32, 64, 128)  # of a row group: a warp multiplies 16 or 32, up to 4 warps beside it
+_MAX_CHUNK = 128  # rows of the operands of a weight gradient in shared memory
+_MAX_FRAGMENTS = 14  # of 16 x 8 weights per warp: 8 registers of a thread each, with velocities
+_ROWS = (16, 32, 64, 128)  # rows of a row group: a warp multiplies 16 or 32, up to 4 warps share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +32,12 @@ class KernelPlan:
 
     @property
     def blocks(self) -> int:
-        """How many blocks must be resident at once."""
+        """Number of blocks, which must all be resident."""
         return self.row_groups * self.column_groups
 
     @property
     def rows(self) -> int:
-        """Rows of the minibatch of a row group."""
+        """Rows of the minibatch in a row group."""
         return self.batch // self.row_groups
 
     @property
@@ -52,7 +52,7 @@ class KernelPlan:
 
     @property
     def exchange_words(self) -> int:
-        """Words of 4 bytes of the three buffers in which blocks exchange results."""
+        """Size of the three exchange buffers, in words of 4 bytes."""
         sizes, batch = self.sizes, self.batch
         weights = [i * o for i, o in itertools.pairwise(sizes)]
         elements = batch * (sum(sizes[1:-1]) + sum(sizes[1:])) + sum(weights) + sum(weights[1:-1])
@@ -61,7 +61,7 @@ class KernelPlan:
 
     @property
     def shared_bytes(self) -> int:
-        """Of one block."""
+        """Shared memory of a block, in bytes."""
         sizes, rows = self.sizes, self.rows
         elements = (
             rows * _lanes(sizes[0]),
@@ -81,17 +81,17 @@ class KernelPlan:
         return sum(round_up(2 * n, 16) for n in elements) + sum(round_up(4 * n, 16) for n in words)
 
     def strip(self, hidden: int) -> int:
-        """Columns of hidden layer ``hidden`` (from 1) that a block makes at once in the passes."""
+        """Return the columns of a strip of hidden layer ``hidden`` (from 1) in the passes."""
         size = self.sizes[hidden]
         wide = self.tall == 1 and size % 32 == 0 and size // 16 > self.column_groups
         return 32 if wide else 16
 
     def share(self, hidden: int) -> int:
-        """How many such strips a block may have."""
+        """Return the largest number of such strips of a block."""
         return -(-self.sizes[hidden] // self.strip(hidden) // self.column_groups)
 
     def _stage(self) -> int:
-        """Elements of the rows of a hidden layer, then of the weight gradients' operands."""
+        """Elements of the buffer for rows of a hidden layer and operands of weight gradients."""
         rows = self.rows * _matrix(max(self.sizes[1:-1]))
         deltas = [self.chunk * _matrix(tiles.outs) for tiles in self.tiles]
         inputs = [self.chunk * _matrix(tiles.ins) for tiles in self.tiles]
@@ -100,7 +100,7 @@ class KernelPlan:
         return max(rows, sum(deltas)) + sum(inputs[1:])
 
     def source(self, activation: str, *, nesterov: bool) -> str:
-        """Return the definitions that the kernel's source begins with."""
+        """Return the definitions at the start of the kernel source."""
         values: dict[str, object] = {
             "LAYERS": len(self.tiles),
             "BATCH": self.batch,
@@ -123,17 +123,17 @@ class KernelPlan:
 def quickest(
     stack: DenseStack, batch: int, multiprocessors: int, shared_bytes: int
 ) -> KernelPlan | None:
-    """Return the quickest partition on such a GPU by the model of :func:`cycles`, if any fits."""
+    """Return the fastest partition by the model of :func:`cycles`, or None if none fits."""
     sizes = ParameterLayout(stack.network).sizes
     widest = max(sizes[1:-1]) // 16
-    for most in (widest, multiprocessors):  # rather no blocks that have no strip in the passes
+    for most in (widest, multiprocessors):  # avoid blocks without a strip in the passes
         plans = [
-            one
+            plan
             for rows in _ROWS
             if batch % rows == 0
             for groups in _column_groups(widest, min(most, multiprocessors // (batch // rows)))
-            if (one := partition(stack, batch, batch // rows, groups))
-            and one.shared_bytes <= shared_bytes
+            if (plan := partition(stack, batch, batch // rows, groups))
+            and plan.shared_bytes <= shared_bytes
         ]
         if plans:
             return min(plans, key=cycles)
@@ -141,9 +141,10 @@ def quickest(
 
 
 def cycles(plan: KernelPlan) -> float:
-    """Return a model of a step's clock cycles, within a third of those measured on an H200.
+    """Return the modelled clock cycles of a step, within a third of the measured ones on an H200.
 
-    Each exchange between blocks costs its latency; then a block's bytes and products.
+    The model adds the latency of each exchange between blocks, and the bytes and products of a
+    block.
     """
     rows, sizes, last = plan.rows, plan.sizes, len(plan.sizes) - 2
 
@@ -167,23 +168,23 @@ def cycles(plan: KernelPlan) -> float:
 def partition(
     stack: DenseStack, batch: int, row_groups: int, column_groups: int
 ) -> KernelPlan | None:
-    """Return the plan with these groups, or None where a matrix has too many tiles."""
+    """Return the plan with these groups, or None if a matrix has too many tiles."""
     sizes = ParameterLayout(stack.network).sizes
     blocks = row_groups * column_groups
     tiles: dict[int, Tiles] = {}
     layers = list(enumerate(itertools.pairwise(sizes)))
-    for layer, (ins, outs) in sorted(layers, key=lambda one: -one[1][0] * one[1][1]):
+    for layer, (ins, outs) in sorted(layers, key=lambda item: -item[1][0] * item[1][1]):
         loads = block_loads(tiles.values(), blocks, batch)
-        places = {0, *((one.first_block + one.count) % blocks for one in tiles.values())}
+        places = {0, *((placed.first_block + placed.count) % blocks for placed in tiles.values())}
         choices = [
-            dataclasses.replace(one, first_block=first)
-            for one in tilings(ins, outs, blocks)
+            dataclasses.replace(tiling, first_block=first)
+            for tiling in tilings(ins, outs, blocks)
             for first in places
         ]
         if not choices:
             return None
-        tiles[layer] = min(choices, key=lambda one: busiest(one, loads, batch))
-    if sum(one.fragments for one in tiles.values()) > _MAX_FRAGMENTS:
+        tiles[layer] = min(choices, key=lambda choice: busiest(choice, loads, batch))
+    if sum(chosen.fragments for chosen in tiles.values()) > _MAX_FRAGMENTS:
         return None
     chunk = max(size for size in range(16, min(batch, _MAX_CHUNK) + 1, 16) if batch % size == 0)
     return KernelPlan(
@@ -198,18 +199,18 @@ def partition(
 
 
 def _column_groups(widest: int, most: int) -> list[int]:
-    """Return the largest number of groups for each number of the ``widest`` tiles that one has."""
+    """Return the largest number of groups for each possible number of tiles per group."""
     largest = {-(-widest // groups): groups for groups in range(1, most + 1)}
     return sorted(largest.values())
 
 
 def _lanes(n: int) -> int:
-    """Pitch of rows that are read 16 bytes a lane: 64 bytes apart, modulo 128."""
+    """Return the pitch of rows that are read by 16 bytes per lane: 64 bytes apart, modulo 128."""
     return n + (32 - n) % 64
 
 
 def _matrix(n: int) -> int:
-    """Pitch of rows that are read as 8 x 8 matrices: an odd multiple of 16 bytes."""
+    """Return the pitch of rows that are read as 8 x 8 matrices: an odd multiple of 16 bytes."""
     return n if n // 8 % 2 else n + 8
 
 

@@ -1,4 +1,4 @@
-"""Recognise the trainings that the persistent kernel covers."""
+"""Decide whether the persistent kernel supports a training."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 _PRECISIONS = ("bf16", "fp16")
 _CAPABILITY = (8, 0)  # asynchronous copies, bfloat16 in tensor cores
-_ACTIVATIONS = ("relu", "tanh", "sigmoid")  # of passes.cuh
+_ACTIVATIONS = ("relu", "tanh", "sigmoid")  # as in words.cuh
 _MAX_HIDDEN, _MAX_BATCH, _MAX_OUTPUTS = 4, 512, 64
 
 
 def recognise(
     stack: DenseStack, recipe: TrainingRecipe, precision: str, facts: Facts
 ) -> KernelPlan | NotCovered:
-    """Return how the persistent kernel does such a training on such a GPU, or why it does not.
+    """Return the plan of the persistent kernel for a training on a GPU, or why it has none.
 
-    It takes 1 to 4 hidden layers, softmax over up to 64 classes, momentum SGD without dropout,
-    batches of 16 to 512 rows in steps of 16, bf16 or fp16, where the weights fit in registers
-    and a step's operands in shared memory: on an H200 up to about a million weights.
+    It supports 1 to 4 hidden layers, softmax over up to 64 classes, momentum SGD without dropout,
+    batches of 16 to 512 rows in steps of 16, bf16 and fp16. The weights must fit in registers and
+    the operands of a step in shared memory: up to about a million weights on an H200.
     """
     for reason in _reasons(stack, recipe, precision, facts):
-        return NotCovered(f"{reason} not covered by the persistent kernel")
+        return NotCovered(f"{reason} not supported by the persistent kernel")
     plan = quickest(stack, recipe.batch_size, facts.multiprocessors, facts.shared_bytes)
     if plan is None:
         return NotCovered("the network is too large for the persistent kernel on this GPU")
@@ -40,7 +40,7 @@ def recognise(
 def _reasons(
     stack: DenseStack, recipe: TrainingRecipe, precision: str, facts: Facts
 ) -> Iterator[str]:
-    """Yield what of this training is not covered."""
+    """Yield the properties of this training that are not supported, with their verb."""
     hidden, batch = len(stack.sizes) - 2, recipe.batch_size
     if precision not in _PRECISIONS:
         yield f"{precision} is"

@@ -1,16 +1,16 @@
-"""Tiles of one weight matrix, and a model of what they cost the blocks that update them."""
+"""Tiles of a weight matrix, and a model of their cost for the blocks that update them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-WARPS = 8  # of a block that multiply
+WARPS = 8  # warps of a block that multiply
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tiles:
-    """Equal tiles (outs, ins) of one weight matrix, one a block from ``first_block`` on."""
+    """Equal tiles (outs, ins) of a weight matrix, one per block from ``first_block``."""
 
     outs: int
     ins: int
@@ -19,18 +19,18 @@ class Tiles:
 
     @property
     def fragments(self) -> int:
-        """Of 16 x 8 weights, that a warp has."""
+        """Fragments of 16 x 8 weights of a warp."""
         return -(-(self.ins // 8) // (WARPS * 16 // self.outs))
 
 
 def _load(tiles: Tiles, batch: int) -> float:
-    """Return a model of the cycles that a tile costs its block in the update."""
+    """Return the modelled cycles of a tile in the update."""
     fetched = 2 * batch * (tiles.outs + tiles.ins) / 16
     return 400 + fetched + batch / 16 * (40 + 24 * tiles.fragments) + 150 * tiles.fragments
 
 
 def block_loads(all_tiles: Iterable[Tiles], blocks: int, batch: int) -> list[float]:
-    """Return that of all tiles, for each block."""
+    """Return the modelled cycles of all tiles of each block."""
     loads = [0.0] * blocks
     for tiles in all_tiles:
         for block in range(tiles.count):
@@ -39,14 +39,14 @@ def block_loads(all_tiles: Iterable[Tiles], blocks: int, batch: int) -> list[flo
 
 
 def busiest(tiles: Tiles, loads: list[float], batch: int) -> tuple[float, float]:
-    """Return the load of the busiest block with these tiles besides, and the sum over all."""
+    """Return the load of the busiest block with ``tiles`` added, and the sum of their loads."""
     load, blocks = _load(tiles, batch), len(loads)
-    most = max(loads[(tiles.first_block + one) % blocks] for one in range(tiles.count)) + load
+    most = max(loads[(tiles.first_block + i) % blocks] for i in range(tiles.count)) + load
     return max(most, *loads), tiles.count * load
 
 
 def tilings(ins: int, outs: int, blocks: int) -> list[Tiles]:
-    """Return for each height the narrowest tiles of which there are enough blocks, and wider."""
+    """Return for each height the narrowest tiles for which the blocks suffice, and wider tiles."""
     found = []
     for high in (16, 32, 64, 128):
         down = -(-outs // high)

@@ -1,4 +1,4 @@
-"""Reach a GPU: compiler and cache, device and memory, modules, graphs, precisions."""
+"""Use a GPU: compiler and cache, device and memory, modules, graphs, precisions."""
 
 from __future__ import annotations
 

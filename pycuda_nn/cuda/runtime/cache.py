@@ -1,8 +1,8 @@
-"""Small results that are dear to find again, on disk: compiled kernels, the fastest algorithms.
+"""A cache on disk for small results that are slow to compute: kernels and fastest algorithms.
 
-One file an entry: a digest, then the content. Files arrive whole under their name, so any number
-of jobs may write at once, on any file system, and the first wins; a damaged one counts as absent,
-and where nothing can be written nothing is kept.
+Each entry is a file with a digest and the content. Entries are written atomically: jobs can write
+concurrently on any file system, and the first one wins. A damaged entry counts as missing. If the
+directory is not writable, nothing is cached.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import tempfile
 from pathlib import Path
 
 _DIGEST_BYTES = 32
-_NO_FOLDER = (OSError, RuntimeError)  # the latter: a user without a home
+_NO_FOLDER = (OSError, RuntimeError)  # RuntimeError: the user has no home directory
 
 
 def folder() -> Path:
-    """Return where entries are: ``PYCUDA_NN_CACHE``, or ``pycuda_nn`` in the user's cache."""
+    """Return the directory: ``PYCUDA_NN_CACHE``, or ``pycuda_nn`` in the cache of the user."""
     given = os.environ.get("PYCUDA_NN_CACHE")
     if given:
         return Path(given)
@@ -26,12 +26,12 @@ def folder() -> Path:
 
 
 def key(*parts: str) -> str:
-    """Return a name for what depends on all of ``parts``."""
+    """Return the name of an entry that depends on all of ``parts``."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def read(name: str) -> bytes | None:
-    """Return the entry, or None when it is absent or damaged."""
+    """Return the entry, or None if it is missing or damaged."""
     try:
         held = (folder() / name).read_bytes()
     except _NO_FOLDER:
@@ -41,9 +41,9 @@ def read(name: str) -> bytes | None:
 
 
 def keep(name: str, content: bytes) -> bytes:
-    """Write the entry, if that is possible and no other process was first; return what holds.
+    """Write the entry if possible; return the entry of the first process that wrote it.
 
-    Of several that time algorithms at once, all then go on with the same ones.
+    Processes that time algorithms concurrently then all use the same algorithms.
     """
     try:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -61,7 +61,7 @@ def keep(name: str, content: bytes) -> bytes:
 
 
 def _placed(beside: Path, name: str, content: bytes) -> bytes:
-    """Give the file its name unless a whole entry has it; return the content of the entry."""
+    """Rename the file unless a complete entry has the name; return the content of the entry."""
     try:
         (folder() / name).hardlink_to(beside)
     except FileExistsError:
@@ -69,6 +69,6 @@ def _placed(beside: Path, name: str, content: bytes) -> bytes:
         if held is not None:
             return held
         beside.replace(folder() / name)
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no hard links
         beside.replace(folder() / name)
     return content

@@ -1,4 +1,4 @@
-"""From CUDA C++ to code for one architecture, by NVRTC or nvcc, kept in the cache on disk."""
+"""Compile CUDA C++ for one architecture with NVRTC or nvcc, through the cache on disk."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _NVCC_LIMIT_S = 300
 
 
 class Compiler(ABC):
-    """Turns CUDA C++ into code for one architecture."""
+    """Compiles CUDA C++ for one architecture."""
 
     name: str
 
     @abstractmethod
     def version(self) -> str:
-        """Return what tells one version from another."""
+        """Return an identifier of the version."""
 
     @abstractmethod
     def compile(self, source: str, arch: str, options: Sequence[str]) -> bytes:
         """Return code for ``arch``, such as ``sm_90``, that the driver can load.
 
         Raises:
-            KernelBuildError: In the compiler's words.
+            KernelBuildError: The message of the compiler.
         """
 
 
 class Nvcc(Compiler):
-    """The toolkit's compiler; it needs a host compiler as well."""
+    """The compiler of the CUDA toolkit; it also needs a host compiler."""
 
     name = "nvcc"
 
@@ -51,7 +51,7 @@ class Nvcc(Compiler):
         return _run([self._path, "--version"])
 
     def architectures(self) -> list[str]:
-        """Return what it can compile for, such as ``sm_90``."""
+        """Return the supported architectures, such as ``sm_90``."""
         return _run([self._path, "--list-gpu-code"]).split()
 
     def compile(self, source: str, arch: str, options: Sequence[str]) -> bytes:
@@ -64,12 +64,12 @@ class Nvcc(Compiler):
 
 
 class Nvrtc(Compiler):
-    """The run-time compiler: a library, no toolkit and no host compiler."""
+    """The run-time compiler: a library that needs neither the toolkit nor a host compiler."""
 
     name = "NVRTC"
 
     def __init__(self) -> None:
-        from cuda.bindings import nvrtc  # a door, opened only where it is used
+        from cuda.bindings import nvrtc  # optional: imported only if it is used
 
         self._nvrtc = nvrtc
         self._version = self._checked(nvrtc.nvrtcVersion())
@@ -88,7 +88,7 @@ class Nvrtc(Compiler):
             if int(status):
                 raise KernelBuildError(f"NVRTC: {self._log(program)}")
             (size,) = self._checked(nvrtc.nvrtcGetCUBINSize(program))
-            code: bytes = bytes(size)  # filled in place, as the binding wants it
+            code: bytes = bytes(size)  # the binding fills it in place
             self._checked(nvrtc.nvrtcGetCUBIN(program, code))
         finally:
             nvrtc.nvrtcDestroyProgram(program)
@@ -109,10 +109,10 @@ class Nvrtc(Compiler):
 
 @functools.cache
 def find_compiler() -> Compiler:
-    """Return NVRTC, or else nvcc.
+    """Return NVRTC, or nvcc if NVRTC is not installed.
 
     Raises:
-        KernelBuildError: There is neither.
+        KernelBuildError: Neither is installed.
     """
     try:
         return Nvrtc()
@@ -120,14 +120,14 @@ def find_compiler() -> Compiler:
         nvcc = find_nvcc()
     if nvcc is None:
         raise KernelBuildError(
-            "no compiler for CUDA kernels: neither NVRTC nor nvcc",
-            "Install one: pip install 'starmint[gpu]', or put the CUDA toolkit's nvcc on PATH.",
+            "no compiler for CUDA kernels: neither NVRTC nor nvcc was found",
+            "Install NVRTC: pip install 'starmint[gpu]', or add nvcc of the CUDA toolkit to PATH.",
         )
     return nvcc
 
 
 def find_nvcc() -> Nvcc | None:
-    """Return the compiler of ``CUDA_HOME``, of ``PATH`` or of /usr/local/cuda."""
+    """Return nvcc in ``CUDA_HOME``, ``PATH`` or /usr/local/cuda."""
     places = (os.environ.get("CUDA_HOME"), None, "/usr/local/cuda")
     for place in places:
         path = shutil.which("nvcc", path=None if place is None else f"{place}/bin")
@@ -137,7 +137,7 @@ def find_nvcc() -> Nvcc | None:
 
 
 def kernel_source(*names: str) -> str:
-    """Return the text of these files of ``pycuda_nn``, one after the other."""
+    """Return the concatenated text of these files of ``pycuda_nn``."""
     folder = resources.files("pycuda_nn")
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
@@ -145,10 +145,10 @@ def kernel_source(*names: str) -> str:
 def build(
     source: str, arch: str, options: Sequence[str] = (), compiler: Compiler | None = None
 ) -> bytes:
-    """Return ``source`` compiled for ``arch``, from the cache where it is there.
+    """Return ``source`` compiled for ``arch``, from the cache if possible.
 
     Raises:
-        KernelBuildError: There is no compiler, or it does not take the source.
+        KernelBuildError: No compiler was found, or the compiler rejects the source.
     """
     chosen = compiler or find_compiler()
     words = (*_OPTIONS, *options)

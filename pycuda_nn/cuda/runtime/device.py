@@ -14,13 +14,13 @@ from pycuda_nn.errors import BackendUnavailable, DeviceError, OutOfDeviceMemory
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a kernel or a message needs to know of a GPU.
+    """Facts about a GPU for kernels and messages.
 
     Attributes:
         compute_capability: (major, minor), such as (9, 0).
-        multiprocessors: How many there are.
-        shared_bytes: Most dynamic shared memory of one block.
-        l2_bytes: Of the L2 cache.
+        multiprocessors: Number of multiprocessors.
+        shared_bytes: Largest dynamic shared memory of a block.
+        l2_bytes: Size of the L2 cache.
     """
 
     name: str
@@ -39,14 +39,14 @@ class Facts:
 class Device:
     """The primary context of one GPU, shared by all sessions of this process.
 
-    The primary context, since cuBLASLt and NCCL work in it too.
+    It is the primary context because cuBLASLt and NCCL also use it.
     """
 
     def __init__(self, ordinal: int = 0) -> None:
-        """Take GPU ``ordinal`` of those in ``CUDA_VISIBLE_DEVICES``.
+        """Open GPU ``ordinal`` of ``CUDA_VISIBLE_DEVICES``.
 
         Raises:
-            BackendUnavailable: There is no such GPU, or another process holds it alone.
+            BackendUnavailable: The GPU does not exist, or another process has exclusive access.
         """
         self.ordinal = ordinal
         self._context = _primary_context(ordinal)
@@ -54,10 +54,10 @@ class Device:
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Make the context current in this thread for a while.
+        """Make the context current in this thread.
 
         Raises:
-            DeviceError: The driver refused what was done meanwhile, or the GPU failed.
+            DeviceError: The driver rejected an operation in the context, or the GPU failed.
         """
         self._context.push()
         try:
@@ -65,26 +65,26 @@ class Device:
         except cuda.Error as error:
             raise DeviceError(
                 f"GPU {self.ordinal}, {self.facts.name}: {error}",
-                "nvidia-smi, and dmesg by the word NVRM, may tell more; a training with "
-                "--checkpoint goes on with --resume.",
+                "Check nvidia-smi, and dmesg for NVRM. A training with --checkpoint continues "
+                "with --resume.",
             ) from error
         finally:
             self._context.pop()
 
     def free_bytes(self) -> int:
-        """Return how much memory nobody uses; the context must be active."""
+        """Return the unused memory of the GPU; the context must be active."""
         return int(cuda.mem_get_info()[0])
 
     def synchronize(self) -> None:
-        """Wait for everything that was begun; the context must be active."""
+        """Wait for all queued work; the context must be active."""
         self._context.synchronize()
 
 
 class Memory:
-    """Allocations that are given back together, and a clear word when there is no room.
+    """Allocations that are freed together, with a clear error if there is not enough memory.
 
     Args:
-        limit_bytes: Take no more than this; None for what the GPU has.
+        limit_bytes: Allocate at most this; None for all memory of the GPU.
     """
 
     def __init__(self, device: Device, limit_bytes: int | None = None) -> None:
@@ -93,7 +93,7 @@ class Memory:
         self.used_bytes = 0
 
     def available_bytes(self) -> int:
-        """Return how much could still be allocated."""
+        """Return the memory that can still be allocated."""
         free = self._device.free_bytes()
         return free if self._limit is None else min(free, self._limit - self.used_bytes)
 
@@ -101,7 +101,7 @@ class Memory:
         """Return the address of ``n_bytes`` zero bytes, aligned to 256.
 
         Raises:
-            OutOfDeviceMemory: There is no room; says for ``what``, how much, and what is free.
+            OutOfDeviceMemory: There is not enough memory; the message names ``what``.
         """
         wanted = max(n_bytes, 256)
         if self._limit is not None and self.used_bytes + wanted > self._limit:
@@ -117,10 +117,10 @@ class Memory:
 
     @contextlib.contextmanager
     def borrowed(self, n_bytes: int, what: str) -> Iterator[int]:
-        """Lend ``n_bytes`` for a while, whatever the limit.
+        """Allocate ``n_bytes`` temporarily, without regard to the limit.
 
         Raises:
-            OutOfDeviceMemory: The GPU has no room.
+            OutOfDeviceMemory: The GPU does not have enough memory.
         """
         try:
             held = cuda.mem_alloc(n_bytes)
@@ -133,7 +133,7 @@ class Memory:
             held.free()
 
     def free(self) -> None:
-        """Give everything back."""
+        """Free all allocations."""
         while self._held:
             self._held.pop().free()
         self.used_bytes = 0
@@ -147,14 +147,14 @@ def _primary_context(ordinal: int) -> cuda.Context:
         if not 0 <= ordinal < count:
             seen = "1 GPU" if count == 1 else f"{count} GPUs"
             raise BackendUnavailable(
-                f"--device {ordinal}: this process sees {seen}, counted from 0",
-                "See CUDA_VISIBLE_DEVICES.",
+                f"--device {ordinal} does not exist: this process sees {seen}, counted from 0",
+                "Check CUDA_VISIBLE_DEVICES.",
             )
         return cuda.Device(ordinal).retain_primary_context()
     except cuda.Error as error:
         raise BackendUnavailable(
             f"GPU {ordinal} cannot be used: {error}",
-            "See nvidia-smi; in compute mode EXCLUSIVE_PROCESS another process may hold it.",
+            "Check nvidia-smi: in compute mode EXCLUSIVE_PROCESS only one process can use a GPU.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Whether the machine has an NVIDIA driver with a GPU; needs no package and opens no context."""
+"""Check for an NVIDIA driver with a GPU, without a package and without opening a context."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 
 
 def no_gpu() -> str | None:
-    """Return why no GPU can be used on this machine, or None."""
+    """Return why this machine has no usable GPU, or None."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -14,5 +14,5 @@ def no_gpu() -> str | None:
     status = driver.cuInit(0)
     count = ctypes.c_int()
     if status or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
-        return f"the NVIDIA driver shows no GPU (cuInit: {status}; see CUDA_VISIBLE_DEVICES)"
+        return f"the NVIDIA driver finds no GPU (cuInit: {status}; check CUDA_VISIBLE_DEVICES)"
     return None

@@ -1,4 +1,4 @@
-"""Work recorded once and replayed with one call: CUDA graphs on PyCUDA's streams."""
+"""CUDA graphs on PyCUDA streams: record work once, replay it with one call."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from cuda.bindings import driver
 
 from pycuda_nn.errors import DeviceError
 
-# Relaxed: the collector may free an array of this thread while the body runs.
+# Relaxed: garbage collection can free an array in this thread while the body runs.
 _MODE = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 class Graph:
-    """What a body put on a stream, and on streams forked from it and joined again."""
+    """The work that a function queues on a stream, and on streams that fork from and join it."""
 
     def __init__(self, stream: cuda.Stream, body: Callable[[], object]) -> None:
-        """Record what ``body`` puts on ``stream``; none of it runs.
+        """Record the work that ``body`` queues on ``stream``, without running it.
 
         Raises:
-            DeviceError: The driver cannot record it, e.g. because the body waits for the GPU.
-                What the body itself raises comes out as it is.
+            DeviceError: The driver cannot record the work, e.g. because ``body`` waits for the GPU.
+                Exceptions of ``body`` itself are not changed.
         """
         self._stream = driver.CUstream(stream.handle)
         self._graph = _instantiate(self._stream, body)
         _checked(driver.cuGraphUpload(self._graph, self._stream))
 
     def launch(self, stream: cuda.Stream | None = None) -> None:
-        """Put one replay on ``stream`` (default: where it was recorded); nothing is waited for."""
+        """Queue a replay on ``stream`` (default: the recorded stream) without waiting for it."""
         if self._graph is None:
             raise DeviceError("CUDA graph: launched after close")
         where = self._stream if stream is None else driver.CUstream(stream.handle)
         _checked(driver.cuGraphLaunch(self._graph, where))
 
     def close(self) -> None:
-        """Give the graph back; a replay under way ends first."""
+        """Destroy the graph after running replays have finished."""
         if self._graph is not None:
             driver.cuGraphExecDestroy(self._graph)
             self._graph = None
 
 
 def _instantiate(stream: Any, body: Callable[[], object]) -> Any:
-    """Return the executable graph of what ``body`` puts on ``stream``, a handle of the driver."""
+    """Return the executable graph of the work of ``body`` on ``stream``, a handle of the driver."""
     _checked(driver.cuStreamBeginCapture(stream, _MODE))
     try:
         body()

@@ -1,4 +1,4 @@
-"""Compiled kernels on a device, each with the types of its arguments."""
+"""Compiled kernels on a device, with the types of their arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pycuda_nn.cuda.runtime.device import Device
 
 
 class Module:
-    """The kernels of one source, loaded on the active device."""
+    """The kernels of a source, loaded on the active device."""
 
     def __init__(
         self,
@@ -22,15 +22,15 @@ class Module:
         signatures: Mapping[str, str | type[ctypes.Structure]],
         options: Sequence[str] = (),
     ) -> None:
-        """Compile (or take from the cache) and load.
+        """Compile the source, or read it from the cache, and load it.
 
         Args:
-            device: Whose context is active.
+            device: Device of the active context.
             source: CUDA C++ with ``extern "C"`` kernels.
-            signatures: Types of the arguments of each kernel, as Python's ``struct`` writes them:
-                P an address, i int32, q int64, f float32, Q uint64; or the structure that is its
-                only argument.
-            options: For the compiler, such as ``-DWIDTH=8``.
+            signatures: Types of the arguments of each kernel in the notation of ``struct``:
+                P for an address, i for int32, q int64, f float32, Q uint64; or the structure that
+                is the only argument.
+            options: Compiler options, such as ``-DWIDTH=8``.
 
         Raises:
             KernelBuildError: The source cannot be compiled.
@@ -44,7 +44,7 @@ class Module:
     def launch(
         self, name: str, grid: tuple[int, ...], block: int, stream: cuda.Stream, *arguments: Any
     ) -> None:
-        """Put a kernel on ``stream``; nothing is waited for."""
+        """Queue a kernel on ``stream`` without waiting for it."""
         if len(arguments) == 1 and isinstance(arguments[0], ctypes.Structure):
             arguments = (bytes(arguments[0]),)
         self.functions[name].prepared_async_call(grid, (block, 1, 1), stream, *arguments)

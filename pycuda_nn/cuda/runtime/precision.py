@@ -1,4 +1,4 @@
-"""Types of the numbers in a step: what is multiplied, and how the weights are kept."""
+"""Number types of a step: of the products, and of the stored weights."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """One way to compute; sums are float32 in all of them, and so are the weights that are kept.
+    """A precision; sums and stored weights are float32 in all precisions.
 
     Attributes:
-        macro: Chooses the type of activations in the kernels.
-        item_bytes: Of an activation.
-        keep_scale: Whether gradients of activations are kept times the batch size: in fp16 they
-            would fall below the smallest number otherwise.
-        split: Whether a weight is kept as its bfloat16 and 16 bits more, which together are the
-            float32 weight: 12 bytes of traffic in an update, not 14.
+        macro: Macro that selects the type of activations in the kernels.
+        item_bytes: Size of an activation.
+        keep_scale: Whether gradients of activations are stored times the batch size; in fp16 they
+            would otherwise fall below the smallest number.
+        split: Whether a weight is stored as a bfloat16 and 16 more bits, which together are the
+            float32 weight. An update then moves 12 bytes instead of 14.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Precision:
     split: bool = False
 
     def rounded(self, values: Array) -> Array:
-        """Return float32 ``values`` in the bits of an activation, for a device."""
+        """Return float32 ``values`` as the bits of activations for the device."""
         if self.item_bytes == 4:
             return values
         if self.name == "fp16":
@@ -39,7 +39,7 @@ class Precision:
         return _high(values).astype(np.uint16)
 
     def low_bits(self, values: Array) -> Array:
-        """Return what :meth:`rounded` leaves of float32 ``values``, as signed 16 bits."""
+        """Return the remainder of :meth:`rounded` of float32 ``values``, as signed 16 bits."""
         bits = values.view(np.uint32)
         return (bits - (_high(values) << np.uint32(16))).astype(np.uint16)
 

@@ -1,33 +1,34 @@
-"""Timing of several ways to do one thing, in a bounded time."""
+"""Time several algorithms for the same work within a time limit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-_ROUND_S = 0.02  # of runs in a row: enough to tell 0.5 %
-_CLEARLY = 1.05  # times the best: no luck explains that over a round
+_ROUND_S = 0.02  # seconds of a round of runs, enough to resolve 0.5 %
+_CLEARLY = 1.05  # times the best: larger than the noise of a round
 
 
 class Stopwatch:
-    """Times one way after the other; long runs fewer times, and once when clearly slower."""
+    """Times algorithms one after another; long runs fewer times, clearly slower ones once."""
 
     def __init__(self, *, runs: int, rounds: int, limit_s: float) -> None:
-        """Start with no way known.
+        """Start without a best time.
 
         Args:
-            runs, rounds: A way's time is the least of ``rounds`` rounds of ``runs`` runs, where
-                such a round is short.
-            limit_s: Once the runs took so long in all, no further way is timed.
+            runs, rounds: If runs are short, the result is the shortest of ``rounds`` rounds of
+                ``runs`` runs.
+            limit_s: After runs of this total time, no further algorithm is timed.
         """
         self._runs, self._rounds, self._limit_s = runs, rounds, limit_s
         self._spent_s, self._best_s = 0.0, math.inf
 
     def seconds(self, timed: Callable[[int], float]) -> float:
-        """Return seconds of one run; infinite where no time was left to find out.
+        """Return the seconds of a run; infinite if the time limit is reached.
 
         Args:
-            timed: Does so many runs and returns their seconds; the first call may take longer.
+            timed: Runs the given number of times and returns the seconds; the first call can take
+                longer.
         """
         if self._spent_s >= self._limit_s:
             return math.inf
@@ -38,13 +39,13 @@ class Stopwatch:
             return took
 
         spent(1)  # loads kernels, records graphs
-        one = spent(1)
+        first = spent(1)
         runs, rounds, least = self._runs, self._rounds, math.inf
-        if one * runs > _ROUND_S:
-            if one > _CLEARLY * self._best_s:
-                return one
-            runs = max(1, int(_ROUND_S / one))
-            rounds, least = (rounds if runs > 1 else 1), one
+        if first * runs > _ROUND_S:
+            if first > _CLEARLY * self._best_s:
+                return first
+            runs = max(1, int(_ROUND_S / first))
+            rounds, least = (rounds if runs > 1 else 1), first
         least = min(least, *(spent(runs) / runs for _ in range(rounds)))
         self._best_s = min(self._best_s, least)
         return least

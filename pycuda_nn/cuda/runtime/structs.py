@@ -1,4 +1,4 @@
-"""Arguments that kernels take as one struct, field by field as in the .cuh files."""
+"""Structs of kernel arguments, with the same fields as in the .cuh files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TYPES = {"P": ctypes.c_uint64, "i": ctypes.c_int, "f": ctypes.c_float, "Q": cty
 
 
 def _struct(name: str, *fields: tuple[str, str]) -> Any:
-    """Return a ctypes structure; each pair gives a type of ``_TYPES`` and names of it."""
+    """Return a ctypes structure; each pair is a type of ``_TYPES`` and the names of its fields."""
     pairs = [(field, _TYPES[kind]) for kind, names in fields for field in names.split()]
     return type(name, (ctypes.Structure,), {"_fields_": pairs})
 

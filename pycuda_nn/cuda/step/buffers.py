@@ -1,25 +1,25 @@
-"""Memory that the steps of a session share."""
+"""Device memory that the steps of a session share."""
 
 from __future__ import annotations
 
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.step.plan import TrainingPlan
 
-PARTS = 128  # most blocks that sum rows of a gradient for one bias
+PARTS = 128  # most blocks that sum rows of a gradient for a bias
 LOSS_PARTS = 1024  # most blocks that sum losses
 
 
 class Buffers:
-    """Everything that a step of at most ``rows`` rows writes besides the parameters.
+    """Memory that a step of at most ``rows`` rows writes, except for the parameters.
 
     Attributes:
-        rows: How many there is room for.
+        rows: Largest number of rows.
         x, y: Rows and targets of a minibatch, for even and odd steps.
         activations: a_l of the hidden layers.
-        deltas: Gradient of z_l of every layer.
+        deltas: Gradient of z_l of each layer.
         logits: z of the last layer, float32.
-        partials: For every layer, sums of the columns of its delta, float32 (blocks, outputs).
-        loss: Sums of the losses of the rows of a block.
+        partials: Column sums of the delta of each layer, float32 (blocks, outputs).
+        loss: Sums of the losses of the rows of each block.
     """
 
     def __init__(self, memory: Memory, plan: TrainingPlan, rows: int, head_blocks: int) -> None:

@@ -1,4 +1,4 @@
-"""What the parts of a training step share."""
+"""State that the parts of a training step share."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class StepContext:
     """A step on ``rows`` rows: the session's plan, kernels, streams and memory.
 
     Attributes:
-        source: Where minibatches come from.
-        rows: Of each step, at most ``batch``.
-        batch: Rows between two steps in the order.
-        multiprocessors: Of the GPU.
+        source: Source of the minibatches.
+        rows: Rows of each step, at most ``batch``.
+        batch: Distance of two steps in the order of the rows.
+        multiprocessors: Multiprocessors of the GPU.
     """
 
     plan: TrainingPlan
@@ -36,7 +36,7 @@ class StepContext:
 
     @functools.cached_property
     def layers(self) -> list[PaddedDense]:
-        """Of the network, on the device."""
+        """Layers of the network on the device."""
         return self.plan.layout.layers
 
     @property
@@ -51,12 +51,12 @@ class StepContext:
 
     @property
     def scale(self) -> float:
-        """What gradients of outputs are multiplied by."""
+        """Factor of the gradients of outputs."""
         return 1.0 if self.plan.precision.keep_scale else 1.0 / self.rows
 
     @property
     def unscale(self) -> float:
-        """What gradients of parameters are multiplied by, besides."""
+        """Additional factor of the gradients of parameters."""
         return 1.0 / self.rows if self.plan.precision.keep_scale else 1.0
 
     def stream_of(self, number: int) -> int:

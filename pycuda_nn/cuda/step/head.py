@@ -1,4 +1,4 @@
-"""For which networks the last layer and its loss are the one kernel of head.cuh."""
+"""Decide whether a network computes its last layer and loss in the kernel of head.cuh."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pycuda_nn.cuda.stack import DenseStack
 from pycuda_nn.layers import Softmax
 
 _CLASSES = 16
-_REGISTERS = 210  # of the 255 of a thread
-_SHARED_BYTES = 48 << 10  # of a block, where the size is known to the compiler
-_WARPS, _SMALL_BYTES = 8, 640  # of a block; its shared arrays besides the union
+_REGISTERS = 210  # of the 255 registers of a thread
+_SHARED_BYTES = 48 << 10  # limit of a block for static shared memory
+_WARPS, _SMALL_BYTES = 8, 640  # warps of a block; size of its shared arrays except the union
 
 
 def fits(stack: DenseStack, item_bytes: int) -> bool:
-    """Return whether the kernel can do such a training with activations of so many bytes."""
+    """Return whether the kernel supports ``stack`` with activations of ``item_bytes``."""
     sizes, classes = ParameterLayout(stack.network).sizes, stack.sizes[-1]
     softmax = type(stack.loss) is Softmax
     if not softmax or len(sizes) < 3 or stack.drops or classes > _CLASSES:

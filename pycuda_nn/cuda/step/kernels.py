@@ -1,6 +1,6 @@
-"""The kernels of a training step around its products: what is launched, with which arguments.
+"""Launch the kernels of a training step, except for its matrix products.
 
-Their sources are the .cuh files beside this file and those of ``pycuda_nn/layers``.
+Their sources are the .cuh files of this directory and of ``pycuda_nn/layers``.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from pycuda_nn.cuda.step.weights import Weights, hyper_scalars
 from pycuda_nn.rng import Purpose
 
 _THREADS = 256
-_UPDATE_ELEMENTS, _BIAS_COLUMNS = 2048, 32  # of a block of the kernel ``update``
-_HEAD_ROWS, _LOSS_ROWS = 8, 4  # rows of a block at a time
+_UPDATE_ELEMENTS, _BIAS_COLUMNS = 2048, 32  # per block of the kernel ``update``
+_HEAD_ROWS, _LOSS_ROWS = 8, 4  # concurrent rows of a block
 
 
 class StepKernels:
-    """Launches the kernels of step ``j`` of a graph, for layers by number."""
+    """Queues the kernels of step ``j`` of a graph, for layers by number."""
 
     def __init__(self, context: StepContext) -> None:
         self._context = context
         self._hyper = hyper_scalars(context.plan.recipe)
 
     def tick(self, steps: int) -> None:
-        """Put the clock behind ``steps`` steps, on the main stream."""
+        """Advance the clock by ``steps`` steps, on the main stream."""
         c = self._context
         c.module.launch("tick", (1, 1), 1, c.streams.main, c.source.clock, steps)
 
     def gather(self, j: int, stream: cuda.Stream) -> None:
-        """Put the gather of the rows of step ``j`` on ``stream``."""
+        """Queue the gather of the rows of step ``j`` on ``stream``."""
         c = self._context
         source, b = c.source, c.buffers
         packs = c.plan.layout.sizes[0] // c.plan.pack
@@ -60,7 +60,7 @@ class StepKernels:
         )
 
     def activate(self, number: int, j: int) -> None:
-        """Put bias, activation and dropout of a hidden layer on the main stream."""
+        """Queue bias, activation and dropout of a hidden layer on the main stream."""
         c = self._context
         arguments = self._activation(number, j)
         arguments.a = c.buffers.activations[number]
@@ -69,14 +69,14 @@ class StepKernels:
         c.module.launch("bias_activation", grid, _THREADS, c.streams.main, arguments)
 
     def activation_grad(self, number: int, j: int) -> None:
-        """Put the gradient of a hidden layer's activation, and its column sums, there."""
+        """Queue the gradient of a hidden layer's activation, and its column sums, there."""
         c = self._context
         arguments = self._activation(number, j)
         arguments.h = c.buffers.activations[number]
         self._launch_grad(number, arguments, c.streams.main)
 
     def sum_columns(self, number: int, j: int, stream: cuda.Stream) -> None:
-        """Put the column sums of a delta on ``stream``."""
+        """Queue the column sums of a delta on ``stream``."""
         self._launch_grad(number, self._activation(number, j), stream)
 
     def _launch_grad(self, number: int, arguments: Activation, stream: cuda.Stream) -> None:
@@ -89,7 +89,7 @@ class StepKernels:
         c.module.launch("activation_grad", grid, _THREADS, stream, arguments)
 
     def _shape_of_grad(self, number: int) -> tuple[int, int]:
-        """Return blocks across and rows of a block: about four blocks a multiprocessor."""
+        """Return blocks across and rows of a block, for about four blocks per multiprocessor."""
         c = self._context
         columns = -(-c.layers[number].outputs // (32 * c.plan.pack))
         wanted = min(PARTS, max(1, 4 * c.multiprocessors // columns))
@@ -97,7 +97,7 @@ class StepKernels:
         return columns, math.ceil(share / 8) * 8
 
     def _parts_of(self, number: int) -> int:
-        """Return how many partial sums there are of a layer's bias gradient."""
+        """Return the number of partial sums of the bias gradient of a layer."""
         c = self._context
         if c.fused and number >= c.last - 1:
             return self._head_blocks()
@@ -108,7 +108,7 @@ class StepKernels:
         return head_blocks(c.rows, c.multiprocessors)
 
     def head(self, j: int) -> None:
-        """Put the last layer, the loss and their gradients, in one kernel, on the main stream."""
+        """Queue last layer, loss and their gradients, as one kernel, on the main stream."""
         c = self._context
         b, layer, last = c.buffers, c.layers[-1], c.last
         arguments = Head(
@@ -128,7 +128,7 @@ class StepKernels:
         c.module.launch("head", grid, _THREADS, c.streams.main, arguments)
 
     def loss(self, j: int) -> None:
-        """Put the loss and its gradient on the main stream."""
+        """Queue the loss and its gradient on the main stream."""
         c = self._context
         b, layer = c.buffers, c.layers[-1]
         c.module.launch(
@@ -142,7 +142,7 @@ class StepKernels:
         return min(-(-c.rows // _LOSS_ROWS), LOSS_PARTS)
 
     def update(self, number: int, j: int, stream: cuda.Stream) -> None:
-        """Put the update of a layer's parameters on ``stream``."""
+        """Queue the update of a layer's parameters on ``stream``."""
         c = self._context
         layer, w, source = c.layers[number], c.weights, c.source
         last = number == c.last
@@ -169,7 +169,7 @@ class StepKernels:
 
 
 def head_blocks(rows: int, multiprocessors: int) -> int:
-    """Return the blocks of the kernel ``head``: each loads the weights, so no more than fit."""
+    """Return the blocks of the kernel ``head``: no more than fit, since each loads the weights."""
     return min(-(-rows // _HEAD_ROWS), multiprocessors)
 
 
@@ -178,7 +178,7 @@ def _blocks(items: int, threads: int) -> tuple[int, int]:
 
 
 def _places(prefix: str, weights: Weights, offset: int) -> dict[str, int]:
-    """Return the addresses of a range of parameters and of what belongs to it."""
+    """Return the addresses of parameters from ``offset``, their masters, moments and gradients."""
     names = {"": "weight", "bias_": "bias"}
     return {
         names[prefix]: weights.value(offset),

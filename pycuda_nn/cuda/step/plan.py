@@ -1,4 +1,4 @@
-"""What a session is made of: the network, how it computes, and the kernels for both."""
+"""Plan of a session: the network, its recipe and precision, and their kernels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SIGNATURES: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPlan:
-    """A network, how it is trained, and in which precision."""
+    """A network, its training recipe and its precision."""
 
     stack: DenseStack
     recipe: TrainingRecipe
@@ -43,7 +43,7 @@ class TrainingPlan:
 
     @property
     def layout(self) -> ParameterLayout:
-        """Where its parameters lie."""
+        """Layout of the parameters."""
         return ParameterLayout(self.stack.network)
 
     @property
@@ -53,7 +53,7 @@ class TrainingPlan:
 
     @property
     def relu_in_product(self) -> bool:
-        """Whether the product itself adds the bias and applies the activation."""
+        """Whether the matrix product adds the bias and applies the activation."""
         return self.stack.activation == "relu" and not self.stack.drops
 
     @property
@@ -62,11 +62,11 @@ class TrainingPlan:
         return head.fits(self.stack, self.precision.item_bytes)
 
     def target_words(self) -> int:
-        """Return how many 32-bit words the target of a row takes."""
+        """Return the number of 32-bit words of the target of a row."""
         return 1 if self.stack.loss.of_classes else self.stack.sizes[-1]
 
     def module(self, device: Device, master_kind: int) -> Module:
-        """Return the kernels of a step, of evaluation and of the order, on the active device."""
+        """Return the kernels of steps, evaluation and order, loaded on the active device."""
         stack, loss = self.stack, self.stack.kernels
         names = [*STEP_FILES, loss.source, *ORDER_FILES]
         signatures = {**_SIGNATURES, loss.step: _LOSS, loss.metrics: _METRICS}

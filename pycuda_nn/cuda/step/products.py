@@ -1,4 +1,4 @@
-"""The matrix products of a training step, each with its algorithm."""
+"""The matrix products of a training step, with their algorithms."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class StepProducts:
     """Products by layer.
 
     Attributes:
-        forward, weight_grads: For every layer one, two for the first: its rows are those of even
-            and of odd steps. No forward product where the last layer is fused with the loss.
-        data_grads: Of the layers behind the first, by number.
+        forward, weight_grads: One product per layer, two for the first layer: one for even and one
+            for odd steps. The last layer has no forward product if it is fused with the loss.
+        data_grads: Products of the layers after the first, by number.
     """
 
     def __init__(self, context: StepContext, gemms: Gemms) -> None:
@@ -34,7 +34,7 @@ class StepProducts:
         return kinds
 
     def close(self) -> None:
-        """Give them back."""
+        """Close all products."""
         for gemms in self.by_kind().values():
             for gemm in gemms:
                 gemm.close()

@@ -1,4 +1,4 @@
-"""The files of the captured step's kernels; that of the loss stands behind STEP_FILES."""
+"""Source files of the kernels of the captured step; the loss file follows STEP_FILES."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ STEP_FILES = (
     "cuda/step/update.cuh",
 )
 ORDER_FILES = ("cuda/training/order.cuh",)
-HEAD_FILES = ("cuda/step/head.cuh",)  # where the last layer and its loss are one kernel
+HEAD_FILES = ("cuda/step/head.cuh",)  # if the last layer and its loss are one kernel

@@ -1,8 +1,8 @@
 """The steps of a training as CUDA graphs: recorded once for a number of rows, then replayed.
 
-Forward and data gradients run on the main stream; the gradient of each layer's weights and their
-update run beside it, and so does the gather of the next minibatch. A counter on the device tells
-each step which rows, rate and loss are its own, so a replay takes no argument and no host work.
+The forward pass and data gradients run on the main stream. Weight gradients, updates and the gather
+of the next minibatch run on side streams. A counter on the device determines the rows, the rate and
+the loss of each step, so that a replay needs no arguments and no host work.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class TrainingStep:
         self._graphs: dict[int, Graph] = {}
 
     def replay(self, steps: int) -> None:
-        """Put ``steps`` steps on the main stream as one graph, recorded the first time."""
+        """Queue ``steps`` steps on the main stream as one graph, recorded at the first call."""
         if steps not in self._graphs:
             main = self._context.streams.main
             self._graphs[steps] = Graph(main, lambda: self._record(steps))
         self._graphs[steps].launch()
 
     def forget(self) -> None:
-        """Drop the recorded graphs, after an algorithm was changed."""
+        """Discard the recorded graphs after a change of an algorithm."""
         for graph in self._graphs.values():
             graph.close()
         self._graphs.clear()
@@ -45,12 +45,12 @@ class TrainingStep:
         return self._products.by_kind()
 
     def close(self) -> None:
-        """Give graphs and products back."""
+        """Close graphs and products."""
         self.forget()
         self._products.close()
 
     def _record(self, steps: int) -> None:
-        """Put ``steps`` steps on the main stream and those beside it, and join them."""
+        """Queue ``steps`` steps on the main stream and the side streams, and join the streams."""
         c = self._context
         self._events.clear()
         main = c.streams.main
@@ -68,7 +68,7 @@ class TrainingStep:
         main, plan = c.streams.main, c.plan
         for number in range(c.last + 1):
             self._wait(f"updated {number}", main)
-            self._wait(f"updated {number + 1}", main)  # its gradient read what is written now
+            self._wait(f"updated {number + 1}", main)  # its gradient reads what is written next
             products = self._products.forward[number]
             if products:
                 products[j % len(products)](main)

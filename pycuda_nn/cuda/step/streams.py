@@ -1,4 +1,4 @@
-"""What the steps of a session share besides memory: the source of minibatches, and the streams."""
+"""The source of minibatches and the streams, which the steps of a session share."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import pycuda.driver as cuda
 
-_SIDES = 3  # streams beside the main one
+_SIDES = 3  # side streams
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSource:
-    """Where minibatches come from; all are addresses on the device.
+    """Source of the minibatches; all attributes are device addresses.
 
     Attributes:
         x, y: All training rows, in the type of activations with padded width, and their targets.
-        order: int32 index of a row for each place of the epoch.
-        rates, losses: float32, one for each step of the epoch.
-        clock: Steps done in this epoch and in all.
+        order: int32 row index of each place of the epoch.
+        rates, losses: float32 numbers of each step of the epoch.
+        clock: Finished steps of this epoch, and of all epochs.
     """
 
     x: int
@@ -29,7 +29,7 @@ class BatchSource:
 
 
 class Streams:
-    """A main stream and some beside it, each with work space for its products."""
+    """A main stream and side streams, each with workspace for its products."""
 
     def __init__(self, workspaces: list[tuple[int, int]]) -> None:
         self.workspaces = workspaces
@@ -37,7 +37,7 @@ class Streams:
         self.main, *self.sides = self.all
 
     def side(self, layer: int) -> int:
-        """Return the number, in ``all``, of the stream for the weights of ``layer``."""
+        """Return the index in ``all`` of the stream for the weights of ``layer``."""
         return 1 + layer % len(self.sides)
 
 

@@ -1,4 +1,4 @@
-"""The algorithms that make a whole step fastest; alone and beside others they rank differently."""
+"""Choose the algorithms with the fastest whole step; their ranking alone is different."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from pycuda_nn.cuda.gemm.matmul import Gemms
     from pycuda_nn.cuda.step.step import TrainingStep
 
-_GAIN = 0.995  # below this share of the best time an algorithm is better, not only luckier
+_GAIN = 0.995  # times the best time: a smaller difference is noise
 _REPLAYS, _ROUNDS = 4, 3
-_LIMIT_S = 4.0  # of a search; kinds that come later keep what is fastest alone
-_LONG_STEP_S = 0.01  # such steps are timed one by one: eight would take the time of eight choices
+_LIMIT_S = 4.0  # of a search; the remaining kinds keep the algorithm that is fastest alone
+_LONG_STEP_S = 0.01  # longer steps are timed one by one: eight take the time of eight choices
 
 Run = Callable[[int, int], float]
 
 
 def refine(step: TrainingStep, gemms: Gemms, run: Run, what: str, *, most_steps: int) -> None:
-    """Give every product of ``step`` the algorithm with which the step is fastest.
+    """Set the algorithm of every product of ``step`` for which the step is fastest.
 
     Args:
-        step: Changed; its graphs are recorded again.
-        gemms: Where its products came from.
-        run: Replays a graph of so many steps so many times, and returns seconds.
-        what: Tells one step from another; the choice is kept in the cache on disk.
-        most_steps: Of a graph.
+        step: The step; its graphs are recorded again after a change.
+        gemms: The factory of its products.
+        run: Called with (steps, replays): replays a graph of ``steps`` steps and returns seconds.
+        what: Identifier of the step; the choice is stored in the cache on disk.
+        most_steps: Most steps in a graph.
     """
     kinds = sorted(step.products())
     name = cache.key(gemms.where, what, *kinds) + ".step"
@@ -39,7 +39,7 @@ def refine(step: TrainingStep, gemms: Gemms, run: Run, what: str, *, most_steps:
 
 
 def _search(step: TrainingStep, gemms: Gemms, run: Run, kinds: list[str], most_steps: int) -> bytes:
-    """Return the place of the best algorithm of each kind; one kind after the other."""
+    """Return the index of the best algorithm of each kind; search one kind after another."""
     run(1, 1)
     steps = most_steps if run(1, 1) < _LONG_STEP_S else 1
     stopwatch = Stopwatch(runs=_REPLAYS, rounds=_ROUNDS, limit_s=_LIMIT_S)

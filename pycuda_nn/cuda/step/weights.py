@@ -1,4 +1,4 @@
-"""Parameters and moments on the device, and their way to and from a state."""
+"""Parameters and moments on the device, and their conversion from and to a state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pycuda_nn.protocols import AdamHyper, SgdHyper, State, TrainingRecipe
 
 Array = npt.NDArray[Any]
 MOMENTUM, NESTEROV, ADAM = 0, 1, 2  # OPTIMIZER of update.cuh
-WHOLE, SPLIT, BESIDE = 0, 1, 2  # MASTER of update.cuh
+WHOLE, SPLIT, FLOAT = 0, 1, 2  # MASTER of update.cuh
 
 
 def optimizer_number(recipe: TrainingRecipe) -> int:
@@ -31,11 +31,11 @@ class Weights:
     """Addresses of the parameters, all in the layout of :class:`ParameterLayout`.
 
     Attributes:
-        values: In the type of the activations; for float32 and tf32 the weights themselves.
-        master: What ``values`` leaves of the float32 weights: 16 bits each (``SPLIT``), all of
-            them (``BESIDE``), or nothing (``WHOLE``).
+        values: Parameters in the type of the activations; float32 for float32 and tf32.
+        master: The part of the float32 weights that ``values`` lacks: 16 bits each (``SPLIT``),
+            complete float32 weights (``FLOAT``), or nothing (``WHOLE``).
         first, second: Moments, float32: velocity, or m and v of Adam.
-        grad: Gradient of the weights, float32, where the product cannot write the velocity.
+        grad: Gradient of the weights, float32, if the product cannot write the velocity.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class Weights:
         *,
         split: bool,
     ) -> None:
-        """Take the memory.
+        """Allocate the memory.
 
         Args:
-            split: Whether a bf16 weight is kept in two halves.
+            split: Whether a bf16 weight is stored in two halves.
         """
         self._layout, self._precision = layout, precision
         n, what = layout.n_params, "the parameters"
@@ -59,8 +59,8 @@ class Weights:
         self.values = memory.allocate(n * precision.item_bytes, what)
         self.master_kind = WHOLE
         if precision.item_bytes == 2:
-            self.master_kind = SPLIT if split and precision.split else BESIDE
-        sizes = {WHOLE: 0, SPLIT: 2 * n, BESIDE: 4 * n}
+            self.master_kind = SPLIT if split and precision.split else FLOAT
+        sizes = {WHOLE: 0, SPLIT: 2 * n, FLOAT: 4 * n}
         size = sizes[self.master_kind]
         self.master = memory.allocate(size, what) if size else 0
         names = ("m", "v") if self.optimizer == ADAM else ("velocity",)
@@ -75,30 +75,30 @@ class Weights:
         return self.values + self._precision.item_bytes * offset
 
     def master_at(self, offset: int) -> int:
-        """Return the address of element ``offset`` of ``master``, 0 where there is none."""
+        """Return the address of element ``offset`` of ``master``, 0 without a master."""
         return self.master and self.master + (2 if self.master_kind == SPLIT else 4) * offset
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """Take parameters and moments from ``state``.
+        """Load parameters and moments from ``state``.
 
         Raises:
-            CheckpointError: It is of another network or optimizer.
+            CheckpointError: The state is of another network or optimizer.
         """
         size = self._layout.network.n_params
         for name in ("params", *self._moments):
             if name not in state or state[name].shape != (size,):
-                raise CheckpointError(f"the state does not fit this network: {name}")
+                raise CheckpointError(f"state '{name}' does not fit this network")
         self.load_params(state["params"])
         for name, address in self._moments.items():
             cuda.memcpy_htod(address, self._layout.spread(state[name]))
 
     def load_params(self, params: Array) -> None:
-        """Take the parameters."""
+        """Load the parameters."""
         wide = self._layout.spread(params)
         cuda.memcpy_htod(self.values, self._precision.rounded(wide))
         if self.master_kind == SPLIT:
             cuda.memcpy_htod(self.master, self._precision.low_bits(wide))
-        elif self.master_kind == BESIDE:
+        elif self.master_kind == FLOAT:
             cuda.memcpy_htod(self.master, wide)
 
     def clear_moments(self) -> None:
@@ -136,12 +136,12 @@ def hyper_scalars(recipe: TrainingRecipe) -> dict[str, float]:
 def rates_of(
     recipe: TrainingRecipe, learning_rates: Array, first_step: int
 ) -> npt.NDArray[np.float32]:
-    """Return what each step multiplies with; for Adam with both bias corrections.
+    """Return the factor of each step; for Adam with both bias corrections.
 
     Args:
-        recipe: Whose optimizer it is.
-        learning_rates: One for each step.
-        first_step: Steps that were done before, over all epochs.
+        recipe: Recipe with the optimizer.
+        learning_rates: Learning rate of each step.
+        first_step: Number of earlier steps over all epochs.
     """
     if isinstance(recipe.optimizer, SgdHyper):
         return learning_rates.astype(np.float32)

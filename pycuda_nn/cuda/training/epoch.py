@@ -1,4 +1,4 @@
-"""The steps of an epoch: as graphs, or in one kernel where the network is small."""
+"""The steps of an epoch, as graphs or, for a small network, in one kernel."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from pycuda_nn.cuda.step.step import TrainingStep
 from pycuda_nn.cuda.step.streams import BatchSource
 from pycuda_nn.cuda.step.weights import Weights
 
-STEPS_A_GRAPH = 8  # more gained nothing
-_STEPS_A_LAUNCH = 4096  # tens of milliseconds: other processes get the GPU between
+STEPS_A_GRAPH = 8  # more steps are not faster
+_STEPS_A_LAUNCH = 4096  # tens of milliseconds; other processes can use the GPU between launches
 _THREADS = 256
 
 
 class Epoch(ABC):
-    """All full minibatches, then what is left."""
+    """All full minibatches, and the remaining rows."""
 
     def __init__(self, full_steps: int, rest: TrainingStep | None) -> None:
         self._full_steps, self._rest = full_steps, rest
 
     def launch(self) -> None:
-        """Put the steps of an epoch on the main stream; the clock stands at its first."""
+        """Queue the steps of an epoch on the main stream; the clock must be at the first step."""
         self._launch_full()
         if self._rest is not None:
             self._rest.replay(1)
 
     @abstractmethod
     def _launch_full(self) -> None:
-        """Put the full minibatches on the stream, and the clock behind them."""
+        """Queue the full minibatches on the stream, and advance the clock past them."""
 
 
 class GraphEpoch(Epoch):
@@ -49,7 +49,7 @@ class GraphEpoch(Epoch):
 
 
 class PersistentEpoch(Epoch):
-    """Full minibatches in one kernel, which changes the float32 weights; the rest follow."""
+    """Full minibatches in one kernel, which updates the float32 weights; the others follow."""
 
     def __init__(
         self,

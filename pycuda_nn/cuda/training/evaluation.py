@@ -1,4 +1,4 @@
-"""Loss and errors of rows on the device, a piece at a time; changes nothing of the training."""
+"""Compute loss and errors of rows on the device, piece by piece, without changing the training."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pycuda_nn.cuda.step.weights import Weights
 from pycuda_nn.cuda.training.rows import Rows
 from pycuda_nn.protocols import Metrics
 
-_PIECE_ROWS = 4096  # where a minibatch has fewer
+_PIECE_ROWS = 4096  # if a minibatch has fewer rows
 _THREADS, _ROWS_A_BLOCK = 256, 8
 
 
 class Evaluator:
-    """Runs the network forward on all rows of a part."""
+    """Computes the forward pass of all rows of a part."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Evaluator:
         buffers: Buffers,
         rows: int,
     ) -> None:
-        """Take memory for parts of at most ``rows`` rows, where ``buffers`` have too little."""
+        """Allocate memory for parts of at most ``rows`` rows, if ``buffers`` are too small."""
         self._plan, self._module, self._gemms, self._weights = plan, module, gemms, weights
         self._stream, self._workspace = stream, workspace
         self._piece = max(buffers.rows, min(rows, _PIECE_ROWS))
@@ -53,7 +53,7 @@ class Evaluator:
         self._products: dict[tuple[int, int], Gemm] = {}
 
     def metrics(self, rows: Rows) -> Metrics:
-        """Return loss and error of all ``rows``; waits for them."""
+        """Return loss and error of all ``rows``; wait for the GPU."""
         starts = range(0, rows.n, self._piece)
         for number, start in enumerate(starts):
             self._forward(rows, start, min(self._piece, rows.n - start), number)
@@ -68,7 +68,7 @@ class Evaluator:
         return Metrics(loss=float(loss) / rows.n, error=error)
 
     def close(self) -> None:
-        """Give the products back."""
+        """Close the products."""
         for product in self._products.values():
             product.close()
         self._products.clear()
@@ -90,7 +90,7 @@ class Evaluator:
         )  # fmt: skip
 
     def _product(self, number: int, x: int, z: int, count: int) -> Gemm:
-        """Return the product of a layer; ``x`` is for tuning, the call gives its own."""
+        """Return the product of a layer; ``x`` is only for tuning, a call passes its own input."""
         if (number, count) not in self._products:
             layer, last = self._layers[number], number == len(self._layers) - 1
             relu = self._plan.stack.activation == "relu" and not last

@@ -1,4 +1,4 @@
-"""The order of an epoch, drawn and sorted on the device."""
+"""Draw and sort the order of an epoch on the device."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.rng import EpochOrder, Purpose
 
-_TILE = 2048  # of order.cuh
+_TILE = 2048  # as in order.cuh
 _THREADS = 256
 
 
 class DeviceOrder:
-    """Room for the order of ``n`` rows.
+    """Memory for the order of ``n`` rows.
 
     Attributes:
-        rows: Address of int32 row numbers; what lies behind the first ``n`` is no row.
+        rows: Address of int32 row numbers; only the first ``n`` are valid.
     """
 
     def __init__(self, memory: Memory, module: Module, n: int) -> None:
@@ -26,7 +26,7 @@ class DeviceOrder:
         self.rows = memory.allocate(4 * self._slots, "the order of the rows")
 
     def draw(self, order: EpochOrder, stream: cuda.Stream) -> None:
-        """Put the rows in the order of an epoch; nothing is waited for."""
+        """Queue the computation of the order of an epoch, without waiting for it."""
         slots, pointers = self._slots, (self._words, self.rows)
         self._module.launch(
             "draw", (_grid(slots // 4), 1), _THREADS, stream,

@@ -1,4 +1,4 @@
-"""Rows on the device: resident, or in pinned memory of the host that kernels read by themselves."""
+"""Rows for the device: in GPU memory, or in pinned host memory that kernels read directly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
 _RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
 _THREADS = 256
-_CHUNK_BYTES = 64 << 20  # of float32 rows on their way
+_CHUNK_BYTES = 64 << 20  # of float32 rows in a copy
 
 
 class Rows:
@@ -30,7 +30,7 @@ class Rows:
 
     Attributes:
         x, y: Addresses that kernels can read.
-        resident: Whether they are in the memory of the GPU.
+        resident: Whether the rows are in GPU memory.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Rows:
         """Copy ``part``.
 
         Raises:
-            OutOfDeviceMemory, OutOfHostMemory: There is no room for the rows.
+            OutOfDeviceMemory, OutOfHostMemory: There is not enough memory for the rows.
         """
         self.n, self.resident = len(part.x), resident
         self._width = plan.layout.sizes[0]
@@ -70,7 +70,7 @@ class Rows:
         return self.y + 4 * self._plan.target_words() * number
 
     def close(self) -> None:
-        """Give pinned memory back; the rest is the caller's :class:`Memory`."""
+        """Free the pinned memory; the :class:`Memory` of the caller frees the rest."""
         if self._host is not None:
             self._host.base.free()
             self._host = None
@@ -87,12 +87,12 @@ class Rows:
         return int(self._host.base.get_device_pointer())
 
     def _fill(self, memory: Memory, x: Array) -> None:
-        """Convert the rows on the device, a piece at a time."""
+        """Convert the rows on the device, piece by piece."""
         columns = x.shape[1]
         step = max(1, _CHUNK_BYTES // (4 * columns))
         size = 4 * columns * min(step, self.n)
         packs = self._width // self._plan.pack
-        with memory.borrowed(size, "rows on their way") as staging:
+        with memory.borrowed(size, "copying the rows") as staging:
             for start in range(0, self.n, step):
                 piece = np.ascontiguousarray(x[start : start + step], dtype=np.float32)
                 cuda.memcpy_htod(staging, piece)
@@ -105,7 +105,7 @@ class Rows:
 
 
 def bytes_of(plan: TrainingPlan, n_rows: int) -> int:
-    """Return what ``n_rows`` rows and their targets take."""
+    """Return the bytes of ``n_rows`` rows and their targets."""
     row = plan.layout.sizes[0] * plan.precision.item_bytes + 4 * plan.target_words()
     return n_rows * row
 
@@ -118,16 +118,18 @@ def place_rows(
     stream: cuda.Stream,
     options: CudaOptions,
 ) -> Iterator[tuple[str, Rows]]:
-    """Put the rows on the GPU if they fit, the smaller part first, else in pinned memory.
+    """Copy the rows to GPU memory if they fit, the smaller part first, else to pinned memory.
+
+    The log names the place of each part.
 
     Yields:
-        Name and rows of each part; where they are is said in the log.
+        Name and rows of each part.
     """
     for name, part in sorted(parts.items(), key=lambda item: len(item[1].x)):
         needed = bytes_of(plan, len(part.x))
         room = memory.available_bytes() - (0 if options.memory_limit else _RESERVE_BYTES)
         resident = needed <= room
         place = "GPU memory" if resident else "pinned host memory, read by the GPU as it trains"
-        why = "" if resident else f"; {max(room, 0) / 2**20:,.0f} MiB of GPU memory are left"
+        why = "" if resident else f"; {max(room, 0) / 2**20:,.0f} MiB of GPU memory are free"
         _LOG.info("%s: %s MiB of rows in %s%s", name, f"{needed / 2**20:,.0f}", place, why)
         yield name, Rows(memory, module, plan, part, stream, name=name, resident=resident)

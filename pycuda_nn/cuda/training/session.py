@@ -43,16 +43,16 @@ _THREADS = 256
 
 
 class CudaSession(Session):
-    """See :class:`Session`; says in the log ``pycuda_nn`` what it chose, and why."""
+    """See :class:`Session`; logs its choices and their reasons to ``pycuda_nn``."""
 
     def __init__(
         self, plan: TrainingPlan, options: CudaOptions, parts: Mapping[str, Split], params: Array
     ) -> None:
-        """Put rows and parameters on the device, and record the steps.
+        """Copy rows and parameters to the device, and record the steps.
 
         Raises:
-            OutOfDeviceMemory: There is no room for the parameters and one minibatch.
-            BackendUnavailable: The GPU is not there or taken.
+            OutOfDeviceMemory: There is not enough memory for the parameters and one minibatch.
+            BackendUnavailable: The GPU does not exist or is in use.
         """
         self._plan, self._options = plan, options
         self._device = Device(options.device)
@@ -169,7 +169,7 @@ class CudaSession(Session):
         return self._kept(TrainingStep(context, self._gemms))
 
     def _noise(self) -> None:
-        """Fill what products read, so that timing them is like training."""
+        """Fill the inputs of the products, so that their timing is like in training."""
         b, sizes = self._buffers, self._plan.layout.sizes
         widths = [sizes[0], sizes[0], *sizes[1:-1], *sizes[1:]]
         for address, width in zip([*b.x, *b.activations, *b.deltas], widths, strict=True):
@@ -178,12 +178,12 @@ class CudaSession(Session):
             self._module.launch("noise", grid, _THREADS, self._streams.main, address, n)
 
     def _epoch_on(self, found: KernelPlan | NotCovered, *, resident: bool) -> Epoch:
-        """Return the steps of an epoch by the quickest path, and say in the log which it is."""
+        """Return the steps of an epoch by the fastest path, and log the path."""
         what = f"{self._plan.stack}, {self._plan.precision.name}, minibatch {self._batch:,}"
         if isinstance(found, KernelPlan) and resident:
             _LOG.info("training path: persistent kernel (%s)", what)
             return self._small_epoch(found)
-        reason = "rows in host memory are not covered by the persistent kernel"
+        reason = "rows in host memory are not supported by the persistent kernel"
         if isinstance(found, NotCovered):
             reason = found.reason
         _LOG.info("training path: captured step (%s): %s", what, reason)
@@ -193,7 +193,7 @@ class CudaSession(Session):
         full, main = self._step_of(self._batch), self._streams.main
         n_steps = self._n // self._batch
 
-        def try_steps(steps: int, replays: int) -> float:  # that learn nothing: all rates are 0
+        def try_steps(steps: int, replays: int) -> float:  # all rates are 0: nothing is learned
             began = time.perf_counter()
             for _ in range(replays):
                 cuda.memset_d32_async(self._source.clock, 0, 4, main)
@@ -207,7 +207,7 @@ class CudaSession(Session):
         return GraphEpoch(full, n_steps, self._rest())
 
     def _name(self) -> str:
-        """Return what tells this step from another; on disk, so it must not change."""
+        """Return the identifier of this step in the cache on disk; it must not change."""
         stack, optimizer = self._plan.stack, optimizer_number(self._plan.recipe)
         network = f"Network(sizes={stack.sizes}, activation={stack.activation!r}, "
         network += f"loss={stack.loss.name!r})"
@@ -226,16 +226,16 @@ class CudaSession(Session):
         )
 
     def _rest(self) -> TrainingStep | None:
-        """Return the step on the rows that fill no minibatch."""
+        """Return the step on the remaining rows, which do not fill a minibatch."""
         rows = self._n % self._batch
         return self._step_of(rows) if rows else None
 
     def _batched(self) -> TrainingRecipe:
-        """Return the recipe with the batch size that there are rows for."""
+        """Return the recipe with a batch size of at most the number of rows."""
         return dataclasses.replace(self._plan.recipe, batch_size=self._batch)
 
     def _restart(self, params: Array) -> None:
-        """Undo what tuning wrote."""
+        """Reset everything that tuning has written."""
         self._device.synchronize()
         self._weights.clear_moments()
         self._weights.load_params(params)
@@ -259,7 +259,7 @@ class CudaSession(Session):
         return made
 
     def _release(self) -> None:
-        """Give everything back, the last first."""
+        """Close all parts in reverse order, and free the memory."""
         while self._closers:
             self._closers.pop().close()
         self._memory.free()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pycuda_nn.backends import BACKENDS, pick
@@ -33,7 +35,7 @@ def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> Non
     reordered = {"broken": f"{__name__}:Broken", "numpy": BACKENDS["numpy"]}
     monkeypatch.setattr("pycuda_nn.backends.BACKENDS", reordered)
     assert type(pick("auto")) is NumpyBackend
-    with pytest.raises(BackendUnavailable, match="'broken' cannot be used here: no device"):
+    with pytest.raises(BackendUnavailable, match=r"'broken' .*: no device"):
         pick("broken")
 
 
@@ -42,7 +44,7 @@ def test_no_gpu_is_one_clear_line() -> None:
     with pytest.raises(BackendUnavailable) as caught:
         pick("cuda")
     line = str(caught.value)
-    assert line.startswith("backend 'cuda' cannot be used here: ")
+    assert line.startswith("backend 'cuda' ")
     assert "NVIDIA driver" in line
     assert "\n" not in line
 
@@ -53,7 +55,8 @@ def test_a_gpu_that_stands_idle_is_said(
     monkeypatch.setattr(CudaBackend, "has_device", lambda: True)
     monkeypatch.setattr(CudaBackend, "missing", lambda: "not installed: pycuda")
     assert type(pick("auto")) is NumpyBackend
-    assert caplog.messages == ["training on the CPU, though there is a GPU: not installed: pycuda"]
+    (message,) = caplog.messages
+    assert re.search("CPU.* GPU: not installed: pycuda$", message)
 
 
 def test_auto_passes_over_a_backend_that_cannot_train_the_network(
@@ -63,7 +66,7 @@ def test_auto_passes_over_a_backend_that_cannot_train_the_network(
         monkeypatch.setattr(CudaBackend, name, lambda answer=answer: answer)
     assert type(pick("auto", network=Network.from_sizes((4, 3, 2)))) is CudaBackend
     assert type(pick("auto", network=Network((Dense(4, 3), Dense(3, 2))))) is NumpyBackend
-    assert "training on the CPU, though there is a GPU: layer 2 is Dense" in caplog.text
+    assert re.search("CPU.* GPU: layer 2 is Dense", caplog.text)
 
 
 def test_numpy_says_what_it_trains(caplog: pytest.LogCaptureFixture) -> None:
@@ -76,5 +79,5 @@ def test_numpy_says_what_it_trains(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_unknown_backend_names_the_nearest() -> None:
-    with pytest.raises(BackendUnavailable, match="Did you mean 'numpy'"):
+    with pytest.raises(BackendUnavailable, match=r"'numpi'.*'numpy'"):
         pick("numpi")

@@ -1,4 +1,4 @@
-"""The gradient of the step against finite differences of its loss, in float64."""
+"""Compare the gradient of a step with finite differences of its loss, in float64."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def session_for(
 
 
 def finite_difference(session: NumpySession, rows: np.ndarray, h: float = 1e-6) -> np.ndarray:
-    """Central differences; the step count stands still, so the dropout mask does too."""
+    """Return central differences; the step does not advance, so the dropout mask stays the same."""
     params, out = session._params, np.empty(session._params.size)
     for i in range(params.size):
         kept = params[i]
@@ -62,7 +62,7 @@ def test_gradient_is_the_slope_of_the_loss(
     got = session.grad()
     want = finite_difference(session, order)
     near_kink = activation == "relu" and np.abs(got - want).max() > 1e-5
-    if near_kink:  # a pre-activation within h of 0 has two slopes; a smaller h steps over it
+    if near_kink:  # a pre-activation within h of 0 has two slopes: use a smaller h
         want = finite_difference(session, order, h=1e-8)
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     else:

@@ -31,7 +31,7 @@ def test_nesterov_is_its_formula() -> None:
 
 
 def test_adam_is_algorithm_1() -> None:
-    """With eps inside the corrected root, as printed; the two forms differ by eps only."""
+    """The reference has eps inside the corrected root, as printed; only eps differs."""
     p, m, v = np.ones(50), np.zeros(50), np.zeros(50)
     want, a, b = p.copy(), m.copy(), v.copy()
     b1, b2 = float(np.float32(0.9)), float(np.float32(0.999))

@@ -1,4 +1,4 @@
-"""Whole epochs against a trainer written a second time, plainly, from the definitions."""
+"""Compare whole epochs with a second, simple trainer, written from the definitions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pycuda_nn.protocols import AdamHyper, SgdHyper, Split, TrainingRecipe
 from pycuda_nn.rng import Purpose, Stream, drop_bits, epoch_order
 
 SIZES, SEED, BATCH, DROPOUT, L2 = (4, 7, 5, 3), 3, 8, 0.25, 0.01
-B1, B2 = float(np.float32(0.9)), float(np.float32(0.999))  # a kernel has them in float32
+B1, B2 = float(np.float32(0.9)), float(np.float32(0.999))  # kernels use float32
 
 
 def plain_epochs(
     x: np.ndarray, y: np.ndarray, hyper: AdamHyper | SgdHyper, params: np.ndarray, epochs: int
 ) -> list[float]:
-    """Relu, softmax, dropout, L2; each step in the words of the papers."""
+    """Train with relu, softmax, dropout and L2; each step follows the papers."""
     network = Network.from_sizes(sizes=SIZES, activation="relu", loss="softmax")
     flat = params.astype(np.float64)
     weights = network.views(flat)

@@ -11,11 +11,11 @@ MODINFO = "filename: /lib/nvidia.ko\nparm:           NVreg_CheckPCIConfigSpace:i
 @pytest.mark.parametrize(
     ("params", "modinfo", "words"),
     [
-        (PARAMS, "", "there, set to 1"),
-        (PARAMS.replace(": 1\nM", ": 0\nM"), MODINFO, "there, set to 0"),
-        ("", MODINFO, "there"),
-        ("ResmanDebugLevel: 4294967295\n", "", "gone from this driver"),
-        ("", "parm: NVreg_EnableMSI:int\n", "gone from this driver"),
+        (PARAMS, "", "present, set to 1"),
+        (PARAMS.replace(": 1\nM", ": 0\nM"), MODINFO, "present, set to 0"),
+        ("", MODINFO, "present"),
+        ("ResmanDebugLevel: 4294967295\n", "", "not in this driver"),
+        ("", "parm: NVreg_EnableMSI:int\n", "not in this driver"),
         ("", "", "unknown (no /proc/driver/nvidia/params, no modinfo nvidia)"),
     ],
 )

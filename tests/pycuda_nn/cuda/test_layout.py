@@ -40,20 +40,20 @@ def test_every_row_of_weights_starts_on_a_tile() -> None:
 
 
 def test_what_kernels_cannot_count_is_refused() -> None:
-    """A count of 2**32 weights is 0 in the 32 bits of an argument: the layer would not learn."""
+    """2**32 weights are 0 in a 32-bit argument: the layer would not learn."""
     assert Update(n=1 << 32).n == 0
     layout = ParameterLayout(
         Network.from_sizes(sizes=(784, 512, 10), activation="relu", loss="softmax")
     )
     check_reach(layout, rows=1 << 30, batch=1 << 20, pack=4)
-    with pytest.raises(ConfigError, match=r"16,777,216 rows is too large"):
+    with pytest.raises(ConfigError, match=r"\b16,777,216 rows"):
         check_reach(layout, rows=1 << 30, batch=1 << 24, pack=4)
-    with pytest.raises(ConfigError, match=r"rows are more than 2\*\*30"):
+    with pytest.raises(ConfigError, match=r"\b1,073,741,825 rows.* 2\*\*30"):
         check_reach(layout, rows=(1 << 30) + 1, batch=64, pack=4)
     wide = ParameterLayout(
         Network.from_sizes(sizes=(16, 65536, 65536, 10), activation="relu", loss="softmax")
     )
-    with pytest.raises(ConfigError, match=r"65,536 x 65,536 has 2\*\*31 weights or more"):
+    with pytest.raises(ConfigError, match=r"65,536 x 65,536 .*2\*\*31 weights"):
         check_reach(wide, rows=100, batch=64, pack=8)
 
 

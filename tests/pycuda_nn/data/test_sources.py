@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 import pycuda_nn as nn
 from pycuda_nn.data.sources import load_features
-from pycuda_nn.errors import DataError, MissingExtra
+from pycuda_nn.errors import DataError, EmptyData, MissingExtra, UnreadableFile
 
 X = np.arange(24, dtype=np.float64).reshape(8, 3)
 Y = np.array([0, 1, 2, 0, 1, 2, 0, 1])
@@ -24,7 +25,7 @@ def csv(path: Path, text: str) -> Path:
     return path
 
 
-# --- what is read ---
+# --- supported sources ---
 
 
 def test_digits() -> None:
@@ -53,7 +54,7 @@ def test_npz_with_parts(tmp_path: Path) -> None:
     parts = nn.load_splits(file, fractions=(0.6, 0.2, 0.2))
     assert [len(parts.train), len(parts.valid), len(parts.test)] == [30, 10, 8]
     np.testing.assert_array_equal(parts.test.x, X)
-    with pytest.raises(DataError, match="split already: use load_splits"):
+    with pytest.raises(DataError, match="load_splits"):
         nn.load_data(file)
 
 
@@ -133,81 +134,85 @@ def test_features_are_found_by_name(tmp_path: Path) -> None:
     file = csv(tmp_path / "new.csv", "id,b,a\n7,2,1\n8,4,3\n")
     x, _ = load_features(file, width=2, columns=("a", "b"))
     np.testing.assert_array_equal(x, [[1, 2], [3, 4]])
-    with pytest.raises(DataError, match="1 of 3 columns are missing, first 'c'"):
+    with pytest.raises(DataError, match=r"1 of 3 .*'c'"):
         load_features(file, width=3, columns=("a", "b", "c"))
     np.save(tmp_path / "x.npy", np.ones((2, 5)))
-    with pytest.raises(DataError, match="5 columns, but the model takes 2"):
+    with pytest.raises(DataError, match=r"x\.npy: 5 .* 2\b"):
         load_features(tmp_path / "x.npy", width=2)
     np.savez(tmp_path / "x.npz", y=np.ones(3))
-    with pytest.raises(DataError, match="no array x, only y"):
+    with pytest.raises(DataError, match=r"x\.npz: .*\bx\b.* y$"):
         load_features(tmp_path / "x.npz", width=2)
 
 
-# --- what is refused, and in which words ---
+# --- errors ---
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "a,b,label\n", "l\nx\ny\n"])
+def test_csv_without_rows_or_features(tmp_path: Path, text: str) -> None:
+    with pytest.raises(EmptyData, match=r"bad\.csv: "):
+        nn.load_data(csv(tmp_path / "bad.csv", text))
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "facts"),
     [
-        ("", "empty file"),
-        ("\n\n", "empty file"),
-        ("a,b,label\n", "only a line of names, no rows"),
-        ("a,b,l\n1,2,x\n3,y\n", "line 3: 2 cells, but the first line has 3"),
-        ("a,b,l\n1,2,x\n\n3,4,5,6\n", "line 4: 4 cells, but the first line has 3"),
-        ("?,2,0\n3,4,1\n", r"line 1: '\?' in column 1 is not a number"),
-        (",2,0\n3,4,1\n", "line 1: '' in column 1 is not a number"),
-        ("a,b,l\n1,2,x\n3,?,y\n", r"line 3: '\?' in column 2 is not a number"),
-        ("a,b,l\n1,2,x\n3,,y\n", "line 3: '' in column 2 is not a number"),
-        ("a,b,l\n1,nan,x\n3,4,y\n", "1 value is not a finite float32; .* nan in row 0, column 'b'"),
-        ("a,b,l\n1,2,x\n-inf,1e99,y\n", "2 values are not .* first is -inf in row 1, column 'a'"),
-        ("a,a,l\n1,2,x\n", "column 'a' is named twice"),
-        ("l\nx\ny\n", "no feature columns"),
-        ("a,b,l\n1,2,x\n3,4,x\n", "all labels are 'x'"),
+        ("a,b,l\n1,2,x\n3,y\n", "line 3: 2 cells.* 3$"),
+        ("a,b,l\n1,2,x\n\n3,4,5,6\n", "line 4: 4 cells.* 3$"),
+        ("?,2,0\n3,4,1\n", r"line 1: '\?' in column 1 "),
+        (",2,0\n3,4,1\n", "line 1: '' in column 1 "),
+        ("a,b,l\n1,2,x\n3,?,y\n", r"line 3: '\?' in column 2 "),
+        ("a,b,l\n1,2,x\n3,,y\n", "line 3: '' in column 2 "),
+        ("a,b,l\n1,nan,x\n3,4,y\n", r": 1 .*float32.* nan in row 0, column 'b'"),
+        ("a,b,l\n1,2,x\n-inf,1e99,y\n", r": 2 .*float32.* -inf in row 1, column 'a'"),
+        ("a,a,l\n1,2,x\n", "column 'a'"),
+        ("a,b,l\n1,2,x\n3,4,x\n", "labels .*'x'"),
     ],
 )
-def test_bad_csv(tmp_path: Path, text: str, message: str) -> None:
+def test_bad_csv(tmp_path: Path, text: str, facts: str) -> None:
     file = csv(tmp_path / "bad.csv", text)
-    with pytest.raises(DataError, match=message) as caught:
+    with pytest.raises(DataError) as caught:
         nn.load_data(file)
     assert str(file) in str(caught.value)
+    assert re.search(facts, caught.value.what)
 
 
 def test_csv_unknown_target_and_wrong_encoding(tmp_path: Path) -> None:
     file = csv(tmp_path / "a.csv", "rooms,price\n1,2\n3,4\n")
-    with pytest.raises(DataError, match="no column 'prise'\nDid you mean 'price'"):
+    with pytest.raises(DataError, match=r"'prise'\n.*'price'"):
         nn.load_data(file, target="prise")
-    with pytest.raises(DataError, match="no column '7'"):
+    with pytest.raises(DataError, match=r"'7'\n.*price"):
         nn.load_data(file, target="7")
     file.write_bytes(b"a,b\n1,\xff\n")
-    with pytest.raises(DataError, match="not UTF-8"):
+    with pytest.raises(UnreadableFile, match=r"UTF-8.*byte 6\b"):
         nn.load_data(file)
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "message"),
+    ("x", "y", "facts"),
     [
-        (X, Y[:-1], "8 rows of features but 7 of labels"),
-        (X[0], Y[:3], r"features have the shape \(3,\)"),
-        (X[:0], Y[:0], "empty"),
-        (X[:, :0], Y, "empty"),
-        (np.where(X == 5, np.nan, X), Y, "1 value is .* first is nan in row 1, column 2"),
-        (np.where(X > 20, np.inf, X), Y, "3 values are .* first is inf in row 7, column 0"),
-        (X * 1e300, Y, "not a finite float32"),
-        (X, np.zeros(8, int), "all labels are 0"),
+        (X, Y[:-1], ": 8 .* 7 "),
+        (X[0], Y[:3], r"features .*\(3,\)"),
+        (X[:0], Y[:0], r"\(0, 3\)"),
+        (X[:, :0], Y, r"\(8, 0\)"),
+        (np.where(X == 5, np.nan, X), Y, r": 1 .*float32.* nan in row 1, column 2\b"),
+        (np.where(X > 20, np.inf, X), Y, r": 3 .*float32.* inf in row 7, column 0\b"),
+        (X * 1e300, Y, r": 23 .*float32.* inf in row 0, column 1\b"),
+        (X, np.zeros(8, int), "labels .* 0$"),
         (X, np.eye(8, dtype=int), None),
-        (X, np.ones((8, 2, 2)), r"targets have the shape \(8, 2, 2\)"),
-        (X, np.where(Y == 1, np.nan, 1.0), "targets: 3 values are not a finite"),
-        (X.astype(str), Y, "not numbers"),
+        (X, np.ones((8, 2, 2)), r"targets .*\(8, 2, 2\)"),
+        (X, np.where(Y == 1, np.nan, 1.0), "targets: 3 .*float32"),
+        (X.astype(str), Y, "features .*<U"),
     ],
 )
-def test_bad_arrays(tmp_path: Path, x: np.ndarray, y: np.ndarray, message: str | None) -> None:
+def test_bad_arrays(tmp_path: Path, x: np.ndarray, y: np.ndarray, facts: str | None) -> None:
     file = tmp_path / "a.npz"
     np.savez(file, x=x, y=y)
-    if message is None:  # whole numbers in several columns are real targets
+    if facts is None:  # integers in several columns are real targets
         assert nn.load_data(file).classes is None
         return
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError) as caught:
         nn.load_data(file)
+    assert re.search(facts, caught.value.what)
 
 
 def test_numbers_in_a_column_of_objects_are_numbers() -> None:
@@ -215,22 +220,22 @@ def test_numbers_in_a_column_of_objects_are_numbers() -> None:
     assert nn.Dataset.from_arrays(X, real).classes is None
     assert nn.Dataset.from_arrays(X, Y.astype(object)).classes == (0, 1, 2)
     real[3] = float("nan")
-    with pytest.raises(DataError, match="targets: 1 value is not a finite float32"):
+    with pytest.raises(DataError, match=r"targets: 1 .*float32.* nan in row 3\b"):
         nn.Dataset.from_arrays(X, real)
 
 
 def test_missing_and_unknown_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.csv: no such file"):
+    with pytest.raises(UnreadableFile, match=r"none\.csv: "):
         nn.load_data(tmp_path / "none.csv")
-    with pytest.raises(DataError, match="no data named 'digit'\nDid you mean 'digits'"):
+    with pytest.raises(UnreadableFile, match=r"'digit'\n.*'digits'"):
         nn.load_data("digit")
     (tmp_path / "a.xlsx").write_text("x")
-    with pytest.raises(DataError, match=r"files of type '\.xlsx' are not read\nGive one of \.npz"):
+    with pytest.raises(UnreadableFile, match=r"a\.xlsx: .*'\.xlsx'\n.*\.npz"):
         nn.load_data(tmp_path / "a.xlsx")
-    with pytest.raises(DataError, match=r"x\.npy: no such file"):
+    with pytest.raises(UnreadableFile, match=r"x\.npy: "):
         nn.load_data(tmp_path / "x.npy", tmp_path / "y.npy")
     np.save(tmp_path / "x.npy", X)
-    with pytest.raises(DataError, match="no labels\nName their file"):
+    with pytest.raises(DataError, match=r"x\.npy: .*\n.*--labels y\.npy"):
         nn.load_data(tmp_path / "x.npy")
 
 
@@ -239,7 +244,7 @@ def test_damaged_files(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"a{suffix}"
     for content in (b"", b"not what the name says"):
         file.write_bytes(content)
-        with pytest.raises(DataError, match=f"not a readable {suffix.replace('.p', '.?[Pp]')}"):
+        with pytest.raises(UnreadableFile, match=rf"a\{suffix}: .* \{suffix}: "):
             nn.load_data(file, file)
 
 
@@ -260,20 +265,20 @@ def test_npy_and_npz_are_not_mixed_up(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=X, y=Y)
     np.save(tmp_path / "y.npy", Y)
     (tmp_path / "x.npy").write_bytes((tmp_path / "a.npz").read_bytes())
-    with pytest.raises(DataError, match="an archive of arrays, not one"):
+    with pytest.raises(UnreadableFile, match=r"x\.npy: .* \.npy: .*archive"):
         nn.load_data(tmp_path / "x.npy", tmp_path / "y.npy")
     (tmp_path / "b.npz").write_bytes((tmp_path / "y.npy").read_bytes())
-    with pytest.raises(DataError, match="one array, not an archive"):
+    with pytest.raises(UnreadableFile, match=r"b\.npz: .* \.npz: .*archive"):
         nn.load_data(tmp_path / "b.npz")
     np.savez(tmp_path / "c.npz", x=X, y=5)
-    with pytest.raises(DataError, match="8 rows of features but 1 of labels"):
+    with pytest.raises(DataError, match=r"c\.npz: 8 .* 1 "):
         nn.load_data(tmp_path / "c.npz")
 
 
 def test_a_quote_that_is_never_closed_is_named_with_its_line(tmp_path: Path) -> None:
     lines = "1,2,x\n" * 30_000
     file = csv(tmp_path / "a.csv", f'a,b,l\n1,2,"x\n{lines}')
-    with pytest.raises(DataError, match=r"a\.csv, line 2: field larger .*\nIs a quote"):
+    with pytest.raises(DataError, match=r"a\.csv, line 2: field larger "):
         nn.load_data(file)
 
 
@@ -283,43 +288,43 @@ def test_a_csv_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     file = csv(tmp_path / "a.csv", "a,l\n1,x\n")
     monkeypatch.setattr(Path, "read_text", refuse)
-    with pytest.raises(DataError, match=r"a\.csv: not readable: Permission denied"):
+    with pytest.raises(UnreadableFile, match=r"a\.csv: .*Permission denied"):
         nn.load_data(file)
 
 
 def test_pickled_arrays_are_not_executed(tmp_path: Path) -> None:
     file = tmp_path / "a.npz"
     np.savez(file, x=np.array([{}], dtype=object), y=Y[:1])
-    with pytest.raises(DataError, match="not a readable"):
+    with pytest.raises(UnreadableFile, match=r"a\.npz: .*allow_pickle=False"):
         nn.load_data(file)
 
 
 def test_bad_npz_keys(tmp_path: Path) -> None:
     file = tmp_path / "a.npz"
     np.savez(file, features=X, y=Y)
-    with pytest.raises(DataError, match="no arrays x and y, only features, y"):
+    with pytest.raises(DataError, match=r"x and y .* features, y\n"):
         nn.load_data(file)
     np.savez(file, x_train=X)
-    with pytest.raises(DataError, match="x_train without y_train"):
+    with pytest.raises(DataError, match=r"x_train .*y_train"):
         nn.load_splits(file)
     np.savez(file, x_train=X, y_train=Y, x_test=X[:, :1], y_test=Y)
-    with pytest.raises(DataError, match="x_test has 1 columns, x_train 3"):
+    with pytest.raises(DataError, match=r"x_test .* 1 .*x_train .*3\b"):
         nn.load_splits(file)
     np.savez(file, x_train=X, y_train=Y, x_test=X, y_test=Y + 1)
-    with pytest.raises(DataError, match="unknown label 3 in row 2"):
+    with pytest.raises(DataError, match=r"label 3 in row 2\b"):
         nn.load_splits(file)
 
 
 def test_bad_parquet(tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": [1, None], "l": [0, 1]}), file)
-    with pytest.raises(DataError, match="column 'a' has 1 missing values"):
+    with pytest.raises(DataError, match=r"a\.parquet: column 'a' .*1 "):
         nn.load_data(file)
     pq.write_table(pa.table({"a": ["x", "y"], "l": [0, 1]}), file)
-    with pytest.raises(DataError, match="column 'a' of type string is not numeric"):
+    with pytest.raises(DataError, match=r"a\.parquet: column 'a' .*string "):
         nn.load_data(file)
     pq.write_table(pa.table({"a": pa.array([], pa.float64()), "l": pa.array([], pa.int8())}), file)
-    with pytest.raises(DataError, match="no rows"):
+    with pytest.raises(EmptyData, match=r"a\.parquet: 0 rows"):
         nn.load_data(file)
 
 
@@ -339,7 +344,7 @@ def test_a_missing_extra_is_named(
 def test_an_empty_label_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("a,b,label\n1,2,x\n3,4,\n5,6,y\n")
-    with pytest.raises(DataError, match=r"labels\.csv, line 3: the label in column 3 is empty"):
+    with pytest.raises(DataError, match=r"labels\.csv, line 3: .*label .*column 3\b"):
         nn.load_data(str(path))
 
 

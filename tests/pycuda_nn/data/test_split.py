@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pycuda_nn as nn
-from pycuda_nn.errors import ConfigError, DataError
+from pycuda_nn.errors import ConfigError, DataError, EmptyData
 
 
 def rows(n: int, classes: int) -> nn.Dataset:
-    """Row i has the feature i, so that parts can be traced."""
+    """Return rows whose feature is their number."""
     return nn.Dataset.from_arrays(np.arange(n)[:, None], np.arange(n) ** 2 % (classes + 1) % 3)
 
 
@@ -53,12 +53,12 @@ def test_regression_rows_are_split_too() -> None:
     "fractions", [(0.6, 0.4), (0.6, 0.3, 0.2), (0.0, 0.5, 0.5), (1.2, -0.1, -0.1), (0.5, 0.5, 0.1)]
 )
 def test_wrong_fractions(fractions: tuple[float, ...]) -> None:
-    with pytest.raises(ConfigError, match="must be three shares"):
+    with pytest.raises(ConfigError, match=r"fractions [0-9.,-]+:"):
         nn.split(rows(30, 2), fractions)
 
 
 def test_too_few_rows_for_a_part() -> None:
-    with pytest.raises(DataError, match=r"30 rows are too few for a test part of 0\.001"):
+    with pytest.raises(DataError, match=r": 30 rows .*test part of 0\.001"):
         nn.split(rows(30, 2), (0.5, 0.499, 0.001))
 
 
@@ -69,8 +69,8 @@ def test_concat_is_the_inverse_and_checks() -> None:
     assert len(both) == len(train) + len(valid)
     np.testing.assert_array_equal(both.x[len(train) :], valid.x)
     np.testing.assert_array_equal(both.y[: len(train)], train.y)
-    with pytest.raises(DataError, match="differ in columns or classes"):
+    with pytest.raises(DataError, match=r"concat: .*train part and data .*columns"):
         nn.concat(train, nn.Dataset.from_arrays(np.ones((4, 2)), np.arange(4) % 2))
-    with pytest.raises(DataError, match="no data"):
+    with pytest.raises(EmptyData):
         nn.concat()
     assert len(test) == 12

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_more_epochs_go_on_where_the_rates_allow_it(parts: Parts, tmp_path: Path
     assert facts(longer) == facts(nn.train(config, *parts[:2]))
     cosine = small("sgd")
     nn.train(dataclasses.replace(cosine, epochs=5), *parts[:2], checkpoint=path)
-    with pytest.raises(CheckpointError, match="epochs: 5 in the checkpoint, 12 now"):
+    with pytest.raises(CheckpointError, match=r"  - epochs: 5 .* 12 "):
         nn.train(cosine, *parts[:2], checkpoint=path, resume=True)
 
 
@@ -86,9 +87,9 @@ def test_another_training_is_refused_with_the_difference(parts: Parts, tmp_path:
     other = dataclasses.replace(small("sgd"), lr=0.1, hidden=(3,))
     with pytest.raises(CheckpointError) as caught:
         nn.train(other, *parts[:2], checkpoint=path, resume=True)
-    assert "lr: 0.05 in the checkpoint, 0.1 now" in str(caught.value)
-    assert "hidden: [12, 8] in the checkpoint, [3] now" in str(caught.value)
-    with pytest.raises(CheckpointError, match="the training data is not the same"):
+    assert re.search(r"  - lr: 0\.05 .* 0\.1 ", str(caught.value))
+    assert re.search(r"  - hidden: \[12, 8\] .* \[3\] ", str(caught.value))
+    with pytest.raises(CheckpointError, match=r"  - data: .*\btraining rows"):
         nn.train(small("sgd"), parts[1], parts[2], checkpoint=path, resume=True)
 
 
@@ -96,12 +97,12 @@ def test_other_validation_rows_are_refused(parts: Parts, tmp_path: Path) -> None
     path, config = tmp_path / "c.npz", dataclasses.replace(small("patience"), patience=None)
     nn.train(dataclasses.replace(config, epochs=3), *parts[:2], checkpoint=path)
     for other in (parts[2], None):
-        with pytest.raises(CheckpointError, match="the validation data is not the same"):
+        with pytest.raises(CheckpointError, match=r"  - data: .*\bvalidation rows"):
             nn.train(config, parts[0], other, checkpoint=path, resume=True)
     with np.load(path) as file:
         arrays = dict(file)
     meta = json.loads(arrays.pop("meta").tobytes())
-    del meta["valid_fingerprint"]  # as an older version wrote it
+    del meta["valid_fingerprint"]  # older versions did not write it
     np.savez(path, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
     assert len(nn.train(config, *parts[:2], checkpoint=path, resume=True).history) == 12
 
@@ -146,26 +147,27 @@ def test_a_failed_write_leaves_the_old_file(
 
 
 def test_a_missing_folder_is_named(parts: Parts, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"cannot write the checkpoint .*No such file"):
+    with pytest.raises(CheckpointError, match=r"c\.npz: No such file"):
         nn.train(small("sgd"), *parts[:2], checkpoint=tmp_path / "none" / "c.npz")
 
 
 def test_damaged_files_are_named(parts: Parts, tmp_path: Path) -> None:
     path = tmp_path / "c.npz"
-    with pytest.raises(CheckpointError, match="no checkpoint"):
+    with pytest.raises(CheckpointError, match=r"pycuda-nn train .*--checkpoint "):
         nn.load_model(path)
     nn.train(small("sgd"), *parts[:2], checkpoint=path)
     whole = path.read_bytes()
     for damage in (b"", b"hello", whole[: len(whole) // 2], whole[:-10]):
         path.write_bytes(damage)
-        with pytest.raises(CheckpointError, match="is not a readable checkpoint"):
+        with pytest.raises(CheckpointError, match=r"c\.npz: ") as caught:
             nn.load_model(path)
+        assert isinstance(caught.value.__cause__, ValueError)
     np.savez(path, x=np.ones(3))
-    with pytest.raises(CheckpointError, match="is not a readable checkpoint"):
+    with pytest.raises(CheckpointError, match=r"c\.npz: 'meta'"):
         nn.load_model(path)
     meta = np.frombuffer(json.dumps({"format": 99}).encode(), dtype=np.uint8)
     np.savez(path, meta=meta)
-    with pytest.raises(CheckpointError, match="has format 99, this version reads 1"):
+    with pytest.raises(CheckpointError, match=r"format 99\b.*format 1\b"):
         nn.load_model(path)
 
 

@@ -1,4 +1,4 @@
-"""kill -9 of a real training at random instants, then resume: the losses of an unbroken run."""
+"""A training that is killed at random times and resumed has the losses of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_killed_at_random_instants_and_resumed(tmp_path: Path) -> None:
             command(data, broken), env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         assert process.stderr is not None
-        # An epoch was shown, so one was saved.
+        # An epoch is printed after it is saved.
         first = next((line for line in process.stderr if line.startswith(b"epoch ")), b"")
         time.sleep(rng.uniform(0, 0.12))
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stderr.close()
-        done = len(files.load(broken).history.reports)  # whole at every instant
+        done = len(files.load(broken).history.reports)  # the file is complete at any time
         kills_with_work_done += bool(first) and done < 25
     assert kills_with_work_done >= 1
     finish(data, broken)

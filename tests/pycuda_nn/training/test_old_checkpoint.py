@@ -1,4 +1,4 @@
-"""A checkpoint of commit 552f7dd, before networks were tuples of layers."""
+"""A checkpoint of commit 552f7dd, in which networks were not yet tuples of layers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_it_goes_on_to_the_same_weights(tmp_path: Path) -> None:
 
 
 def test_what_is_written_now_has_the_same_form(tmp_path: Path) -> None:
-    """An older version must read it: the same arrays, and the same keys of the network."""
+    """Older versions can read new checkpoints: same arrays, and same keys of the network."""
     files.save(tmp_path / "new.npz", files.load(OLD))
     with np.load(OLD) as old, np.load(tmp_path / "new.npz") as new:
         assert {name: old[name].tobytes() for name in old} == {

@@ -88,7 +88,7 @@ def test_regression_error_is_the_root_mean_squared_error() -> None:
 
 
 def test_metrics_are_means_over_rows_in_pieces() -> None:
-    """3,000 rows are three pieces of unequal length."""
+    """3,000 rows are three pieces of different lengths."""
     rng = np.random.default_rng(0)
     data = nn.Dataset.from_arrays(rng.normal(size=(3000, 3)), rng.integers(0, 3, 3000))
     model = nn.train(dataclasses.replace(SMALL, epochs=1), data).model
@@ -100,7 +100,7 @@ def test_metrics_are_means_over_rows_in_pieces() -> None:
 
 
 class Scripted(NumpySession):
-    """Gives the validation losses of a list; the first weight says which epoch it is."""
+    """Returns the validation losses of a list; the first weight is the number of the epoch."""
 
     script: list[float]
 
@@ -131,7 +131,7 @@ def test_patience_stops_and_gives_back_the_best_weights(parts: Parts) -> None:
     result = nn.train(
         config, *parts[:2], backend=backend, on_epoch=lambda report: seen.append(report.epoch)
     )
-    assert seen == [1, 2, 3, 4, 5, 6, 7]  # 2 comes in time: epochs 4 and 5 are only two
+    assert seen == [1, 2, 3, 4, 5, 6, 7]  # epochs 4 and 5 are fewer than the patience
     assert result.best.epoch == 7
     short = nn.train(dataclasses.replace(config, patience=2), *parts[:2], backend=backend)
     assert (len(short.history), short.best.epoch, short.stopped_early) == (5, 3, True)
@@ -161,7 +161,7 @@ def test_without_validation_the_last_epoch_is_the_best(parts: Parts) -> None:
 
 
 def test_train_loss_is_the_mean_over_rows() -> None:
-    """A rate of nearly 0 leaves the weights: the epoch's mean is the loss on the rows."""
+    """With a rate of nearly 0 the weights stay the same: the mean is the loss of the rows."""
     rng = np.random.default_rng(0)
     data = nn.Dataset.from_arrays(rng.normal(size=(37, 3)), rng.integers(0, 2, 37))
     config = nn.TrainConfig(hidden=(4,), lr=1e-12, epochs=1, batch_size=10, optimizer="sgd")
@@ -180,7 +180,7 @@ def test_divergence_says_where_and_what_to_lower(parts: Parts) -> None:
     assert error.epoch >= 1
     assert error.step >= 1
     assert f"epoch {error.epoch}, step {error.step} (learning rate 1e+06)" in str(error)
-    assert "Lower lr (try 1e+05)" in str(error)
+    assert "1e+05" in error.fix
 
 
 def test_scaling_uses_training_rows_only(parts: Parts) -> None:
@@ -210,7 +210,7 @@ def test_a_constant_column_is_shifted_and_not_stretched(value: float) -> None:
 
 
 def test_a_column_far_from_0_is_stretched_too() -> None:
-    """Seconds since 1970 of half an hour: a deviation of 3e-7 of the mean."""
+    """Half an hour of seconds since 1970 deviates by 3e-7 of the mean."""
     x = np.stack([1.7e9 + np.arange(0, 2000, 10.0), np.arange(200.0)], axis=1)
     data = nn.Dataset.from_arrays(x, np.arange(200) % 2)
     scaler = nn.train(dataclasses.replace(SMALL, epochs=1), data).model.scaler
@@ -221,24 +221,24 @@ def test_a_column_far_from_0_is_stretched_too() -> None:
 
 def test_settings_that_do_not_fit_the_data(parts: Parts) -> None:
     train, valid, _ = parts
-    with pytest.raises(ConfigError, match="patience = 3 needs validation data"):
+    with pytest.raises(ConfigError, match="patience = 3 "):
         nn.train(nn.TrainConfig(patience=3), train)
-    with pytest.raises(ConfigError, match=r"loss = 'logistic' does not fit: .* has 3 classes"):
+    with pytest.raises(ConfigError, match=r"loss = 'logistic' .* 3 classes"):
         nn.train(nn.TrainConfig(loss="logistic"), train)
     numbers = nn.Dataset.from_arrays(train.x, np.linspace(0, 1, len(train)))
-    with pytest.raises(ConfigError, match="has real targets\nUse squared"):
+    with pytest.raises(ConfigError, match=r"loss = 'softmax' .*\n.*squared"):
         nn.train(nn.TrainConfig(loss="softmax"), numbers)
     narrow = nn.Dataset.from_arrays(valid.x[:, :2], valid.y)
-    with pytest.raises(DataError, match="differ in columns"):
+    with pytest.raises(DataError, match=r"^data and .* columns"):
         nn.train(SMALL, train, narrow)
     model = nn.train(dataclasses.replace(SMALL, epochs=1), train).model
-    with pytest.raises(DataError, match="2 columns, but the model takes 5"):
+    with pytest.raises(DataError, match=r"^data: 2 columns.* 5\n"):
         nn.evaluate(model, narrow)
-    with pytest.raises(DataError, match="has real targets, but"):
+    with pytest.raises(DataError, match=r"^data .*real targets.* classes\n"):
         nn.evaluate(model, numbers)
-    with pytest.raises(DataError, match="2 columns, but the model takes 5"):
+    with pytest.raises(DataError, match=r": 2 columns.* 5\n"):
         model.predict(narrow.x)
-    with pytest.raises(DataError, match="1 value is not a finite float32"):
+    with pytest.raises(DataError, match=r": 1 .*float32.* nan in row 0, column 2\b"):
         model.predict(np.array([[1, 2, np.nan, 4, 5]]))
 
 
@@ -249,11 +249,11 @@ def test_columns_in_another_order_are_refused(parts: Parts) -> None:
     model = nn.train(SMALL, train, valid).model
     nn.evaluate(model, dataclasses.replace(test, columns=("c0", "c1", "c2", "c3", "c4")))
     turned = dataclasses.replace(test, x=test.x[:, ::-1].copy(), columns=("e", "d", "c", "b", "a"))
-    with pytest.raises(DataError, match=r"not those of the training in their order\nLoad it with"):
+    with pytest.raises(DataError, match=r"load_data\(..., columns=model\.columns\)"):
         nn.evaluate(model, turned)
-    with pytest.raises(DataError, match="differ in columns"):
+    with pytest.raises(DataError, match=r"test part and .*train part .*columns"):
         nn.train(SMALL, train, turned)
-    with pytest.raises(DataError, match="differ in columns"):
+    with pytest.raises(DataError, match=r"concat: .*train part and .*test part .*columns"):
         nn.concat(train, turned)
 
 
@@ -265,5 +265,5 @@ def test_labels_in_another_order_are_matched_by_value() -> None:
     some = nn.Dataset.from_arrays(x[y == "b"], y[y == "b"], classes=("b", "a"))
     assert nn.evaluate(model, some).error < 0.1
     odd = nn.Dataset.from_arrays(x, np.where(x[:, 0] > 0, "b", "c"))
-    with pytest.raises(DataError, match="unknown label 'c' in row"):
+    with pytest.raises(DataError, match=r"label 'c' in row \d"):
         nn.evaluate(model, odd)

@@ -1,4 +1,4 @@
-"""The kernels on a GPU against float64, in values and in errors."""
+"""Compare the kernels on a GPU with float64, and check their errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gpu
 NUMBERS = {"c": 1.7, "level": 0.3, "value": -0.9}
 SIZES = (1, 2, 3, 4, 5, 31, 1023, 1024, 1025, 100_003)
 SHIFTS = ((0, 0, 0), (1, 1, 1), (3, 3, 3), (0, 1, 2), (2, 2, 1))
-WIDE = 3_000_005  # more than one wave of blocks, less than the L2 cache holds
+WIDE = 3_000_005  # more than one wave of blocks, less than the L2 cache
 CASES = [(size, shifts) for size in SIZES for shifts in SHIFTS] + [(WIDE, (3, 3, 3))]
 
 
@@ -34,7 +34,7 @@ def to_gpu(values: np.ndarray, shift: int = 0) -> Any:
     """Return a GPU array of ``values`` whose address is 4 ``shift`` past a multiple of 256."""
     from pycuda import gpuarray
 
-    if not values.size:  # PyCUDA cannot slice or set an empty one
+    if not values.size:  # PyCUDA cannot slice or fill an empty array
         return gpuarray.empty(values.shape, np.float32)
     part = gpuarray.empty(values.size + shift, np.float32)[shift:]
     part.set(np.ascontiguousarray(values.ravel()))
@@ -49,15 +49,15 @@ def given(names: tuple[str, ...], shape: tuple[int, ...]) -> dict[str, np.ndarra
 @pytest.mark.parametrize("name", SINGLE)
 def test_values_over_odd_sizes_and_unaligned_slices(family: Any, name: str) -> None:
     kernel = family.single(name)
-    numbers = {each.name: NUMBERS[each.name] for each in kernel.program.scalars}
+    numbers = {scalar.name: NUMBERS[scalar.name] for scalar in kernel.program.scalars}
     whole = given(kernel.program.inputs, (max(size for size, _ in CASES),))
     for size, shifts in CASES:
-        host = {each: array[:size] for each, array in whole.items()}
-        wide = {each: array.astype(np.float64) for each, array in host.items()}
+        host = {operand: array[:size] for operand, array in whole.items()}
+        wide = {operand: array.astype(np.float64) for operand, array in host.items()}
         expected = kernel.program.evaluate(**wide, **NUMBERS)
         arrays = {
-            each: to_gpu(array, shift)
-            for (each, array), shift in zip(host.items(), shifts[1:], strict=False)
+            operand: to_gpu(array, shift)
+            for (operand, array), shift in zip(host.items(), shifts[1:], strict=False)
         }
         out = to_gpu(np.full(size, 7.0, np.float32), shifts[0])
         kernel(out, **arrays, **numbers)
@@ -84,12 +84,12 @@ def test_special_values_are_the_twins(family: Any, name: str) -> None:
     special = np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 88.8, -88.8, 1e38, -1e38, 1])
     kernel = family.single(name)
     values = {
-        each: np.roll(np.tile(special, 11), i * 13).reshape(11, 11)
-        for i, each in enumerate(kernel.program.inputs)
+        operand: np.roll(np.tile(special, 11), i * 13).reshape(11, 11)
+        for i, operand in enumerate(kernel.program.inputs)
     }
-    numbers = {each.name: NUMBERS[each.name] for each in kernel.program.scalars}
+    numbers = {scalar.name: NUMBERS[scalar.name] for scalar in kernel.program.scalars}
     out = to_gpu(np.zeros((11, 11), np.float32))
-    kernel(out, **{each: to_gpu(array) for each, array in values.items()}, **numbers)
+    kernel(out, **{operand: to_gpu(array) for operand, array in values.items()}, **numbers)
     expected = kernel.program.evaluate(**values, **NUMBERS)
     np.testing.assert_allclose(out.get(), expected, rtol=2e-6, atol=1e-37)
 
@@ -128,7 +128,7 @@ def test_a_fused_expression_and_one_code_for_one_structure(family: Any) -> None:
     host = given(("x", "y"), (100_003,))
     out = to_gpu(np.zeros(100_003, np.float32))
     kernel(out, x=to_gpu(host["x"]), y=to_gpu(host["y"], 1))
-    wide = {each: array.astype(np.float64) for each, array in host.items()}
+    wide = {operand: array.astype(np.float64) for operand, array in host.items()}
     np.testing.assert_allclose(out.get(), kernel.program.evaluate(**wide), rtol=1e-5, atol=1e-6)
     held = len(family._modules)
     family.compile(Input("p") * 3.0 + 4.0)
@@ -160,16 +160,16 @@ def test_errors_launch_nothing(family: Any) -> None:
 
     x = to_gpu(np.ones((6, 4), np.float32))
     bad = {
-        "shape": x.reshape(4, 6),
+        r"\(4, 6\)": x.reshape(4, 6),
         "float64": gpuarray.zeros((6, 4), np.float64),
         "contiguous": to_gpu(np.ones((6, 8), np.float32))[:, ::2],
-        "not a device array": np.ones((6, 4), np.float32),
+        "ndarray": np.ones((6, 4), np.float32),
     }
-    for words, array in bad.items():
-        with pytest.raises(ShapeError, match=words):
+    for fact, array in bad.items():
+        with pytest.raises(ShapeError, match=f"input 'y' .*{fact}"):
             family.mul(x, array, out=x)
     room = to_gpu(np.ones(100, np.float32))
-    with pytest.raises(ShapeError, match="overlaps"):
+    with pytest.raises(ShapeError, match=f"{int(room.ptr):#x}.*{int(room.ptr) + 4:#x}"):
         family.mulc(room[:50], 9.0, out=room[1:51])
     with pytest.raises(ShapeError, match="2 inputs and 0 scalars"):
         family.single("mulc").bind(int(x.ptr), [int(x.ptr)] * 2, 24)
@@ -182,7 +182,7 @@ def test_more_than_two_to_the_31_elements(family: Any) -> None:
 
     n = 2**31 + 13
     if cuda.mem_get_info()[0] < 4 * n + (1 << 30):
-        pytest.skip("the GPU has no room for 2^31 floats")
+        pytest.skip("the GPU has not enough memory for 2^31 floats")
     held = cuda.mem_alloc(4 * n)
     try:
         cuda.memset_d32(held, int(np.float32(3).view(np.uint32)), n)
@@ -219,12 +219,12 @@ def test_a_graph_replays_launches_and_survives_errors(family: Any) -> None:
     assert (x.get() == 8).all()
     graph.close()
     graph.close()
-    with pytest.raises(DeviceError, match="after close"):
+    with pytest.raises(DeviceError, match=r"CUDA graph: .*close"):
         graph.launch()
 
 
 def _break(stream: Any) -> None:
-    """Wait for a stream that is being recorded: the driver forbids it and drops the recording."""
+    """Wait for a stream during its recording: the driver rejects it and discards the recording."""
     import pycuda.driver as cuda
 
     with pytest.raises(cuda.Error):

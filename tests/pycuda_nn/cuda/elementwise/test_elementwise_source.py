@@ -1,4 +1,4 @@
-"""The text of the kernels, run by the host's compiler against the twin, and compiled for GPUs."""
+"""Compile the kernels for the host and compare them with numpy; compile them for GPUs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pycuda_nn.cuda.elementwise.operands import AT_ONCE, BLOCK, Chip, Sweep, swe
 from pycuda_nn.cuda.elementwise.program import OPTIONS, program
 from pycuda_nn.cuda.runtime.compiler import build, find_nvcc
 
-# What a kernel sees of CUDA, for one thread after the other.
+# The CUDA names of the kernels, for threads that run one after another.
 SHIM = """
 #include <math.h>
 #define __device__
@@ -70,8 +70,10 @@ class OnHost:
         )
 
 
-needs_host_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
-needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")
+needs_host_compiler = pytest.mark.skipif(
+    shutil.which("g++") is None, reason="this machine has no g++"
+)
+needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="this machine has no nvcc")
 
 
 @needs_host_compiler
@@ -81,8 +83,8 @@ def test_the_text_computes_what_the_twin_computes(name: str, tmp_path: Path) -> 
     rng = np.random.default_rng(1)
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 88.8, -88.8, 1.0, 0.3, -0.3]
     given = {
-        each: np.concatenate([rng.permutation(special), rng.normal(size=990)]).astype(np.float32)
-        for each in kernel.program.inputs
+        key: np.concatenate([rng.permutation(special), rng.normal(size=990)]).astype(np.float32)
+        for key in kernel.program.inputs
     }
     out = np.full(1001, 7, np.float32)
     addresses = [array.ctypes.data for array in given.values()]
@@ -90,13 +92,13 @@ def test_the_text_computes_what_the_twin_computes(name: str, tmp_path: Path) -> 
     assert plan is not None
     kernel(plan, out.ctypes.data, addresses)
     expected = kernel.program.evaluate(**given, **NUMBERS)
-    atol = 3e-7 if name == "many" else 1e-37  # of terms that cancel
+    atol = 3e-7 if name == "many" else 1e-37  # terms of "many" cancel
     np.testing.assert_allclose(out, expected, rtol=3e-6, atol=atol)
 
 
 @needs_host_compiler
 def test_every_element_is_written_once_and_nothing_else(tmp_path: Path) -> None:
-    """In place x * 1.7 + y: an element that is skipped or done twice is seen."""
+    """Compute x * 1.7 + y in place, to find elements that are skipped or computed twice."""
     kernel = OnHost(X * 1.7 + Y, tmp_path)
     for n in (1, 2, 3, 4, 5, 7, 8, 255, 1023, 1024, 1025, 2051, 4096 * 3 + 1):
         for shift, other in ((0, 0), (1, 1), (2, 2), (3, 3), (0, 1), (3, 2)):
@@ -128,7 +130,7 @@ def test_the_same_with_several_packs_a_thread(tmp_path: Path) -> None:
 
 
 def _aligned(n: int) -> np.ndarray:
-    """Return n float32 of which the first stands at a multiple of 16."""
+    """Return n float32; the address of the first is a multiple of 16."""
     room = np.zeros(n + 4, np.float32)
     first = -room.ctypes.data % 16 // 4
     return room[first : first + n]
@@ -157,7 +159,7 @@ def test_every_operation_compiles(
 @needs_nvcc
 @pytest.mark.parametrize("name", ["mulc", "ln", "many"])
 def test_packs_are_loaded_and_stored_by_one_instruction(name: str, tmp_path: Path) -> None:
-    """A store of 16 bytes that the compiler split into four cost a tenth of the bandwidth."""
+    """A store of 16 bytes that the compiler splits into four costs a tenth of the bandwidth."""
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     given, made = tmp_path / "kernel.cu", tmp_path / "kernel.ptx"
     chosen = program(EXPRESSIONS[name])

@@ -29,20 +29,20 @@ def softplus(a: float, b: float, name: str = "x") -> Expression:
 
 
 def test_another_number_and_another_name_are_the_same_text() -> None:
-    one, other = program(softplus(0.5, 0.25)), program(softplus(3.0, -7e30, name="weights"))
-    assert one.source() == other.source()
-    assert one.structure == other.structure
-    assert one.inputs != other.inputs
+    first, other = program(softplus(0.5, 0.25)), program(softplus(3.0, -7e30, name="weights"))
+    assert first.source() == other.source()
+    assert first.structure == other.structure
+    assert first.inputs != other.inputs
 
 
 def test_equal_numbers_are_two_arguments() -> None:
-    """Else x * 2 + 2 would need another kernel than x * 2 + 3."""
+    """Otherwise x * 2 + 2 and x * 2 + 3 would need different kernels."""
     assert program(X * 2.0 + 2.0).source() == program(X * 2.0 + 3.0).source()
 
 
 def test_another_structure_is_another_text() -> None:
     texts = [X * Y, Y * X * X, X - Y, X + Y, X + 1.0, 1.0 - X, X - 1.0, sqr(X) * Y]
-    assert len({program(each).source() for each in texts}) == len(texts)
+    assert len({program(expression).source() for expression in texts}) == len(texts)
 
 
 def test_what_is_used_twice_is_computed_once() -> None:
@@ -68,7 +68,7 @@ def test_numbers_are_rounded_as_the_kernel_rounds_them() -> None:
 
 def test_a_named_scalar_is_one_argument() -> None:
     made = program((X + Scalar("c")) * Scalar("c") * Scalar("d"))
-    assert [each.name for each in made.scalars] == ["c", "d"]
+    assert [scalar.name for scalar in made.scalars] == ["c", "d"]
     assert made.evaluate(x=np.float32([1]), c=2, d=3).tolist() == [18]
 
 
@@ -108,18 +108,18 @@ def test_operators_and_functions(expression: Expression, formula) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "facts"),
     [
-        (lambda: program(Scalar("c") * 2.0), "no input"),
-        (lambda: program(X * Scalar("x")), "'x' is an input and a scalar"),
-        (lambda: X * "2", "mul: str is no operand"),
-        (lambda: X + np.ones(3), "add: ndarray is no operand"),
-        (lambda: X * (1 + 2j), "complex"),
-        (lambda: program(Expression()), "Expression is no expression"),
-        (lambda: program(X * Scalar("c")).numbers({}), "scalar 'c' is not given"),
-        (lambda: program(X * Scalar("c")).numbers({"c": "2"}), "scalar 'c' is str"),
+        (lambda: program(Scalar("c") * 2.0), "\n.*Input"),
+        (lambda: program(X * Scalar("x")), "^'x' "),
+        (lambda: X * "2", r"^mul: .*\bstr\n"),
+        (lambda: X + np.ones(3), r"^add: .*\bndarray\n"),
+        (lambda: X * (1 + 2j), r"^mul: .*\bcomplex\n"),
+        (lambda: program(Expression()), r"\bExpression\n"),
+        (lambda: program(X * Scalar("c")).numbers({}), "scalar 'c' "),
+        (lambda: program(X * Scalar("c")).numbers({"c": "2"}), r"scalar 'c' .*\bstr\n"),
     ],
 )
-def test_errors(make, words: str) -> None:
-    with pytest.raises(ShapeError, match=words):
+def test_errors(make, facts: str) -> None:
+    with pytest.raises(ShapeError, match=facts):
         make()

@@ -63,26 +63,26 @@ def test_an_empty_array_is_not_asked_for_its_address() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "facts"),
     [
-        ({"x": replace(OUT, dtype=np.dtype(np.float64))}, "input 'x' is float64, not float32"),
-        ({"y": replace(OUT, shape=(3, 5))}, r"input 'y' has the shape \(3, 5\), out has \(5, 3\)"),
-        ({"y": replace(OUT, shape=(15,))}, "shape"),
-        ({"x": replace(OUT, c_contiguous=False)}, "input 'x' is not contiguous"),
-        ({"x": np.zeros((5, 3), np.float32)}, "input 'x' is ndarray, not a device array"),
-        ({"x": 1.0}, "input 'x' is float, not a device array"),
-        ({"z": OUT}, "no operand 'z'\nThe expression has x, y, a."),
+        ({"x": replace(OUT, dtype=np.dtype(np.float64))}, r"input 'x' .*\bfloat64\b.*\bfloat32\b"),
+        ({"y": replace(OUT, shape=(3, 5))}, r"input 'y' .*\(3, 5\).*\(5, 3\)"),
+        ({"y": replace(OUT, shape=(15,))}, r"input 'y' .*\(15,\).*\(5, 3\)"),
+        ({"x": replace(OUT, c_contiguous=False)}, "input 'x' .*contiguous"),
+        ({"x": np.zeros((5, 3), np.float32)}, r"input 'x' .*\bndarray\b"),
+        ({"x": 1.0}, r"input 'x' .*\bfloat\b"),
+        ({"z": OUT}, r"'z'\n.* x, y, a\."),
     ],
 )
-def test_operands_that_do_not_fit(changed: dict[str, Any], words: str) -> None:
-    with pytest.raises(ShapeError, match=words):
+def test_operands_that_do_not_fit(changed: dict[str, Any], facts: str) -> None:
+    with pytest.raises(ShapeError, match=facts):
         addresses(AXPY, OUT, {"x": OUT, "y": OUT, "a": 1.0} | changed)
 
 
 def test_a_missing_input_and_a_bad_output() -> None:
-    with pytest.raises(ShapeError, match="input 'y' is not given"):
+    with pytest.raises(ShapeError, match="input 'y'"):
         addresses(AXPY, OUT, {"x": OUT, "a": 1.0})
-    with pytest.raises(ShapeError, match="out is int32"):
+    with pytest.raises(ShapeError, match=r"\bout .*\bint32\b"):
         addresses(AXPY, replace(OUT, dtype=np.dtype(np.int32)), {"x": OUT, "y": OUT, "a": 1.0})
 
 
@@ -104,7 +104,7 @@ def test_data_in_the_cache_is_swept_by_the_blocks_that_run_at_once() -> None:
     assert sweep(CHIP, 4096, [4096, 4096], n) == most
     far = 4096 + 16 * n
     assert sweep(CHIP, 4096, [far], n // 2).entry == "wide"
-    assert sweep(CHIP, 4096, [far], n // 2 + 1).entry == "narrow", "two arrays are touched"
+    assert sweep(CHIP, 4096, [far], n // 2 + 1).entry == "narrow", "the sweep uses two arrays"
 
 
 def test_addresses_that_share_no_pack_are_swept_one_by_one() -> None:
@@ -142,19 +142,19 @@ def test_more_than_two_to_the_31_elements() -> None:
 
 
 @pytest.mark.parametrize(
-    ("out", "inputs", "count", "words"),
+    ("out", "inputs", "count", "facts"),
     [
-        (4096, [4097], 5, "0x1001 is no address"),
-        (0, [4096], 5, "0x0 is no address"),
-        (4096, [-4], 5, "no address"),
-        (4096, [4096], -1, "-1 elements"),
-        (4096, [4100], 5, "overlaps"),
-        (4096, [4096, 4112], 5, "overlaps"),
-        (4112, [4096], 5, "overlaps"),
+        (4096, [4097], 5, r" 0x1001 .*float32"),
+        (0, [4096], 5, r" 0x0 .*float32"),
+        (4096, [-4], 5, r" -0x4 .*float32"),
+        (4096, [4096], -1, r" -1\b"),
+        (4096, [4100], 5, r"0x1004 .*0x1000\b"),
+        (4096, [4096, 4112], 5, r"0x1010 .*0x1000\b"),
+        (4112, [4096], 5, r"0x1000 .*0x1010\b"),
     ],
 )
-def test_addresses_that_do_not_fit(out: int, inputs: list[int], count: int, words: str) -> None:
-    with pytest.raises(ShapeError, match=words):
+def test_addresses_that_do_not_fit(out: int, inputs: list[int], count: int, facts: str) -> None:
+    with pytest.raises(ShapeError, match=facts):
         sweep(CHIP, out, inputs, count)
 
 

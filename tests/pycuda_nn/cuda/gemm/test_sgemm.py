@@ -1,4 +1,4 @@
-"""Our own float32 products: every tiling on the GPU against float64, whatever the shape."""
+"""The built-in float32 products: compare every tiling on the GPU with float64 for all shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bench() -> Iterator[Any]:
 
 
 class Bench:
-    """Runs one product by one tiling."""
+    """Runs a product with a tiling."""
 
     def __init__(self) -> None:
         from pycuda_nn.cuda.gemm.sgemm import Sgemm
@@ -39,7 +39,7 @@ class Bench:
         return address
 
     def run(self, place: int, product: Any, out: Any) -> Any:
-        """Return what the product makes of ``out``, twice the same bits."""
+        """Return the result of the product on ``out``; check that two runs give the same bits."""
         import pycuda.driver as cuda
 
         stream, results = cuda.Stream(), []
@@ -58,7 +58,7 @@ def places(bench: Any) -> list[int]:
 
     most = 99 if bench.device.facts.compute_capability >= (9, 0) else 1
     if bench.device.facts.compute_capability < (8, 0):
-        pytest.skip("no own products below compute capability 8.0")
+        pytest.skip("the built-in products need compute capability 8.0")
     return [place for place, tiling in enumerate(TILINGS) if tiling.split <= most]
 
 

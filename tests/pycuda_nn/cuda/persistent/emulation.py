@@ -1,4 +1,4 @@
-"""The persistent kernel compiled for the CPU: see emulator.h."""
+"""Compile the persistent kernel for the CPU: see emulator.h."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.pycuda_nn.cuda.persistent.persistent_cases import Case
 Array = npt.NDArray[Any]
 _HERE = Path(__file__).parent
 _SHARED = "extern __shared__ __align__(128) unsigned char memory[];"
-_DOORS = """
+_ENTRIES = """
 extern "C" bool emulate(const Persistent* a, unsigned seed, bool in_order) {
   emulator::kernel = [a] { train_steps(*a); };
   return emulator::run(BLOCKS, THREADS, sizeof(Shared), seed, in_order);
@@ -32,16 +32,16 @@ extern "C" int shared_bytes() { return sizeof(Shared); }
 
 
 def emulated_source(case: Case, plan: KernelPlan) -> str:
-    """Return C++ for the host; the emulator stands in for the first two files."""
+    """Return C++ for the host; the emulator replaces the first two files."""
     kernel = kernel_source(*FILES[2:])
     assert kernel.count(_SHARED) == 1
     kernel = kernel.replace(_SHARED, "unsigned char* memory = emulator::current->block->shared;")
     head = plan.source(case.activation, nesterov=case.nesterov)
-    return head + (_HERE / "emulator.h").read_text() + kernel + _DOORS
+    return head + (_HERE / "emulator.h").read_text() + kernel + _ENTRIES
 
 
 class Emulation:
-    """A plan's kernel on the CPU."""
+    """The kernel of a plan on the CPU."""
 
     def __init__(
         self, case: Case, plan: KernelPlan, folder: Path, *, source: str | None = None
@@ -65,7 +65,7 @@ class Emulation:
         seed: int = 0,
         in_order: bool = False,
     ) -> dict[str, Array]:
-        """Train in launches of so many steps; ``seed`` chooses who runs when."""
+        """Train in launches of the given numbers of steps; ``seed`` determines the schedule."""
         layout = ParameterLayout(self.case.network)
         params = layout.spread(arrays["params"])
         state = {
@@ -87,13 +87,13 @@ class Emulation:
                 l2=self.case.l2,
             )
             ended = self._library.emulate(ctypes.byref(argument), seed, in_order)
-            assert ended, "the kernel waits for what never comes"
+            assert ended, "the kernel deadlocks"
             first += steps
         return state
 
 
 def _aligned(array: Array) -> Array:
-    """Return a copy that begins at a multiple of 64, as memory of a GPU does."""
+    """Return a copy whose address is a multiple of 64, as in GPU memory."""
     room = np.zeros(array.nbytes + 64, dtype=np.uint8)
     start = -room.ctypes.data % 64
     out = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""Trainings of small networks, and what they must give."""
+"""Trainings of small networks, and their expected results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pycuda_nn.protocols import SgdHyper, Split, TrainingRecipe
 
 Array = npt.NDArray[Any]
 H200 = {"multiprocessors": 132, "shared_bytes": 232_448}
-# Relative to a twin that rounds where the kernel does; to float64; of the losses of some steps.
+# Tolerances relative to numpy with the rounding of the kernel; to float64; of losses.
 TWIN_RTOL = {"fp16": 1e-3, "bf16": 5e-3}
 SMOOTH_RTOL = {"fp16": 2e-3, "bf16": 1e-2}
 LOSS_RTOL = {"fp16": 1e-3, "bf16": 1e-2}
@@ -28,7 +28,7 @@ LOSS_RTOL = {"fp16": 1e-3, "bf16": 1e-2}
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One training of random rows with labels that can be learnt."""
+    """A training on random rows with learnable labels."""
 
     sizes: tuple[int, ...]
     batch: int
@@ -60,7 +60,7 @@ class Case:
         return found
 
     def arrays(self) -> dict[str, Array]:
-        """Return rows that the precision holds exactly, their classes, an order, rates, params."""
+        """Return rows that are exact in the precision, their classes, an order, rates, params."""
         rng = np.random.default_rng(len(self.sizes))
         n = self.batch * (self.steps + 1)
         x = from_bits(to_bits(rng.normal(size=(n, self.sizes[0])), self.precision), self.precision)
@@ -76,14 +76,14 @@ class Case:
         }
 
     def padded_x(self, x: Array) -> Array:
-        """Return the rows as the kernel takes them: bits, padded with zeros."""
+        """Return the rows in the format of the kernel: bits, padded with zeros."""
         wide = np.zeros((len(x), ParameterLayout(self.network).sizes[0]), dtype=np.float32)
         wide[:, : x.shape[1]] = x
         return to_bits(wide, self.precision)
 
 
 def to_bits(values: Array, precision: str) -> npt.NDArray[np.uint16]:
-    """Return values rounded to nearest, ties to even, in 16 bits."""
+    """Return the values in 16 bits, rounded to nearest, ties to even."""
     if precision == "fp16":
         return values.astype(np.float16).view(np.uint16)
     bits = values.astype(np.float32).view(np.uint32)
@@ -102,7 +102,7 @@ def float64_session(case: Case, arrays: dict[str, Array]) -> NumpySession:
 
 
 def rounded_gradient(case: Case, arrays: dict[str, Array]) -> Array:
-    """Return the first step's gradient, rounded where the kernel rounds."""
+    """Return the gradient of the first step, rounded where the kernel rounds."""
     network, rows = case.network, arrays["order"][: case.batch]
     slope = {"relu": lambda a: a > 0, "tanh": lambda a: 1 - a * a, "sigmoid": lambda a: a * (1 - a)}
     act = {
@@ -152,7 +152,7 @@ def check(case: Case, arrays: dict[str, Array], first: dict[str, Array], all_: A
     session = float64_session(case, arrays)
     rows, rates = arrays["order"][: case.batch * case.steps], arrays["rates"]
     losses = session.run_epoch(rows[: case.batch], rates[:1])
-    if case.activation != "relu":  # of which a rounding may turn the slope of an element
+    if case.activation != "relu":  # rounding can change the slope of a relu
         want = session.state()["velocity"]
         assert max(errors(case, gradient, want)) < SMOOTH_RTOL[case.precision]
     losses = np.append(losses, session.run_epoch(rows[case.batch :], rates[1:]))

@@ -1,4 +1,4 @@
-"""The persistent kernel: its plan, that it compiles, and what it computes, without a GPU."""
+"""Test the persistent kernel without a GPU: its plan, its compilation and its results."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_weight_has_one_place_and_every_block_is_resident(case, multiproce
 
 
 def test_the_partitions_that_were_measured_are_in_their_order() -> None:
-    """Microseconds of the first on an H200: 13.0 of 8 x 16, 14.4 of 4 x 32, 22 of 4 x 16."""
+    """Microseconds of the first case on an H200: 8 x 16: 13.0, 4 x 32: 14.4, 4 x 16: 22."""
     groups = ((8, 16), (4, 32), (4, 16))
     models = [cycles(MNIST.plan()), *(cycles(shared(MNIST, *both)) for both in groups)]
     assert models[0] == models[1] < models[2] < models[3]
@@ -102,25 +102,24 @@ def test_what_is_covered_and_why_not() -> None:
         return Network.from_sizes(sizes, **more)
 
     adam = AdamHyper(beta1=0.9, beta2=0.999, eps=1e-8)
-    large = "the network is too large for the persistent kernel on this GPU"
     assert found() == "covered"
     assert found(precision="fp16") == "covered"
     assert found(batch_size=16) == "covered"
     assert found(batch_size=512) == "covered"
     assert found(network=sized(784, 512, 64)) == "covered"
-    assert found(precision="tf32") == "tf32 is not covered by the persistent kernel"
-    assert found(network=sized(784, 512, 10, dropout=0.5)).startswith("dropout is not covered")
-    assert found(batch_size=100).startswith("a minibatch of 100 is not")
-    assert found(batch_size=1024).startswith("a minibatch of 1,024 is not")
-    assert found(optimizer=adam).startswith("Adam is not")
-    assert found(network=sized(784, 10)).startswith("0 hidden layers are not")
-    assert found(network=sized(784, 64, 64, 64, 64, 64, 10)).startswith("5 hidden layers are not")
-    assert found(network=sized(784, 512, 65)).startswith("65 classes are not")
-    assert found(network=sized(784, 512, 1, loss="logistic")).startswith("the loss 'logistic' is")
-    assert found(network=sized(2048, 4096, 4096, 10)) == large
+    assert found(precision="tf32").startswith("tf32 ")
+    assert found(network=sized(784, 512, 10, dropout=0.5)).startswith("dropout ")
+    assert "minibatch of 100 " in found(batch_size=100)
+    assert "minibatch of 1,024 " in found(batch_size=1024)
+    assert found(optimizer=adam).startswith("Adam ")
+    assert found(network=sized(784, 10)).startswith("0 hidden layers ")
+    assert found(network=sized(784, 64, 64, 64, 64, 64, 10)).startswith("5 hidden layers ")
+    assert found(network=sized(784, 512, 65)).startswith("65 classes ")
+    assert "loss 'logistic' " in found(network=sized(784, 512, 1, loss="logistic"))
+    assert "network" in found(network=sized(2048, 4096, 4096, 10))
     old = SimpleNamespace(compute_capability=(7, 5), **H200)
-    assert found(gpu=old).startswith("compute capability 7.5 is not")
-    assert found(gpu=facts(shared_bytes=48 << 10)) == large
+    assert "compute capability 7.5 " in found(gpu=old)
+    assert "network" in found(gpu=facts(shared_bytes=48 << 10))
 
 
 # ---- the kernel compiles
@@ -167,7 +166,7 @@ def test_no_header_is_needed() -> None:
     assert not re.search(r"^\s*#\s*include", kernel_source(*FILES), re.MULTILINE)
 
 
-# ---- what it computes, on the CPU
+# ---- its results, emulated on the CPU
 
 EMULATED = (  # all activations, both precisions, 1 to 4 hidden layers, gradients in chunks
     Case(sizes=(33, 50, 7), batch=48),
@@ -223,7 +222,7 @@ def test_the_emulator_finds_a_fault(right: str, wrong: str, tmp_path: Path) -> N
 
 
 def train_often(emulation: Emulation) -> None:
-    """Check the training as several schedules make it."""
+    """Check the training under several schedules."""
     case, arrays = emulation.case, emulation.case.arrays()
     first = emulation.run(arrays, (1,))
     for seed in range(4):

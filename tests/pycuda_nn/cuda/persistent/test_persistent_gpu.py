@@ -1,4 +1,4 @@
-"""The persistent kernel on the GPU trains as its twins do, bit for bit the same each time."""
+"""The persistent kernel on the GPU: equal to numpy, and bit for bit reproducible."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ CASES = (
 
 
 def trained(case: Case, *launches: int, plan: KernelPlan | None = None) -> list[dict[str, Array]]:
-    """Return the state after each of the ``launches`` of so many steps, each from the start.
+    """Return the states after ``launches``, numbers of steps, each run from the start.
 
-    The last number may be negative: two launches, of so many steps and of the rest.
+    A negative last number means two launches: one of that many steps, one of the remaining steps.
     """
     import pycuda.driver as cuda
 

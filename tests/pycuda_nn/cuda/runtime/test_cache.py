@@ -19,7 +19,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Counting(Compiler):
-    """Compiles by repeating, and counts."""
+    """Returns its input as code, and counts the calls."""
 
     name = "counting"
 

@@ -1,4 +1,4 @@
-"""What the driver refuses comes out as an error of this package; PyCUDA is a stand-in here."""
+"""Errors of the driver become errors of this package; PyCUDA is replaced by a fake."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pycuda_nn.errors import DeviceError
 
 
 class Refused(Exception):
-    """Stands for ``pycuda.driver.Error``."""
+    """Fake of ``pycuda.driver.Error``."""
 
 
 class Context:

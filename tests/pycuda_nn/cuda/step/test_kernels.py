@@ -1,4 +1,4 @@
-"""The kernels of a step compile for every architecture and in every variant."""
+"""The kernels of a step compile for all architectures and in all variants."""
 
 from __future__ import annotations
 

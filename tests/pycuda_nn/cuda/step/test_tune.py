@@ -1,4 +1,4 @@
-"""The choice of algorithms: right where steps are short, bounded where they are long."""
+"""The choice of algorithms: correct for short steps, limited in time for long steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pycuda_nn.cuda.step.tune import refine
 
 
 class FakeProduct:
-    """Holds the algorithm that it was given last."""
+    """Stores its last algorithm."""
 
     def __init__(self) -> None:
         self.algorithm = b""
@@ -21,7 +21,7 @@ class FakeProduct:
 
 
 class FakeStep:
-    """A step whose time is the sum of its products', and the clock it runs by."""
+    """A step whose time is the sum of the times of its products, with a clock."""
 
     def __init__(self, seconds: dict[str, list[float]]) -> None:
         self._seconds = seconds
@@ -54,7 +54,7 @@ class FakeStep:
 
 
 class FakeGemms:
-    """Knows as many algorithms of a kind as there are times of it."""
+    """Has one algorithm for each time of a kind."""
 
     where = "a GPU"
 
@@ -77,7 +77,7 @@ def tuned(seconds: dict[str, list[float]]) -> FakeStep:
 
 
 def network(scale_s: float) -> dict[str, list[float]]:
-    """Nine products with three algorithms; the best are the second, the third and the first."""
+    """Return nine products with three algorithms; in turn the second, third and first is best."""
     orders = ([1.0, 0.7, 1.2], [1.0, 1.1, 0.6], [1.0, 1.3, 1.02])
     return {f"kind {k}": [scale_s * t for t in orders[k % 3]] for k in range(9)}
 
@@ -93,7 +93,7 @@ def test_processes_that_tune_at_once_use_what_the_first_kept() -> None:
     step, others = FakeStep(seconds), []
 
     def run(steps: int, replays: int) -> float:
-        if not others:  # another process is done before us
+        if not others:  # another process finishes first
             others.append(tuned(turned))
         return step.run(steps, replays)
 
@@ -113,21 +113,21 @@ def test_short_steps_are_replayed_as_ever() -> None:
 def test_long_steps_are_tuned_in_a_few_seconds(scale_s: float) -> None:
     step = tuned(network(scale_s))
     once = 9 * scale_s
-    assert step.now_s < 4.0 + 8 * max(once, 0.1)  # the limit, and what was under way
+    assert step.now_s < 4.0 + 8 * max(once, 0.1)  # the limit, and the last run
 
 
 def test_a_long_run_clearly_slower_is_left_at_once() -> None:
     runs: list[int] = []
 
-    def timed(count: int, one: float) -> float:
+    def timed(count: int, seconds: float) -> float:
         runs.append(count)
-        return count * one
+        return count * seconds
 
     stopwatch = Stopwatch(runs=4, rounds=3, limit_s=10.0)
     assert stopwatch.seconds(lambda count: timed(count, 0.05)) == pytest.approx(0.05)
     runs.clear()
     assert stopwatch.seconds(lambda count: timed(count, 0.06)) == pytest.approx(0.06)
-    assert sum(runs) == 2  # the first of them warms up
+    assert sum(runs) == 2  # the first run is a warm-up
 
 
 def test_after_the_limit_nothing_is_run() -> None:

@@ -1,4 +1,4 @@
-"""The CUDA backend keeps every rule of the contract, and trains what numpy trains."""
+"""The CUDA backend passes the contract, and trains like numpy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TestDeterministicContract(BackendContract):
 
 
 class TestStreamedContract(BackendContract):
-    """Rows in pinned memory of the host, as if the GPU had no room for them."""
+    """Rows in pinned host memory, as if the GPU had not enough memory for them."""
 
     @pytest.fixture(autouse=True)
     def no_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +65,8 @@ def test_fewer_bits_stay_near_float64(precision, rtol, optimizer, activation, lo
     got.close()
 
 
-# A relu that is on in one precision and off in another moves a whole row of the gradient, so the
-# tight limits are those of a smooth activation.
+# A relu that is on in one precision and off in another changes a whole row of the gradient: the
+# tight limits are for a smooth activation.
 _LIMIT = {
     "tanh": {"float32": 1e-5, "tf32": 2e-3, "fp16": 2e-3, "bf16": 2e-2},
     "relu": {"float32": 1e-3, "tf32": 6e-2, "fp16": 6e-2, "bf16": 1e-1},
@@ -99,7 +99,7 @@ def test_gradient_of_every_layer(
     session = CudaBackend(CudaOptions(precision=precision)).open(network, recipe, parts, params)
     exact = NumpyBackend(np.float64).open(network, recipe, parts, params)
     order = rng.permutation(n)
-    for part in (session, exact):  # one step that counts: the others do not move
+    for part in (session, exact):  # only one step has a rate above 0
         part.run_epoch(order, np.zeros(3))
     got, want = session.state()["velocity"], exact.state()["velocity"]
     limit = _LIMIT[activation][precision]

@@ -1,9 +1,10 @@
-"""The ordinary trainer on the GPU: what numpy trains, from its checkpoints and back."""
+"""The trainer on the GPU: results like numpy, and checkpoints that both can resume."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -91,7 +92,7 @@ def test_a_resumed_training_is_the_same_bits(digits: nn.Splits, tmp_path: Path) 
         (
             {"dropout": 0.1},
             "captured step (3 dense layers, softmax of 10 classes, bf16, minibatch 32): "
-            "dropout is not covered by the persistent kernel",
+            "dropout is not supported by the persistent kernel",
         ),
     ],
 )
@@ -109,23 +110,23 @@ def test_the_command_says_what_it_trains_on(tmp_path: Path) -> None:
     done = _command(tmp_path, "--precision", "bf16", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["backend"] == "cuda"
-    assert "in bf16" in done.stderr
-    assert "rows in GPU memory" in done.stderr
+    assert " bf16" in done.stderr
+    assert "GPU memory" in done.stderr
 
 
 def test_a_gpu_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
     done = _command(tmp_path, "--device", "99")
     assert done.returncode == 2
-    assert "--device 99: this process sees" in done.stderr
+    assert "--device 99" in done.stderr
+    assert "CUDA_VISIBLE_DEVICES" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_no_room_says_what_was_needed(tmp_path: Path) -> None:
     done = _command(tmp_path, "--memory-limit", "3MiB")
     assert done.returncode == 1
-    assert "out of GPU memory" in done.stderr
-    assert "--memory-limit leaves" in done.stderr
-    assert "Lower batch_size" in done.stderr
+    assert re.search(r"GPU memory: [\d.]+ MiB .*, [\d.]+ MiB .*--memory-limit", done.stderr)
+    assert "batch_size" in done.stderr
     assert "Traceback" not in done.stderr
 
 
