@@ -126,7 +126,8 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
     (
         Meaning(
             PermissionDenied,
-            "spot instances are not enabled for the account, and these credentials cannot do that",
+            "spot instances are not enabled for the account, "
+            "and these credentials cannot enable them",
             "Ask the administrator of the AWS account to run once: "
             "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
         ),
@@ -136,7 +137,7 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         Meaning(
             QuotaError,
             "AWS is still verifying the account for this region",
-            "Wait for the mail of AWS, usually a few minutes, or choose another region with -r.",
+            "Wait for the email from AWS, usually a few minutes, or choose another region with -r.",
         ),
         ("PendingVerification",),
     ),

@@ -1,4 +1,4 @@
-"""Checks before a launch, so before it costs anything; shared by start and addnode."""
+"""Check everything before a launch costs anything; shared by start and addnode."""
 
 from __future__ import annotations
 

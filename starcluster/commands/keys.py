@@ -52,7 +52,7 @@ def createkey(
         )
     config_file = app.config_path or default_path()
     if add_to_config and name in app.config.keys:
-        fix = "Choose another name, or leave out --add-to-config."
+        fix = "Choose another name, or omit --add-to-config."
         raise InputError(f"{short(config_file)} already has a section [key {name}]", fix)
     if import_key:
         place = _private_half(import_key.expanduser())
