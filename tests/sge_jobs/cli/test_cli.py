@@ -127,11 +127,11 @@ def test_a_dry_run_prints_what_a_shell_can_run(
     [
         (["submit", "--time=soon", "--", "x"], "--time=soon: "),
         (["submit", "--env=NO_SUCH_VARIABLE", "--", "x"], "--env=NO_SUCH_VARIABLE: "),
-        (["submit", "--tasks=all", "--", "x"], "tasks is 'all'"),
+        (["submit", "--tasks=all", "--", "x"], "'all'"),
         (["submit", "--qsub=-m 'a", "--", "x"], "--qsub=-m 'a: No closing quotation"),
         (["submit", "--directory=/nope", "--", "x"], "--directory=/nope: "),
         (["run", "--directory=/etc/passwd", "--", "x"], "--directory=/etc/passwd: "),
-        (["submit", "--gpus=-1", "--", "x"], "gpus is -1"),
+        (["submit", "--gpus=-1", "--", "x"], "-1"),
         (["setup", "--gpus=many"], "--gpus=many: "),
         (["setup", "--files=/nonexistent"], "/nonexistent/gpu-starter "),
     ],
@@ -236,6 +236,10 @@ def test_a_sensor_tells_which_gpu_and_who_else_is_on_it() -> None:
     host = Host(name="node1", reachable=True, gpus=2, gpu_state=encode([free, use]))
     first, second = gpu_rows([host], [JOB])
     assert first == GpuRow(host="node1", index=0, uuid="GPU-a", status="free")
+    foreign, left = second.processes
+    assert foreign.startswith("42 python (")
+    assert left.startswith("43 sh (")
+    assert foreign.partition(" (")[2] != left.partition(" (")[2]
     assert second == GpuRow(
         host="node1",
         index=1,
@@ -246,7 +250,7 @@ def test_a_sensor_tells_which_gpu_and_who_else_is_on_it() -> None:
         name="trial",
         user="alice",
         since=90.0,
-        processes=("42 python (outside Grid Engine)", "43 sh (left by an ended job)"),
+        processes=(foreign, left),
     )
 
 
