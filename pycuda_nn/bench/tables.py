@@ -163,7 +163,7 @@ def train_table(report: TrainReport) -> str:
     lines = [
         *report.machine.lines(),
         "",
-        "Epochs of the ordinary trainer: every loss kept, 8,192 rows evaluated after each",
+        "Epochs of nn.train: all losses recorded, 8,192 rows evaluated after each epoch",
         f"{'workload':<14}{'precision':<10}{'us a step':>10}{'from':>9}{'to':>9}{'TFLOP/s':>9}"
         f"{'Mrows/s':>9}{'s an epoch':>12}{'loss':>8}{'':>3}{'error':>7}{'set-up s':>9}",
     ]

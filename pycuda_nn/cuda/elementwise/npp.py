@@ -54,7 +54,7 @@ class Npp:
         self._context = _context(device, stream)
 
     def call(self, operation: str, address: int, count: int, value: float = 0.0) -> Call:
-        """Run ``operation``, such as MulC, on ``count`` float32 in place; return this call.
+        """Run ``operation``, such as MulC, once on ``count`` float32 in place; return the call.
 
         Raises:
             DeviceError: libnpps does not have the operation, or the call failed.

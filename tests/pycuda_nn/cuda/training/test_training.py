@@ -125,7 +125,7 @@ def test_a_gpu_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
 def test_no_room_says_what_was_needed(tmp_path: Path) -> None:
     done = _command(tmp_path, "--memory-limit", "3MiB")
     assert done.returncode == 1
-    assert re.search(r"GPU memory: [\d.]+ MiB .*, [\d.]+ MiB .*--memory-limit", done.stderr)
+    assert re.search(r"GPU memory: [\d.,]+ MiB .*, [\d.,]+ MiB .*--memory-limit", done.stderr)
     assert "batch_size" in done.stderr
     assert "Traceback" not in done.stderr
 
