@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 
-@click.command(short_help="Print how many trials there are.")
+@click.command()
 @click.argument("config", type=click.Path(path_type=Path))
 def count(config):
     """Print how many trials the search of CONFIG has, in any state.

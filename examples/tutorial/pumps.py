@@ -12,9 +12,9 @@ MODELS = ("A", "B", "C")
 TEST_ROWS = 300  # the last rows: no trial sees them
 
 
-def load(path=Path(__file__).with_name("pumps.csv")):
+def load():
     """Return the columns as numbers (empty cells as NaN) and what is to be predicted."""
-    with path.open(newline="") as file:
+    with Path(__file__).with_name("pumps.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
     x = [[float(row[name] or "nan") for name in NUMBERS] + [MODELS.index(row["model"])]
          for row in table]  # fmt: skip

@@ -1,13 +1,15 @@
-"""Every recipe of docs/how_to/extend.rst runs, and names the files that there are."""
+"""Every recipe of docs/how_to/extend.rst runs, and the files that it names exist."""
 
 from __future__ import annotations
 
 import importlib
 import re
 import subprocess
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -20,7 +22,15 @@ from starcluster.testing import FakeNode
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "extending"
-PAGE = (ROOT / "docs" / "how_to" / "extend.rst").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+PAGE = (DOCS / "why" / "files_of_an_extension.rst").read_text(encoding="utf-8")
+RECIPES = {
+    "write_driver": "slurm_driver",
+    "write_chooser": "mutation_chooser",
+    "write_layer": "leaky_relu",
+    "write_plugin": "scratch_plugin",
+    "write_command": "count_command",
+}
 BEFORE = "9e4c379"
 spearmint_main = importlib.import_module("spearmint.cli.main")
 
@@ -76,6 +86,35 @@ class TestSlurmDriver(DriverContract):
         return make_driver("slurm_driver:SlurmDriver", settings)
 
 
+@pytest.mark.parametrize(("page", "code"), RECIPES.items())
+def test_each_recipe_has_a_page_that_shows_its_code(page: str, code: str) -> None:
+    assert f":doc:`{page}`" in (DOCS / "how_to" / "extend.rst").read_text(encoding="utf-8")
+    text = (DOCS / "how_to" / f"{page}.rst").read_text(encoding="utf-8")
+    assert f"literalinclude:: ../../examples/extending/{code}.py" in text
+    for block in blocks(page):
+        compile(block, page, "exec")
+
+
+def blocks(page: str) -> list[str]:
+    """Return the blocks of Python on a how-to page that are whole programs."""
+    text = (DOCS / "how_to" / f"{page}.rst").read_text(encoding="utf-8")
+    found = re.findall(r"code-block:: python\n\n((?:   .*\n|\n)+)", text)
+    return [code for code in map(textwrap.dedent, found) if "import" in code]
+
+
+def test_the_layer_trains_and_its_test_passes() -> None:
+    trains, its_test = blocks("write_layer")
+    names: dict[str, Any] = {}
+    exec(trains.replace("epochs=30", "epochs=2"), names)  # noqa: S102 - our own page
+    assert len(names["result"].history) == 2
+    exec(its_test, names)  # noqa: S102 - our own page
+    contract = names["TestLeakyRelu"]()
+    rules = [name for name in dir(contract) if name.startswith("test_")]
+    assert len(rules) >= 6
+    for name in rules:
+        getattr(contract, name)()
+
+
 class TestMutationChooser(ChooserContract):
     chooser = "mutation_chooser:MutationChooser"
 
@@ -90,15 +129,16 @@ def test_the_plugin_sets_up_old_and_new_nodes() -> None:
 
 
 def test_the_command_counts_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    summary = "Print how many trials there are."
-    commands = {**spearmint_main.COMMANDS, "count": ("count_command:count", summary)}
+    help_text = "Print how many trials the search of CONFIG has, in any state."
+    commands = {**spearmint_main.COMMANDS, "count": ("count_command:count", help_text)}
     monkeypatch.setattr(spearmint_main, "COMMANDS", commands)
     (tmp_path / "config.pb").write_text(
         'language: PYTHON name: "f" variable { name: "x" type: FLOAT min: 0 max: 1 }'
     )
     (tmp_path / "f.py").write_text("def main(job_id, params):\n    return params['x'][0]\n")
     runner = CliRunner()
-    assert summary in runner.invoke(spearmint_main.cli, ["--help"]).output
+    shown = runner.invoke(spearmint_main.cli, ["--help"]).output
+    assert help_text in " ".join(shown.split())
     argv = ["--method=random", "--max-finished-jobs=3", str(tmp_path)]
     searched = runner.invoke(spearmint_main.cli, argv, catch_exceptions=False)
     assert searched.exit_code == 0, searched.output

@@ -1,11 +1,10 @@
-"""The page names all plugins with arguments, all hooks and methods; its example runs."""
+"""The pages name every plugin with its arguments, every hook and method; its example runs."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import re
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,12 @@ from starcluster.testing import FakeNode, FakeShell
 from starcluster.testing.programs import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "how_to" / "starcluster_plugins.rst").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+PAGE = "".join(
+    (DOCS / "reference" / name).read_text(encoding="utf-8")
+    for name in ("plugins.rst", "plugin_api.rst")
+)
+HOW_TO = (DOCS / "how_to" / "write_plugin.rst").read_text(encoding="utf-8")
 HOOKS = ("run", "on_add_node", "on_remove_node", "on_restart", "on_shutdown")
 NODE = """alias id instance_type image_id ip_address private_ip_address dns_name placement state
 tags is_master is_spot num_processors memory apt_install apt_command package_install add_user
@@ -71,25 +75,20 @@ def test_the_whole_api_of_the_original_exists_and_is_described() -> None:
         assert re.search(rf"``{option}\b", PAGE), option
 
 
-BLOCKS = [textwrap.dedent(text) for text in re.findall(r":: python\n\n((?:   .*\n|\n)+)", PAGE)]
-
-
-def test_the_tests_of_the_example_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin, its_tests = BLOCKS
-    (tmp_path / "hello.py").write_text(plugin)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "hello", raising=False)
+def test_the_tests_of_the_example_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "examples" / "extending")
+    block = re.search(r":: python\n\n((?:   .*\n|\n)+)", HOW_TO)
+    assert block is not None
     names: dict[str, Any] = {}
-    exec(its_tests, names)  # noqa: S102 - of our own page
+    exec(textwrap.dedent(block[1]), names)  # noqa: S102 - of our own page
     found = [value for name, value in names.items() if name.startswith("test_")]
     assert len(found) == 2
     for test in found:
         test()
-    monkeypatch.delitem(sys.modules, "hello")
 
 
 def test_the_fake_node_is_described() -> None:
-    section = PAGE.split("\nTest your plugin\n---")[1]
+    section = PAGE.split("\nTest double\n---")[1]
     for name in ("answer", "programs", "add_file", "reachable", "ran"):
         assert hasattr(FakeShell(), name)
         assert re.search(rf"``{name}\b", section)
@@ -97,15 +96,11 @@ def test_the_fake_node_is_described() -> None:
         assert name in section or name in ("hostname", "true")
 
 
-def test_the_example_runs(tmp_path: Path) -> None:
-    (tmp_path / "hello.py").write_text(BLOCKS[0])
-    section = Plugin(name="hello", setup_class="hello.Hello", arguments={"word": "Welcome"})
-    shells = [FakeShell(name=name) for name in ("master", "node001")]
-    for shell in shells:
-        shell.makedirs("/etc")
-    nodes = [FakeNode(shell=shell) for shell in shells]
-    load(section, tmp_path).run(nodes, nodes[0], "sgeadmin", "bash", {})
-    assert [shell.read_file("/etc/motd") for shell in shells] == [
-        "Welcome from master\n",
-        "Welcome from node001\n",
-    ]
+def test_the_class_of_the_example_loads_from_the_config(tmp_path: Path) -> None:
+    example = ROOT / "examples" / "extending" / "scratch_plugin.py"
+    (tmp_path / example.name).write_text(example.read_text())
+    arguments = {"path": "/data/scratch"}
+    section = Plugin(name="scratch", setup_class="scratch_plugin.Scratch", arguments=arguments)
+    node = FakeNode("master")
+    load(section, tmp_path).run([node], node, "sgeadmin", "bash", {})
+    assert node.ssh.isdir("/data/scratch")
