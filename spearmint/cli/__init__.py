@@ -1,4 +1,4 @@
-"""The ``spearmint`` command: its options, and what each of its commands does."""
+"""The ``spearmint`` command: its commands and their options."""
 
 from spearmint.cli.main import main
 

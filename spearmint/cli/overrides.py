@@ -66,7 +66,7 @@ def require_needs(options: RunOptions, experiment: Experiment) -> None:
         if not getattr(experiment if key else options, key.sets if key else setting.needs):
             (needed,) = flags_of(RunOptions, [setting.needs])
             other = f", or {key.name} in config.pb" if key else ""
-            raise click.UsageError(f"{setting.flag} needs {needed}{other}.")
+            raise click.UsageError(f"{setting.flag} requires {needed}{other}.")
 
 
 def require_queue(options: RunOptions, resources: dict[str, Any]) -> None:

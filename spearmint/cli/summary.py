@@ -51,7 +51,9 @@ def summarise(
     seconds = sum(progress.seconds for progress in figures.values())
     if options.cost_per_hour is not None:
         cost = seconds / 3600.0 * options.cost_per_hour
-        console.print(f"{format_duration(seconds)} of trial time cost {cost:.2f}", markup=False)
+        console.print(
+            f"Cost: {cost:.2f} for {format_duration(seconds)} of trial time", markup=False
+        )
     if experiment.pruner and trials and not any(trial.reports for trial in trials):
         console.print(
             f"The pruner {experiment.pruner} stopped no trial, because no trial reported a value. "

@@ -95,7 +95,7 @@ def _trial_parts(
         yield trial_table(best, experiment.variables)
     running = [trial for trial in trials if trial.state is TrialState.RUNNING]
     if running:
-        yield Text("\nNot finished")
+        yield Text("\nUnfinished trials")
         yield trial_table(running, experiment.variables)
     broken = [trial for trial in trials if trial.state is TrialState.BROKEN]
     lines = broken_lines(broken[-show_broken:] if show_broken else [])
