@@ -14,7 +14,7 @@ from spearmint.config.reference import key_rows, option_rows, option_sections
 from spearmint.resources import Resources
 from spearmint.run_options import STOP, RunOptions
 
-RESOURCES = "What each trial needs of a queue"
+RESOURCES = "Resources of each trial"
 
 
 def pages() -> dict[str, str]:

@@ -8,7 +8,8 @@ import re
 from spearmint.fields import SWITCH, Setting, key_of, keys_of, settings_of
 
 _LITERAL = re.compile(
-    r"(?<![\w-])(--?[a-z][a-z-]*(?:=\w+)?|\$[A-Z_]+|\w+=\w+(?:,\w+=\w+)*|config\.pb)"
+    r"(?<![\w-])(--?[a-zA-Z][a-z-]*(?:=\w+)?|\$[A-Z_]+|\w+=\w+(?:,\w+=\w+)*"
+    r"|package\.module:Class|config\.pb|trace\.csv)"
 )
 
 
