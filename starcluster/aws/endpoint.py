@@ -14,7 +14,8 @@ def endpoint(settings: AwsSettings, service: str) -> str:
     if settings.aws_region_host and service == "ec2":
         scheme = "https" if settings.aws_is_secure else "http"
         port = f":{settings.aws_port}" if settings.aws_port else ""
-        return f"{scheme}://{settings.aws_region_host}{port}"
+        path = settings.aws_ec2_path.rstrip("/")
+        return f"{scheme}://{settings.aws_region_host}{port}{path}"
     return ""
 
 

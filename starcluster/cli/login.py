@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 KNOWN_HOSTS = Path("~/.starcluster/known_hosts")
 _CONNECT_S = 15
+_LITERAL = re.compile(r"[^\s*?\['\"\\$`|&;<>(){}~]*[\s*?\[][^'\"\\$`|&;<>(){}~]*")
 
 
 def ssh_argv(
@@ -47,8 +49,19 @@ def ssh_argv(
         argv += ["-o", f"{name}={value}"]
     argv += ["-l", user, "--", instance.public_ip or instance.private_ip]
     if command:  # in a login shell, which has Grid Engine on its path
-        argv.append(f"exec bash -lc {shlex.quote(' '.join(command))}")
+        argv.append(f"exec bash -lc {shlex.quote(command_line(command))}")
     return argv
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Return the command that the shell of the node interprets.
+
+    One word is a command line. Of several words, those with spaces or ``*?[`` and without other
+    characters of a shell keep these, so that ``qstat -u '*'`` does not name the node's files.
+    """
+    if len(words) == 1:
+        return words[0]
+    return " ".join(shlex.quote(word) if _LITERAL.fullmatch(word) else word for word in words)
 
 
 def run_ssh(

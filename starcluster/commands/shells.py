@@ -10,6 +10,7 @@ import click
 import cloup
 
 from starcluster.cli.login import run_ssh, run_ssh_to
+from starcluster.cli.remote_command import RemoteCommand
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.errors import ClusterError
 from starcluster.model import MASTER
@@ -46,7 +47,7 @@ def _flags(options: dict[str, Any]) -> list[str]:
     return [letter for name, letter in letters.items() if options[name]]
 
 
-@cloup.command(context_settings={"ignore_unknown_options": False})
+@cloup.command(cls=RemoteCommand)
 @cloup.argument("tag")
 @cloup.argument("command", nargs=-1)
 @_options
@@ -54,16 +55,19 @@ def _flags(options: dict[str, Any]) -> list[str]:
 def sshmaster(app: App, /, tag: str, command: tuple[str, ...], user: str, **options: Any) -> None:
     """Log in to the master of a cluster, or run a command there.
 
+    Options after the first word of COMMAND belong to COMMAND.
+
     \b
     Examples:
       starcluster sshmaster gpucluster
+      starcluster sshmaster gpucluster qstat -u '*'
       starcluster sshmaster -u sgeadmin gpucluster 'qsub -l gpu=1 job.sh'
       starcluster sshmaster -u sgeadmin gpucluster 'qsub -l gpu=1' < job.sh
     """
     sys.exit(run_ssh(app, tag, MASTER, user=user, command=command, flags=_flags(options)))
 
 
-@cloup.command()
+@cloup.command(cls=RemoteCommand)
 @cloup.argument("tag")
 @cloup.argument("node")
 @cloup.argument("command", nargs=-1)
@@ -82,7 +86,7 @@ def sshnode(
     sys.exit(run_ssh(app, tag, node, user=user, command=command, flags=_flags(options)))
 
 
-@cloup.command()
+@cloup.command(cls=RemoteCommand)
 @cloup.argument("instance")
 @cloup.argument("command", nargs=-1)
 @_options

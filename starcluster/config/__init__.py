@@ -1,6 +1,7 @@
 """Read, check and edit the config file."""
 
 from starcluster.config.config import Config, default_path, load
+from starcluster.config.devices import with_devices
 from starcluster.config.keys import ConfigKey
 from starcluster.config.parsers import NodeType
 from starcluster.config.sections import AwsSettings, GlobalSettings, Key, Permission, Plugin, Volume
@@ -19,4 +20,5 @@ __all__ = [
     "Volume",
     "default_path",
     "load",
+    "with_devices",
 ]

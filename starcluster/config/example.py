@@ -18,7 +18,7 @@ _HEAD = """\
 # Config of starcluster. Copy it to ~/.starcluster/config, or run: starcluster help
 # Only you may have access to the file: chmod 600 ~/.starcluster/config
 #
-# A comment begins with # at the start of a line or after a space. A line '#key = value' is an
+# A comment begins with # or ; at the start of a line or after a space. A line '#key = value' is an
 # example; remove the # to set the key. All other lines show the defaults, except for the required
 # keys and for default_template, aws_region_name and plugins.
 """

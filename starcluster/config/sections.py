@@ -115,6 +115,15 @@ class AwsSettings:
             unset="443, or 80 without HTTPS",
         ),
     )
+    aws_ec2_path: str = field(
+        default="",
+        metadata=setting(
+            matching(r"/\S*", "expected a path that starts with /"),
+            "Path of the EC2 API on ``aws_region_host``.",
+            example="/services/Cloud",
+            unset="/",
+        ),
+    )
     aws_is_secure: bool = field(
         default=True,
         metadata=setting(boolean, "Use HTTPS for ``aws_region_host``.", example="false"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 _HEADER = re.compile(r"\[(?P<title>[^\]]*)\]\s*$")
 _ENTRY = re.compile(r"(?P<key>[^=:\s][^=:]*?)\s*[=:]\s*(?P<value>.*)$")
-_COMMENT = re.compile(r"(^|\s)#.*$")
+# As ConfigParser of Python 2, which read the files of the original: "rem" only at a line's start.
+_COMMENT = re.compile(r"(^|\s)[#;].*$|^rem(\s.*)?$", re.IGNORECASE)
 OTHERS = 0o077
 # Section names of older config files, and their names now.
 OLD_KINDS = {"keypair": "key"}
@@ -168,8 +169,8 @@ def parse(text: str, path: Path) -> tuple[list[Section], list[Problem]]:
         elif found := _ENTRY.match(line):
             entries, is_plugin = sections[-1].entries, sections[-1].kind == "plugin"
             key = found["key"] if is_plugin else found["key"].lower()
-            if key in entries:
-                text_ = f"duplicate key {key}; first at {entries[key].where}"
+            if first := _same(key, entries):
+                text_ = f"duplicate key {key}; first at {first.where}"
                 problems.append(Problem(where=where, text=text_))
                 continue
             depth = indent
@@ -177,6 +178,11 @@ def parse(text: str, path: Path) -> tuple[list[Section], list[Problem]]:
         else:
             problems.append(Problem(where=where, text=f"expected 'key = value', not '{line}'"))
     return sections, problems
+
+
+def _same(key: str, entries: Mapping[str, Entry]) -> Entry | None:
+    """Return the entry of ``key``; the case of its letters does not matter."""
+    return next((entry for name, entry in entries.items() if name.lower() == key.lower()), None)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, int]]:

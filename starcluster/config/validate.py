@@ -48,14 +48,21 @@ def _volume_problems(template: Template) -> Iterator[tuple[str, str]]:
         if f"/{volume.mount_path.strip('/')}" in _KEPT:
             text = f"mount_path = {volume.mount_path} is in use on the nodes"
             yield "volumes", f"{volume.name}: {text}"
+    named = {(volume.volume_id, volume.device) for volume in template.volumes if volume.device}
+    partitions = [
+        f"{volume.volume_id}, partition = {volume.partition or 1}" for volume in template.volumes
+    ]
     for what, of in (
         ("mount_path", [volume.mount_path for volume in template.volumes]),
-        ("volume_id", [volume.volume_id for volume in template.volumes if not volume.partition]),
-        ("device", [volume.device for volume in template.volumes if volume.device]),
+        ("volume_id", partitions),
+        ("device", [device for _, device in named]),
     ):
         for value, count in Counter(of).items():
             if count > 1:
                 yield "volumes", f"duplicate {what} = {value} in {count} volumes"
+    for volume_id, count in Counter(volume_id for volume_id, _ in named).items():
+        if count > 1:
+            yield "volumes", f"{volume_id} has {count} devices; a volume is attached as one device"
 
 
 def permission_problems(permission: Permission) -> Iterator[str]:

@@ -7,11 +7,12 @@ import importlib
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from starcluster.clustersetup import ClusterSetup
+from starcluster.config.devices import with_devices
 from starcluster.config.sections import Plugin, Volume
 from starcluster.config.template import Template
 from starcluster.errors import ConfigError, PluginError, SetupError, StarClusterError
@@ -45,6 +46,7 @@ def load_plugins(plugins: Sequence[Plugin], folder: Path = FOLDER) -> list[Loade
 def load(plugin: Plugin, folder: Path = FOLDER) -> ClusterSetup:
     """Return one plugin; raises like :func:`load_plugins`."""
     kind = _class(plugin, folder.expanduser())
+    plugin = replace(plugin, arguments=_by_parameter(plugin.arguments, kind))
     _check_arguments(plugin, kind)
     try:
         return kind(**plugin.arguments)
@@ -101,6 +103,12 @@ def _module(name: str, where: str, folder: Path) -> Any:
 
 def _is_plugin(value: Any) -> bool:
     return inspect.isclass(value) and issubclass(value, ClusterSetup)
+
+
+def _by_parameter(arguments: Mapping[str, str], kind: type[ClusterSetup]) -> dict[str, str]:
+    """Return the arguments by parameter; keys in capitals mean the parameter in any case."""
+    known = {name.lower(): name for name in inspect.signature(kind).parameters}
+    return {known.get(key.lower(), key.lower()): value for key, value in arguments.items()}
 
 
 def _check_arguments(plugin: Plugin, kind: type[ClusterSetup]) -> None:
@@ -168,7 +176,7 @@ def volumes_for_plugins(volumes: Sequence[Volume]) -> Mapping[str, Mapping[str, 
             "partition": volume.partition,
             "mount_path": volume.mount_path,
         }
-        for volume in volumes
+        for volume in with_devices(volumes)
     }
 
 

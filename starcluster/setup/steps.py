@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sge_jobs import LOAD_REPORTS, LOST_HOSTS
-from starcluster.config.sections import Volume
+from starcluster.config import Volume, with_devices
 from starcluster.config.template import Template
 from starcluster.node.hosts_file import known_hosts
 from starcluster.node.node import EXPORT_OPTIONS, Node
@@ -101,7 +101,7 @@ def start_master(master: Node, nodes: Sequence[Node], options: SetupOptions) -> 
         "MASTER": master.alias,
         "VOLUMES": "\n".join(
             f"{volume.volume_id} {volume.device} {volume.partition or '-'} {volume.mount_path}"
-            for volume in options.volumes
+            for volume in with_devices(options.volumes)
         ),
         "EXPORTS": exports(nodes, options.shares),
         "CONFIGURATION": configuration(),

@@ -18,7 +18,6 @@ from starcluster.config import config, schema
 from starcluster.errors import ConfigError, InputError
 from starcluster.launch import plan
 from starcluster.launch.origin import Origin
-from starcluster.launch.volumes import device_names
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 from tests.starcluster.conftest import IMAGE
 
@@ -105,8 +104,3 @@ def test_new_nodes_are_made_of_what_was_asked_and_need_nothing_of_the_masters(
     template, given = template_of_new(master, node_instance_type="t3.micr", node_image_id=IMAGE)
     with pytest.raises(ConfigError, match=r"command line: node_instance_type: .* 't3.micro'"):
         checked(app, only_nodes(template, 1), given)
-
-
-def test_a_volume_gets_a_device_that_no_other_has() -> None:
-    names = device_names(["/dev/sdf", "", "/dev/sdh"])
-    assert [next(names), next(names)] == ["/dev/sdg", "/dev/sdi"]

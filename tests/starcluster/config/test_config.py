@@ -109,7 +109,7 @@ def test_the_values_of_a_template_are_typed(tmp_path: Path) -> None:
     assert template.volumes[0].mount_path == "/data"
     assert template.permissions[0].cidr_ip == "0.0.0.0/0"
     assert template.plugins[0].arguments == {"packages": "htop, tmux"}
-    assert template.plugins[1].arguments == {"Clocks": "1,2"}
+    assert template.plugins[1].arguments == {"Clocks": "1,2"}  # case: see the loader
     assert template.plugins[1].setup_class == "starcluster_plugins.nvidia_tune.NvidiaTune"
     assert template.userdata_scripts == (tmp_path / "mykey.pem",)
     assert template.disable_queue
