@@ -22,6 +22,7 @@ StarClusterError            exit code 1
 ├── SetupError              the setup of the cluster failed on some nodes
 ├── PluginError             a plugin cannot be loaded, or failed
 └── ClusterError            a cluster does not exist, already exists, or is in the wrong state
+    └── Interrupted         Ctrl-C, SIGTERM or SIGHUP; the fix names what still runs
 """
 
 from __future__ import annotations
@@ -179,6 +180,10 @@ class PluginError(StarClusterError):
 
 class ClusterError(StarClusterError):
     """A cluster does not exist, already exists, or is in the wrong state."""
+
+
+class Interrupted(ClusterError):
+    """Ctrl-C, SIGTERM or SIGHUP stopped the command; the fix names what still runs."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import sys
@@ -13,6 +14,7 @@ import cloup
 from cloup.formatting import HelpSection
 
 from starcluster.cli.app import App
+from starcluster.cli.signals import like_ctrl_c
 from starcluster.errors import StarClusterError, did_you_mean
 
 log = logging.getLogger("starcluster")
@@ -196,12 +198,17 @@ def cli(ctx: click.Context, debug: bool, config_path: Path | None, region: str) 
 def main() -> None:
     """Run the command line and exit: 0 for success, 1 for a failure, 2 for invalid input."""
     try:
-        cli(prog_name="starcluster")
+        with like_ctrl_c():
+            cli(prog_name="starcluster")
     except StarClusterError as error:
-        log.debug("Traceback of the error:", exc_info=True)
-        click.echo(f"Error: {error}", err=True)
+        _report(error)
         sys.exit(error.exit_code)
     except OSError as error:
-        log.debug("Traceback of the error:", exc_info=True)
-        click.echo(f"Error: {error}", err=True)
+        _report(error)
         sys.exit(1)
+
+
+def _report(error: Exception) -> None:
+    with contextlib.suppress(OSError):  # after SIGHUP the terminal is gone
+        log.debug("Traceback of the error:", exc_info=error)
+        click.echo(f"Error: {error}", err=True)

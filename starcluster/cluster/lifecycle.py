@@ -162,12 +162,13 @@ class ClusterLifecycle(ClusterResize):
             instance for instance in cluster.instances if instance.state in ("pending", "running")
         ]
         stopped = [instance for instance in running if instance not in spot]
-        self._shutdown(cluster)
-        if spot:
-            self.ec2.terminate([instance.id for instance in spot])
-        if stopped:
-            self.ec2.stop([instance.id for instance in stopped])
-            wait_for(self.ec2, [instance.id for instance in stopped], "stopped", GONE_S)
+        with self.report_cost_on_error():
+            self._shutdown(cluster)
+            if spot:
+                self.ec2.terminate([instance.id for instance in spot])
+            if stopped:
+                self.ec2.stop([instance.id for instance in stopped])
+                wait_for(self.ec2, [instance.id for instance in stopped], "stopped", GONE_S)
         return [instance.alias for instance in stopped]
 
     def terminate(self) -> list[str]:

@@ -10,7 +10,7 @@ from starcluster.aws import prices
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import Instance
 from starcluster.config.config import Config
-from starcluster.errors import ClusterError, StarClusterError
+from starcluster.errors import Interrupted, StarClusterError
 from starcluster.launch import plan
 from starcluster.launch.survey import PRICES_S
 from starcluster.launch.wait import Timeouts, failures_of, wait_for
@@ -59,6 +59,7 @@ class ClusterOperation:
         self.progress, self.timeouts = progress, timeouts or Timeouts()
         self.on_bad_node = on_bad_node
         self._unregistered: set[str] = set()  # failed nodes that the master does not know
+        self._reporting = False
 
     def describe_running(self) -> str:
         """Return the existing instances of the cluster, their cost and the next commands."""
@@ -66,14 +67,21 @@ class ClusterOperation:
 
     @contextlib.contextmanager
     def report_cost_on_error(self) -> Iterator[None]:
-        """Add the running instances and their cost to the fix of any error."""
+        """Add the running instances and their cost, once, to the fix of any error."""
+        if self._reporting:
+            yield
+            return
+        self._reporting = True
         try:
             yield
         except KeyboardInterrupt as error:
-            raise ClusterError("interrupted", self.describe_running()) from error
+            what = f"interrupted {error}".strip()
+            raise Interrupted(what, self.describe_running()) from error
         except StarClusterError as error:
             error.fix = "\n".join(filter(None, [error.fix, self.describe_running()]))
             raise
+        finally:
+            self._reporting = False
 
     def _connect(self, nodes: Sequence[Node]) -> dict[str, str]:
         """Wait until all nodes answer SSH; return the failures by alias."""
@@ -100,7 +108,7 @@ def describe_running(ec2: Ec2, name: str) -> str:
     try:
         instances = ec2.instances(cluster=name)
         exists = bool(instances) or bool(ec2.security_groups(group_name(name)))
-    except StarClusterError:
+    except (StarClusterError, KeyboardInterrupt):
         return f"Instances may be running and cost money: starcluster listclusters {name}"
     if not exists:
         return "The cluster has no instances and costs nothing."

@@ -81,7 +81,7 @@ class ClusterResize(ClusterOperation):
         removed = [instance for instance in cluster.instances if instance.alias in aliases]
         nodes = [cluster.node_of(instance) for instance in removed]
         remaining = [node for node in cluster.nodes if node.alias not in aliases]
-        with contextlib.closing(cluster):
+        with self.report_cost_on_error():
             try:
                 remove_nodes(
                     nodes,
@@ -94,8 +94,10 @@ class ClusterResize(ClusterOperation):
                 if not force:
                     raise
                 log.warning("cannot update the cluster, removing nodes anyway: %s", error.what)
-        if not keep:
-            self.ec2.terminate([instance.id for instance in removed])
+            finally:
+                cluster.close()
+            if not keep:
+                self.ec2.terminate([instance.id for instance in removed])
         return [instance.alias for instance in removed]
 
     def _set_up_new(

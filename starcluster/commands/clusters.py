@@ -14,7 +14,7 @@ from starcluster.cli.output import say_json, shown, sure, table
 from starcluster.cluster.cluster import Cluster, all_clusters, find
 from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.commands._report import finish, progress
-from starcluster.errors import ClusterError, StarClusterError
+from starcluster.errors import ClusterError, Interrupted, StarClusterError
 from starcluster.launch.launcher import TAG_DESCRIPTION
 from starcluster.launch.plan import check_name
 from starcluster.threadpool import ThreadPool
@@ -193,7 +193,7 @@ def _for_each_cluster(  # type: ignore[no-untyped-def]
         try:
             work(tag)
         except StarClusterError as error:
-            if len(tags) == 1 or not force:
+            if len(tags) == 1 or not force or isinstance(error, Interrupted):
                 raise
             failed.append(f"{tag}: {error.what}")
     if failed:

@@ -163,7 +163,8 @@ def loadbalance(
         app.ec2, app.config, tag, progress=progress(), on_bad_node="remove"
     )
     stats = stats_for(tag, lookback_window, **outputs)
-    Balancer(lifecycle, limits, interval_s=interval, stats=stats, say=click.echo).run()
+    with lifecycle.report_cost_on_error():  # also when Ctrl-C ends it
+        Balancer(lifecycle, limits, interval_s=interval, stats=stats, say=click.echo).run()
     click.echo(f"Cluster {tag} is terminated.")
 
 

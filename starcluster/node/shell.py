@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import ipaddress
+import logging
 import select
 import socket
 import threading
@@ -98,11 +99,11 @@ class Shell(RemoteCommands, RemoteFiles):
 
     def close(self) -> None:
         """Close the connection; the next use opens a new one."""
-        with self._lock:
-            self._sftp = None
-            if self._transport is not None:
-                self._transport.close()
-            self._transport = None
+        # Without the lock: another thread holds it as long as it waits for a node that boots.
+        self._sftp = None
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
 
     def switch_user(self, user: str) -> None:
         """Reconnect as another user of the node, who must accept the same key."""
@@ -328,6 +329,8 @@ def _send(channel: paramiko.Channel, data: bytes) -> None:
 
 
 def _paramiko() -> Any:
+    # Without a handler, Python prints a traceback for each attempt on a node that boots.
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
     try:
         return importlib.import_module("paramiko")
     except ImportError as error:
