@@ -44,6 +44,15 @@ class StarClusterError(Exception):
     def __str__(self) -> str:
         return f"{self.what}\n{self.fix}" if self.fix else self.what
 
+    @property
+    def msg(self) -> str:
+        """The whole message; plugins for the original read this name."""
+        return str(self)
+
+    def explain(self) -> str:
+        """Return the message with the name of the class, as plugins for the original print it."""
+        return f"{type(self).__name__}: {self}"
+
     def __reduce__(self) -> tuple[object, ...]:
         # Skip the constructor, because subclasses have other arguments.
         return type(self).__new__, (type(self), *self.args), vars(self)

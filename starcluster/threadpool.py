@@ -117,6 +117,16 @@ class ThreadPool:
                 self._changed.notify_all()
 
 
+def get_thread_pool(
+    size: int = 10, worker_factory: object = None, disable_threads: bool = False
+) -> ThreadPool:
+    """Return a pool of ``size`` threads, or of one if ``disable_threads``.
+
+    Plugins for the original call it; ``worker_factory`` is ignored.
+    """
+    return ThreadPool(1 if disable_threads else int(size))
+
+
 def failures(failed: Mapping[str, str], count: int) -> SetupError:
     """Return the error that names the ``failed`` nodes, of ``count`` nodes in total."""
     lines = "".join(f"\n  {name}: {why}" for name, why in sorted(failed.items()))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import functools
+import secrets
+import string
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
 
 from starcluster.logger import log
+
+T = TypeVar("T")
 
 
 def print_timing(msg: str | Callable[..., Any] = "", prefix: str = "") -> Any:
@@ -26,3 +31,15 @@ def print_timing(msg: str | Callable[..., Any] = "", prefix: str = "") -> Any:
         return timed
 
     return decorate(msg) if callable(msg) else functools.partial(decorate, title=msg)
+
+
+def generate_passwd(length: int) -> str:
+    """Return a random password of letters and digits."""
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(length))
+
+
+def chunk_list(ls: Iterable[T], items: int = 8) -> Iterator[list[T]]:
+    """Yield lists of at most ``items`` elements, in order."""
+    rest = iter(ls)
+    while chunk := list(islice(rest, items)):
+        yield chunk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from starcluster.errors import RemoteCommandFailed
@@ -108,6 +108,13 @@ class RemoteCommands:
     def which(self, prog: str) -> list[str]:
         """Return the path of a program as a list; empty if the node does not have it."""
         return self.execute(f"command -v {shlex.quote(prog)}", ignore_exit_status=True)
+
+    def has_required(self, progs: Iterable[str]) -> bool:
+        """Return whether the node has all programs; the log names those that are missing."""
+        missing = [prog for prog in progs if not self.which(prog)]
+        if missing:
+            log.warning("%s: missing programs: %s", self.name, ", ".join(missing))
+        return not missing
 
     def run(
         self, argv: Sequence[str], *, stdin: str | bytes = b"", timeout_s: float = COMMAND_S

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from starcluster.aws.model import Instance
-from starcluster.errors import ClusterError, HostKeyMismatch, SshError
-from starcluster.model import is_master
+from starcluster.errors import HostKeyMismatch, SshError
 from starcluster.node.hosts_file import with_names, without_names
+from starcluster.node.in_ec2 import InEc2, Power
 from starcluster.node.packages import NodePackages
 from starcluster.node.users import NodeUsers
 
@@ -20,23 +20,7 @@ EXPORT_OPTIONS = "rw,async,no_root_squash,no_subtree_check"
 MOUNT_OPTIONS = "rw,hard,noatime"
 
 
-class Power(Protocol):
-    """Starts, stops, reboots and terminates instances."""
-
-    def start(self, ids: Sequence[str]) -> object:
-        """Start stopped instances."""
-
-    def stop(self, ids: Sequence[str]) -> object:
-        """Stop running instances."""
-
-    def reboot(self, ids: Sequence[str]) -> object:
-        """Reboot running instances."""
-
-    def terminate(self, ids: Sequence[str]) -> object:
-        """Terminate instances."""
-
-
-class Node(NodeUsers, NodePackages):
+class Node(InEc2, NodeUsers, NodePackages):
     """One instance of a cluster, its SSH connection, and its methods for plugins."""
 
     def __init__(
@@ -69,93 +53,6 @@ class Node(NodeUsers, NodePackages):
                 self._shell.close()
             self._shell = None
 
-    # Facts from AWS
-
-    @property
-    def id(self) -> str:
-        """Id of the instance."""
-        return self.instance.id
-
-    @property
-    def instance_type(self) -> str:
-        """Type of the instance, such as ``g5.xlarge``."""
-        return self.instance.type
-
-    @property
-    def image_id(self) -> str:
-        """Id of its AMI."""
-        return self.instance.image_id
-
-    @property
-    def ip_address(self) -> str:
-        """Public address; empty if it has none."""
-        return self.instance.public_ip
-
-    @property
-    def private_ip_address(self) -> str:
-        """Private address, which the other nodes use."""
-        return self.instance.private_ip
-
-    @property
-    def dns_name(self) -> str:
-        """Name or address by which this machine reaches the node."""
-        instance = self.instance
-        return (
-            instance.public_dns or instance.public_ip or instance.private_dns or instance.private_ip
-        )
-
-    @property
-    def public_dns_name(self) -> str:
-        """Public name; empty if it has none."""
-        return self.instance.public_dns
-
-    @property
-    def private_dns_name(self) -> str:
-        """Private name, which instances of its network can resolve."""
-        return self.instance.private_dns
-
-    @property
-    def private_dns_name_short(self) -> str:
-        """Private name without its domain."""
-        return self.instance.private_dns.partition(".")[0]
-
-    @property
-    def placement(self) -> str:
-        """Availability zone."""
-        return self.instance.zone
-
-    @property
-    def state(self) -> str:
-        """State of the instance at the last listing."""
-        return self.instance.state
-
-    @property
-    def key_name(self) -> str:
-        """Name of its key pair."""
-        return self.instance.key_name
-
-    @property
-    def tags(self) -> Mapping[str, str]:
-        """Tags of the instance."""
-        return self.instance.tags
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The node's alias and private address."""
-        return tuple(name for name in (self.alias, self.private_ip_address) if name)
-
-    def is_master(self) -> bool:
-        """Return whether this is the cluster's master."""
-        return is_master(self.alias)
-
-    def is_spot(self) -> bool:
-        """Return whether this is a spot instance, which AWS can interrupt."""
-        return self.instance.is_spot
-
-    def is_instance_store(self) -> bool:
-        """Return whether its root volume is not on EBS: always False."""
-        return False
-
     def is_up(self) -> bool:
         """Return whether the instance runs and answers SSH."""
         return self.state == "running" and self.is_ssh_up()
@@ -169,30 +66,6 @@ class Node(NodeUsers, NodePackages):
         except SshError:
             return False
         return True
-
-    def start(self) -> None:
-        """Start the stopped instance."""
-        self._power().start([self.id])
-
-    def stop(self) -> None:
-        """Stop the instance; it keeps its disks."""
-        self.close()
-        self._power().stop([self.id])
-
-    def reboot(self) -> None:
-        """Reboot the instance."""
-        self.close()
-        self._power().reboot([self.id])
-
-    def terminate(self) -> None:
-        """Terminate the instance."""
-        self.close()
-        self._power().terminate([self.id])
-
-    def _power(self) -> Power:
-        if self._ec2 is None:
-            raise ClusterError(f"{self.alias}: this node was opened without access to EC2")
-        return self._ec2
 
     # Hardware
 

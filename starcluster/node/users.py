@@ -71,6 +71,12 @@ class NodeUsers:
         argv = ["useradd", "--create-home", "--gid", name, "--shell", f"/bin/{shell}"]
         self.ssh.checked([*argv, *(["--uid", str(uid)] if uid is not None else []), name])
 
+    def add_user_to_group(self, user: str, group: str) -> None:
+        """Add a user to a group of the node; the group is created if it does not exist."""
+        if self.ssh.run(["getent", "group", group]).status:
+            self.ssh.checked(["groupadd", group])
+        self.ssh.checked(["usermod", "--append", "--groups", group, user])
+
     def generate_key_for_user(
         self,
         username: str,

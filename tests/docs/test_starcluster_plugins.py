@@ -29,10 +29,11 @@ NODE = """alias id instance_type image_id ip_address private_ip_address dns_name
 tags is_master is_spot num_processors memory apt_install apt_command package_install add_user
 getpwnam get_user_map generate_key_for_user enable_passwordless_ssh add_to_known_hosts
 export_fs_to_nodes
-mount_nfs_shares add_to_etc_hosts set_hostname is_up is_ssh_up start stop reboot terminate"""
+mount_nfs_shares add_to_etc_hosts set_hostname is_up is_ssh_up start stop reboot terminate
+add_tag add_user_to_group cluster_groups parent_cluster ec2 region key_location"""
 SSH = """execute execute_async get_status get_last_status remote_file put get isdir isfile
 path_exists ls mkdir makedirs chmod chown unlink get_remote_file_lines remove_lines_from_file which
-switch_user"""
+switch_user has_required"""
 
 
 def plugins() -> dict[str, type[ClusterSetup]]:

@@ -110,6 +110,10 @@ def test_three_hosts_become_a_cell_in_which_jobs_run_and_again_changes_nothing(
             "node002"
         ]
         assert master.ssh.execute("ssh -o BatchMode=yes node001 hostname") == ["node001"]
+        # Scripts for the original name programs by its paths.
+        for host in ("", "ssh -o BatchMode=yes node001 "):
+            line = ". /opt/sge6/default/common/settings.sh; /opt/sge6/bin/linux-x64/qconf -sel"
+            assert "node002" in master.ssh.execute(f"{host}'{line}'" if host else line)
         before = master.ssh.execute(STATE)
         assert set_up(nodes, TEMPLATE, plugins=plugins).failed == {}
         assert master.ssh.execute(STATE) == before

@@ -23,11 +23,26 @@ $SHARES
 END
 }
 
+# Plugins and job scripts for StarCluster 0.95 name the programs and settings by these paths.
+paths_of_original() { # ROOT: /opt/sge6
+    settings=$SGE_ROOT/$SGE_CELL/common/settings.sh
+    [ -e "$settings" ] || [ ! -w "${settings%/*}" ] \
+        || printf 'export SGE_ROOT=%s SGE_CELL=%s\n' "$SGE_ROOT" "$SGE_CELL" >"$settings"
+    [ ! -e "$1" ] || return 0
+    mkdir -p "$1/bin"
+    for arch in linux-x64 lx24-amd64 lx-amd64 "$SGE_ARCH"; do
+        ln -sfn /usr/bin "$1/bin/$arch"
+    done
+    ln -s /usr/share/gridengine/util "$1/util"
+    ln -s "$SGE_ROOT/$SGE_CELL" "$1/default"
+}
+
 [ -z "$ROOT_KEY" ] || authorize_root
 [ "$ROLE" = master ] || mount_shares
 if [ "$QUEUE" = yes ]; then
     sge_environment
     chown -R sgeadmin: /var/spool/gridengine/execd "$SGE_ROOT/$SGE_CELL"
     mkdir -p /run/gridengine
+    paths_of_original /opt/sge6
     start_daemon sge_execd gridengine-exec
 fi

@@ -1,0 +1,5 @@
+"""Texts that plugins for the original import: ``from starcluster.templates import sge``."""
+
+from starcluster.templates import sge
+
+__all__ = ["sge"]
