@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from starcluster.balance.cell import Cell, Job, JobState, NewNode
+from starcluster.balance.placement import Forecast, simulate
+from starcluster.balance.reasons import counted, described, jobs_text, refused
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -33,9 +37,10 @@ class QueueSnapshot:
     """A cluster and its queue at one moment.
 
     Attributes:
-        waiting_s: Wait of each pending job that is able to run.
-        slots_per_node: Slots of a new node; at least 1.
-        free_slots: Free slots of the current nodes.
+        jobs: The jobs that do not run, in the order in which Grid Engine starts them.
+        cell: The places of the current nodes.
+        new_node: A node as the balancer adds it.
+        new_names: Host names of the next new nodes; at least as many as can be added.
         running_jobs: Number of running jobs.
         age_s: Time since launch of each node except the master.
         busy: Nodes with running jobs.
@@ -43,14 +48,26 @@ class QueueSnapshot:
         interrupted: Spot nodes that AWS interrupts within two minutes.
     """
 
-    waiting_s: tuple[float, ...] = ()
-    slots_per_node: int = 1
-    free_slots: int = 0
+    jobs: tuple[Job, ...] = ()
+    cell: Cell = field(default_factory=Cell)
+    new_node: NewNode = field(default_factory=lambda: NewNode(kind="", places=()))
+    new_names: tuple[str, ...] = ()
     running_jobs: int = 0
     age_s: Mapping[str, float] = field(default_factory=dict)
     busy: frozenset[str] = frozenset()
     since_change_s: float = float("inf")
     interrupted: frozenset[str] = frozenset()
+
+    @property
+    def waiting_s(self) -> tuple[float, ...]:
+        """Wait of each task that is neither held nor in an error state."""
+        waiting = [job for job in self.jobs if job.state is JobState.WAITING]
+        return tuple(job.waited_s for job in waiting for _ in range(job.tasks))
+
+    @property
+    def free_slots(self) -> int:
+        """Free slots of the current nodes."""
+        return sum(place.free_slots for place in self.cell.places if place.usable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,22 +100,43 @@ def decide(snapshot: QueueSnapshot, limits: Limits) -> Decision:
         return Decision(add=missing, why=f"{size} nodes, the minimum is {limits.min_nodes}")
     if snapshot.since_change_s < limits.stabilization_s:
         return Decision(why="waiting for the last change to take effect")
-    return _more(snapshot, limits, size) or _fewer(snapshot, limits, size) or Decision()
+    names = snapshot.new_names[: max(limits.max_nodes - size, 0)]
+    forecast = simulate(snapshot.cell, snapshot.jobs, snapshot.new_node, names)
+    return _fewer(snapshot, limits, forecast, size) or _more(snapshot, limits, forecast)
 
 
-def _more(snapshot: QueueSnapshot, limits: Limits, size: int) -> Decision | None:
-    late = sum(waited > limits.job_wait_s for waited in snapshot.waiting_s)
-    if not late or snapshot.free_slots:  # a free slot takes the next job
-        return None
-    if size >= limits.max_nodes:
-        return Decision(why=f"{late} jobs wait, but the maximum is {limits.max_nodes} nodes")
-    wanted = -(-len(snapshot.waiting_s) // max(snapshot.slots_per_node, 1))
-    add = min(wanted, limits.add_nodes_per_iter, limits.max_nodes - size)
-    return Decision(add=add, why=f"{late} jobs have waited longer than {limits.job_wait_s:g} s")
+def _more(snapshot: QueueSnapshot, limits: Limits, forecast: Forecast) -> Decision:
+    parts: list[str] = []
+    add = 0
+    if forecast.growing:
+        longest = max(job.waited_s for job in forecast.growing)
+        count = sum(job.tasks for job in forecast.growing)
+        first = described(forecast.growing[0])
+        kind = f"{snapshot.new_node.kind} node{'s' if forecast.nodes > 1 else ''}"
+        parts.append(f"{jobs_text(count)} ({first}) would start on {forecast.nodes} more {kind}")
+        if longest > limits.job_wait_s:
+            add = min(forecast.nodes, limits.add_nodes_per_iter)
+        else:
+            parts.append(f"the longest wait is {longest:.0f} s of {limits.job_wait_s:g} s")
+    if forecast.starting:
+        parts.append(f"{jobs_text(forecast.starting)} can start on the current nodes")
+    parts += _not_starting(forecast, limits)
+    if not parts and snapshot.jobs and limits.kill_cluster:
+        parts.append(f"{counted(snapshot.jobs)} left, so the cluster is not terminated")
+    return Decision(add=add, why="; ".join(parts) or Decision().why)
 
 
-def _fewer(snapshot: QueueSnapshot, limits: Limits, size: int) -> Decision | None:
-    if snapshot.waiting_s:
+def _not_starting(forecast: Forecast, limits: Limits) -> list[str]:
+    excess = f"{jobs_text(forecast.excess)} cannot start, the maximum is {limits.max_nodes} nodes"
+    return [*([excess] if forecast.excess else []), *refused(forecast.stuck)]
+
+
+def _fewer(
+    snapshot: QueueSnapshot, limits: Limits, forecast: Forecast, size: int
+) -> Decision | None:
+    # Without a running job, what does not start now does not start later on these nodes either.
+    later = forecast.excess and snapshot.running_jobs
+    if forecast.starting or forecast.growing or later:
         return None
     idle = [
         name
@@ -107,8 +145,10 @@ def _fewer(snapshot: QueueSnapshot, limits: Limits, size: int) -> Decision | Non
     ]
     remove = tuple(idle[: max(size - limits.min_nodes, 0)])
     if remove:
-        return Decision(remove=remove, why="no job waits and these nodes are idle")
-    if limits.kill_cluster and not snapshot.running_jobs and not snapshot.busy:
+        why = "these nodes are idle and no waiting job can use them"
+        return Decision(remove=remove, why="; ".join([why, *_not_starting(forecast, limits)]))
+    left = snapshot.jobs or snapshot.running_jobs or snapshot.busy
+    if limits.kill_cluster and not left:
         oldest = max(snapshot.age_s.values(), default=float("inf"))
         if oldest >= limits.kill_after_s:
             return Decision(terminate=True, why="no job is left")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
-import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from sge_jobs import AccountingRecord, parse_accounting
+from starcluster.aws.model import InstanceType
+from starcluster.balance import read
 from starcluster.balance.decide import Decision, Limits, QueueSnapshot, decide
+from starcluster.balance.new_node import NewNodes
 from starcluster.balance.stats import Stats, row_of
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.cluster.lifecycle import ClusterLifecycle
@@ -59,6 +60,8 @@ class Balancer:
         self.lifecycle, self.limits, self.interval_s = lifecycle, limits, interval_s
         self.notice_s, self.stats, self._say, self._sleep = notice_s, stats, say, sleep
         self._changed = float("-inf")
+        self._new_nodes = NewNodes()
+        self._types: dict[str, InstanceType] = {}
 
     def run(self) -> None:
         """Balance until the cluster is terminated. A failed poll changes nothing."""
@@ -94,10 +97,10 @@ class Balancer:
     def run_once(self, cluster: Cluster) -> bool:
         """Take a snapshot and apply the decision; return whether the cluster was terminated."""
         try:
-            snapshot = replace(
-                take_snapshot(cluster), since_change_s=time.monotonic() - self._changed
-            )
+            snapshot = self.take_snapshot(cluster)
             decision = decide(snapshot, self.limits)
+            if decision.terminate:  # a job can have been submitted in the meantime
+                decision = decide(self.take_snapshot(cluster), self.limits)
             if self.stats is not None:
                 ended = ended_jobs(cluster, self.stats.lookback)
                 self.stats.add(row_of(datetime.now(UTC), snapshot, decision, ended))
@@ -109,6 +112,42 @@ class Balancer:
         finally:
             cluster.close()
 
+    def take_snapshot(self, cluster: Cluster) -> QueueSnapshot:
+        """Read jobs and places from the master, and interruption notices from spot nodes."""
+        workers = [
+            instance
+            for instance in cluster.instances
+            if instance.state in ("pending", "running") and instance.id != cluster.master.id
+        ]
+        kind = cluster.template.node_instance_type[-1].instance_type
+        alike = [instance.alias for instance in workers if instance.type == kind]
+        text = cluster.master.ssh.execute(read.command(alike), timeout_s=60)
+        now = datetime.now(UTC)
+        reading = read.read("\n".join(text), now.replace(tzinfo=None))
+        return QueueSnapshot(
+            jobs=reading.jobs,
+            cell=reading.cell,
+            new_node=self._new_nodes.predict(self._type(kind), alike, reading),
+            new_names=tuple(
+                plan.host_name(cluster.name, alias, cluster.template)
+                for alias in new_aliases(cluster, self.limits.max_nodes)
+            ),
+            running_jobs=reading.running_jobs,
+            age_s={
+                each.alias: (now - each.launched).total_seconds() if each.launched else 0.0
+                for each in workers
+            },
+            busy=reading.busy,
+            since_change_s=time.monotonic() - self._changed,
+            interrupted=frozenset(interrupted(cluster)),
+        )
+
+    def _type(self, kind: str) -> InstanceType:
+        if kind not in self._types:
+            self._types |= self.lifecycle.ec2.instance_types([kind])
+        unknown = InstanceType(name=kind, vcpus=1, memory_mib=0, architecture="x86_64")
+        return self._types.get(kind, unknown)
+
     def _do(self, cluster: Cluster, decision: Decision) -> bool:
         try:
             if decision.drain:
@@ -117,11 +156,7 @@ class Balancer:
             if decision.remove:
                 self.lifecycle.remove(list(decision.remove))
             if decision.add:
-                short = [
-                    instance.alias.removeprefix(f"{cluster.name}-")
-                    for instance in cluster.instances
-                ]
-                names = plan.free_aliases(short, decision.add)
+                names = new_aliases(cluster, decision.add)
                 self.lifecycle.add(plan.more_nodes(cluster.template, names), cluster.template)
         except StarClusterError as error:
             # The next poll sees the result; one error must not stop the balancer.
@@ -133,19 +168,11 @@ class Balancer:
         return decision.terminate
 
 
-def take_snapshot(cluster: Cluster) -> QueueSnapshot:
-    """Read jobs and slots from the master, and interruption notices from spot nodes."""
-    # UTC, because the master may be in another time zone than this machine.
-    command = "TZ=UTC qstat -u '*' -f -r -xml -explain E"
-    text = cluster.master.ssh.execute(command, timeout_s=60)
-    now = datetime.now(UTC)
-    snapshot = read_queue("\n".join(text), now.replace(tzinfo=None))
-    age = {
-        instance.alias: (now - instance.launched).total_seconds() if instance.launched else 0.0
-        for instance in cluster.instances
-        if instance.state in ("pending", "running") and instance.id != cluster.master.id
-    }
-    return replace(snapshot, age_s=age, interrupted=frozenset(interrupted(cluster)))
+def new_aliases(cluster: Cluster, count: int) -> list[str]:
+    """Return the aliases of the next new nodes."""
+    prefix = f"{cluster.name}-"
+    short = [instance.alias.removeprefix(prefix) for instance in cluster.instances]
+    return plan.free_aliases(short, count)
 
 
 def ended_jobs(cluster: Cluster, lookback: timedelta) -> list[AccountingRecord]:
@@ -155,47 +182,6 @@ def ended_jobs(cluster: Cluster, lookback: timedelta) -> list[AccountingRecord]:
     # qacct exits with status 1 if there are no such jobs.
     lines = cluster.master.ssh.execute(command, ignore_exit_status=True, timeout_s=60)
     return parse_accounting("\n".join(lines))
-
-
-def read_queue(xml: str, now: datetime) -> QueueSnapshot:
-    """Return jobs and slots from ``qstat -f -r -xml``; held jobs do not count as waiting."""
-    root = ET.fromstring(xml[xml.index("<?xml") :])  # noqa: S314 - of our own master
-    slots, free, running, busy = [], 0, 0, set()
-    for queue in root.iter("Queue-List"):
-        total = int(queue.findtext("slots_total") or 0)
-        used = int(queue.findtext("slots_used") or 0)
-        slots.append(total)
-        if not set(queue.findtext("state") or "") & set("adDuEs"):
-            free += max(total - used, 0)
-        jobs = queue.findall("job_list")
-        running += len(jobs)
-        if jobs or used:
-            busy.add((queue.findtext("name") or "").partition("@")[2])
-    waiting = []
-    for job in root.findall("job_info/job_list"):
-        state = job.findtext("state") or ""
-        if "h" in state or "E" in state or "q" not in state:
-            continue
-        since = job.findtext("JB_submission_time") or ""
-        waited = (now - datetime.fromisoformat(since)).total_seconds() if since else 0.0
-        waiting += [waited] * _tasks(job.findtext("tasks") or "")
-    return QueueSnapshot(
-        waiting_s=tuple(waiting),
-        slots_per_node=max([1, *slots]),
-        free_slots=free,
-        running_jobs=running,
-        busy=frozenset(busy),
-    )
-
-
-def _tasks(text: str) -> int:
-    """Return the number of tasks in ``1-41:1`` or ``3,5``; 1 for a job without tasks."""
-    count = 0
-    for part in filter(None, text.split(",")):
-        span, _, step = part.partition(":")
-        first, _, last = span.partition("-")
-        count += (int(last or first) - int(first)) // int(step or 1) + 1
-    return count or 1
 
 
 def interrupted(cluster: Cluster) -> list[str]:

@@ -56,7 +56,8 @@ if TYPE_CHECKING:
         "-K",
         "--kill-cluster",
         is_flag=True,
-        help="Terminate the cluster when no job is waiting or running.",
+        help="Terminate the cluster when no job is left. Held jobs and jobs in the error state "
+        "are left too.",
     ),
 )
 @cloup.option_group(
@@ -139,8 +140,9 @@ def loadbalance(
     lookback_window: float,
     **outputs: Any,
 ) -> None:
-    """Add nodes while jobs wait and remove idle nodes, until Ctrl-C.
+    """Add nodes for waiting jobs and remove idle nodes, until Ctrl-C.
 
+    It adds a node only if a waiting job would start on it, and prints the reason of each decision.
     This machine must stay on: the command checks the queue from here.
 
     \b

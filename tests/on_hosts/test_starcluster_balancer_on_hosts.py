@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from starcluster.balance import Balancer, Limits, Stats
-from starcluster.balance.loop import drain, take_snapshot
+from starcluster.balance import Balancer, Limits, QueueSnapshot, Stats
+from starcluster.balance.loop import drain
 from starcluster.cluster import Cluster, find
 from tests.on_hosts.live_cluster import NAME, Bench
 from tests.testbed.cloud import Cloud
@@ -33,6 +33,10 @@ def now(bench: Bench) -> Cluster:
     return find(bench.ec2, bench.config, NAME)
 
 
+def taken(bench: Bench) -> QueueSnapshot:
+    return Balancer(bench.lifecycle(), Limits(max_nodes=3)).take_snapshot(now(bench))
+
+
 def names(bench: Bench) -> list[str]:
     return [instance.alias for instance in now(bench).instances]
 
@@ -49,8 +53,8 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
         bench.start(bench.lifecycle(), cluster_size="2")
         submit(bench, "-h")
         submit(bench, "-t 1-9")
-        until(lambda: take_snapshot(now(bench)).running_jobs == 4, 60, 0.2)  # 2 slots on each node
-        snapshot = take_snapshot(now(bench))
+        until(lambda: taken(bench).running_jobs == 4, 60, 0.2)  # 2 slots on each node
+        snapshot = taken(bench)
         assert len(snapshot.waiting_s) == 5
         assert all(-5 < seconds < 60 for seconds in snapshot.waiting_s)
         assert (snapshot.free_slots, snapshot.busy) == (0, frozenset({"master", "node001"}))
@@ -63,12 +67,10 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
         assert names(bench) == ["master", "node001", "node002"]
         assert said[-1].startswith("3 nodes")
         drain(now(bench), ("node001",))  # as after an interruption notice
-        until(lambda: "node001" not in take_snapshot(now(bench)).busy, 30, 0.2)
-        assert (
-            take_snapshot(now(bench)).running_jobs + len(take_snapshot(now(bench)).waiting_s) == 9
-        )
+        until(lambda: "node001" not in taken(bench).busy, 30, 0.2)
+        assert taken(bench).running_jobs + len(taken(bench).waiting_s) == 9
         now(bench).master.ssh.execute("qdel -u sgeadmin")
-        until(lambda: not take_snapshot(now(bench)).running_jobs, 30, 0.2)
+        until(lambda: not taken(bench).running_jobs, 30, 0.2)
         balancer.stats = Stats(lookback=timedelta(hours=1))
         assert not balancer.run_once(now(bench))
         assert names(bench) == ["master"]
@@ -79,5 +81,25 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
         ending = Limits(max_nodes=3, kill_after_s=0, stabilization_s=0, kill_cluster=True)
         assert Balancer(bench.lifecycle(), ending, say=said.append).run_once(now(bench))
         assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def test_it_grows_while_jobs_wait_for_gpus_and_slots_are_free(bench: Bench) -> None:
+    def body() -> None:
+        bench.start(bench.lifecycle(), cluster_size="2")
+        for _ in range(6):
+            submit(bench, "-l gpu=1")
+        until(lambda: taken(bench).running_jobs == 2, 60, 0.2)
+        snapshot = taken(bench)
+        assert (len(snapshot.waiting_s), snapshot.free_slots) == (4, 2)
+        said: list[str] = []
+        limits = Limits(max_nodes=6, job_wait_s=-60, kill_after_s=0, stabilization_s=0)
+        balancer = Balancer(bench.lifecycle(), limits, say=said.append)
+        assert not balancer.run_once(now(bench))
+        assert names(bench) == ["master", "node001", "node002"]
+        assert "4 jobs" in said[-1]
+        assert "4 more g4dn.xlarge nodes" in said[-1]
+        until(lambda: taken(bench).running_jobs == 3, 60, 0.2)
 
     bench.cloud.call(body)

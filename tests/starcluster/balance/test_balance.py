@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,37 +11,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starcluster.balance import loop as balancer
+from starcluster.balance.cell import Cell, Job, JobState, NewNode
 from starcluster.balance.decide import Decision, Limits, QueueSnapshot, decide
-from starcluster.balance.loop import Balancer, read_queue
+from starcluster.balance.loop import Balancer
+from starcluster.balance.placement import simulate
 from starcluster.errors import CredentialsError, SshError
+from tests.starcluster.balance.queue_states import ATTRIBUTES, ENVIRONMENTS, job, place
 
 LIMITS = Limits(max_nodes=5)
 NODES = {"node001": 7200.0, "node002": 3600.0}
+BARE = QueueSnapshot(
+    new_node=NewNode(kind="c5.xlarge", places=(place(""),)),
+    new_names=tuple(f"node{number:03d}" for number in range(3, 200)),
+    age_s=NODES,
+)
+WAITING = replace(BARE, jobs=(job(1, tasks=9),))
 
 
 def test_jobs_that_wait_long_let_it_grow_up_to_the_limits() -> None:
-    snapshot = QueueSnapshot(waiting_s=(1000.0,) * 9, slots_per_node=4, age_s=NODES)
-    assert decide(snapshot, LIMITS).add == 1
-    assert decide(snapshot, replace(LIMITS, add_nodes_per_iter=9)).add == 2  # 5 in all
-    assert decide(snapshot, replace(LIMITS, add_nodes_per_iter=9, max_nodes=99)).add == 3
-    assert decide(snapshot, replace(LIMITS, max_nodes=3)).add == 0
-    assert decide(replace(snapshot, waiting_s=(800.0,)), LIMITS) == Decision()
-    assert decide(replace(snapshot, free_slots=1), LIMITS).add == 0
+    assert decide(WAITING, LIMITS).add == 1
+    assert decide(WAITING, replace(LIMITS, add_nodes_per_iter=9)).add == 2  # 5 in all
+    assert decide(WAITING, replace(LIMITS, add_nodes_per_iter=9, max_nodes=99)).add == 3
+    assert decide(WAITING, replace(LIMITS, max_nodes=3)).add == 0
+    assert decide(replace(BARE, jobs=(job(1, waited_s=800.0),)), LIMITS).add == 0
 
 
 def test_after_a_change_it_waits_for_that_to_show() -> None:
-    snapshot = QueueSnapshot(waiting_s=(1000.0,), age_s=NODES, since_change_s=100.0)
+    snapshot = replace(WAITING, since_change_s=100.0)
     decision = decide(snapshot, LIMITS)
     assert decision == Decision(why=decision.why)
     assert decide(replace(snapshot, since_change_s=999.0), LIMITS).add == 1
 
 
 def test_idle_nodes_go_the_oldest_first_but_never_one_with_a_job() -> None:
-    snapshot = QueueSnapshot(age_s=NODES, free_slots=8)
+    snapshot = BARE
     assert decide(snapshot, LIMITS).remove == ("node001", "node002")
     assert decide(snapshot, replace(LIMITS, min_nodes=2)).remove == ("node001",)
     assert decide(replace(snapshot, busy=frozenset({"node001"})), LIMITS).remove == ("node002",)
-    assert decide(replace(snapshot, waiting_s=(1.0,)), LIMITS).remove == ()
+    assert decide(replace(snapshot, jobs=(job(1, waited_s=1.0),)), LIMITS).remove == ()
     assert decide(replace(snapshot, age_s={"node001": 60.0}), LIMITS).remove == ()
 
 
@@ -55,7 +61,8 @@ def test_the_cluster_ends_only_when_nothing_is_left_and_that_is_wished() -> None
     assert decide(QueueSnapshot(), ending).terminate
     assert not decide(QueueSnapshot(), LIMITS).terminate
     assert not decide(QueueSnapshot(running_jobs=1), ending).terminate
-    assert not decide(QueueSnapshot(waiting_s=(1.0,)), ending).terminate
+    for state in JobState:
+        assert not decide(QueueSnapshot(jobs=(job(1, state=state),)), ending).terminate
     assert decide(QueueSnapshot(age_s=NODES), ending).remove  # the nodes first
     assert not decide(QueueSnapshot(age_s={"node001": 60.0}), ending).terminate
 
@@ -70,76 +77,76 @@ def test_spot_nodes_that_aws_takes_are_drained_before_all_else() -> None:
     assert decide(snapshot, LIMITS).drain == ("node002",)
 
 
-ages = st.dictionaries(st.sampled_from([f"node{n:03d}" for n in range(8)]), st.floats(0, 1e5))
+names = [f"node{number:03d}" for number in range(8)]
+requests = st.dictionaries(
+    st.sampled_from(["gpu", "ram", "mem_free", "licence", "unknown"]),
+    st.sampled_from(["0", "1", "2", "6G", "900G"]),
+)
+jobs = st.builds(
+    Job,
+    id=st.sampled_from("123"),
+    state=st.sampled_from(JobState),
+    waited_s=st.floats(0, 1e5),
+    tasks=st.integers(1, 30),
+    startable=st.none() | st.integers(0, 5),
+    pe=st.sampled_from(["", *ENVIRONMENTS, "*", "absent"]),
+    slots=st.integers(1, 20),
+    requests=requests,
+    queues=st.sampled_from([(), ("all.q",), ("*@node00[1-3]",), ("big.q",)]),
+)
 
 
 @given(
-    snapshot=st.builds(
-        QueueSnapshot,
-        waiting_s=st.lists(st.floats(0, 1e5), max_size=20).map(tuple),
-        slots_per_node=st.integers(1, 8),
-        free_slots=st.integers(0, 9),
-        running_jobs=st.integers(0, 9),
-        age_s=ages,
-        busy=st.frozensets(st.sampled_from([f"node{n:03d}" for n in range(8)])),
-        since_change_s=st.floats(0, 1e4),
-    ),
+    waiting=st.lists(jobs, max_size=8),
+    busy=st.frozensets(st.sampled_from(names)),
+    ages=st.dictionaries(st.sampled_from(names), st.floats(0, 1e5)),
+    running=st.integers(0, 9),
+    since=st.floats(0, 1e4),
     least=st.integers(1, 4),
     more=st.integers(0, 6),
     kill=st.booleans(),
 )
 def test_no_decision_leaves_the_limits_or_ends_a_job(
-    snapshot: QueueSnapshot, least: int, more: int, kill: bool
+    waiting: list[Job],
+    busy: frozenset[str],
+    ages: dict[str, float],
+    running: int,
+    since: float,
+    least: int,
+    more: int,
+    kill: bool,
 ) -> None:
+    places = tuple(place(name, slots=2, busy=name in busy) for name in ages)
+    snapshot = replace(
+        BARE,
+        jobs=tuple(waiting),
+        cell=Cell(places=places, attributes=ATTRIBUTES, environments=ENVIRONMENTS),
+        running_jobs=running,
+        age_s=ages,
+        busy=busy,
+        since_change_s=since,
+    )
     limits = Limits(min_nodes=least, max_nodes=least + more, add_nodes_per_iter=3)
     limits = replace(limits, kill_cluster=kill)
     decision = decide(snapshot, limits)
-    size = 1 + len(snapshot.age_s)
-    assert not set(decision.remove) & snapshot.busy
+    size = 1 + len(ages)
+    assert not set(decision.remove) & busy
     assert not (decision.add and decision.remove)
     assert decision.add == 0 or size + decision.add <= max(limits.max_nodes, least)
     assert not decision.remove or size - len(decision.remove) >= least
-    assert not decision.terminate or not (snapshot.waiting_s or snapshot.running_jobs)
+    assert not decision.terminate or not (waiting or running)
 
 
-# Output of Grid Engine 8.1.9, shortened.
-QSTAT = """<?xml version='1.0'?>
-<job_info>
-  <queue_info>
-    <Queue-List>
-      <name>all.q@master</name><qtype>BIP</qtype>
-      <slots_used>1</slots_used><slots_resv>0</slots_resv><slots_total>4</slots_total>
-      <job_list state="running"><JB_job_number>1</JB_job_number><state>r</state></job_list>
-    </Queue-List>
-    <Queue-List>
-      <name>all.q@node001</name>
-      <slots_used>0</slots_used><slots_resv>0</slots_resv><slots_total>4</slots_total>
-      <state>d</state>
-    </Queue-List>
-  </queue_info>
-  <job_info>
-    <job_list state="pending">
-      <JB_job_number>2</JB_job_number><state>qw</state>
-      <JB_submission_time>2026-01-01T10:00:00</JB_submission_time><tasks>2-9:2,11</tasks>
-    </job_list>
-    <job_list state="pending">
-      <JB_job_number>3</JB_job_number><state>hqw</state>
-      <JB_submission_time>2026-01-01T10:00:00</JB_submission_time>
-    </job_list>
-  </job_info>
-</job_info>
-"""
-
-
-def test_what_qstat_tells_is_read_and_a_held_job_does_not_wait() -> None:
-    snapshot = read_queue(QSTAT, datetime(2026, 1, 1, 10, 1))
-    assert snapshot.waiting_s == (60.0,) * 5
-    assert snapshot.free_slots == 3  # a disabled queue does not count
-    assert (snapshot.slots_per_node, snapshot.running_jobs, snapshot.busy) == (
-        4,
-        1,
-        frozenset({"master"}),
-    )
+@given(jobs, st.integers(0, 6))
+def test_new_nodes_start_as_many_jobs_as_promised(waiting: Job, room: int) -> None:
+    node = NewNode(kind="g4dn.xlarge", places=(place(""),))
+    fresh = [f"new{number}" for number in range(room)]
+    cell = Cell(places=(place("a"),), attributes=ATTRIBUTES, environments=ENVIRONMENTS)
+    forecast = simulate(cell, [waiting], node, fresh)
+    assert forecast.nodes <= room
+    grown = replace(cell, places=(*cell.places, *map(place, fresh[: forecast.nodes])))
+    promised = forecast.starting + sum(each.tasks for each in forecast.growing)
+    assert simulate(grown, [waiting], node, ()).starting == promised
 
 
 class OneSpotNode:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sge_jobs.model import AccountingRecord
+from starcluster.balance.cell import Job
 from starcluster.balance.decide import Decision, QueueSnapshot
 from starcluster.balance.stats import Row, Stats, row_of
 from starcluster.commands.loadbalance import stats_for
@@ -26,16 +27,14 @@ def job(submitted: float, started: float | None, ended: float | None) -> Account
 
 
 def row_at(hours: float, waiting: int = 0) -> Row:
-    snapshot = QueueSnapshot(
-        waiting_s=tuple(60.0 * n for n in range(waiting)), age_s={"node001": 5.0}
-    )
+    waits = tuple(Job(id=str(n), waited_s=60.0 * n) for n in range(waiting))
+    snapshot = QueueSnapshot(jobs=waits, age_s={"node001": 5.0})
     return row_of(START + timedelta(hours=hours), snapshot, Decision(add=1, why='a, "b"'), [])
 
 
 def test_a_row_has_the_means_of_what_ended() -> None:
-    snapshot = QueueSnapshot(
-        waiting_s=(5.0, 70.04), running_jobs=2, free_slots=1, age_s={"node001": 9.0}
-    )
+    waits = tuple(Job(id="1", waited_s=waited_s) for waited_s in (5.0, 70.04))
+    snapshot = QueueSnapshot(jobs=waits, running_jobs=2, age_s={"node001": 9.0})
     ended = [job(100, 110, 200), job(100, 130, 160), job(100, None, None)]
     row = row_of(START, snapshot, Decision(drain=("node001",)), ended)
     assert (row.nodes, row.running_jobs, row.waiting_jobs, row.longest_wait_s) == (2, 2, 2, 70.0)
