@@ -13,6 +13,7 @@ from starcluster.cli.login import run_ssh
 from starcluster.cli.options import bad_node_option
 from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.commands._checks import checked
+from starcluster.commands._quota import check_quotas
 from starcluster.commands._report import finish, progress
 from starcluster.config.schema import start_options
 from starcluster.launch import plan
@@ -133,9 +134,10 @@ def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
             check=check,
             inventory=checked(app, template, overrides) if check else None,
         )
-        for line in described(app, launcher, quota=options["dry_run"]):
+        for line in described(app, launcher):
             click.echo(line)
         if options["dry_run"] or options["validate_only"]:
+            check_quotas(app.ec2, plan.whole_cluster(template))
             passed = "All checks passed. " if check else ""
             click.echo(f"{passed}Nothing was launched.")
             return
@@ -155,8 +157,8 @@ def overrides_of(options: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def described(app: App, launcher: Launcher, *, quota: bool) -> list[str]:
-    """Return the plan as lines: nodes by type, price and, if ``quota``, the quotas."""
+def described(app: App, launcher: Launcher) -> list[str]:
+    """Return the plan as lines: nodes by type, and the price."""
     nodes = plan.whole_cluster(launcher.template)
     context = launcher.context
     lines = [f"Cluster {launcher.name} in {app.ec2.region}, template {launcher.template.name}:"]
@@ -169,22 +171,4 @@ def described(app: App, launcher: Launcher, *, quota: bool) -> list[str]:
             f"  {len(batch)} x {first.instance_type} {kind}, {names}, {image.name or image.id}"
         )
     lines.append(f"Price: {plan.cost(nodes, context.on_demand, context.spot)}")
-    if quota:
-        lines += [f"Quota: {line}" for line in _quotas(app, nodes)]
-    return lines
-
-
-def _quotas(app: App, nodes: tuple[plan.Planned, ...]) -> list[str]:
-    facts = app.ec2.instance_types({node.instance_type for node in nodes})
-    wanted: dict[tuple[str, str], int] = {}
-    for node in nodes:
-        found = plan.quota_of(node.instance_type, spot=node.spot)
-        if found and node.instance_type in facts:
-            wanted[found] = wanted.get(found, 0) + facts[node.instance_type].vcpus
-    lines = []
-    for (code, name), vcpus in wanted.items():
-        limit = app.ec2.vcpu_quota(code)
-        allowed = "is not reported by AWS" if limit is None else f"is {limit:g}"
-        short = ", too low" if limit is not None and vcpus > limit else ""
-        lines.append(f"{vcpus} vCPUs of {name}; the quota {allowed}{short}")
     return lines
