@@ -27,7 +27,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "stop": "starcluster.commands.clusters:stop",
         "restart": "starcluster.commands.clusters:restart",
         "terminate": "starcluster.commands.clusters:terminate",
-        "listclusters": "starcluster.commands.clusters:listclusters",
+        "listclusters": "starcluster.commands.listclusters:listclusters",
     },
     "Log in and copy files": {
         "sshmaster": "starcluster.commands.shells:sshmaster",

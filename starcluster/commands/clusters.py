@@ -1,97 +1,22 @@
-"""``starcluster listclusters``, ``stop``, ``terminate``, ``restart``."""
+"""``starcluster stop``, ``terminate`` and ``restart``."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 import cloup
 
 from starcluster.cli import login
-from starcluster.cli.options import confirm_option, json_option
-from starcluster.cli.output import say_json, shown, sure, table
-from starcluster.cluster.cluster import Cluster, all_clusters, find
+from starcluster.cli.options import confirm_option
+from starcluster.cli.output import sure
 from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.commands._report import finish, progress
 from starcluster.errors import ClusterError, Interrupted, StarClusterError
-from starcluster.launch.launcher import TAG_DESCRIPTION
 from starcluster.launch.plan import check_name
-from starcluster.threadpool import ThreadPool
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App
-
-
-@cloup.command()
-@cloup.argument("tags", nargs=-1, metavar="[TAG]...")
-@cloup.option("-s", "--show-ssh-status", is_flag=True, help="Check whether each node answers SSH.")
-@json_option
-@click.pass_obj
-def listclusters(app: App, tags: tuple[str, ...], show_ssh_status: bool, as_json: bool) -> None:
-    """List clusters and their nodes.
-
-    Without TAG, it lists all clusters of the region.
-
-    \b
-    Examples:
-      starcluster listclusters
-      starcluster listclusters --show-ssh-status gpucluster
-    """
-    if tags:
-        found = [find(app.ec2, app.config, tag) for tag in tags]
-    else:
-        found = all_clusters(app.ec2, app.config)
-    ssh = {cluster.name: _ssh(cluster) if show_ssh_status else {} for cluster in found}
-    if as_json:
-        say_json([_facts(cluster, ssh[cluster.name]) for cluster in found])
-    elif not found:
-        click.echo(f"No clusters in {app.ec2.region}. Start one: starcluster start NAME")
-    for cluster in found if not as_json else ():
-        click.echo("\n".join(_lines(cluster, ssh[cluster.name])))
-
-
-def _ssh(cluster: Cluster) -> dict[str, str]:
-    def ask(node: object) -> str:
-        try:
-            return "up" if node.is_ssh_up() else "down"  # type: ignore[attr-defined]
-        except StarClusterError as error:
-            return error.what
-
-    answers = ThreadPool().map(ask, cluster.nodes)
-    cluster.close()
-    return {node.alias: answer for node, answer in zip(cluster.nodes, answers, strict=True)}
-
-
-def _facts(cluster: Cluster, ssh: dict[str, str]) -> dict[str, object]:
-    nodes = [asdict(instance) for instance in cluster.instances]
-    for node, instance in zip(nodes, cluster.instances, strict=True):
-        node["alias"] = instance.alias
-        if instance.alias in ssh:
-            node["ssh"] = ssh[instance.alias]
-    return {"name": cluster.name, "state": cluster.state, "nodes": nodes}
-
-
-def _lines(cluster: Cluster, ssh: dict[str, str]) -> list[str]:
-    first = cluster.instances[0]
-    facts = [f"{cluster.name}: {cluster.state}, {len(cluster.instances)} nodes in {first.zone}"]
-    facts.append(f"since {shown(first.launched)} UTC, key {first.key_name}")
-    lines = [", ".join(facts)]
-    if about := first.tags.get(TAG_DESCRIPTION):
-        lines.append(f"  {about}")
-    rows = [
-        (
-            instance.alias or "(no alias)",
-            instance.state,
-            instance.type + (" spot" if instance.is_spot else ""),
-            instance.id,
-            instance.public_ip or instance.private_ip,
-            f"ssh {ssh[instance.alias]}" if instance.alias in ssh else instance.reason,
-        )
-        for instance in cluster.instances
-    ]
-    text = table(("node", "state", "type", "instance", "address", ""), rows)
-    return [*lines, *(f"  {line}" for line in text.splitlines())]
 
 
 _force = cloup.option(

@@ -1,4 +1,4 @@
-"""A server in front of moto: it answers what moto does not have, and leaves regions silent."""
+"""A server in front of moto: it answers what moto does not have, and can close regions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from typing import Any
 
 _REGION = re.compile(r"Credential=[^/]+/\d+/([a-z0-9-]+)/")
 
+_REFUSED = (
+    b"<Response><Errors><Error><Code>AuthFailure</Code><Message>not validated</Message></Error>"
+    b"</Errors><RequestID>1</RequestID></Response>"
+)
+
 
 @dataclass
 class Front:
@@ -24,7 +29,7 @@ class Front:
         monthly: Dollars per GiB and month by volume type.
         quota: vCPUs of every quota.
         parameters: SSM parameters by name.
-        silent: Regions that answer nothing.
+        closed: Regions that refuse the credentials.
     """
 
     moto: str
@@ -32,8 +37,7 @@ class Front:
     monthly: dict[str, float] = field(default_factory=dict)
     quota: float = 64.0
     parameters: dict[str, str] = field(default_factory=dict)
-    silent: set[str] = field(default_factory=set)
-    over: threading.Event = field(default_factory=threading.Event)
+    closed: set[str] = field(default_factory=set)
     address: str = ""
 
     def answer(self, action: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -71,8 +75,8 @@ def in_front_of(moto: str) -> Iterator[Front]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             region = _REGION.search(self.headers.get("Authorization", ""))
-            if region and region[1] in front.silent:
-                front.over.wait()
+            if region and region[1] in front.closed:
+                self._reply(401, "text/xml", _REFUSED)
                 return
             action = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
             told = front.answer(action, json.loads(body)) if action else None
@@ -99,7 +103,6 @@ def in_front_of(moto: str) -> Iterator[Front]:
     try:
         yield front
     finally:
-        front.over.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -20,8 +20,9 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(settings: config.Config, aws: str, tmp_path: Path) -> Iterator[Start]:
+def start(settings: config.Config, aws: str, ec2: Ec2, tmp_path: Path) -> Iterator[Start]:
     """A function that starts ``starcluster``; its standard error goes to the file ``errors``."""
+    ec2.zones()  # moto fails if the first requests to a region are concurrent
     begun: list[subprocess.Popen[str]] = []
     path = settings.path
     path.write_text(f"{path.read_text()}[aws info]\naws_endpoint_url = {aws}\n")
