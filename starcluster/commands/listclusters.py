@@ -146,8 +146,9 @@ def _lines(listed: Listed) -> list[str]:
     cluster = listed.cluster
     first, count = cluster.instances[0], len(cluster.instances)
     costs = [listed.costs[instance.id] for instance in cluster.instances]
+    nodes = "1 node" if count == 1 else f"{count} nodes"
     lines = [
-        f"{cluster.name}: {cluster.state}, {count} {'node' if count == 1 else 'nodes'} in {cluster.ec2.region}, "
+        f"{cluster.name}: {cluster.state}, {nodes} in {cluster.ec2.region}, "
         f"since {shown(first.launched)} UTC, key {first.key_name}",
         f"  {_dollars(total_per_hour(costs))} per hour, {_dollars(total_so_far(costs))} so far",
     ]
