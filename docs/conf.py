@@ -14,6 +14,7 @@ from spearmint.cli.main import cli as spearmint_cli
 from starcluster.cli.main import cli as starcluster_cli
 from starcluster.config.reference import reference
 from starcluster.config.schema import SECTIONS
+from starcluster.original.table import page as original_page
 
 sys.path.insert(0, str(Path(__file__).parent / "_tools"))
 import room_sentences
@@ -98,6 +99,7 @@ for name, group in (
     (generated / f"{name}.rst").write_text(help_pages(name, group))
 for page, text in setting_pages.pages().items():
     (generated / page).write_text(text)
+(generated / "starcluster_original.rst").write_text(original_page())
 (generated / "sge-jobs.rst").write_text(argparse_pages(build_parser()))
 for kind in SECTIONS:
     (generated / f"starcluster_config_{kind.replace(' ', '_')}.rst").write_text(reference(kind))

@@ -15,7 +15,8 @@ from cloup.formatting import HelpSection
 
 from starcluster.cli.app import App
 from starcluster.cli.signals import like_ctrl_c
-from starcluster.errors import StarClusterError, did_you_mean
+from starcluster.errors import InputError, StarClusterError, did_you_mean
+from starcluster.original import command_of
 
 log = logging.getLogger("starcluster")
 
@@ -95,6 +96,7 @@ ALIASES: Mapping[str, str] = {
     "eimg": "ebsimage",
     "sc": "showconsole",
     "cv": "createvolume",
+    "res": "resizevolume",
     "rv": "removevolume",
 }
 
@@ -122,6 +124,8 @@ class Commands(cloup.Group):
         """Return the command that the first word names, or fail with the nearest name."""
         word = args[0]
         command = self.get_command(ctx, word)
+        if command is None and (original := command_of(word)) and original.replaced:
+            raise InputError(f"starcluster has no command '{word}'", original.replaced)
         if command is None:
             hint = did_you_mean(word, [*COMMANDS, *ALIASES])
             ctx.fail(f"No such command '{word}'. {hint}".rstrip())

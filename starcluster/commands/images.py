@@ -6,7 +6,7 @@ import click
 import cloup
 
 from starcluster.cli.app import App
-from starcluster.cli.options import json_option
+from starcluster.cli.options import json_option, original_options
 from starcluster.cli.output import say_rows
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.cluster.image import check_image_name, make_image
@@ -22,7 +22,9 @@ from starcluster.errors import ClusterError
 )  # fmt: skip
 @cloup.option(
     "-x",
+    "--executable-by-me",
     "--executable",
+    "executable",
     is_flag=True,
     help="List the images that other accounts share with this account.",
 )
@@ -58,6 +60,7 @@ def listimages(
     metavar="TEXT",
     help="Store this description with the image. Default: empty.",
 )
+@original_options("ebsimage")
 @click.pass_obj
 def ebsimage(app: App, instance: str, name: str, description: str) -> None:
     """Create an image NAME from a running INSTANCE of a cluster.

@@ -106,7 +106,12 @@ if TYPE_CHECKING:
         help="Write the CSV lines to this file. Default: ~/.starcluster/sge/TAG/sge-stats.csv.",
     ),
     cloup.option(
-        "-p", "--plot", is_flag=True, help="Draw jobs and nodes to queue.svg at each check."
+        "-p",
+        "--plot",
+        "--plot-stats",
+        "plot",
+        is_flag=True,
+        help="Draw jobs and nodes to queue.svg at each check.",
     ),
     cloup.option(
         "-P",

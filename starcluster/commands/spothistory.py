@@ -55,11 +55,21 @@ class ZoneHistory:
 @cloup.option(
     "-s",
     "--start",
+    "--start-time",
+    "start",
     type=_TIME,
     metavar="TIME",
     help="Start at this UTC time, e.g. 2026-01-31 or 2026-01-31T08:00:00. Default: see --days.",
 )
-@cloup.option("-e", "--end", type=_TIME, metavar="TIME", help="End at this UTC time. Default: now.")
+@cloup.option(
+    "-e",
+    "--end",
+    "--end-time",
+    "end",
+    type=_TIME,
+    metavar="TIME",
+    help="End at this UTC time. Default: now.",
+)
 @cloup.option("-p", "--plot", is_flag=True, help="Draw the prices to spothistory-TYPE.svg.")
 @json_option
 @click.pass_obj

@@ -10,7 +10,7 @@ import click
 import cloup
 
 from starcluster.cli.login import run_ssh
-from starcluster.cli.options import bad_node_option
+from starcluster.cli.options import bad_node_option, original_options
 from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.commands._checks import checked
 from starcluster.commands._quota import check_quotas
@@ -106,6 +106,7 @@ def config_option(name: str) -> Callable[[Decorated], Decorated]:
     config_option("userdata_scripts"),
     config_option("disable_queue"),
 )
+@original_options("start")
 @click.pass_obj
 def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
     """Start a cluster TAG: launch its instances and set them up.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 import cloup
 
 from starcluster.cli.app import App
-from starcluster.cli.options import confirm_option, json_option
+from starcluster.cli.options import confirm_option, json_option, original_options
 from starcluster.cli.output import say_rows, sure
 from starcluster.errors import AlreadyThere, InputError, did_you_mean
 
@@ -25,22 +28,31 @@ _HEADINGS = ("ID", "NAME", "GIB", "STATE", "TYPE", "ZONE", "ENCRYPTED", "INSTANC
     help="Set the Name tag of the volume. Default: no tag.",
 )
 @cloup.option(
-    "-s",
     "--snapshot",
     default="",
     metavar="ID",
     help="Create the volume from this snapshot. Default: an empty volume.",
 )
 @cloup.option(
-    "-t",
     "--type",
     "type_",
     default="gp3",
     metavar="TYPE",
     help="Create this type of EBS volume. Default: gp3.",
 )
+@cloup.option(
+    "-t",
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="Set this tag of the volume. Repeatable. Default: no tag.",
+)
+@original_options("createvolume")
 @click.pass_obj
-def createvolume(app: App, size: int, zone: str, name: str, snapshot: str, type_: str) -> None:
+def createvolume(
+    app: App, size: int, zone: str, name: str, snapshot: str, type_: str, tags: tuple[str, ...]
+) -> None:
     """Create an encrypted EBS volume of SIZE GiB in ZONE.
 
     To mount it, name it in a [volume] section of the config; the nodes must be in the same zone.
@@ -56,9 +68,10 @@ def createvolume(app: App, size: int, zone: str, name: str, snapshot: str, type_
     if zone not in zones:
         fix = did_you_mean(zone, zones) or f"Available: {', '.join(zones)}."
         raise InputError(f"no zone '{zone}' in {app.ec2.region}", fix)
-    made = app.ec2.create_volume(
-        size, zone, type=type_, snapshot_id=snapshot, tags={"Name": name} if name else None
-    )
+    given = {key: value for key, _, value in (tag.partition("=") for tag in tags)}
+    if name:
+        given["Name"] = name
+    made = app.ec2.create_volume(size, zone, type=type_, snapshot_id=snapshot, tags=given or None)
     app.ec2.wait_volume(made.id, "available", limit_s=WAIT_LIMIT_S)
     click.echo(f"Created {made.id}: {size} GiB in {zone}, encrypted. Config to mount it:")
     title = name or "data"
@@ -68,6 +81,7 @@ def createvolume(app: App, size: int, zone: str, name: str, snapshot: str, type_
 @cloup.command()
 @cloup.argument("volume")
 @cloup.argument("size", type=click.IntRange(1, 65536))
+@original_options("resizevolume")
 @click.pass_obj
 def resizevolume(app: App, volume: str, size: int) -> None:
     """Enlarge VOLUME to SIZE GiB, even while it is in use.
@@ -111,38 +125,48 @@ def removevolume(app: App, volume: str, confirm: bool) -> None:
     click.echo(f"Deleted {shown}")
 
 
+def _filter(*names: str, metavar: str, what: str) -> Callable[..., Any]:
+    return cloup.option(*names, metavar=metavar, help=f"List only volumes {what} Default: all.")
+
+
 @cloup.command()
-@cloup.option(
-    "-v",
-    "--volume-id",
-    "ids",
-    multiple=True,
-    metavar="ID",
-    help="List only this volume. Repeatable. Default: all.",
+@cloup.option_group(
+    "By volume",
+    cloup.option(
+        "-v",
+        "--volume-id",
+        "ids",
+        multiple=True,
+        metavar="ID",
+        help="List only this volume. Repeatable. Default: all.",
+    ),
+    _filter("-n", "--name", metavar="NAME", what="with this Name tag."),
+    _filter("-t", "--tag", metavar="NAME[=VALUE]", what="with this tag."),
 )
-@cloup.option(
-    "-S",
-    "--status",
-    metavar="STATE",
-    help="List only volumes in this state, e.g. available or in-use. Default: all.",
+@cloup.option_group(
+    "By size, zone and snapshot",
+    cloup.option(
+        "-s",
+        "--size",
+        type=int,
+        metavar="GIB",
+        help="List only volumes of this size, in GiB. Default: all.",
+    ),
+    _filter("-z", "--zone", metavar="ZONE", what="in this zone."),
+    _filter("-i", "--snapshot-id", metavar="ID", what="created from this snapshot."),
 )
-@cloup.option(
-    "-s",
-    "--size",
-    type=int,
-    metavar="GIB",
-    help="List only volumes of this size, in GiB. Default: all.",
+@cloup.option_group(
+    "By state",
+    _filter("-S", "--status", metavar="STATE", what="in this state, e.g. available or in-use."),
+    _filter("--instance-id", metavar="ID", what="attached to this instance."),
+    _filter(
+        "-a",
+        "--attach-status",
+        metavar="STATE",
+        what="in this state of attachment, e.g. attached.",
+    ),
 )
-@cloup.option("-z", "--zone", metavar="ZONE", help="List only volumes in this zone. Default: all.")
-@cloup.option(
-    "-i",
-    "--instance-id",
-    metavar="ID",
-    help="List only volumes attached to this instance. Default: all.",
-)
-@cloup.option(
-    "-t", "--tag", metavar="NAME[=VALUE]", help="List only volumes with this tag. Default: all."
-)
+@original_options("listvolumes")
 @json_option
 @click.pass_obj
 def listvolumes(
@@ -152,6 +176,9 @@ def listvolumes(
     size: int | None,
     zone: str | None,
     instance_id: str | None,
+    snapshot_id: str | None,
+    attach_status: str | None,
+    name: str | None,
     tag: str | None,
     as_json: bool,
 ) -> None:
@@ -167,10 +194,13 @@ def listvolumes(
         "size": None if size is None else str(size),
         "availability-zone": zone,
         "attachment.instance-id": instance_id,
+        "attachment.status": attach_status,
+        "snapshot-id": snapshot_id,
+        "tag:Name": name,
     }
     if tag:
-        name, equals, value = tag.partition("=")
-        asked |= {f"tag:{name}": value} if equals else {"tag-key": name}
+        key, equals, value = tag.partition("=")
+        asked |= {f"tag:{key}": value} if equals else {"tag-key": key}
     filters = {key: [value] for key, value in asked.items() if value}
     found = app.ec2.volumes(ids, filters=filters)
     rows = [

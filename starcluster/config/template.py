@@ -251,7 +251,7 @@ class Template:
             boolean,
             "Do not set up Grid Engine.",
             example="true",
-            option="-Q/-q, --disable-queue/--enable-queue",
+            option="-q/-Q, --disable-queue/--enable-queue",
         ),
     )
     disable_cloudinit: bool = field(

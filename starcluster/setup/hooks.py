@@ -18,6 +18,7 @@ from starcluster.config.template import Template
 from starcluster.errors import ConfigError, PluginError, SetupError, StarClusterError
 from starcluster.logger import log
 from starcluster.node.node import Node
+from starcluster.original import replacement_of
 
 FOLDER = Path("~/.starcluster/plugins")
 
@@ -62,6 +63,8 @@ def load(plugin: Plugin, folder: Path = FOLDER) -> ClusterSetup:
 def _class(plugin: Plugin, folder: Path) -> type[ClusterSetup]:
     module_name, _, name = plugin.setup_class.rpartition(".")
     where = f"plugin {plugin.name}: setup_class {plugin.setup_class}"
+    if replacement := replacement_of(plugin.setup_class):
+        raise PluginError(f"{where} does not exist", replacement)
     if not module_name:
         raise PluginError(f"{where} has no module name", "Write it as module.Class.")
     module = _module(module_name, where, folder)
