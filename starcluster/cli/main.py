@@ -42,6 +42,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "removenode": "starcluster.commands.resize:removenode",
         "loadbalance": "starcluster.commands.loadbalance:loadbalance",
         "runplugin": "starcluster.commands.runplugin:runplugin",
+        "convertplugin": "starcluster.commands.convertplugin:convertplugin",
     },
     "Images and volumes": {
         "listimages": "starcluster.commands.images:listimages",

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import inspect
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from starcluster.errors import ConfigError, PluginError, SetupError, StarCluster
 from starcluster.logger import log
 from starcluster.node.node import Node
 from starcluster.original import replacement_of
+from starcluster.setup.python2 import fix_for
 
 FOLDER = Path("~/.starcluster/plugins")
 
@@ -93,15 +95,23 @@ def _module(name: str, where: str, folder: Path) -> Any:
             fix = f"Put {name.partition('.')[0]}.py into {folder}, or install its package."
         else:
             fix = f"Install the package that the plugin imports: pip install {missing}"
+            fix = fix_for(error, _file_of(error) or name) or fix
         raise PluginError(f"{where}: no module named '{missing}'", fix) from error
     except SyntaxError as error:
         raise PluginError(
             f"{where}: {error.filename}, line {error.lineno}: {error.msg}",
-            "Convert plugins written for Python 2 to Python 3, for example with 2to3.",
+            fix_for(error, error.filename or name),
         ) from error
     except Exception as error:
         what = f"{where} cannot be imported: {type(error).__name__}: {error}"
-        raise PluginError(what) from error
+        raise PluginError(what, fix_for(error, _file_of(error) or name)) from error
+
+
+def _file_of(error: Exception) -> str:
+    """Return the file whose code raised ``error``, without those of the import system."""
+    frames = traceback.extract_tb(error.__traceback__)
+    files = [frame.filename for frame in frames if not frame.filename.startswith("<")]
+    return files[-1] if files else ""
 
 
 def _is_plugin(value: Any) -> bool:
@@ -165,7 +175,8 @@ def call(plugin: LoadedPlugin, hook: str, *arguments: Any) -> bool:
         log.debug("plugin %s", plugin.name, exc_info=True)
         raise PluginError(
             f"plugin {plugin.name}: {type(error).__name__}: {error}",
-            "Show the traceback: starcluster --debug runplugin ...",
+            fix_for(error, _file_of(error))
+            or "Show the traceback: starcluster --debug runplugin ...",
         ) from error
     return True
 

@@ -62,7 +62,7 @@ def test_plugins_keep_their_order_and_get_their_arguments(folder: Path) -> None:
         ("Alone", "", "module.Class"),
         ("my_missing.Mine", "", "my_missing.py"),
         ("my_one.Mine", "import my_other_package", "pip install my_other_package"),
-        ("my_one.Mine", "print 'x'", "2to3"),
+        ("my_one.Mine", "print 'x'", "starcluster convertplugin /"),
         ("my_one.Mine", "1 / 0", "ZeroDivisionError"),
         ("my_one.Mine", "", "class Mine"),
         ("my_one.Mine", "Mine = 3", "starcluster.clustersetup.ClusterSetup"),
