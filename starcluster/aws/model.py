@@ -133,11 +133,17 @@ class Image:
     owner: str = ""
     public: bool = False
     snapshots: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EbsVolume:
-    """An EBS volume; ``state`` is ``available``, ``in-use`` or another."""
+    """An EBS volume; ``state`` is ``available``, ``in-use`` or another.
+
+    Attributes:
+        iops, throughput: As AWS reports them, throughput in MiB/s; 0 if it does not.
+        stays: Whether it is attached and AWS keeps it when its instance is terminated.
+    """
 
     id: str
     state: str
@@ -150,6 +156,17 @@ class EbsVolume:
     instance_id: str = ""
     device: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    iops: int = 0
+    throughput: int = 0
+    stays: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticIp:
+    """A public address that belongs to the account until it is released."""
+
+    ip: str
+    allocation: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

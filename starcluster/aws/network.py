@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from starcluster.aws import responses
 from starcluster.aws.client import AwsClient
 from starcluster.aws.instances import as_filters, settled
-from starcluster.aws.model import KeyPair, SecurityGroup, Subnet
+from starcluster.aws.model import ElasticIp, KeyPair, SecurityGroup, Subnet
 from starcluster.config.sections import Permission
 from starcluster.errors import AlreadyThere, NotFound
 
@@ -95,6 +95,15 @@ class Network(AwsClient):
     def delete_placement_group(self, name: str) -> None:
         """Delete a placement group. Raises AlreadyThere while an instance is in it."""
         self.call("ec2", "DeletePlacementGroup", GroupName=name)
+
+    def elastic_ips(self, instances: Sequence[str]) -> list[ElasticIp]:
+        """Return the elastic addresses of instances, which stay when these are terminated."""
+        filters = as_filters({"instance-id": instances})
+        answer = self.call("ec2", "DescribeAddresses", Filters=filters)
+        return [
+            ElasticIp(ip=address["PublicIp"], allocation=address.get("AllocationId") or "")
+            for address in answer.get("Addresses", ())
+        ]
 
     def key_pairs(self, names: Sequence[str] = ()) -> list[KeyPair]:
         """Return all key pairs, or those of ``names``; a missing one raises NotFound."""

@@ -43,14 +43,14 @@ def spot(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
     return found
 
 
-def price_in(products: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return the lowest positive price per hour in items of GetProducts; None without one."""
+def price_in(products: Iterable[Mapping[str, Any]], *, unit: str = "Hrs") -> float | None:
+    """Return the lowest positive price per ``unit`` in items of GetProducts; None without one."""
     prices = [
         float(dimension["pricePerUnit"]["USD"])
         for product in products
         for term in product.get("terms", {}).get("OnDemand", {}).values()
         for dimension in term.get("priceDimensions", {}).values()
-        if dimension.get("unit") == "Hrs" and "USD" in dimension.get("pricePerUnit", {})
+        if dimension.get("unit") == unit and "USD" in dimension.get("pricePerUnit", {})
     ]
     return min((price for price in prices if price > 0), default=None)
 
@@ -64,7 +64,12 @@ def _question(name: str, region: str) -> dict[str, Any]:
         "tenancy": "Shared",
         "capacitystatus": "Used",
     }
+    return question(wanted)
+
+
+def question(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of GetProducts for EC2 products with these fields."""
     filters = [
-        {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
+        {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in fields.items()
     ]
     return {"ServiceCode": "AmazonEC2", "Filters": filters}

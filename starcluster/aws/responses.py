@@ -101,6 +101,7 @@ def image(answer: Answer) -> Image:
         created=answer.get("CreationDate") or "",
         owner=answer.get("OwnerId") or "",
         public=bool(answer.get("Public")),
+        tags=tags_of(answer),
         snapshots=tuple(
             mapping["Ebs"]["SnapshotId"]
             for mapping in answer.get("BlockDeviceMappings", ())
@@ -127,6 +128,9 @@ def ebs_volume(answer: Answer) -> EbsVolume:
         instance_id=first.get("InstanceId", ""),
         device=first.get("Device", ""),
         tags=tags_of(answer),
+        iops=answer.get("Iops") or 0,
+        throughput=answer.get("Throughput") or 0,
+        stays=bool(first) and not first.get("DeleteOnTermination"),
     )
 
 

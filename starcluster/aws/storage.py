@@ -10,6 +10,7 @@ from starcluster.aws.client import AwsClient
 from starcluster.aws.instances import as_filters
 from starcluster.aws.model import EbsVolume, Image
 from starcluster.errors import InputError, NotFound
+from starcluster.model import TAG_CLUSTER
 
 _SEE_IMAGES = (
     "List images: starcluster listimages NAME. The default image is an SSM parameter of AWS."
@@ -145,6 +146,20 @@ class Storage(AwsClient):
             **arguments,
         )
         return str(answer["ImageId"])
+
+    def images_of(self, cluster: str) -> list[Image]:
+        """Return the images of this account that were created from nodes of a cluster."""
+        filters = as_filters({f"tag:{TAG_CLUSTER}": [cluster]})
+        found = self.pages("ec2", "DescribeImages", "Images", Owners=["self"], Filters=filters)
+        return [responses.image(item) for item in found]
+
+    def deregister_image(self, id: str) -> None:
+        """Remove an image; its snapshots stay."""
+        self.call("ec2", "DeregisterImage", ImageId=id)
+
+    def delete_snapshot(self, id: str) -> None:
+        """Delete a snapshot. Raises AlreadyThere if an image or volume uses it."""
+        self.call("ec2", "DeleteSnapshot", SnapshotId=id)
 
     def progress_of(self, snapshots: Sequence[str]) -> int:
         """Return the progress of the slowest of ``snapshots``, in percent."""

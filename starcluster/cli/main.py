@@ -47,6 +47,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Images and volumes": {
         "listimages": "starcluster.commands.images:listimages",
         "ebsimage": "starcluster.commands.images:ebsimage",
+        "removeimage": "starcluster.commands.removeimage:removeimage",
         "createvolume": "starcluster.commands.volumes:createvolume",
         "listvolumes": "starcluster.commands.volumes:listvolumes",
         "resizevolume": "starcluster.commands.volumes:resizevolume",

@@ -13,7 +13,7 @@ from starcluster.aws.model import Image
 from starcluster.errors import AwsError, InputError, StarClusterError, Unreachable
 from starcluster.launch.wait import backoff_delays
 from starcluster.logger import log
-from starcluster.model import TAG_NAME
+from starcluster.model import TAG_CLUSTER, TAG_NAME
 from starcluster.node.node import Node
 from starcluster.setup import steps
 
@@ -50,7 +50,7 @@ def make_image(
     progress(node.alias, "removing keys, user data and histories from the disk")
     steps.hide_secrets(node, limit_s=_BACK_S)
     try:
-        tags = {TAG_NAME: name}
+        tags = {TAG_NAME: name, TAG_CLUSTER: node.instance.cluster}
         id = ec2.create_image(node.id, name, description=description, tags=tags)
         progress(node.alias, f"creating image {id}")
         begun = _wait(ec2, id, BEGUN_S, lambda image: bool(image.snapshots), lambda image: None)

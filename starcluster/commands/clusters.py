@@ -11,6 +11,7 @@ from starcluster.cli import login
 from starcluster.cli.options import confirm_option
 from starcluster.cli.output import sure
 from starcluster.cluster.lifecycle import ClusterLifecycle
+from starcluster.cluster.remains import describe_disks, describe_remains, remains_of
 from starcluster.commands._report import finish, progress
 from starcluster.errors import ClusterError, Interrupted, StarClusterError
 from starcluster.launch.plan import check_name
@@ -44,7 +45,8 @@ def stop(
 ) -> None:
     """Stop clusters; start them later with start -x.
 
-    AWS does not bill stopped instances, but it bills their EBS volumes as long as they exist.
+    AWS does not bill stopped instances, but it bills their disks. The command says what these cost
+    per month.
 
     \b
     Examples:
@@ -56,8 +58,7 @@ def stop(
         lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
         names = lifecycle.stop(terminate_unstoppable=terminate_unstoppable)
         click.echo(f"Stopped {tag}: {', '.join(names) or 'no instance was running'}.")
-        if names:
-            click.echo("AWS bills the EBS volumes of stopped instances, but not the instances.")
+        click.echo(describe_disks(app.ec2, tag))
         click.echo(f"Start it later: starcluster start -x {tag}")
 
     _for_each_cluster(app, tags, "Stop", stop_cluster, confirm=confirm, force=force)
@@ -71,7 +72,8 @@ def stop(
 def terminate(app: App, tags: tuple[str, ...], confirm: bool, force: bool) -> None:
     """Terminate clusters: delete instances, root volumes and groups.
 
-    Volumes of [volume] sections are kept, and AWS bills them until you remove them.
+    Volumes of [volume] sections, images made from nodes and elastic addresses are kept. The command
+    lists them with their cost: AWS bills them until you remove them.
 
     \b
     Examples:
@@ -80,9 +82,12 @@ def terminate(app: App, tags: tuple[str, ...], confirm: bool, force: bool) -> No
     """
 
     def terminate_cluster(tag: str) -> None:
+        remains = remains_of(app.ec2, app.config, tag)
         removed = ClusterLifecycle(app.ec2, app.config, tag, progress=progress()).terminate()
         login.forget(tag)
         click.echo(f"Terminated {tag}: {', '.join(removed) or 'nothing was left to remove'}.")
+        for line in describe_remains(app.ec2, remains):
+            click.echo(line)
 
     _for_each_cluster(app, tags, "Terminate", terminate_cluster, confirm=confirm, force=force)
 

@@ -120,6 +120,18 @@ class Config:
             raise self._error(f"cannot start template '{name}'", problems)
         return template
 
+    def images_named(self) -> dict[str, set[str]]:
+        """Return the images that each template names, also a template that has mistakes."""
+        found: dict[str, set[str]] = {}
+        for name in self.template_names:
+            values = reader.typed(
+                reader.inherited(self._document, name, []), schema.CLUSTER, [], f"cluster {name}"
+            )
+            named = {values.get("node_image_id", ""), values.get("master_image_id", "")}
+            named |= {kind.image_id for kind in values.get("node_instance_type", ())}
+            found[name] = named - {""}
+        return found
+
     def refusal(
         self,
         name: str,

@@ -81,7 +81,10 @@ def test_secrets_are_away_while_the_snapshot_begins(
     for kind in ("image", "snapshot"):
         filters = [{"Name": "resource-type", "Values": [kind]}]
         tags = ec2.call("ec2", "DescribeTags", Filters=filters)["Tags"]
-        assert [(tag["Key"], tag["Value"]) for tag in tags] == [("Name", "mine (1)")]
+        assert [(tag["Key"], tag["Value"]) for tag in tags] == [
+            ("Name", "mine (1)"),
+            (TAG_CLUSTER, "c"),
+        ]
 
 
 def test_secrets_come_back_where_aws_makes_no_image(
