@@ -17,6 +17,7 @@ on first use.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sge_jobs.cell.desired import LOAD_REPORTS, LOST_HOSTS
+    from sge_jobs.cell.packages import DEBIAN_MIRRORS, DEBIAN_PACKAGES, DebianPackage
     from sge_jobs.errors import InputError, QueueUnreachable, SgeJobsError, SubmitError
     from sge_jobs.exit_codes import RESCHEDULE
     from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, QueuedJob
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     from sge_jobs.resources import Resources
 
 __all__ = [
+    "DEBIAN_MIRRORS",
+    "DEBIAN_PACKAGES",
     "LOAD_REPORTS",
     "LOST_HOSTS",
     "RESCHEDULE",
     "AccountingRecord",
+    "DebianPackage",
     "Host",
     "InputError",
     "JobSpec",
@@ -48,6 +52,7 @@ __all__ = [
 
 _HOMES = {
     "sge_jobs.cell.desired": ("LOAD_REPORTS", "LOST_HOSTS"),
+    "sge_jobs.cell.packages": ("DEBIAN_MIRRORS", "DEBIAN_PACKAGES", "DebianPackage"),
     "sge_jobs.errors": ("InputError", "QueueUnreachable", "SgeJobsError", "SubmitError"),
     "sge_jobs.exit_codes": ("RESCHEDULE",),
     "sge_jobs.model": (

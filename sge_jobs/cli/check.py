@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from sge_jobs.cell.diagnosis import Machine, Problem, cell_problems, name_problems
+from sge_jobs.cell.packages import explain
 from sge_jobs.cell.qconf import Qconf
 from sge_jobs.cli.help import first_group
 from sge_jobs.cli.output import say, say_json
@@ -59,7 +60,8 @@ def find_problems(queue_name: str, machine: Machine) -> list[Problem]:
         stuck = [job for job in queue.jobs() if job.status is JobStatus.ERROR]
         reasons = {job.id: queue.error_reason(job.id) for job in stuck}
     except SgeJobsError as error:
-        return [Problem(what=error.what, fix=error.fix), *problems]
+        found = explain(error)
+        return [Problem(what=found.what, fix=found.fix), *problems]
     problems += cell_problems(
         cell, hosts, queue=queue_name, submit_hosts=submit_hosts, machine=machine
     )

@@ -14,13 +14,14 @@ from pathlib import Path, PurePosixPath
 
 from sge_jobs.cell.changes import Change, ChangePlan
 from sge_jobs.cell.desired import DesiredCell
+from sge_jobs.cell.packages import explain
 from sge_jobs.cell.qconf import Qconf
 from sge_jobs.cell.qconf_text import CellConfig, list_values
 from sge_jobs.cell.removal import plan_removal
 from sge_jobs.cell.setup_plan import hosts_are_configured, plan_setup
 from sge_jobs.cli.help import first_group
 from sge_jobs.cli.output import say
-from sge_jobs.errors import InputError
+from sge_jobs.errors import InputError, QueueUnreachable
 from sge_jobs.gpu_state import count
 
 NODE_FILES = Path(__file__).parents[1] / "node"
@@ -39,6 +40,9 @@ are still the defaults of Grid Engine's packages:
   timings     the next job starts within a second; a lost host is noticed in half a minute
 
 Values that the site has set do not change; they are listed. A second run changes nothing.
+
+If Grid Engine's packages crash on this machine, as those of Ubuntu do, it prints the commands that
+install working ones.
 
 Before you remove this package, run --undo: it removes the starter and the sensor from the cell. A
 queue whose starter does not exist goes into the error state E when the next job starts.
@@ -86,7 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
             "To prevent this, install this package as root, for example below /opt.\n"
         )
     qconf = Qconf()
-    cell = qconf.read([arguments.queue])
+    try:
+        cell = qconf.read([arguments.queue])
+    except QueueUnreachable as error:
+        raise explain(error) from error
     if unknown := sorted(set(counts) - set(cell.hosts) - {""}):
         names = ", ".join(cell.hosts) or "none"
         raise InputError(

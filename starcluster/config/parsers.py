@@ -89,6 +89,18 @@ def paths(value: str) -> tuple[Path, ...]:
     return tuple(expand(part) for part in names(value))
 
 
+def is_url(value: str) -> bool:
+    """Return whether ``value`` is an address with http:// or https://."""
+    return value.startswith(("http://", "https://"))
+
+
+def directory_or_url(value: str) -> str:
+    """Return an address as it is, or the path of a directory with ``~`` and ``$NAME`` expanded."""
+    if "://" in value and not re.fullmatch(r"https?://[^\s@?#]+", value):
+        raise ValueError("expected a directory, or an address with http:// or https://")
+    return value if is_url(value) else str(expand(text(value)))
+
+
 def matching(pattern: str, wanted: str) -> Parser:
     """Return a parser of text that matches all of ``pattern``; ``wanted`` is the error."""
 

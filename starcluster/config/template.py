@@ -9,6 +9,7 @@ from starcluster.config.keys import setting
 from starcluster.config.parsers import (
     NodeType,
     boolean,
+    directory_or_url,
     dollars,
     instance_type,
     instance_types,
@@ -252,6 +253,17 @@ class Template:
             "Do not set up Grid Engine.",
             example="true",
             option="-q/-Q, --disable-queue/--enable-queue",
+        ),
+    )
+    gridengine_packages: str = field(
+        default="",
+        metadata=setting(
+            directory_or_url,
+            "Take the Grid Engine packages of Debian 12 from this directory of your machine or "
+            "this URL. They replace those of an image whose own crash, as Ubuntu's do. Their "
+            "SHA-256 must be that of Debian's files.",
+            example="https://mirror.example.org/gridengine",
+            unset="``deb.debian.org``, otherwise ``snapshot.debian.org``",
         ),
     )
     disable_cloudinit: bool = field(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from starcluster.config.parsers import is_url
 from starcluster.config.sections import Permission
 from starcluster.config.syntax import others_can_read, short
 from starcluster.config.template import Template
@@ -37,6 +38,9 @@ def template_problems(template: Template) -> Iterator[tuple[str, str]]:
     for script in template.userdata_scripts:
         if not script.is_file():
             yield "userdata_scripts", f"no such file: {short(script)}"
+    source = template.gridengine_packages
+    if source and not is_url(source) and not Path(source).is_dir():
+        yield "gridengine_packages", f"no such directory: {short(Path(source))}"
     yield from _volume_problems(template)
     for permission in template.permissions:
         for text in permission_problems(permission):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from starcluster.clustersetup import DefaultClusterSetup, for_each
+from starcluster.config.parsers import directory_or_url
 from starcluster.config.sections import Volume
 from starcluster.errors import ConfigError
 from starcluster.node.node import Node
@@ -22,9 +23,15 @@ class SGEPlugin(DefaultClusterSetup):
     Args:
         master_is_exec_host: Whether the master also runs jobs.
         slots_per_host: Concurrent jobs on a node. Default: its number of processors.
+        gridengine_packages: Directory or URL of Grid Engine packages, for images whose own crash.
     """
 
-    def __init__(self, master_is_exec_host: str = "true", slots_per_host: str = "") -> None:
+    def __init__(
+        self,
+        master_is_exec_host: str = "true",
+        slots_per_host: str = "",
+        gridengine_packages: str = "",
+    ) -> None:
         super().__init__()
         self._on_master = str(master_is_exec_host).lower() not in _FALSE
         if slots_per_host and not str(slots_per_host).isdigit():
@@ -33,16 +40,17 @@ class SGEPlugin(DefaultClusterSetup):
                 "Set a number: slots_per_host = 4",
             )
         self._slots = str(slots_per_host)
+        self._packages = directory_or_url(gridengine_packages) if gridengine_packages else ""
 
     def run(self, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any) -> None:
         """Set up Grid Engine on all nodes."""
-        self._bring(nodes, nodes, master, _options(user, user_shell, volumes))
+        self._bring(nodes, nodes, master, self._options(user, user_shell, volumes))
 
     def on_add_node(
         self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
     ) -> None:
         """Set up Grid Engine on the new node."""
-        self._bring([node], nodes, master, _options(user, user_shell, volumes))
+        self._bring([node], nodes, master, self._options(user, user_shell, volumes))
 
     def on_remove_node(
         self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
@@ -64,6 +72,12 @@ class SGEPlugin(DefaultClusterSetup):
             steps.disable(master, [master.alias])
             _qconf(master, "-mattr", "queue", "slots", f"[{master.alias}=0]")
 
+    def _options(self, user: str, shell: str, volumes: Any) -> steps.SetupOptions:
+        mounted = tuple(
+            Volume(name=name, **dict(volume)) for name, volume in (volumes or {}).items()
+        )
+        return steps.SetupOptions(user=user, shell=shell, volumes=mounted, packages=self._packages)
+
     def _known(self, master: Node) -> set[str]:
         answer = master.ssh.execute("qconf -sel 2>/dev/null", ignore_exit_status=True)
         return {line.strip() for line in answer}
@@ -81,11 +95,6 @@ class SGEPlugin(DefaultClusterSetup):
             why = "sge_execd does not report to the master"
             raise failures(dict.fromkeys(missing_reports, why), len(new))
         steps.enable(master, [node.alias for node in new])
-
-
-def _options(user: str, shell: str, volumes: Any) -> steps.SetupOptions:
-    mounted = tuple(Volume(name=name, **dict(volume)) for name, volume in (volumes or {}).items())
-    return steps.SetupOptions(user=user, shell=shell, volumes=mounted)
 
 
 def _qconf(master: Node, *arguments: str) -> None:

@@ -10,6 +10,7 @@ from starcluster.config import Volume, with_devices
 from starcluster.config.template import Template
 from starcluster.node.hosts_file import known_hosts
 from starcluster.node.node import EXPORT_OPTIONS, Node
+from starcluster.setup.packages import replace_packages
 from starcluster.setup.scripts import facts, script
 from starcluster.setup.tools import TOOLS, install
 
@@ -23,12 +24,18 @@ _KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupOptions:
-    """The settings of a template for the set-up; ``queue`` means to set up Grid Engine."""
+    """The settings of a template for the set-up.
+
+    Attributes:
+        queue: Whether to set up Grid Engine.
+        packages: Directory or URL of Grid Engine packages; empty for Debian's mirrors.
+    """
 
     user: str
     shell: str
     volumes: tuple[Volume, ...] = ()
     queue: bool = True
+    packages: str = ""
 
     @classmethod
     def of(cls, template: Template) -> SetupOptions:
@@ -38,6 +45,7 @@ class SetupOptions:
             shell=template.cluster_shell,
             volumes=template.volumes,
             queue=not template.disable_queue,
+            packages=template.gridengine_packages,
         )
 
     @property
@@ -81,7 +89,9 @@ def prepare(node: Node, everyone: Sequence[Node], master: Node, options: SetupOp
         "MASTER": master.alias,
         "TOOLS": TOOLS,
     }
-    found = _run(node, "prepare", values, _PACKAGES_S)
+    found = _run(node, "apt+prepare", values, _PACKAGES_S)
+    if "crash" in found:
+        replace_packages(node, found, options.packages)
     return NodeFacts(processors=int(found["processors"][0]), gpus=int(found["gpus"][0]))
 
 

@@ -35,3 +35,11 @@ start_daemon() { # PROGRAM SERVICE
     fi
     "$1" || fail "cannot start $1"
 }
+
+spooldefaults_crash() { # print the signal that ends Grid Engine's spooldefaults, if one does
+    python3 -c '
+import sys
+sys.path.insert(0, sys.argv[1])
+from sge_jobs.cell.packages import spooldefaults_crash
+print(spooldefaults_crash())' "$TOOLS" || fail "cannot test Grid Engine's spooldefaults"
+}

@@ -7,42 +7,13 @@ need() { # PROGRAM PACKAGE
 }
 
 install_packages() {
-    export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a LC_ALL=C
     command -v apt-get >/dev/null || fail "cannot install$missing: no apt-get on this node;" \
         "use an image of Debian or Ubuntu, or one with these packages"
-    policy=/usr/sbin/policy-rc.d
-    if [ ! -e $policy ]; then # the daemons must not start before they are configured
-        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-        printf '#!/bin/sh\nexit 101\n' >$policy
-        chmod 755 $policy
-    fi
     for part in common client exec master; do
         echo "gridengine-$part shared/gridengineconfig boolean false"
     done | debconf-set-selections
-    apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
-    log=$(mktemp)
-    end=0
-    retry_transient install_missing || end=$?
-    words=$(tail -n 5 "$log")
-    rm -f "$log"
-    [ $end -eq 0 ] || fail "apt-get: $words"
-}
-
-install_missing() {
     # shellcheck disable=SC2086
-    $apt install --no-install-recommends $missing \
-        || { $apt update; $apt install --no-install-recommends $missing; }
-}
-
-retry_transient() { # COMMAND...: retry while $log has a temporary error
-    # At the first boot other programs update the package lists; apt-get does not wait for that lock.
-    passes='Could not get lock|Failed to fetch|Temporary failure|Could not resolve'
-    tries=12
-    until "$@" >"$log" 2>&1; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] && grep -qE "$passes" "$log" || return 1
-        sleep "${PAUSE_S:-15}"
-    done
+    apt_install $missing
 }
 
 point_to_master() {
@@ -74,6 +45,17 @@ END
     fi
 }
 
+probe() { # report a crash of Grid Engine, and its packages on this node
+    crash=$(spooldefaults_crash)
+    [ -n "$crash" ] || return 0
+    tell crash "$crash"
+    tell architecture "$(dpkg --print-architecture)"
+    for part in common client exec master; do
+        words=$(dpkg-query -W -f '${db:Status-Status}' "gridengine-$part" 2>/dev/null) || continue
+        [ "$words" = not-installed ] || [ "$words" = config-files ] || tell package "gridengine-$part"
+    done
+}
+
 # Wait for scripts in the user data: they run last at boot, can use apt-get, and prepare for jobs.
 ! command -v cloud-init >/dev/null || timeout 600 cloud-init status --wait >/dev/null 2>&1 || :
 need mount.nfs nfs-common
@@ -81,6 +63,7 @@ need python3 python3
 [ "$ROLE" != master ] || need exportfs nfs-kernel-server
 if [ "$QUEUE" = yes ]; then
     command -v sendmail >/dev/null || missing="$missing nullmailer"
+    [ -e /etc/services ] || missing="$missing netbase" # the ports of Grid Engine
     need sge_execd gridengine-exec
     [ -x /usr/lib/gridengine/qconf ] || missing="$missing gridengine-client"
     [ "$ROLE" != master ] || need sge_qmaster gridengine-master
@@ -89,6 +72,7 @@ case $missing in "" | " nullmailer") ;; *) install_packages ;; esac
 if [ "$QUEUE" = yes ]; then
     sge_environment
     point_to_master
+    running sge_qmaster || running sge_execd || probe
 fi
 tell processors "$(nproc)"
 tell gpus "$(python3 -c '

@@ -45,10 +45,10 @@ HOSTS='a b c' SECONDS_LEFT=1
     assert done.stdout == "silent b\nsilent c\n"
 
 
-def prepare_script(first: str, last: str, then: str, *, path: Path) -> list[str]:
-    """Run a part of prepare.sh and then ``then``; programs in ``path`` have precedence."""
-    text = (SCRIPTS / "prepare.sh").read_text()
-    part = text[text.index(first) : text.index(last)]
+def part_of(name: str, first: str, last: str, then: str, *, path: Path) -> list[str]:
+    """Run a part of a script and then ``then``; programs in ``path`` have precedence."""
+    text = (SCRIPTS / name).read_text()
+    part = text[text.index(first) : text.index(last) if last else len(text)]
     script = f"set -eu\nPATH={shlex.quote(str(path))}:$PATH\n{part}\n{then}\n"
     argv = ["sh", "-s"]
     done = subprocess.run(argv, input=script, capture_output=True, text=True, check=False)
@@ -75,7 +75,7 @@ end=0
 retry_transient work || end=$?
 echo $count $end
 """
-    output = prepare_script("retry_transient()", "point_to_master()", then, path=tmp_path)
+    output = part_of("apt.sh", "retry_transient()", "", then, path=tmp_path)
     assert output == [f"{tries} {end}"]
 
 
@@ -83,7 +83,9 @@ def test_packages_wait_for_cloud_init_which_runs_the_users_scripts_last(tmp_path
     stub = tmp_path / "cloud-init"
     stub.write_text(f"#!/bin/sh\necho $* >{tmp_path}/asked\nexit 2\n")
     stub.chmod(0o755)
-    output = prepare_script("! command -v cloud-init", "need mount.nfs", "echo on", path=tmp_path)
+    output = part_of(
+        "prepare.sh", "! command -v cloud-init", "need mount.nfs", "echo on", path=tmp_path
+    )
     assert output == ["on"]
     assert (tmp_path / "asked").read_text() == "status --wait\n"
 
