@@ -22,7 +22,7 @@ PYTEST_FLAGS ?=
 PYTEST := env -u PYTHONPATH -u PYTHONHOME -u PYTEST_ADDOPTS -u PYTEST_PLUGINS PYTHONNOUSERSITE=1 \
   PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -p xdist.plugin -p pytest_timeout \
   -p _hypothesis_pytestplugin -n $(WORKERS)
-HOSTS := root or sge or mount
+HOSTS := root or sge or mount or debootstrap
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
 PICTURES := /tmp/starmint

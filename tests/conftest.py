@@ -39,6 +39,7 @@ _NEEDS = {
     "root": lambda: os.geteuid() == 0,
     "browser": lambda: all(shutil.which(name) for name in ("chromium", "chromedriver")),
     "sge": lambda: os.geteuid() == 0 and all(map(shutil.which, ("apt-get", "ip", "setpriv"))),
+    "debootstrap": lambda: os.geteuid() == 0 and shutil.which("debootstrap") is not None,
     "gpu": lambda: shutil.which("nvidia-smi") is not None,
     "mount": lambda: os.geteuid() == 0 and shutil.which("mount") is not None,
 }

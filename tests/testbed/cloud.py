@@ -23,6 +23,8 @@ REGION, ZONE = "us-east-1", "us-east-1a"
 _ADDRESS = "172.31.0.1/16"  # in EC2's default VPC; no instance gets .1
 _PORT = 5000
 _CLONE_NEWNET = 0x40000000
+# The profile of an image in which this project is installed.
+_PROFILE = f"export PATH=$PATH:{Path(sys.prefix) / 'bin'} PYTHONPATH={REPOSITORY}\n"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AKIAFAKE", "AWS_SECRET_ACCESS_KEY": "fake"}
 
 
@@ -35,13 +37,18 @@ class Cloud:
 
     endpoint = f"http://{_ADDRESS.partition('/')[0]}:{_PORT}"
 
-    def __init__(self, *, boot_s: float = 0.0) -> None:
-        """Prepare; an instance is ``pending`` for ``boot_s`` plus the boot time of its node."""
+    def __init__(self, *, boot_s: float = 0.0, root: Path | None = None) -> None:
+        """Prepare.
+
+        Args:
+            boot_s: An instance is ``pending`` for this time plus the boot time of its node.
+            root: File system of the nodes, without this project. Default: this machine's.
+        """
         self.boot_s = boot_s
         self.folder = Path(tempfile.mkdtemp(prefix="cloud-"))
         self.home = self.folder / "home"
         binds = dict.fromkeys([REPOSITORY, Path(sys.prefix), Path(sys.base_prefix)])
-        self.fabric = Fabric(binds=_outermost(binds), address=_ADDRESS)
+        self.fabric = Fabric(binds=() if root else _outermost(binds), address=_ADDRESS, root=root)
         self._server: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Cloud:
@@ -79,8 +86,8 @@ class Cloud:
             "port": _PORT,
             "region": REGION,
             "boot_s": self.boot_s,
-            # The profile of the image, in which this project is installed.
-            "profile": f"export PATH=$PATH:{Path(sys.prefix) / 'bin'} PYTHONPATH={REPOSITORY}\n",
+            "root": str(self.fabric.root or ""),
+            "profile": "" if self.fabric.root else _PROFILE,
         }
         path = self.folder / "settings.json"
         path.write_text(json.dumps(settings))

@@ -26,13 +26,21 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Fabric:
     """A network and its nodes; a context manager."""
 
-    def __init__(self, *, binds: Iterable[Path] = (), address: str = f"{_NET}.1/24") -> None:
+    def __init__(
+        self,
+        *,
+        binds: Iterable[Path] = (),
+        address: str = f"{_NET}.1/24",
+        root: Path | None = None,
+    ) -> None:
         """Prepare.
 
         Args:
             binds: Directories of this machine that every node mounts under the same path.
             address: Address of this machine on the network, with its prefix length.
+            root: File system of the nodes. Default: this machine's, and Grid Engine's packages.
         """
+        self.root = root
         self.binds = tuple(path.resolve() for path in binds)
         self.address, self.prefix = address, int(address.partition("/")[2])
         self.work = Path(tempfile.mkdtemp(prefix="testbed-"))
@@ -41,7 +49,7 @@ class Fabric:
 
     def __enter__(self) -> Fabric:
         """Bring up the network."""
-        packages = layer()
+        packages = None if self.root else layer()
         argv = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--net", "--pid", "--fork"]
         argv += ["--kill-child=KILL", "--mount-proc", "--propagation", "private"]
         argv += ["bash", str(_SCRIPTS / "fabric-init.sh"), str(self.work), self.address]
@@ -50,19 +58,26 @@ class Fabric:
         if self._process.stdout.readline() != "ready\n":
             raise RuntimeError("the network of the test bed did not start; run as root")
         self.pid = _init_of(self._process.pid, depth=2)
-        # Copy, because overlayfs rejects a lower directory that is inside another one.
-        self.layer = self.work / "packages"
-        self.run("cp", "--archive", str(packages), str(self.layer))
+        if packages:
+            # Copy, because overlayfs rejects a lower directory that is inside another one.
+            self.run("cp", "--archive", str(packages), str(self.work / "packages"))
         return self
 
     @classmethod
-    def of(cls, pid: int, work: Path, binds: Iterable[Path], address: str) -> Fabric:
+    def of(
+        cls, pid: int, work: Path, binds: Iterable[Path], address: str, root: Path | None = None
+    ) -> Fabric:
         """Return the fabric that another process started, to boot nodes in it."""
         fabric = cls.__new__(cls)
         fabric.binds, fabric.address, fabric.work = tuple(binds), address, work
         fabric.pid, fabric.prefix = pid, int(address.partition("/")[2])
-        fabric.layer, fabric.nodes, fabric._process = work / "packages", {}, None
+        fabric.root, fabric.nodes, fabric._process = root, {}, None
         return fabric
+
+    @property
+    def lower(self) -> str:
+        """The read-only directories of the nodes' file systems, for overlayfs."""
+        return str(self.root) if self.root else f"{self.work / 'packages'}:/"
 
     def __exit__(self, *_: object) -> None:
         """Kill all nodes and remove all files."""
@@ -102,17 +117,16 @@ class Fabric:
 
 
 class Node:
-    """One host with its own file system (over this machine's), network, processes and name."""
+    """One host with its own file system, network, processes and name."""
 
     def __init__(self, fabric: Fabric, name: str, ip: str) -> None:
         self.fabric, self.name, self.ip, self.public_ip = fabric, name, ip, ""
         self.pid = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._base = fabric.work / name
-        lower = f"lowerdir={fabric.layer}:/"
         upper, work, root = self._base / "upper", self._base / "work", self._base / "root"
         fabric.run("mkdir", "-p", str(upper), str(work), str(root))
-        options = f"{lower},upperdir={upper},workdir={work}"
+        options = f"lowerdir={fabric.lower},upperdir={upper},workdir={work}"
         fabric.run("mount", "-t", "overlay", "node", "-o", options, str(root))
         by_ip = fabric.work / "by-ip"  # the stand-in for NFS finds servers here
         fabric.run("sh", "-c", f"mkdir -p {by_ip} && ln -sfn ../{name} {by_ip}/{ip}")

@@ -23,7 +23,11 @@ class Machines:
     def __init__(self, settings: dict[str, Any]) -> None:
         self.folder = Path(settings["folder"])
         self.fabric = Fabric.of(
-            settings["pid"], Path(settings["work"]), map(Path, settings["binds"]), settings["net"]
+            settings["pid"],
+            Path(settings["work"]),
+            map(Path, settings["binds"]),
+            settings["net"],
+            Path(settings["root"]) if settings["root"] else None,
         )
         self.profile: str = settings["profile"]
         self.boot_s: float = settings["boot_s"]

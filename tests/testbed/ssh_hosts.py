@@ -28,10 +28,15 @@ class SshHosts:
     """
 
     def __init__(
-        self, *aliases: str, gpus: int = 0, binds: Iterable[Path] = (), profile: str = ""
+        self,
+        *aliases: str,
+        gpus: int = 0,
+        binds: Iterable[Path] = (),
+        profile: str = "",
+        root: Path | None = None,
     ) -> None:
         self._aliases, self._gpus, self._profile = aliases, gpus, profile
-        self.fabric = fabric.Fabric(binds=binds)
+        self.fabric = fabric.Fabric(binds=binds, root=root)
         self._folder = tempfile.TemporaryDirectory(prefix="ssh-hosts-")
         self.key = Path(self._folder.name) / "key"
         self.host_key: HostKey = new_host_key()
