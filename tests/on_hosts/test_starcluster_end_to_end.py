@@ -209,7 +209,7 @@ def ends(user: User) -> None:
     assert not list((user.cloud.home / ".starcluster" / "known_hosts").iterdir())
     user.types("removekey", "--confirm", "mykey")
     left = user.types("terminate", "--confirm", "gpucluster", status=1)
-    assert "there is no cluster 'gpucluster'" in left.stderr
+    assert "'gpucluster' does not exist" in left.stderr
 
 
 def keeps_secrets(user: User, watch: Watch) -> None:
