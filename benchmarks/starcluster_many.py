@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="trace it, which takes time")
     given = parser.parse_args()
     server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-p", str(_PORT)],
+        [sys.executable, "-m", "tests.testbed.moto_server", "-p", str(_PORT)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=os.environ | {"MOTO_EC2_LOAD_DEFAULT_AMIS": "true"},

@@ -25,6 +25,14 @@ def packed(aliases: Sequence[str]) -> str:
     return text if len(text) <= _LENGTH else ""
 
 
+def unpacked(text: str) -> list[str]:
+    """Return the aliases that :func:`packed` has packed."""
+    found: list[str] = []
+    while alias := alias_at(text, len(found)):
+        found.append(alias)
+    return found
+
+
 def alias_at(text: str, index: int) -> str:
     """Return the alias of instance ``index`` (from 0) of a launch; empty if it has none."""
     for word in text.split():

@@ -318,6 +318,17 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         ("InvalidGroup.Duplicate",),
     ),
     (
+        Meaning(AlreadyThere, "a launch template of this name already exists", ""),
+        ("InvalidLaunchTemplateName.AlreadyExistsException",),
+    ),
+    (
+        Meaning(NotFound, "no such launch template", _ELSEWHERE),
+        (
+            "InvalidLaunchTemplateId.NotFound",
+            "InvalidLaunchTemplateName.NotFoundException",
+        ),
+    ),
+    (
         Meaning(AlreadyThere, "the security group already has this rule", ""),
         ("InvalidPermission.Duplicate",),
     ),

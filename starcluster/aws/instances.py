@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from starcluster.aws import responses
-from starcluster.aws.client import AwsClient
 from starcluster.aws.error_table import translate
 from starcluster.aws.model import Instance, LaunchRequest, SpotRequest
 from starcluster.aws.requests import fleet_arguments, run_arguments, template_data
+from starcluster.aws.templates import Templates
 from starcluster.errors import AwsError, NotFound
-from starcluster.logger import log
 from starcluster.model import TAG_CLUSTER
 
 LIVE = ("pending", "running", "stopping", "stopped")
@@ -24,7 +22,7 @@ _MADE_FOR_IT = ("InvalidGroup", "InvalidSecurityGroup", "InvalidPlacementGroup",
 T = TypeVar("T")
 
 
-class Instances(AwsClient):
+class Instances(Templates):
     """Requests about instances."""
 
     def instances(
@@ -71,20 +69,12 @@ class Instances(AwsClient):
 
         AWS chooses places of spot instances by price and capacity, and places of on-demand
         instances by their order. Return the launched instances, and the errors of other places.
+        ``request`` names the launch template, which gets a version for this fleet.
         """
-        name = f"starcluster-{request.token or secrets.token_hex(8)}"
-        template = self.call(
-            "ec2",
-            "CreateLaunchTemplate",
-            LaunchTemplateName=name,
-            LaunchTemplateData=template_data(request),
-        )["LaunchTemplate"]["LaunchTemplateId"]
-        arguments = fleet_arguments(request, template)
-        try:
-            answer = settled(lambda: self.call("ec2", "CreateFleet", **arguments), _MADE_FOR_IT)
-        finally:
-            self._forget_template(template)
-        ids = [id for fleet in answer.get("Instances", ()) for id in fleet.get("InstanceIds", ())]
+        data = template_data(request)
+        version = settled(lambda: self.add_version(request.template_id, data), _MADE_FOR_IT)
+        arguments = fleet_arguments(request, version)
+        answer = settled(lambda: self.call("ec2", "CreateFleet", **arguments), _MADE_FOR_IT)
         errors = [
             translate(
                 error.get("ErrorCode", ""),
@@ -94,31 +84,29 @@ class Instances(AwsClient):
             )
             for error in answer.get("Errors", ())
         ]
-        return (settled(lambda: self.instances(ids)) if ids else []), errors
-
-    def _forget_template(self, id: str) -> None:
-        """Delete a launch template; a failure is logged, because a leftover template is free."""
-        try:
-            self.call("ec2", "DeleteLaunchTemplate", LaunchTemplateId=id)
-        except AwsError as error:
-            command = f"aws ec2 delete-launch-template --launch-template-id {id}"
-            log.warning("cannot delete a launch template: %s. Delete it: %s", error.what, command)
+        # The response is complete; DescribeInstances may not list these instances yet.
+        made = [
+            responses.instance_of_fleet(id, fleet, request)
+            for fleet in answer.get("Instances", ())
+            for id in fleet.get("InstanceIds", ())
+        ]
+        return made, errors
 
     def start(self, ids: Sequence[str]) -> None:
         """Start stopped instances."""
-        self.call("ec2", "StartInstances", InstanceIds=list(ids))
+        settled(lambda: self.call("ec2", "StartInstances", InstanceIds=list(ids)))
 
     def stop(self, ids: Sequence[str]) -> None:
         """Stop instances; AWS still bills their EBS volumes."""
-        self.call("ec2", "StopInstances", InstanceIds=list(ids))
+        settled(lambda: self.call("ec2", "StopInstances", InstanceIds=list(ids)))
 
     def reboot(self, ids: Sequence[str]) -> None:
         """Reboot instances."""
-        self.call("ec2", "RebootInstances", InstanceIds=list(ids))
+        settled(lambda: self.call("ec2", "RebootInstances", InstanceIds=list(ids)))
 
     def terminate(self, ids: Sequence[str]) -> None:
         """Terminate instances."""
-        self.call("ec2", "TerminateInstances", InstanceIds=list(ids))
+        settled(lambda: self.call("ec2", "TerminateInstances", InstanceIds=list(ids)))
 
     def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
         """Set ``tags`` of any resources, even of new ones."""

@@ -34,6 +34,7 @@ class LaunchRequest:
         root_size_gib: None for the size in the image.
         public_ip: None for the setting of the subnet.
         token: Idempotency token: a second request with it launches nothing; empty for none.
+        template_id: Launch template that the launch needs: once it is deleted, AWS refuses.
     """
 
     image_id: str
@@ -51,6 +52,7 @@ class LaunchRequest:
     root_encrypted: bool = True
     public_ip: bool | None = None
     token: str = ""
+    template_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,17 @@ class Instance:
     def alias(self) -> str:
         """``master``, ``node001``, ...; empty outside of clusters."""
         return self.tags.get(TAG_ALIAS, "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchTemplate:
+    """A launch template; ``age_s`` is its age by the clock of AWS."""
+
+    id: str
+    name: str
+    created: datetime
+    age_s: float
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

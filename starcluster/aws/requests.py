@@ -35,6 +35,8 @@ def run_arguments(request: LaunchRequest) -> dict[str, Any]:
         arguments["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
     if request.user_data:
         arguments["UserData"] = request.user_data
+    if request.template_id:
+        arguments["LaunchTemplate"] = {"LaunchTemplateId": request.template_id, "Version": "1"}
     return arguments
 
 
@@ -48,7 +50,7 @@ def template_data(request: LaunchRequest) -> dict[str, Any]:
     return data
 
 
-def fleet_arguments(request: LaunchRequest, template_id: str) -> dict[str, Any]:
+def fleet_arguments(request: LaunchRequest, version: str) -> dict[str, Any]:
     """Return the arguments of CreateFleet for an immediate, one-time launch."""
     overrides: list[dict[str, Any]] = []
     for priority, place in enumerate(request.places):
@@ -68,8 +70,8 @@ def fleet_arguments(request: LaunchRequest, template_id: str) -> dict[str, Any]:
         "LaunchTemplateConfigs": [
             {
                 "LaunchTemplateSpecification": {
-                    "LaunchTemplateId": template_id,
-                    "Version": "$Latest",
+                    "LaunchTemplateId": request.template_id,
+                    "Version": version,
                 },
                 "Overrides": overrides,
             }

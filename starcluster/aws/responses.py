@@ -12,6 +12,7 @@ from starcluster.aws.model import (
     Instance,
     InstanceType,
     KeyPair,
+    LaunchRequest,
     SecurityGroup,
     SpotPrice,
     SpotRequest,
@@ -54,6 +55,23 @@ def instance(answer: Answer) -> Instance:
         subnet_id=answer.get("SubnetId") or "",
         group_names=tuple(group["GroupName"] for group in answer.get("SecurityGroups", ())),
         spot_request_id=answer.get("SpotInstanceRequestId") or "",
+    )
+
+
+def instance_of_fleet(id: str, fleet: Answer, request: LaunchRequest) -> Instance:
+    """Return a new instance from the response of CreateFleet, which has no addresses."""
+    place = fleet.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    subnet = place.get("SubnetId") or ""
+    zones = [each.zone for each in request.places if subnet and each.subnet_id == subnet]
+    return Instance(
+        id=id,
+        state="pending",
+        type=fleet.get("InstanceType") or place.get("InstanceType") or "",
+        image_id=request.image_id,
+        zone=place.get("AvailabilityZone") or next(iter(zones), ""),
+        is_spot=request.spot,
+        tags=request.tags,
+        subnet_id=subnet,
     )
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.instances import LIVE
 from starcluster.aws.model import Instance
 from starcluster.config.config import Config
 from starcluster.config.template import Template
 from starcluster.errors import ClusterError, InputError, NodeError, did_you_mean
 from starcluster.launch import plan
+from starcluster.launch.claims import busy, claim_of, settle
 from starcluster.launch.origin import Origin, origin_of
 from starcluster.launch.userdata import TAG_HOST_KEY
 from starcluster.model import MASTER, TAG_CLUSTER, group_name, is_master
@@ -136,7 +138,7 @@ def all_clusters(ec2: Ec2, config: Config) -> list[Cluster]:
 def find(ec2: Ec2, config: Config, name: str) -> Cluster:
     """Return a cluster by name. Raises ClusterError, or InputError for an invalid name."""
     plan.check_name(name)
-    found = ec2.instances(cluster=name)
+    found = current_instances(ec2, name)
     if found:
         return Cluster(name, found, ec2, config)
     names = [cluster.name for cluster in all_clusters(ec2, config)]
@@ -147,6 +149,23 @@ def find(ec2: Ec2, config: Config, name: str) -> Cluster:
         )
     hint = did_you_mean(name, names) or "List the clusters: starcluster listclusters"
     raise ClusterError(f"cluster '{name}' does not exist in {ec2.region}", hint)
+
+
+def current_instances(ec2: Ec2, name: str) -> list[Instance]:
+    """Return the instances of a cluster; wait until AWS lists those of a launch just before.
+
+    Raises:
+        ClusterError: None exists, because another command is launching them.
+    """
+    found = ec2.instances(cluster=name)
+    claim = claim_of(ec2, name)
+    if claim is None or claim.settled or (claim.active and claim.mine):
+        return found
+    if claim.missing(found):
+        found = [instance for instance in settle(ec2, claim) if instance.state in LIVE]
+    if not found and claim.active:
+        raise busy(claim)
+    return found
 
 
 def only_running(ec2: Ec2, config: Config) -> Cluster:

@@ -5,38 +5,36 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 
+from starcluster.aws.instances import settled
 from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster, aliases, find
+from starcluster.cluster.ending import GONE_S, ClusterEnding
 from starcluster.cluster.operation import Outcome
-from starcluster.cluster.resize import ClusterResize, Relaunch
+from starcluster.cluster.resize import Relaunch
 from starcluster.config.template import Template
 from starcluster.errors import ClusterError, StarClusterError
 from starcluster.launch import plan
-from starcluster.launch.groups import remove_groups, remove_groups_soon
+from starcluster.launch.claims import busy, claim_of, exists
+from starcluster.launch.groups import remove_groups
+from starcluster.launch.hold import Held, take
 from starcluster.launch.launcher import Launcher, tags_of_node
 from starcluster.launch.origin import Origin
 from starcluster.launch.preflight import AwsInventory
 from starcluster.launch.survey import gather
 from starcluster.launch.volumes import attach
 from starcluster.launch.wait import (
-    backoff_delays,
     failures_of,
     mark_boot,
     require_master,
     wait_for,
     wait_for_reboot,
 )
-from starcluster.logger import log
-from starcluster.model import group_name
 from starcluster.node.node import Node
 from starcluster.setup.hooks import load_plugins
-from starcluster.setup.run import run_hook, set_up
-
-GONE_S = 600.0
-"""Timeout in seconds for AWS to stop or terminate an instance."""
+from starcluster.setup.run import set_up
 
 
-class ClusterLifecycle(ClusterResize):
+class ClusterLifecycle(ClusterEnding):
     """Starts, restarts, stops and terminates one cluster."""
 
     def prepare(
@@ -71,30 +69,43 @@ class ClusterLifecycle(ClusterResize):
         return launcher
 
     def create(self, launcher: Launcher, *, set_up_too: bool = True) -> Outcome:
-        """Launch the prepared cluster and set it up."""
+        """Launch the prepared cluster and set it up.
+
+        Raises:
+            ClusterError: Another command starts the cluster, or has started it.
+        """
+        self.launcher = launcher
+        nodes = plan.whole_cluster(launcher.template)
+        hosts = [plan.host_name(self.name, node.alias, launcher.template) for node in nodes]
+        held = take(self.ec2, self.name, "start", hosts)
         with self.report_cost_on_error():
-            try:
-                launched = launcher.launch(plan.whole_cluster(launcher.template))
-            except StarClusterError:
-                with contextlib.suppress(StarClusterError):  # the first error is the one to report
-                    if not self.ec2.instances(cluster=self.name):
-                        remove_groups(self.ec2, self.name)
-                raise
+            with held:
+                try:
+                    launched = launcher.launch(nodes, held)
+                except BaseException:
+                    self._remove_unused(launcher, held)
+                    raise
             if not set_up_too:
                 return Outcome(ready=(), failed=self._wait_running(launched)[1])
             return self._bring_up(launched, launcher.relaunch)
 
+    def _remove_unused(self, launcher: Launcher, held: Held) -> None:
+        """Remove the groups of a launch that failed, unless an instance is in them."""
+        with contextlib.suppress(StarClusterError):  # the first error is the one to report
+            if launcher.group:
+                settled(lambda: self.ec2.delete_security_group(launcher.group))
+            remove_groups(self.ec2, self.name)
+            # AWS deletes no group with an instance in it, so nothing was launched.
+            launcher.sent.clear()
+            held.launched.clear()
+
     def require_new(self) -> None:
-        """Raise ClusterError if the cluster exists."""
-        found = self.ec2.instances(cluster=self.name)
-        if found:
-            states = Cluster(self.name, found, self.ec2, self.config).state
-            use = "restart" if states == "running" else "start -x"
-            raise ClusterError(
-                f"cluster '{self.name}' already exists in {self.ec2.region} ({states})",
-                f"Use it: starcluster {use} {self.name}\n"
-                f"Or terminate it: starcluster terminate {self.name}",
-            )
+        """Raise ClusterError if the cluster exists, or if another command starts it."""
+        if found := self.ec2.instances(cluster=self.name):
+            raise exists(self.ec2, self.name, found)
+        claim = claim_of(self.ec2, self.name)
+        if claim is not None and claim.active:
+            raise busy(claim)
 
     def start_again(self) -> Outcome:
         """Start the stopped nodes of a cluster, and set up all nodes."""
@@ -170,44 +181,6 @@ class ClusterLifecycle(ClusterResize):
                 self.ec2.stop([instance.id for instance in stopped])
                 wait_for(self.ec2, [instance.id for instance in stopped], "stopped", GONE_S)
         return [instance.alias for instance in stopped]
-
-    def terminate(self) -> list[str]:
-        """Terminate all instances, remove the groups; return the names of everything removed.
-
-        This includes what an earlier, incomplete call left behind.
-        """
-        found = self.ec2.instances(
-            cluster=self.name, states=("pending", "running", "stopping", "stopped", "shutting-down")
-        )
-        if not found and not self.ec2.security_groups(group_name(self.name)):
-            find(self.ec2, self.config, self.name)  # raises with a hint
-        cluster = Cluster(self.name, found, self.ec2, self.config)
-        ids = [instance.id for instance in found]
-        with self.report_cost_on_error():
-            self._shutdown(cluster)
-            if ids:
-                self.progress("", f"terminating {aliases(cluster.instances)}")
-                self.ec2.terminate(ids)
-                wait_for(self.ec2, ids, "terminated", GONE_S)
-            removed = [instance.alias or instance.id for instance in cluster.instances]
-            groups = remove_groups_soon(
-                self.ec2, self.name, limit_s=GONE_S, delays=backoff_delays()
-            )
-            return removed + groups
-
-    def _shutdown(self, cluster: Cluster) -> None:
-        """Call on_shutdown; a failure does not stop the shutdown."""
-        with contextlib.closing(cluster):
-            try:
-                self._hook(cluster, "on_shutdown")
-            except StarClusterError as error:
-                log.warning("on_shutdown failed, some plugins were not called: %s", error.what)
-
-    def _hook(self, cluster: Cluster, hook: str) -> None:
-        if not any(instance.state == "running" for instance in cluster.instances):
-            return
-        if cluster.plugins:
-            run_hook(hook, cluster.plugins, cluster.nodes, cluster.template)
 
     def _bring_up(self, launched: Sequence[Instance], relaunch: Relaunch | None = None) -> Outcome:
         running, failed = self._wait_running(launched)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from starcluster.aws import prices
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.instances import LIVE
 from starcluster.aws.model import Instance
 from starcluster.config.config import Config
 from starcluster.errors import Interrupted, StarClusterError
-from starcluster.launch import plan
+from starcluster.launch import plan, wait
+from starcluster.launch.launcher import Launcher
 from starcluster.launch.survey import PRICES_S
 from starcluster.launch.wait import Timeouts, failures_of, wait_for
 from starcluster.model import group_name
@@ -58,12 +61,14 @@ class ClusterOperation:
         self.ec2, self.config, self.name = ec2, config, name
         self.progress, self.timeouts = progress, timeouts or Timeouts()
         self.on_bad_node = on_bad_node
+        self.launcher: Launcher | None = None
         self._unregistered: set[str] = set()  # failed nodes that the master does not know
         self._reporting = False
 
     def describe_running(self) -> str:
         """Return the existing instances of the cluster, their cost and the next commands."""
-        return describe_running(self.ec2, self.name)
+        sent = self.launcher.sent if self.launcher else {}
+        return describe_running(self.ec2, self.name, sent, self.progress)
 
     @contextlib.contextmanager
     def report_cost_on_error(self) -> Iterator[None]:
@@ -94,7 +99,12 @@ class ClusterOperation:
         for instance in launched:
             self.progress(instance.alias, "booting")
         names = {instance.id: instance.alias for instance in launched}
-        found = wait_for(self.ec2, list(names), "running", self.timeouts.running_s)
+        # AWS lists an instance before its tags.
+        tags = {instance.id: instance.tags for instance in launched}
+        found = [
+            replace(each, tags={**tags[each.id], **each.tags})
+            for each in wait_for(self.ec2, list(names), "running", self.timeouts.running_s)
+        ]
         failed = {
             names[instance.id]: instance.reason or f"the instance is {instance.state}"
             for instance in found
@@ -103,10 +113,19 @@ class ClusterOperation:
         return [instance for instance in found if instance.state == "running"], failed
 
 
-def describe_running(ec2: Ec2, name: str) -> str:
-    """Return the existing instances of cluster ``name``, their cost and the next commands."""
+def describe_running(
+    ec2: Ec2,
+    name: str,
+    sent: Mapping[str, Instance | None],
+    progress: Progress = lambda alias, what: None,
+) -> str:
+    """Return the existing instances of cluster ``name``, their cost and the next commands.
+
+    Args:
+        sent: What a launch has requested, by alias; None for a request without a response.
+    """
     try:
-        instances = ec2.instances(cluster=name)
+        instances = listed(ec2, name, sent, progress)
         exists = bool(instances) or bool(ec2.security_groups(group_name(name)))
     except (StarClusterError, KeyboardInterrupt):
         return f"Instances may be running and cost money: starcluster listclusters {name}"
@@ -125,6 +144,32 @@ def describe_running(ec2: Ec2, name: str) -> str:
         f"Continue: starcluster start -x {name}\n"
         f"Or terminate the cluster: starcluster terminate {name}"
     )
+
+
+def listed(
+    ec2: Ec2, name: str, sent: Mapping[str, Instance | None], progress: Progress
+) -> list[Instance]:
+    """Return the instances of a cluster when AWS lists all of ``sent``, or after ``LAG_S``."""
+    deadline = time.monotonic() + wait.LAG_S
+    said = False
+    for pause in wait.backoff_delays():
+        found = ec2.instances(cluster=name, states=wait.ANY_STATE)
+        ids = {instance.id for instance in found}
+        there = {instance.alias for instance in found}
+        missing = [
+            alias
+            for alias, made in sent.items()
+            if (made.id not in ids if made else alias not in there)
+        ]
+        if not missing or time.monotonic() > deadline:
+            unlisted = [made for made in sent.values() if made and made.id not in ids]
+            return [instance for instance in found if instance.state in LIVE] + unlisted
+        if not said:
+            text = f"waiting up to {wait.LAG_S:g} s for AWS to list {', '.join(missing)}"
+            progress("", text)
+        said = True
+        time.sleep(pause)
+    raise AssertionError
 
 
 def price_now(ec2: Ec2, instances: Sequence[Instance]) -> plan.Cost:

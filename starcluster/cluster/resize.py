@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.cluster.operation import ClusterOperation, Outcome, price_now
 from starcluster.config.template import Template
-from starcluster.errors import StarClusterError
+from starcluster.errors import InputError, StarClusterError
 from starcluster.launch import plan
+from starcluster.launch.hold import Held, take
 from starcluster.launch.launcher import Launcher
 from starcluster.launch.plan import Planned
 from starcluster.launch.preflight import AwsInventory
@@ -31,17 +33,46 @@ class ClusterResize(ClusterOperation):
         nodes: Sequence[Planned],
         template: Template,
         inventory: AwsInventory | None = None,
+        *,
+        renumber: bool = True,
     ) -> Outcome:
         """Launch ``nodes`` and set them up, all in parallel.
 
         Args:
             inventory: If given, check the permission to launch first.
+            renumber: Give the next free number to a node whose alias another command has taken in
+                the meantime; otherwise fail.
 
         Raises:
             InputError: The cluster would cost more than the template allows.
             CapacityError: AWS launched only some nodes. These are set up.
         """
-        cluster = find(self.ec2, self.config, self.name)
+        hosts = [plan.host_name(self.name, node.alias, template) for node in nodes]
+        held = take(self.ec2, self.name, "addnode", hosts, progress=self.progress)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(held)
+            cluster = find(self.ec2, self.config, self.name)
+            stack.enter_context(contextlib.closing(cluster))
+            nodes = self._free(nodes, template, held, renumber=renumber)
+            launcher = self._launcher_of(cluster, nodes, template, inventory)
+            stack.enter_context(self.report_cost_on_error())
+            try:
+                with held:
+                    launched = launcher.launch(nodes, held)
+            except StarClusterError:
+                if launcher.made:  # they cost money, so use them
+                    self._set_up_new(cluster, launcher.made, launcher.relaunch)
+                raise
+            return self._set_up_new(cluster, launched, launcher.relaunch)
+        raise AssertionError
+
+    def _launcher_of(
+        self,
+        cluster: Cluster,
+        nodes: Sequence[Planned],
+        template: Template,
+        inventory: AwsInventory | None,
+    ) -> Launcher:
         _ = cluster.master, cluster.plugins  # raise before the launch, not after it
         context = gather(self.ec2, template, nodes, inventory)
         price = price_now(self.ec2, cluster.instances)
@@ -50,14 +81,26 @@ class ClusterResize(ClusterOperation):
         launcher.join(dollars=price.dollars, zone=cluster.master.placement)
         if inventory is not None:
             launcher.check(nodes)
-        with contextlib.closing(cluster), self.report_cost_on_error():
-            try:
-                launched = launcher.launch(nodes)
-            except StarClusterError:
-                if launcher.made:  # they cost money, so use them
-                    self._set_up_new(cluster, launcher.made, launcher.relaunch)
-                raise
-            return self._set_up_new(cluster, launched, launcher.relaunch)
+        self.launcher = launcher
+        return launcher
+
+    def _free(
+        self, nodes: Sequence[Planned], template: Template, held: Held, *, renumber: bool
+    ) -> Sequence[Planned]:
+        """Return ``nodes`` with aliases that are still free."""
+        found = self.ec2.instances(cluster=self.name)
+        taken = {instance.alias.removeprefix(f"{self.name}-") for instance in found}
+        clash = {node.alias for node in nodes} & taken
+        if not clash:
+            return nodes
+        if not renumber:
+            what = f"node {', '.join(sorted(clash))} already exists"
+            raise InputError(what, "Choose other aliases.")
+        free = plan.free_aliases({*taken, *(node.alias for node in nodes)}, len(clash))
+        names = dict(zip(sorted(clash), free, strict=True))
+        found_free = [replace(node, alias=names.get(node.alias, node.alias)) for node in nodes]
+        held.announce([plan.host_name(self.name, each.alias, template) for each in found_free])
+        return found_free
 
     def adopt(self, aliases: Sequence[str]) -> Outcome:
         """Set up existing instances; start the stopped ones."""

@@ -18,6 +18,7 @@ from starcluster.cli.output import say_json, shown, table
 from starcluster.cluster.cluster import Cluster, all_clusters, find
 from starcluster.cluster.costs import NodeCost, costs_now, total_per_hour, total_so_far
 from starcluster.errors import ClusterError, StarClusterError
+from starcluster.launch.claims import notes
 from starcluster.launch.launcher import TAG_DESCRIPTION
 from starcluster.threadpool import ThreadPool
 
@@ -61,20 +62,23 @@ def listclusters(
       starcluster listclusters --show-ssh-status gpucluster
     """
     silent: dict[str, str] = {}
+    changing: list[str] = []
     if all_regions:
-        found, silent = _in_all_regions(app, tags, ssh=show_ssh_status)
+        found, silent = _in_all_regions(app, tags, changing, ssh=show_ssh_status)
     else:
-        found = _listed(app, app.ec2, tags, ssh=show_ssh_status)
+        found = _listed(app, app.ec2, tags, changing, ssh=show_ssh_status)
     if as_json:
         facts = [_facts(each) for each in found]
         unanswered = [{"region": name, "error": why} for name, why in silent.items()]
         say_json({"clusters": facts, "unanswered": unanswered} if all_regions else facts)
-    elif not found:
+    elif not found and not changing:
         where = "any region that answered" if silent else "any region"
         where = where if all_regions else app.ec2.region
         click.echo(f"No clusters in {where}. Start one: starcluster start NAME")
     for each in found if not as_json else ():
         click.echo("\n".join(_lines(each)))
+    for note in changing:
+        click.echo(note, err=as_json)
     for name, why in silent.items():
         click.echo(f"{name} did not answer, clusters there may be running: {why}", err=True)
     if silent:
@@ -82,14 +86,14 @@ def listclusters(
 
 
 def _in_all_regions(
-    app: App, tags: tuple[str, ...], *, ssh: bool
+    app: App, tags: tuple[str, ...], changing: list[str], *, ssh: bool
 ) -> tuple[list[Listed], dict[str, str]]:
     settings = app.config.aws()
     names = [region.name for region in app.ec2.regions() if region.enabled]
 
     def ask(name: str) -> list[Listed]:
         ec2 = app.ec2 if name == app.ec2.region else Ec2(settings, name)
-        return _listed(app, ec2, (), ssh=ssh)
+        return _listed(app, ec2, (), changing, ssh=ssh)
 
     answers, silent = ask_regions(names, ask)
     found = [each for name in sorted(answers) for each in answers[name]]
@@ -103,7 +107,11 @@ def _in_all_regions(
     return [each for each in found if not tags or each.cluster.name in tags], silent
 
 
-def _listed(app: App, ec2: Ec2, tags: Sequence[str], *, ssh: bool) -> list[Listed]:
+def _listed(
+    app: App, ec2: Ec2, tags: Sequence[str], changing: list[str], *, ssh: bool
+) -> list[Listed]:
+    """Return clusters; append to ``changing`` what other commands launch or terminate now."""
+    changing += notes(ec2, tags)
     named = [find(ec2, app.config, tag) for tag in tags]
     found = named or all_clusters(ec2, app.config)
     instances = [instance for cluster in found for instance in cluster.instances]

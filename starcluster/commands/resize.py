@@ -110,7 +110,8 @@ def addnode(
             spot_bid=None if bid is None else str(bid),
         )
         inventory = checked(app, only_nodes(template, len(names)), overrides)
-        outcome = lifecycle.add(plan.more_nodes(template, names), template, inventory)
+        nodes = plan.more_nodes(template, names)
+        outcome = lifecycle.add(nodes, template, inventory, renumber=alias is None)
     finish(tag, lifecycle, outcome, f"New: {', '.join(outcome.ready)}")
 
 

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
 
 from starcluster.aws.ec2 import Ec2
 from starcluster.config.template import Template
 from starcluster.errors import AlreadyThere, NotFound
 from starcluster.launch import plan
+from starcluster.launch.wait import backoff_delays
 from starcluster.model import TAG_CLUSTER, group_name
 
 
 def security_group(ec2: Ec2, name: str, template: Template, *, vpc: str) -> str:
     """Create or reuse the cluster's security group, open the template's ports; return the id."""
-    found = ec2.security_groups(group_name(name), vpc=vpc)
-    if found:
-        group = found[0].id
-        ec2.join_members(group)  # a start that was killed may have skipped this
-    else:
-        group = ec2.create_security_group(
-            group_name(name),
-            vpc=vpc,
-            description=f"starcluster {name}",
-            tags={TAG_CLUSTER: name},
-        )
+    for pause in backoff_delays():
+        found = ec2.security_groups(group_name(name), vpc=vpc)
+        if found:
+            group = found[0].id
+            ec2.join_members(group)  # a start that was killed may have skipped this
+            break
+        with contextlib.suppress(AlreadyThere):  # AWS does not list it yet
+            group = ec2.create_security_group(
+                group_name(name),
+                vpc=vpc,
+                description=f"starcluster {name}",
+                tags={TAG_CLUSTER: name},
+            )
+            break
+        time.sleep(pause)
     ec2.open_ports(group, plan.permissions(template))
     return group
 
@@ -52,18 +56,3 @@ def remove_groups(ec2: Ec2, name: str) -> list[str]:
             ec2.delete_placement_group(placement)
             removed.append(f"placement group {placement}")
     return removed
-
-
-def remove_groups_soon(
-    ec2: Ec2, name: str, *, limit_s: float, delays: Iterator[float]
-) -> list[str]:
-    """Delete the groups; retry while AWS reports them in use after the instances terminated."""
-    deadline = time.monotonic() + limit_s
-    for pause in delays:
-        try:
-            return remove_groups(ec2, name)
-        except AlreadyThere:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(pause)
-    raise AssertionError

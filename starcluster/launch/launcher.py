@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from starcluster.aws.aliases import packed
 from starcluster.aws.ec2 import Ec2
@@ -14,14 +12,17 @@ from starcluster.config.template import Template
 from starcluster.errors import (
     AwsError,
     CapacityError,
-    ConfigError,
+    ClusterError,
     InputError,
+    NotFound,
+    Unreachable,
 )
-from starcluster.launch import groups, plan
+from starcluster.launch import groups, hold, plan
+from starcluster.launch.hold import Held
 from starcluster.launch.origin import Origin, origin_tags
 from starcluster.launch.plan import Planned
 from starcluster.launch.survey import LaunchContext
-from starcluster.launch.userdata import TAG_HOST_KEY, new_host_key, user_data
+from starcluster.launch.userdata import TAG_HOST_KEY, new_host_key, scripts_of, user_data
 from starcluster.model import TAG_ALIAS, TAG_ALIASES, TAG_CLUSTER, TAG_NAME, TAG_VERSION
 from starcluster.threadpool import ThreadPool
 
@@ -34,10 +35,16 @@ _ROUNDING = 1e-6
 NAMED_IN_CONSOLE = 32
 """Largest launch whose nodes get individual names in AWS's console: each costs a request."""
 Progress = Callable[[str, str], None]
+Ask = Callable[[LaunchRequest], tuple[list[Instance], list[AwsError]]]
 
 
 class Launcher:
-    """Launches nodes of one cluster within the max_hourly_cost of its template."""
+    """Launches nodes of one cluster within the max_hourly_cost of its template.
+
+    Attributes:
+        made: The launched instances, named.
+        sent: Every instance that AWS may have launched, by alias; None without a response.
+    """
 
     def __init__(
         self,
@@ -53,6 +60,8 @@ class Launcher:
         self._dollars: dict[str, float] = {}  # per hour, by alias
         self._zone = ""
         self.made: list[Instance] = []
+        self.group = ""  # id of the security group
+        self.sent: dict[str, Instance | None] = {}
         if len(description) > _TAG_LETTERS:
             raise InputError(
                 f"the description is too long: {len(description)} characters, "
@@ -73,17 +82,20 @@ class Launcher:
             request = self._request(batch, base, self.context.subnets)
             self.ec2.check_run(replace(request, group_ids=(), placement_group=""))
 
-    def launch(self, nodes: Sequence[Planned]) -> list[Instance]:
-        """Launch ``nodes``; return their tagged instances in the same order.
+    def launch(self, nodes: Sequence[Planned], held: Held) -> list[Instance]:
+        """Launch ``nodes`` with a claim; return their tagged instances in the same order.
 
         Raises:
+            ClusterError: Another command has taken over the claim.
             CapacityError: Some nodes could not be launched anywhere. The launched ones are tagged
                 and in :attr:`made`.
         """
         self.made = []
+        self._held = held
         group = groups.security_group(self.ec2, self.name, self.template, vpc=self.context.vpc)
+        self.group = group
         placement = groups.placement_group(self.ec2, self.name, self.template)
-        base = self._base(group, placement)
+        base = replace(self._base(group, placement), template_id=held.id)
         made: dict[str, Instance] = {}
         for node in nodes:
             cost = plan.cost([node], self.context.on_demand, self.context.spot)
@@ -108,7 +120,9 @@ class Launcher:
         planned = {node.alias: node for node in plan.whole_cluster(self.template)}
         short = alias.removeprefix(f"{self.name}-")
         node = planned.get(short) or plan.more_nodes(self.template, [short])[0]
-        return self.launch([node])[0]
+        host = plan.host_name(self.name, node.alias, self.template)
+        with hold.take(self.ec2, self.name, "addnode", [host], progress=self._progress) as held:
+            return self.launch([node], held)[0]
 
     def _base(self, group: str, placement: str) -> LaunchRequest:
         """Return the settings that all nodes of a launch share, including a new host key."""
@@ -118,7 +132,7 @@ class Launcher:
             count=0,
             places=(),
             group_ids=(group,) if group else (),
-            user_data=user_data(key, self._scripts()),
+            user_data=user_data(key, scripts_of(self.template)),
             placement_group=placement,
             tags={
                 TAG_CLUSTER: self.name,
@@ -142,18 +156,13 @@ class Launcher:
                 f"no subnet of this cluster is in a zone that offers {kind} (zones: {zones})",
                 "Choose one of these zones with -a, or a subnet there with -N.",
             )
-        own = replace(
-            base,
-            image_id=image.id,
-            root_device=image.root_device,
-            token=uuid.uuid4().hex,
-        )
+        own = replace(base, image_id=image.id, root_device=image.root_device)
         return plan.request(batch, where, self.template, own)
 
     def _launch(self, batch: Sequence[Planned], request: LaunchRequest) -> dict[str, Instance]:
         named: dict[str, Instance] = {}
         if request.spot:
-            made, errors = self.ec2.run_fleet(request)
+            made, errors = self._send(batch, request, self.ec2.run_fleet)
             named = self._named(batch, made)
             if len(made) == request.count:
                 return named
@@ -170,14 +179,45 @@ class Launcher:
                 missing = missing or CapacityError(what, fix)
                 continue
             tags = {**request.tags, **self._names(batch)}
-            attempt = replace(request, places=(place,), token=uuid.uuid4().hex, tags=tags)
+            attempt = replace(request, places=(place,), tags=tags)
             try:
-                return named | self._named(batch, self.ec2.run(attempt))
+                made, _ = self._send(batch, attempt, lambda wanted: (self.ec2.run(wanted), []))
+                return named | self._named(batch, made)
             except CapacityError as error:
                 missing = error
                 self._progress("", f"no capacity for {_shown(place)}")
         assert missing is not None  # noqa: S101 - there is at least one place
         raise missing
+
+    def _send(
+        self, batch: Sequence[Planned], request: LaunchRequest, ask: Ask
+    ) -> tuple[list[Instance], list[AwsError]]:
+        """Send a launch with its token, and note in :attr:`sent` what it may have launched."""
+        aliases = [plan.host_name(self.name, node.alias, self.template) for node in batch]
+        places = [f"{place.instance_type} {place.subnet_id}" for place in request.places]
+        token = self._held.token("spot" if request.spot else "", *aliases, *places)
+        self.sent |= dict.fromkeys(aliases)
+        self._held.launched = list(self.sent)
+        try:
+            made, errors = ask(replace(request, token=token))
+        except Unreachable:
+            raise
+        except AwsError as error:  # AWS refused, so nothing was launched
+            self._forget(aliases)
+            if isinstance(error, NotFound) and error.code.startswith("InvalidLaunchTemplate"):
+                raise ClusterError(
+                    f"another command took over cluster '{self.name}' during the launch",
+                    f"See what runs: starcluster listclusters {self.name}",
+                ) from error
+            raise
+        self.sent |= dict(zip(aliases, made, strict=False))
+        self._forget(aliases[len(made) :])
+        return made, errors
+
+    def _forget(self, aliases: Sequence[str]) -> None:
+        for alias in aliases:
+            self.sent.pop(alias, None)
+        self._held.launched = list(self.sent)
 
     def _affords(self, batch: Sequence[Planned], instance_type: str) -> bool:
         """Return whether ``batch`` on demand stays within max_hourly_cost; if so, add its cost."""
@@ -225,15 +265,6 @@ class Launcher:
         named = ThreadPool().map(name, list(there), list(there.values()))
         self.made += named
         return {nodes[alias].alias: instance for alias, instance in zip(there, named, strict=True)}
-
-    def _scripts(self) -> dict[str, str]:
-        scripts = {}
-        for path in self.template.userdata_scripts:
-            try:
-                scripts[str(path)] = Path(path).read_text()
-            except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError(f"cannot read user data script {path}: {error}") from error
-        return scripts
 
 
 def tags_of_node(cluster: str, alias: str) -> dict[str, str]:

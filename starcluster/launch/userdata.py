@@ -1,4 +1,4 @@
-"""Build the user data for cloud-init: the host key of a launch and the user's scripts; no I/O.
+"""Build the user data for cloud-init: the host key of a launch and the user's scripts.
 
 The private key is only in the user data, never in a log, an argument or a tag. The public key is a
 tag of the instance, so every machine with access to the cluster can verify its nodes.
@@ -11,8 +11,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
+from starcluster.config.template import Template
 from starcluster.errors import ConfigError
 
 TAG_HOST_KEY = "starcluster:host_key"
@@ -99,3 +100,14 @@ def _parts(parts: Sequence[tuple[str, str, str]]) -> str:
         part.set_content(text.encode(), maintype="text", subtype=kind, filename=name)
         message.attach(part)
     return message.as_string()
+
+
+def scripts_of(template: Template) -> dict[str, str]:
+    """Return the text of the user's scripts by path. Raises ConfigError."""
+    scripts = {}
+    for path in template.userdata_scripts:
+        try:
+            scripts[str(path)] = Path(path).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read user data script {path}: {error}") from error
+    return scripts

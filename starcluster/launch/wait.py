@@ -23,6 +23,7 @@ FIRST_POLL_S, LAST_POLL_S = 0.2, 5.0
 # DescribeInstances lags behind RunInstances and StartInstances, usually by seconds: it can omit
 # a new instance, or list a started instance as stopped.
 LAG_S = 60.0
+ANY_STATE = ("pending", "running", "stopping", "stopped", "shutting-down", "terminated")
 _STOPPED = frozenset({"stopping", "stopped"})
 
 

@@ -33,7 +33,15 @@ def moto_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("moto") / "log"
     environment = os.environ | {"MOTO_EC2_LOAD_DEFAULT_AMIS": "true"}
     with log.open("wb") as output:
-        argv = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        argv = [
+            sys.executable,
+            "-m",
+            "tests.testbed.moto_server",
+            "-H",
+            "127.0.0.1",
+            "-p",
+            str(port),
+        ]
         process = subprocess.Popen(argv, stdout=output, stderr=output, env=environment)
     try:
         _wait_for(port, process, log)

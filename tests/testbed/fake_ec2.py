@@ -22,7 +22,9 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import ec2_backends
 from moto.server import ThreadedMotoServer
 
-from tests.testbed.machines import Machines
+from tests.testbed.consistency import Consistency, cut
+from tests.testbed.machines import Faults, Hostless, Machines
+from tests.testbed.moto_consistency import OneAtATime, connect_consistency
 from tests.testbed.moto_instances import connect_fleets, connect_instances, wrap
 from tests.testbed.moto_more import add_what_moto_lacks, tell_prices
 
@@ -30,21 +32,26 @@ ACCOUNT = "123456789012"
 IMAGE = "ami-0dee9ba5e0000001a"  # with Grid Engine, NFS and OpenSSH
 
 
-def record_calls(machines: Machines) -> None:
-    """Log each call with its parameters; fail it if a test has requested a fault."""
+def record_calls(machines: Faults, lagging: Consistency) -> None:
+    """Log each call with its parameters; fail, delay or cut it if a test has requested that."""
+    in_turn = OneAtATime()
 
     def call_action(original: Any) -> Any:
         def call(self: Any) -> Any:
             action = self._get_action()
             fault = machines.fault(action)
-            if fault:
+            lagging.before(action, self.headers.get("User-Agent", ""))
+            if fault.get("code"):
 
                 def refuse() -> None:
                     raise EC2ClientError(fault["code"], fault.get("message", "asked for"))
 
                 snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in action).lstrip("_")
                 setattr(self, snake, refuse)
-            done = original(self)
+            done = in_turn.call(action, dict(self.params or {}), lambda: original(self))
+            if fault.get("how") == "lost":
+                cut()
+            lagging.after()
             status = int(done[0])
             machines.log(action, dict(self.params or {}), str(status) if status >= 400 else "")
             return done
@@ -68,11 +75,13 @@ def furnish(region: str) -> None:
 def main() -> None:
     """Serve until killed."""
     settings = json.loads(Path(sys.argv[1]).read_text())
-    machines = Machines(settings)
+    machines = Machines(settings) if "pid" in settings else Hostless(settings)
+    lagging = Consistency(machines.folder)
     connect_instances(machines)
     connect_fleets(machines)
     add_what_moto_lacks()
-    record_calls(machines)
+    connect_consistency(lagging)
+    record_calls(machines, lagging)
     tell_prices()
     furnish(settings["region"])
     server = ThreadedMotoServer(

@@ -17,11 +17,67 @@ from tests.testbed.fabric import Fabric, Node
 _UNLOGGED = {"UserData", "PublicKeyMaterial"}
 
 
-class Machines:
-    """The nodes of all instances; the fake EC2 calls it when an instance changes."""
+class Faults:
+    """The log of calls, and the faults that a test requests."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.folder = Path(settings["folder"])
+        self._log = threading.Lock()
+
+    def log(self, action: str, parameters: dict[str, Any], error: str = "") -> None:
+        """Append a call to the log of the clients' calls."""
+        shown = {key: value for key, value in parameters.items() if key not in _UNLOGGED}
+        row = {"at": time.time(), "action": action, "parameters": shown, "error": error}
+        with self._log, (self.folder / "calls.jsonl").open("a") as log:
+            log.write(json.dumps(row, default=str) + "\n")
+
+    def fault(self, action: str) -> dict[str, Any]:
+        """Return and remove the next fault that a test has requested; {} if there is none."""
+        for path in sorted((self.folder / "faults").glob(f"{action}-*")):
+            try:
+                fault: dict[str, Any] = json.loads(path.read_text())
+                path.unlink()
+            except OSError:  # another thread took it
+                continue
+            return fault
+        return {}
+
+    def lacks(self, instance_type: str, zone: str, market: str) -> bool:
+        """Return whether a test has declared that there is no capacity for this."""
+        path = self.folder / "faults" / "capacity"
+        rows = json.loads(path.read_text()) if path.exists() else []
+        asked = {"type": instance_type, "zone": zone, "market": market}
+        return any(all(asked[key] == value for key, value in row.items()) for row in rows)
+
+
+class Hostless(Faults):
+    """Instances without hosts, which run ``boot_s`` after their launch."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(settings)
+        self.boot_s: float = settings["boot_s"]
+
+    def boot(self, instance: Any, number: int | None = None) -> None:
+        """Boot an instance; ``number`` is its index in a new launch."""
+        _state(instance, "pending", 0)
+        threading.Timer(self.boot_s, self._run, args=(instance,)).start()
+
+    def _run(self, instance: Any) -> None:
+        if instance.state == "pending":
+            _state(instance, "running", 16)
+
+    def lose(self, instance: Any) -> None:
+        """Do nothing."""
+
+    def remove(self, instance: Any) -> None:
+        """Do nothing."""
+
+
+class Machines(Faults):
+    """The nodes of all instances; the fake EC2 calls it when an instance changes."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(settings)
         self.fabric = Fabric.of(
             settings["pid"],
             Path(settings["work"]),
@@ -35,14 +91,6 @@ class Machines:
         self._facts: dict[str, cloud_init.Facts] = {}
         self._broken: set[str] = set()  # instances whose GPUs are listed but do not work
         self._locks: dict[str, threading.Lock] = {}
-        self._log = threading.Lock()
-
-    def log(self, action: str, parameters: dict[str, Any], error: str = "") -> None:
-        """Append a call to the log of the clients' calls."""
-        shown = {key: value for key, value in parameters.items() if key not in _UNLOGGED}
-        row = {"at": time.time(), "action": action, "parameters": shown, "error": error}
-        with self._log, (self.folder / "calls.jsonl").open("a") as log:
-            log.write(json.dumps(row, default=str) + "\n")
 
     def boot(self, instance: Any, number: int | None = None) -> None:
         """Boot an instance in the background; ``number`` is its index in a new launch."""
@@ -108,24 +156,6 @@ class Machines:
             node = self.nodes.pop(instance.id, None)
             if node is not None:
                 node.remove()
-
-    def fault(self, action: str) -> dict[str, Any]:
-        """Return and remove the next fault that a test has requested; {} if there is none."""
-        for path in sorted((self.folder / "faults").glob(f"{action}-*")):
-            try:
-                fault: dict[str, Any] = json.loads(path.read_text())
-                path.unlink()
-            except OSError:  # another thread took it
-                continue
-            return fault
-        return {}
-
-    def lacks(self, instance_type: str, zone: str, market: str) -> bool:
-        """Return whether a test has declared that there is no capacity for this."""
-        path = self.folder / "faults" / "capacity"
-        rows = json.loads(path.read_text()) if path.exists() else []
-        asked = {"type": instance_type, "zone": zone, "market": market}
-        return any(all(asked[key] == value for key, value in row.items()) for row in rows)
 
 
 def _state(instance: Any, name: str, code: int) -> None:

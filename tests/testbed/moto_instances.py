@@ -14,7 +14,7 @@ from moto.ec2.models.fleets import Fleet
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses import EC2Response
 
-from tests.testbed.machines import Machines
+from tests.testbed.machines import Hostless, Machines
 
 
 def wrap(owner: type, name: str, make: Callable[[Any], Any]) -> None:
@@ -39,7 +39,7 @@ def _no_capacity(instance_type: str) -> EC2ClientError:
     )
 
 
-def connect_instances(machines: Machines) -> None:
+def connect_instances(machines: Machines | Hostless) -> None:
     """Boot and kill the node of an instance when its state changes."""
 
     def start(original: Any) -> Any:
@@ -74,7 +74,7 @@ def connect_instances(machines: Machines) -> None:
     Instance.reboot = reboot
 
 
-def _launching(machines: Machines, original: Any) -> Any:
+def _launching(machines: Machines | Hostless, original: Any) -> Any:
     def call(self: Any, image_id: str, count: int, *args: Any, **more: Any) -> Any:
         zone = more.get("placement")
         if not more.get("subnet_id") and not more.get("nics"):
@@ -95,7 +95,7 @@ def _launching(machines: Machines, original: Any) -> Any:
     return call
 
 
-def connect_fleets(machines: Machines) -> None:
+def connect_fleets(machines: Machines | Hostless) -> None:
     """Launch fleets from their whole template; fail for types without capacity."""
 
     def launch(self: Any, count: float, market: str) -> None:

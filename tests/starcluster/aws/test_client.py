@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -125,11 +126,13 @@ def test_user_data_arrives_and_is_in_no_repr(ec2: Ec2) -> None:
 def test_a_fleet_at_once_from_several_places(ec2: Ec2) -> None:
     subnets = ec2.subnets(vpc=ec2.default_vpc())
     places = tuple(Place(instance_type="t3.micro", subnet_id=subnet.id) for subnet in subnets[:2])
-    made, errors = ec2.run_fleet(request(count=2, places=places, spot=True, spot_bid=0.5))
+    template = ec2.create_template("starcluster/c", {"starcluster:cluster": "c"})
+    wanted = request(count=2, places=places, spot=True, spot_bid=0.5)
+    made, errors = ec2.run_fleet(replace(wanted, template_id=template))
     assert len(made) == 2
     assert errors == []
     assert {instance.cluster for instance in made} == {"c"}
-    assert ec2.call("ec2", "DescribeLaunchTemplates")["LaunchTemplates"] == []
+    assert {instance.cluster for instance in ec2.instances([each.id for each in made])} == {"c"}
 
 
 def test_arguments_of_a_launch_say_what_was_asked_for() -> None:

@@ -207,28 +207,23 @@ def test_a_launch_waits_until_its_groups_are_known_everywhere(
     assert len(fake.asked) == 2
 
 
-def test_a_fleet_waits_for_its_template_and_outlives_one_that_cannot_be_deleted(
-    fake: Aws, ec2: Ec2, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_a_fleet_waits_for_its_template_and_asks_for_nothing_that_aws_has_answered(
+    fake: Aws, ec2: Ec2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(instances, "SETTLE_S", (0.0, 0.0))
-    monkeypatch.setattr(instances.log, "propagate", True)
-    made = "<R><launchTemplate><launchTemplateId>lt-1</launchTemplateId></launchTemplate></R>"
+    version = "<R><launchTemplateVersion><versionNumber>2</versionNumber></launchTemplateVersion>"
     fleet = (
-        "<R><fleetInstanceSet><item><instanceIds><item>i-1</item></instanceIds></item>"
-        "</fleetInstanceSet></R>"
+        "<R><fleetInstanceSet><item><instanceType>g5.xlarge</instanceType>"
+        "<instanceIds><item>i-1</item></instanceIds></item></fleetInstanceSet></R>"
     )
-    there = (
-        "<R><reservationSet><item><instancesSet><item><instanceId>i-1</instanceId></item>"
-        "</instancesSet></item></reservationSet></R>"
-    )
-    fake.answers.append((200, made))
+    fake.refuse("InvalidLaunchTemplateId.NotFound")
+    fake.answers.append((200, f"{version}</R>"))
     fake.refuse("InvalidLaunchTemplateId.NotFound")
     fake.answers.append((200, fleet))
-    fake.refuse("UnauthorizedOperation")
-    fake.answers.append((200, there))
-    found, errors = ec2.run_fleet(replace(LAUNCH, spot=True))
-    assert ([instance.id for instance in found], errors) == (["i-1"], [])
-    assert "delete-launch-template --launch-template-id lt-1" in caplog.text
+    found, errors = ec2.run_fleet(replace(LAUNCH, spot=True, template_id="lt-1"))
+    assert errors == []
+    assert [(each.id, each.type, each.state) for each in found] == [("i-1", "g5.xlarge", "pending")]
+    assert found[0].is_spot
 
 
 def test_a_dry_run_that_passes_is_the_error_of_that_name(fake: Aws, ec2: Ec2) -> None:

@@ -1,0 +1,86 @@
+"""Terminate a cluster, with what AWS does not list yet."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from starcluster.aws.model import Instance
+from starcluster.cluster.cluster import Cluster, aliases, find
+from starcluster.cluster.resize import ClusterResize
+from starcluster.errors import AlreadyThere, StarClusterError
+from starcluster.launch.claims import TERMINATE, Claim
+from starcluster.launch.groups import remove_groups
+from starcluster.launch.hold import take
+from starcluster.launch.wait import ANY_STATE, backoff_delays, wait_for
+from starcluster.logger import log
+from starcluster.model import group_name
+from starcluster.setup.run import run_hook
+
+GONE_S = 600.0
+"""Timeout in seconds for AWS to stop or terminate an instance."""
+
+
+class ClusterEnding(ClusterResize):
+    """Terminates one cluster."""
+
+    def terminate(self) -> list[str]:
+        """Terminate all instances, remove the groups; return the names of everything removed.
+
+        This includes what an earlier, incomplete call left behind.
+        """
+        held = take(self.ec2, self.name, TERMINATE)
+        with held:
+            there = held.previous or self._there()
+            if not there and not self.ec2.security_groups(group_name(self.name)):
+                find(self.ec2, self.config, self.name)  # raises with a hint
+            with self.report_cost_on_error():
+                return self._terminate_all(held.previous)
+
+    def _there(self) -> list[Instance]:
+        states = [state for state in ANY_STATE if state != "terminated"]
+        return self.ec2.instances(cluster=self.name, states=states)
+
+    def _terminate_all(self, claim: Claim | None) -> list[str]:
+        """Terminate instances until AWS deletes their group, which proves that none is left.
+
+        Args:
+            claim: The last launch: AWS may not list its instances and its group yet.
+        """
+        begun = time.monotonic()
+        known: dict[str, Instance] = {}
+        for pause in backoff_delays():
+            new = [instance for instance in self._there() if instance.id not in known]
+            if new:
+                cluster = Cluster(self.name, new, self.ec2, self.config)
+                self._shutdown(cluster)
+                self.progress("", f"terminating {aliases(cluster.instances)}")
+                self.ec2.terminate([instance.id for instance in cluster.instances])
+                known |= {instance.id: instance for instance in cluster.instances}
+                wait_for(self.ec2, list(known), "terminated", GONE_S)
+            passed = time.monotonic() - begun
+            try:
+                removed = remove_groups(self.ec2, self.name)
+            except AlreadyThere:
+                if passed > GONE_S:
+                    raise
+            else:
+                lags = claim is not None and not claim.settled_in(passed)
+                if removed or not lags:
+                    return [each.alias or each.id for each in known.values()] + removed
+            time.sleep(pause)
+        raise AssertionError
+
+    def _shutdown(self, cluster: Cluster) -> None:
+        """Call on_shutdown; a failure does not stop the shutdown."""
+        with contextlib.closing(cluster):
+            try:
+                self._hook(cluster, "on_shutdown")
+            except StarClusterError as error:
+                log.warning("on_shutdown failed, some plugins were not called: %s", error.what)
+
+    def _hook(self, cluster: Cluster, hook: str) -> None:
+        if not any(instance.state == "running" for instance in cluster.instances):
+            return
+        if cluster.plugins:
+            run_hook(hook, cluster.plugins, cluster.nodes, cluster.template)
