@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from starcluster.balance.cell import Cell, Job, JobState, NewNode
 from starcluster.balance.placement import Forecast, simulate
@@ -21,6 +21,9 @@ class Limits:
         kill_after_s: Only older nodes are removed.
         stabilization_s: Pause after a change of the cluster.
         kill_cluster: Terminate the cluster when no jobs are left.
+        idle_stop_s: Stop the cluster when no job was left for this long; None for never.
+        budget: Stop the cluster before it has cost more dollars than this; None for no limit.
+        reserve_s: The budget pays for at least this long: until the next decision, and to stop.
     """
 
     min_nodes: int = 1
@@ -30,6 +33,24 @@ class Limits:
     kill_after_s: float = 45 * 60.0
     stabilization_s: float = 180.0
     kill_cluster: bool = False
+    idle_stop_s: float | None = None
+    budget: float | None = None
+    reserve_s: float = 180.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What a cluster costs, in dollars; instances only, at on-demand prices.
+
+    Attributes:
+        spent: Since its start.
+        per_hour: Of the current nodes.
+        new_node: Of a new node, per hour; 0 if AWS does not report it.
+    """
+
+    spent: float = 0.0
+    per_hour: float = 0.0
+    new_node: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +67,8 @@ class QueueSnapshot:
         busy: Nodes with running jobs.
         since_change_s: Time since a node was added or removed.
         interrupted: Spot nodes that AWS interrupts within two minutes.
+        idle_s: Time since no job is left; 0 if jobs are left.
+        costs: What the cluster costs.
     """
 
     jobs: tuple[Job, ...] = ()
@@ -57,6 +80,13 @@ class QueueSnapshot:
     busy: frozenset[str] = frozenset()
     since_change_s: float = float("inf")
     interrupted: frozenset[str] = frozenset()
+    idle_s: float = 0.0
+    costs: Costs = field(default_factory=Costs)
+
+    @property
+    def jobs_left(self) -> bool:
+        """Whether a job runs, waits, is held or is in an error state."""
+        return bool(self.jobs or self.running_jobs or self.busy)
 
     @property
     def waiting_s(self) -> tuple[float, ...]:
@@ -80,17 +110,61 @@ class Decision:
         drain: Nodes that AWS interrupts: they get no new jobs, and their running jobs are rerun on
             other nodes.
         terminate: Terminate the whole cluster.
+        stop: Stop the whole cluster.
     """
 
     add: int = 0
     remove: tuple[str, ...] = ()
     drain: tuple[str, ...] = ()
     terminate: bool = False
+    stop: bool = False
     why: str = "nothing to do"
+
+    @property
+    def action(self) -> str:
+        """The action in words; ``none`` without one."""
+        if self.terminate or self.stop:
+            return "terminate" if self.terminate else "stop"
+        if self.add:
+            return f"add {self.add}"
+        gone = ", ".join(self.remove or self.drain)
+        return f"remove {gone}" if gone else "none"
 
 
 def decide(snapshot: QueueSnapshot, limits: Limits) -> Decision:
-    """Return the action to take. It never removes a busy node and never exceeds the limits."""
+    """Return the action to take.
+
+    It never exceeds the limits, and removes a busy node only if AWS interrupts it. The budget
+    comes before all jobs.
+    """
+    if limits.budget is not None and is_over_budget(snapshot.costs, limits):
+        spent = snapshot.costs.spent
+        return Decision(
+            stop=True, why=f"${spent:.2f} of the budget, ${limits.budget:.2f}, is spent"
+        )
+    return _afforded(_by_queue(snapshot, limits), snapshot.costs, limits)
+
+
+def is_over_budget(costs: Costs, limits: Limits) -> bool:
+    """Return whether the budget does not pay for the current nodes until the next decision."""
+    if limits.budget is None:
+        return False
+    return costs.spent + costs.per_hour * limits.reserve_s / 3600 >= limits.budget
+
+
+def _afforded(decision: Decision, costs: Costs, limits: Limits) -> Decision:
+    """Return the decision with as many new nodes as the budget pays for an hour."""
+    if not decision.add or limits.budget is None or not costs.new_node:
+        return decision
+    rest = limits.budget - costs.spent
+    most = max(int((rest - costs.per_hour) / costs.new_node), 0)
+    if most >= decision.add:
+        return decision
+    why = f"the rest of the budget, ${rest:.2f}, pays for an hour of {most} of them"
+    return replace(decision, add=most, why=f"{decision.why}; {why}")
+
+
+def _by_queue(snapshot: QueueSnapshot, limits: Limits) -> Decision:
     drain = tuple(sorted(snapshot.interrupted & set(snapshot.age_s)))
     size = 1 + len(snapshot.age_s) - len(drain)
     if drain:
@@ -98,6 +172,9 @@ def decide(snapshot: QueueSnapshot, limits: Limits) -> Decision:
     if size < limits.min_nodes:
         missing = limits.min_nodes - size
         return Decision(add=missing, why=f"{size} nodes, the minimum is {limits.min_nodes}")
+    patience = limits.idle_stop_s
+    if patience is not None and snapshot.idle_s >= patience and not snapshot.jobs_left:
+        return Decision(stop=True, why=f"no job was left for {snapshot.idle_s / 60:.0f} min")
     if snapshot.since_change_s < limits.stabilization_s:
         return Decision(why="waiting for the last change to take effect")
     names = snapshot.new_names[: max(limits.max_nodes - size, 0)]
@@ -147,8 +224,7 @@ def _fewer(
     if remove:
         why = "these nodes are idle and no waiting job can use them"
         return Decision(remove=remove, why="; ".join([why, *_not_starting(forecast, limits)]))
-    left = snapshot.jobs or snapshot.running_jobs or snapshot.busy
-    if limits.kill_cluster and not left:
+    if limits.kill_cluster and not snapshot.jobs_left:
         oldest = max(snapshot.age_s.values(), default=float("inf"))
         if oldest >= limits.kill_after_s:
             return Decision(terminate=True, why="no job is left")

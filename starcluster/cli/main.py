@@ -41,6 +41,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "addnode": "starcluster.commands.resize:addnode",
         "removenode": "starcluster.commands.resize:removenode",
         "loadbalance": "starcluster.commands.loadbalance:loadbalance",
+        "status": "starcluster.commands.status:status",
         "runplugin": "starcluster.commands.runplugin:runplugin",
         "convertplugin": "starcluster.commands.convertplugin:convertplugin",
     },

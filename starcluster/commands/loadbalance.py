@@ -10,6 +10,7 @@ import click
 import cloup
 
 from starcluster.balance.decide import Limits
+from starcluster.balance.limits import STOP_S, check_limits
 from starcluster.balance.loop import Balancer
 from starcluster.balance.plots import new_figure
 from starcluster.balance.stats import Stats
@@ -51,6 +52,20 @@ if TYPE_CHECKING:
         default=1,
         metavar="N",
         help="Add at most this many nodes at a time. Default: 1.",
+    ),
+    cloup.option(
+        "--budget",
+        type=Number(click.FloatRange(0, min_open=True)),
+        metavar="DOLLARS",
+        help="Stop the cluster before its instances have cost more than this since the start. "
+        "Default: budget of the template, or no limit.",
+    ),
+    cloup.option(
+        "--idle-stop",
+        type=Number(click.FloatRange(0)),
+        metavar="MINUTES",
+        help="Stop the cluster when no job was left for this long, in minutes. "
+        "Default: idle_stop of the template, or never.",
     ),
     cloup.option(
         "-K",
@@ -142,6 +157,8 @@ def loadbalance(
     kill_after: float,
     stabilization_time: float,
     kill_cluster: bool,
+    budget: float | None,
+    idle_stop: float | None,
     lookback_window: float,
     **outputs: Any,
 ) -> None:
@@ -154,6 +171,7 @@ def loadbalance(
     Examples:
       starcluster loadbalance -m 16 gpucluster
       starcluster loadbalance -m 16 -a 4 --kill-cluster gpucluster
+      starcluster loadbalance -m 16 --budget 50 --idle-stop 60 gpucluster
       starcluster loadbalance -m 16 --dump-stats --plot gpucluster
     """
     cluster = find(app.ec2, app.config, tag)
@@ -165,14 +183,25 @@ def loadbalance(
         kill_after_s=kill_after * 60,
         stabilization_s=stabilization_time,
         kill_cluster=kill_cluster,
+        budget=budget or cluster.template.budget,
+        idle_stop_s=_seconds(cluster.template.idle_stop if idle_stop is None else idle_stop),
+        reserve_s=interval + STOP_S,
     )
+    check_limits(limits, cluster)
     lifecycle = ClusterLifecycle(
         app.ec2, app.config, tag, progress=progress(), on_bad_node="remove"
     )
     stats = stats_for(tag, lookback_window, **outputs)
     with lifecycle.report_cost_on_error():  # also when Ctrl-C ends it
-        Balancer(lifecycle, limits, interval_s=interval, stats=stats, say=click.echo).run()
-    click.echo(f"Cluster {tag} is terminated.")
+        balancer = Balancer(lifecycle, limits, interval_s=interval, stats=stats, say=click.echo)
+    end = balancer.run()
+    click.echo(f"Cluster {tag} is {end}.")
+    if end == "stopped":
+        click.echo(f"AWS bills its EBS volumes. Start it later: starcluster start -x {tag}")
+
+
+def _seconds(minutes: float | None) -> float | None:
+    return None if minutes is None else minutes * 60
 
 
 def stats_for(

@@ -64,13 +64,22 @@ def whole(least: int, most: int | None = None) -> Parser:
 
 
 def dollars(value: str) -> float:
-    """Return a positive amount."""
+    """Return a positive amount in dollars per hour."""
+    return _amount(value, "dollars per hour")
+
+
+def total_dollars(value: str) -> float:
+    """Return a positive amount in dollars."""
+    return _amount(value, "dollars")
+
+
+def _amount(value: str, unit: str) -> float:
     try:
         amount = float(value.removeprefix("$"))
     except ValueError:
-        raise ValueError("expected dollars per hour, such as 0.35") from None
+        raise ValueError(f"expected {unit}, such as 0.35") from None
     if not 0 < amount < float("inf"):
-        raise ValueError("must be above 0 dollars per hour")
+        raise ValueError(f"must be above 0 {unit}")
     return amount
 
 

@@ -19,6 +19,7 @@ from starcluster.config.parsers import (
     one_of,
     paths,
     text,
+    total_dollars,
     whole,
 )
 from starcluster.config.sections import Key, Permission, Plugin, Volume
@@ -187,6 +188,27 @@ class Template:
             example="5",
             unit="dollars per hour",
             unset="no limit",
+        ),
+    )
+    budget: float | None = field(
+        default=None,
+        metadata=setting(
+            total_dollars,
+            "``loadbalance`` stops the cluster before its instances have cost more than this since "
+            "the start.",
+            example="50",
+            unit="dollars",
+            unset="no limit",
+        ),
+    )
+    idle_stop: int | None = field(
+        default=None,
+        metadata=setting(
+            whole(1),
+            "``loadbalance`` stops the cluster when no job was left for this long.",
+            example="60",
+            unit="minutes",
+            unset="never",
         ),
     )
     root_volume_size: int | None = field(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,6 +13,7 @@ import pytest
 
 from starcluster.balance import Balancer, Limits, QueueSnapshot, Stats
 from starcluster.balance.loop import drain
+from starcluster.balance.observe import Observer
 from starcluster.cluster import Cluster, find
 from tests.on_hosts.live_cluster import NAME, Bench
 from tests.testbed.cloud import Cloud
@@ -34,7 +37,7 @@ def now(bench: Bench) -> Cluster:
 
 
 def taken(bench: Bench) -> QueueSnapshot:
-    return Balancer(bench.lifecycle(), Limits(max_nodes=3)).take_snapshot(now(bench))
+    return Observer(bench.lifecycle(), Limits(max_nodes=6)).take_snapshot(now(bench))
 
 
 def names(bench: Bench) -> list[str]:
@@ -101,5 +104,35 @@ def test_it_grows_while_jobs_wait_for_gpus_and_slots_are_free(bench: Bench) -> N
         assert "4 jobs" in said[-1]
         assert "4 more g4dn.xlarge nodes" in said[-1]
         until(lambda: taken(bench).running_jobs == 3, 60, 0.2)
+
+    bench.cloud.call(body)
+
+
+def test_it_keeps_the_budget_and_status_shows_decisions_and_money(bench: Bench) -> None:
+    def body() -> None:
+        bench.start(bench.lifecycle(), cluster_size="2")
+        assert f"starcluster loadbalance {NAME}" in bench.types("status", NAME)
+        submit(bench)
+        until(lambda: taken(bench).running_jobs == 1, 60, 0.2)
+        limits = Limits(max_nodes=3, budget=50)
+        assert Balancer(bench.lifecycle(), limits).run_once(now(bench)) == ""
+        shown = bench.types("status", NAME)
+        assert re.search(r"^faulty: running, 2 nodes, \$1\.05/h$", shown, re.MULTILINE)
+        assert re.search(r"\$0\.\d\d .* \$50\.00$", shown, re.MULTILINE)
+        facts = json.loads(bench.types("status", "--json"))
+        assert (facts["dollars_per_hour"], facts["budget"]) == (1.052, 50)
+        assert [(each["nodes"], each["running_jobs"]) for each in facts["decisions"]] == [(2, 1)]
+        ended = bench.types("loadbalance", "--budget", "0.01", NAME)
+        assert f"starcluster start -x {NAME}" in ended
+        assert {instance.state for instance in now(bench).instances} == {"stopped"}
+        assert json.loads(bench.types("status", NAME, "--json"))["problem"]
+        bench.types("start", "-x", NAME)
+        facts = json.loads(bench.types("status", NAME, "--json"))
+        assert facts["decisions"][-1]["action"] == "stop"
+        assert facts["spent"] >= facts["decisions"][-1]["spent"]
+        ending = Limits(max_nodes=3, idle_stop_s=0)
+        now(bench).master.ssh.execute("qdel -u '*'")
+        until(lambda: not taken(bench).jobs_left, 60, 0.2)
+        assert Balancer(bench.lifecycle(), ending).run_once(now(bench)) == "stopped"
 
     bench.cloud.call(body)
