@@ -83,7 +83,7 @@ def test_a_directory_stands_for_its_config(tmp_path: Path) -> None:
     ("text", "place", "words"),
     [
         (HEAD + "variabel { }", "3:1", ["'variabel'", "Did you mean 'variable'?"]),
-        (HEAD + 'variable {\n  name: "a"\n  tipe: INT }', "5:3", ["Did you mean 'type'?"]),
+        (HEAD + 'variable {\n  name: "a"\n  tipe: INT }', "5:3", ["'tipe'", "variable", "'type'?"]),
         ('language: PYTHN\nname: "x"\n' + LR, "1:11", ["PYTHN", "MATLAB, PYTHON, SHELL"]),
         ("language: MATLAB\nname: 'x'\n" + LR, "1:1", ["MATLAB", "PYTHON", "SHELL"]),
         (HEAD + LR.replace("0.1", '"b"'), "3:40", ["float"]),
