@@ -12,8 +12,7 @@ from starcluster.errors import ConfigError, SetupError
 from starcluster.testing import FakeNode, FakeShell
 from starcluster_plugins.gpu_sge import GpuSge
 
-
-ADVICE = "Request a GPU: qsub -l gpu=1 ..."
+ADVICE = "qsub -l gpu=1"
 
 
 def test_the_self_test_prints_the_advice_that_is_left_out() -> None:
@@ -25,7 +24,11 @@ def node(alias: str, gpus: int, *, sound: bool = True, source: str = "nvml") -> 
     def python(shell: FakeShell, argv: list[str], _: str) -> tuple[int, str]:
         if "-c" in argv:
             return 0, f"{source} {gpus}\n"
-        return (0, "sound") if sound else (1, f"GPU 0: memory: 3 words of 4096 are wrong\n{ADVICE}")
+        return (
+            (0, "sound")
+            if sound
+            else (1, f"GPU 0: memory: 3 words of 4096 are wrong\nTry {ADVICE}")
+        )
 
     made = FakeNode(alias, FakeShell(programs={"env": python}))
     made.ssh.answer("sh")
