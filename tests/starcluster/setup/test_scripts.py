@@ -1,4 +1,4 @@
-"""The set-up's scripts with their values, its archive of tools, and its settings of the cell."""
+"""The setup's scripts with their values, its archive of tools, and its settings of the cell."""
 
 from __future__ import annotations
 
