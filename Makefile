@@ -7,7 +7,7 @@
 # make bench   time the trainer and the search's overhead, and search two functions, on this machine
 # make bench-search  our choosers beside Optuna and BoTorch on all functions: hours; can be stopped
 #                    and continued
-# make docs    HTML in docs/_build/html
+# make docs    HTML in docs/_build/html; checks its links, and its width on a phone (with chromium)
 # make rooms   draw the folders of the packages and the imports between them
 # make pictures  record the demo and take the report's picture, for README (two minutes)
 # Each sets up .venv itself; a second run is quick.
@@ -27,7 +27,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
 PICTURES := /tmp/starmint
 
-.PHONY: demo test test-hosts cell cluster-demo check lint types docs rooms pictures bench bench-search proto clean
+.PHONY: demo test test-hosts cell cluster-demo check lint types docs docs-outputs rooms pictures bench bench-search proto clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
@@ -51,6 +51,7 @@ check: lint types test docs
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/lint-imports
 
 types: $(VENV)/dev.stamp
@@ -58,6 +59,12 @@ types: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/_tools/check_links.py
+	$(BIN)/python docs/_tools/check_phone.py
+
+# The outputs that the pages quote, from real runs: about two minutes.
+docs-outputs: $(VENV)/dev.stamp
+	$(BIN)/python docs/_tools/record_outputs.py
 
 rooms: $(VENV)/dev.stamp
 	$(BIN)/python docs/_tools/draw_rooms.py --output docs/_static/rooms.png
