@@ -83,9 +83,10 @@ def table(report: dict) -> str:
             "``benchmarks/trainer_gpu.py``, the programs of a row one after",
             "the other. In brackets: how many times as long as pycuda_nn. mnist is 784-512-512-10,",
             "netflix 512-2048-2048-512-10; b is the minibatch. pycuda_nn: the median of whole",
-            "epochs of ``nn.train``, with rows shuffled in each epoch, every loss kept, and 8,192 rows",
-            "evaluated after each. The others run steps only: JAX all steps of an epoch in one jitted",
-            "``lax.scan``; PyTorch one step, eager or as a CUDA graph with the fused optimizer.",
+            "epochs of ``nn.train``, with rows shuffled in each epoch, every loss kept, and",
+            "8,192 rows evaluated after each. The others run steps only: JAX all steps of an",
+            "epoch in one jitted ``lax.scan``; PyTorch one step, eager or as a CUDA graph with",
+            "the fused optimizer.",
             "",
         ]
     )
