@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image
 from selenium import webdriver
 
-WIDTH, MOST_HEIGHT = 1000, 1400
+WIDTH, MOST_HEIGHT = 1000, 1700
 """CSS pixels of the window, and of the part of the page that is shown."""
 _COLOURS = 128
 _BOTTOMS = (
