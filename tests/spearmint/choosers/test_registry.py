@@ -106,7 +106,7 @@ def test_args_of_an_optuna_sampler() -> None:
         ("GPEIOptChooser", {"seed": "3"}, ["GPEIOptChooser", "argument seed"]),
         ("GPEIOptChooser", {"mcmc_iters": "many"}, ["mcmc_iters 'many'", "integer"]),
         ("GPEIOptChooser", {"mcmc_iters": "0"}, ["mcmc_iters 0", " 1"]),
-        ("GPEIOptChooser", {"noiseless": "perhaps"}, ["noiseless 'perhaps'", "0 or 1"]),
+        ("GPEIOptChooser", {"noiseless": "perhaps"}, ["noiseless 'perhaps'", " 0 ", " 1"]),
         ("GPEIChooser", {"grid_subset": "3"}, ["argument grid_subset", "grid_size"]),
         ("GPEIChooser", {"grid_size": "0"}, ["grid_size 0", " 1"]),
         ("GPEIperSec", {"burnin": "-1"}, ["burnin -1", " 0"]),
@@ -147,5 +147,5 @@ def test_a_chooser_is_imported_when_it_is_used_and_without_scipy() -> None:
         "optuna",
         "sqlalchemy",
     }
-    with pytest.raises(AttributeError, match="has no attribute 'GPEIOtpChooser'"):
+    with pytest.raises(AttributeError, match="'GPEIOtpChooser'"):
         _ = spearmint.choosers.GPEIOtpChooser
