@@ -107,7 +107,8 @@ def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
 
 
 def test_a_preempted_trial_goes_on_from_its_checkpoint(cell: Cell, make_search: MakeSearch) -> None:
-    search = make_search(trials=5, steps=100)  # a GPU is free: it starts there before it has ended
+    # One of the 6 GPUs is free, so the trial restarts there before its old run has ended.
+    search = make_search(trials=5, steps=100)
     controller = search.start("--queue-ahead=3", "--max-retries=0")
     victim = search.wait_running(5)[0]
     until(lambda: search.step(victim) > 10)
