@@ -311,7 +311,7 @@ def test_bad_npz_keys(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x_test .* 1 .*x_train .*3\b"):
         nn.load_splits(file)
     np.savez(file, x_train=X, y_train=Y, x_test=X, y_test=Y + 1)
-    with pytest.raises(DataError, match=r"label 3 in row 2\b"):
+    with pytest.raises(DataError, match=r"label 3 .*row 2\b"):
         nn.load_splits(file)
 
 
