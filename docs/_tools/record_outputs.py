@@ -182,7 +182,8 @@ def record(recorder: Recorder) -> None:
         "X[0],X[1],value,note\n0.54,0.15,0.42,by hand\n0.12,0.82,0.9,by hand\n0.94,0.17,,crashed\n"
     )
     r.write("import", r.run("spearmint", "import", "branin", "earlier.csv"))
-    text = r.run("spearmint", "--max-concurrent=2", "--max-finished-jobs=6", "branin")
+    shutil.copytree(ROOT / "examples" / "branin", r.home / "fresh")
+    text = r.run("spearmint", "--max-concurrent=2", "--max-finished-jobs=6", "fresh")
     r.write("run", text, head=6, tail=5)
 
     shutil.copytree(ROOT / "examples" / "ask_and_tell", r.home / "ask_and_tell")
