@@ -8,7 +8,7 @@
 # make types         run mypy
 # make docs          build docs/_build/html; check links, and page width on a phone (with chromium)
 # make docs-outputs  run the commands that pages quote, and store their output (two minutes)
-# make pictures      record the demo and the report's screenshot for README (two minutes)
+# make pictures      record the demo, and take the screenshots of reports (four minutes)
 # make rooms         draw the folders of the packages and the imports between them
 # make bench         time the trainer and the search overhead, and search two functions
 # make bench-search  compare our choosers with Optuna and BoTorch on all functions: hours, resumable
@@ -77,7 +77,7 @@ rooms: $(VENV)/dev.stamp
 # Needs chromium and chromedriver.
 pictures: $(VENV)/dev.stamp
 	$(BIN)/python docs/_tools/record_demo.py --directory $(PICTURES) --output docs/_static/demo.svg
-	$(BIN)/python docs/_tools/report_picture.py $(PICTURES)/examples/digits --output docs/_static/report.png
+	$(BIN)/python docs/_tools/report_pictures.py --demo $(PICTURES)/examples/digits
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/trainer_numpy.py
