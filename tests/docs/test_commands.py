@@ -35,7 +35,7 @@ def lines(text: str) -> Iterator[str]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command of ours, those in quotes for another host too."""
+    """Yield the words of each command of starmint, those in quotes for another host too."""
     for line in lines(text):
         try:
             words = shlex.split(line, comments=True)
