@@ -55,7 +55,6 @@ lint: $(VENV)/dev.stamp docs
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/python docs/_tools/check_style.py
-	$(BIN)/python docs/_tools/check_style.py
 	$(BIN)/lint-imports
 
 types: $(VENV)/dev.stamp
