@@ -29,7 +29,7 @@ from frames_svg import Frame, Row, Run, animation, paced, sampled, still
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "examples/digits"
-COLUMNS, ROWS = 96, 22
+COLUMNS, ROWS = 100, 22
 _HOLD_S = 5.0
 _STEP_S = 0.32
 _TYPED_S = 0.25
