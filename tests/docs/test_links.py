@@ -47,7 +47,9 @@ def test_the_paths_that_the_readme_names_exist(tmp_path: Path) -> None:
     assert check_links.broken_in_sources(ROOT)[0] == []
     for name in check_links.SOURCES:
         (tmp_path / name).write_text("")
-    (tmp_path / "README.rst").write_text("See ``docs/no/page.rst``.\n\n.. image:: docs/no.png\n")
+    (tmp_path / "README.rst").write_text(
+        "See ``docs/no/page.rst``, ``docs/_build/html``.\n\n.. image:: docs/no.png\n"
+    )
     assert check_links.broken_in_sources(tmp_path)[0] == [
         "README.rst:3: docs/no.png: no such file",
         "README.rst:1: docs/no/page.rst: no such file",
