@@ -1,16 +1,18 @@
-# make demo    search a network for handwritten digits with the real command (about two minutes)
-# make test    the tests that need no root (five minutes on two cores)
-# make test-hosts  those on real hosts: Grid Engine, sshd, clouds, full disks; needs root
-# make cell    a shell on a real Grid Engine cell of three hosts, on this machine; needs root
-# make cluster-demo  a live starcluster cluster of three nodes, on this machine; needs root
-# make check   lint, types, tests, docs
-# make bench   time the trainer and the search's overhead, and search two functions, on this machine
-# make bench-search  our choosers beside Optuna and BoTorch on all functions: hours; can be stopped
-#                    and continued
-# make docs    HTML in docs/_build/html
-# make rooms   draw the folders of the packages and the imports between them
-# make pictures  record the demo and take the report's picture, for README (two minutes)
-# Each sets up .venv itself; a second run is quick.
+# make demo          tune a network for handwritten digits with the real command (about two minutes)
+# make test          run the tests that need no root (five minutes on two cores)
+# make test-hosts    run the tests on real hosts: Grid Engine, sshd, clusters, full disks; needs root
+# make cell          open a shell on a real Grid Engine of three hosts on this machine; needs root
+# make cluster-demo  start a starcluster cluster of three nodes on this machine; needs root
+# make check         run lint, types, test and docs
+# make lint          check style, spelling and imports, and build the docs with their checks
+# make types         run mypy
+# make docs          build docs/_build/html; check links, and page width on a phone (with chromium)
+# make docs-outputs  run the commands that pages quote, and store their output (two minutes)
+# make pictures      record the demo, and take the screenshots of reports (four minutes)
+# make rooms         draw the folders of the packages and the imports between them
+# make bench         time the trainer and the search overhead, and search two functions
+# make bench-search  compare our choosers with Optuna and BoTorch on all functions: hours, resumable
+# Each target installs what it needs into .venv; a second run is quick.
 
 PYTHON ?= python3
 VENV := .venv
@@ -18,7 +20,7 @@ BIN := $(VENV)/bin
 # One more than there are cores: many tests wait for daemons.
 WORKERS ?= $(shell expr 1 + $$(nproc))
 PYTEST_FLAGS ?=
-# What else is installed on this machine, and how Python is set up here, is no matter of the tests.
+# Tests ignore the machine's other packages and its Python settings.
 PYTEST := env -u PYTHONPATH -u PYTHONHOME -u PYTEST_ADDOPTS -u PYTEST_PLUGINS PYTHONNOUSERSITE=1 \
   PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -p xdist.plugin -p pytest_timeout \
   -p _hypothesis_pytestplugin -n $(WORKERS)
@@ -27,7 +29,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
 PICTURES := /tmp/starmint
 
-.PHONY: demo test test-hosts cell cluster-demo check lint types docs rooms pictures bench bench-search proto clean
+.PHONY: demo test test-hosts cell cluster-demo check lint types docs docs-outputs rooms pictures bench bench-search proto clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint --max-concurrent=2 --max-finished-jobs=40 $(DEMO)/config.pb
@@ -48,16 +50,25 @@ cluster-demo: $(VENV)/dev.stamp
 
 check: lint types test docs
 
-lint: $(VENV)/dev.stamp
+lint: $(VENV)/dev.stamp docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/python docs/_tools/check_style.py
 	$(BIN)/lint-imports
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 docs: $(VENV)/dev.stamp
+	@rm -rf docs/_build/html  # pages that are no longer in the sources would be checked, too
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/_tools/check_links.py
+	$(BIN)/python docs/_tools/check_phone.py
+
+# The outputs that the pages quote, from real runs: about two minutes.
+docs-outputs: $(VENV)/dev.stamp
+	$(BIN)/python docs/_tools/record_outputs.py
 
 rooms: $(VENV)/dev.stamp
 	$(BIN)/python docs/_tools/draw_rooms.py --output docs/_static/rooms.png
@@ -66,7 +77,7 @@ rooms: $(VENV)/dev.stamp
 # Needs chromium and chromedriver.
 pictures: $(VENV)/dev.stamp
 	$(BIN)/python docs/_tools/record_demo.py --directory $(PICTURES) --output docs/_static/demo.svg
-	$(BIN)/python docs/_tools/report_picture.py $(PICTURES)/examples/digits --output docs/_static/report.png
+	$(BIN)/python docs/_tools/report_pictures.py --demo $(PICTURES)/examples/digits
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/trainer_numpy.py

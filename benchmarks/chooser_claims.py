@@ -1,8 +1,8 @@
-"""What our choosers claim, over many seeds; a test of each claim runs one or two of them.
+"""Check the claims about the built-in choosers with many seeds; the tests use one or two seeds.
 
 python benchmarks/chooser_claims.py [--seeds 10] [--claims NAME ...]
 
-Each line has the figure and the limit that it must keep; the exit status is 1 if one does not.
+Each line has a figure and its limit. The exit status is 1 if a figure reaches its limit.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Claim = tuple[Callable[[range], float], float]
 
 
 def a_constraint_is_learned(seeds: range) -> float:
-    """Median regret with the constraint, relative to the one without."""
+    """Return the median regret of the constrained chooser, relative to the plain chooser."""
     constrained = [regret_in_a_ball(GPConstrainedEIChooser(seed=seed)) for seed in seeds]
     plain = [regret_in_a_ball(GPEIOptChooser(seed=seed)) for seed in seeds]
     return median(constrained) / median(plain)
 
 
 def a_small_feasible_region_is_used(seeds: range) -> float:
-    """2 % of the square over the share of trials in it after the first."""
+    """Return 2 % (the feasible share of the square) over the share of feasible trials."""
     found = [feasible_after_first(GPConstrainedEIChooser(seed=seed), 40) for seed in seeds]
     return 0.02 / mean(inside for each in found for inside in each)
 
@@ -60,28 +60,28 @@ def _wrong_scale(kind: type[GPEIOptChooser] | type[GPEIChooser], seeds: range) -
 
 
 def a_wrong_scale_is_found(seeds: range) -> float:
-    """Median lowest loss of GPEIOptChooser with the input warp, relative to without."""
+    """Return the median lowest loss of GPEIOptChooser with the input warp, relative to without."""
     return _wrong_scale(GPEIOptChooser, seeds)
 
 
 def a_wrong_scale_is_found_by_samples(seeds: range) -> float:
-    """The same of GPEIChooser."""
+    """Return the same figure for GPEIChooser."""
     return _wrong_scale(GPEIChooser, seeds)
 
 
 def the_same_value_for_less_time(seeds: range) -> float:
-    """Median seconds until Branin is solved, relative to expected improvement."""
+    """Return the median seconds until Branin is solved, relative to expected improvement."""
     per_second = median(seconds_to_solve(GPEIperSecChooser(seed=seed)) for seed in seeds)
     return per_second / median(seconds_to_solve(GPEIOptChooser(seed=seed)) for seed in seeds)
 
 
 def branin_in_forty_trials(seeds: range) -> float:
-    """The highest of the best values; the minimum is 0.3979."""
+    """Return the highest of the best values; the minimum is 0.3979."""
     return max(lowest_branin(GPEIOptChooser(seed=seed), 40) for seed in seeds)
 
 
 def a_forest_beats_chance_on_jumps(seeds: range) -> float:
-    """Median best value of a forest, relative to random points."""
+    """Return the median best value of a forest, relative to random points."""
     forest = median(best_on_jumps(RandomForestEIChooser(seed=seed)) for seed in seeds)
     return forest / median(best_on_jumps(RandomChooser(seed=seed)) for seed in seeds)
 
@@ -101,10 +101,13 @@ CLAIMS: dict[str, Claim] = {
 
 
 def main() -> int:
-    """Print a line a claim."""
+    """Print a line for each claim."""
     parser = argparse.ArgumentParser(description=__doc__, add_help=True)
-    parser.add_argument("--seeds", type=int, default=10, metavar="N")
-    parser.add_argument("--claims", nargs="+", choices=CLAIMS, default=list(CLAIMS))
+    add = parser.add_argument
+    add("--seeds", type=int, default=10, metavar="N", help="Searches per claim. Default: 10.")
+    add(
+        "--claims", nargs="+", choices=CLAIMS, default=list(CLAIMS), help="Check only these claims."
+    )
     arguments = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     failed = False

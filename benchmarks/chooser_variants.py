@@ -1,11 +1,11 @@
-"""What the choosers beside the default are for, each beside the default on problems made for it.
+"""Compare the other choosers with the default chooser, on problems of the kind that they are for.
 
     python benchmarks/chooser_variants.py [--seeds 10] [--only cost] [--json FILE]
 
-``cost``: total seconds of all trials until the regret is below a target; the seconds are part of
-the problem, nothing waits. ``constraint``: regret of the best feasible point after so many trials;
-a point that breaks the constraint returns infinity. ``plain``: regret after so many trials of the
-choosers that share the default's problems. Medians and worst over the seeds.
+``cost``: total seconds of all trials until the regret is below a target. The seconds are simulated.
+``constraint``: regret of the best feasible point after a fixed number of trials; an infeasible
+point returns infinity. ``plain``: regret after a fixed number of trials, for the choosers without a
+special kind of problem. The tables have the median and the worst of the seeds.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import statistics
 import warnings
 from pathlib import Path
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy, for all methods
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # must precede the import of numpy
 
 import numpy as np
 import optuna
@@ -29,17 +29,17 @@ BRANIN_MINIMUM, HARTMANN_MINIMUM = 0.397887357729739, -3.322368011415515
 
 
 def branin(x):
-    """Return Branin's function of the unit square."""
+    """Return Branin's function on the unit square."""
     return search_problems.branin({"x0": 15.0 * x[0] - 5.0, "x1": 15.0 * x[1]})
 
 
 def hartmann6(x):
-    """Return Hartmann's function of the unit cube."""
+    """Return Hartmann's function on the unit cube."""
     return search_problems.hartmann6({f"x{i}": v for i, v in enumerate(x)})
 
 
 def gramacy(x):
-    """Return x1 + x2 where both constraints hold; minimum 0.5998 (Gramacy et al. 2016, eq. 2)."""
+    """Return x1 + x2 if both constraints hold; minimum 0.5998 (Gramacy et al. 2016, eq. 2)."""
     wave = 1.5 - x[0] - 2.0 * x[1] - 0.5 * np.sin(2.0 * np.pi * (x[0] ** 2 - 2.0 * x[1]))
     disk = x[0] ** 2 + x[1] ** 2 - 1.5
     return float(x[0] + x[1]) if wave <= 0.0 and disk <= 0.0 else math.inf
@@ -52,7 +52,7 @@ def branin_disk(x):
 
 
 def bowl(x):
-    """Return a bowl whose bottom is infeasible; minimum 0.125, on the edge."""
+    """Return a bowl whose minimum is infeasible; feasible minimum 0.125, on the edge."""
     return float((x[0] - 0.8) ** 2 + (x[1] - 0.7) ** 2) if x[0] + x[1] <= 1.0 else math.inf
 
 
@@ -67,11 +67,11 @@ def hartmann_ball(x):
 
 
 def stairs(x):
-    """Return a function of jumps; minimum 0."""
+    """Return a step function; minimum 0."""
     return float(np.sum(np.abs(np.floor(12.0 * x) - [2, 9, 5, 7])))
 
 
-# name: function, seconds of a trial, dimensions, most trials, minimum, regret aimed at
+# name: function, seconds of a trial, dimensions, maximum number of trials, minimum, target regret
 COST = {
     "Branin, 1 to 100 s": (branin, lambda x: 100.0 ** x[0], 2, 60, BRANIN_MINIMUM, 0.02),
     "Branin, 100 to 1 s": (branin, lambda x: 100.0 ** (1 - x[0]), 2, 60, BRANIN_MINIMUM, 0.02),
@@ -91,7 +91,7 @@ PLAIN = {
 
 
 def search(method, function, dimensions, trials, seed, seconds=lambda _: 1.0, until=-math.inf):
-    """Return the lowest value of a search and the seconds of its trials."""
+    """Return the lowest value of a search and the total seconds of its trials."""
     space = {f"x{i}": optuna.distributions.FloatDistribution(0.0, 1.0) for i in range(dimensions)}
     study = optuna.create_study(sampler=make_chooser(method, {}, seed=seed))
     best, total = math.inf, 0.0
@@ -108,7 +108,7 @@ def search(method, function, dimensions, trials, seed, seconds=lambda _: 1.0, un
 
 
 def of_cost(problem, method, seed):
-    """Return the seconds until the target was reached, infinity if it was not."""
+    """Return the seconds until the search reached the target; infinity if it did not."""
     function, seconds, dimensions, trials, minimum, target = COST[problem]
     until = minimum + target
     best, total = search(method, function, dimensions, trials, seed, seconds, until)
@@ -116,7 +116,7 @@ def of_cost(problem, method, seed):
 
 
 def of_regret(problem, method, seed):
-    """Return the regret after the trials of the problem."""
+    """Return the regret after all trials of the problem."""
     function, dimensions, trials, minimum = (CONSTRAINT | PLAIN)[problem]
     return search(method, function, dimensions, trials, seed)[0] - minimum
 
@@ -135,9 +135,10 @@ KINDS = {
 def main():
     """Print a table for each kind of problem."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--only", choices=list(KINDS), action="append")
-    parser.add_argument("--json", type=Path)
+    add = parser.add_argument
+    add("--seeds", type=int, default=10, help="Searches of each method and problem. Default: 10.")
+    add("--only", choices=list(KINDS), action="append", help="Run only this kind. Repeatable.")
+    add("--json", type=Path, metavar="FILE", help="Write the figures as JSON.")
     options = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

@@ -1,11 +1,12 @@
-"""What pruners save: the trials of searches of examples/digits, judged again as they reported.
+"""Measure what pruners save, by replaying the reports of searches of examples/digits.
 
     python benchmarks/early_stopping.py [--seeds 4] [--curves FILE] [--json FILE]
 
-Searches run as users run them, 40 trials, two at once, but each training has 120 epochs instead of
-30: of shorter ones most is the start of Python. They end no trial; then each pruner is shown their
-reports in the order of the trials, and what it would have ended is counted: so all are compared on
-the same trials, and chance between two searches is left out. The test set is not looked at.
+Each search has 40 trials, two at a time, as a user would run it, but with 120 epochs per training
+instead of 30: in shorter trainings the start of Python dominates. The searches prune no trial.
+Then each pruner gets the reports in the order of the trials, and the trials that it would have
+pruned are counted. All pruners are therefore compared on the same trials, without the noise between
+searches. The test set is not used.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PRUNERS = (
 
 
 def search(seed: int) -> list[dict]:
-    """Return loss, seconds and reports of each trial of a search that ends none early."""
+    """Return loss, seconds and reports of each trial of a search without a pruner."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         shutil.copy(DIGITS / "config.pb", root)
@@ -59,12 +60,15 @@ def search(seed: int) -> list[dict]:
 
 
 def replay(trials: list[dict], name: str, args: str) -> tuple[float, float, int]:
-    """Return the share of the time that is left, the best loss over that of all, and the ended."""
+    """Return the remaining fraction of time, the relative best loss, and the number of pruned.
+
+    The best loss of the trials that are not pruned is relative to the best loss of all trials.
+    """
     study = optuna.create_study(pruner=make_pruner(name, parse_method_args(args)))
     spent, values = 0.0, []
     for trial in trials:
         steps = _steps(study, trial)
-        # Reports are of the first of two trainings; a trial that goes on does both.
+        # The reports are those of the first of two trainings; a trial that continues runs both.
         share = 1.0 if steps is None else steps / (2 * EPOCHS)
         spent += share * trial["seconds"]
         if steps is None:
@@ -75,7 +79,7 @@ def replay(trials: list[dict], name: str, args: str) -> tuple[float, float, int]
 
 
 def _steps(study: optuna.Study, trial: dict) -> int | None:
-    """Tell ``study`` a trial; return the epochs after which it was ended, None if it was not."""
+    """Replay a trial in ``study``; return the epochs until it was pruned, None if it was not."""
     asked = study.ask()
     for epoch, value in enumerate(trial["reports"], 1):
         asked.report(value, epoch)
@@ -91,9 +95,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--curves", type=Path, metavar="FILE", help="keep the trials, or use them")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    add = parser.add_argument
+    add("--seeds", type=int, default=4, help="Number of searches. Default: 4.")
+    add("--curves", type=Path, metavar="FILE", help="Read the trials, or write them if missing.")
+    add("--json", type=Path, metavar="FILE", help="Write the figures as JSON.")
     options = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if options.curves and options.curves.exists():
@@ -104,15 +109,15 @@ def main() -> None:
             options.curves.write_text(json.dumps(runs))
     about = {"python": platform.python_version(), "cores": os.cpu_count(), "searches": len(runs)}
     print(
-        f"{'pruner':<12}{'':<54}{'time left':>10}{'best loss':>11}{'ended':>7}   medians; {about}"
+        f"{'pruner':<12}{'':<54}{'time left':>10}{'best loss':>11}{'pruned':>7}   medians; {about}"
     )
     rows = []
     for name, args in PRUNERS:
         each = [replay(trials, name, args) for trials in runs]
         rows.append({"pruner": name, "args": args, "searches": each})
-        time, loss, ended = (statistics.median(column) for column in zip(*each, strict=True))
-        losses = ", ".join(f"{one[1]:.3f}" for one in each)
-        print(f"{name:<12}{args:<54}{time:10.2f}{loss:11.3f}{ended:7g}   {losses}")
+        time, loss, pruned = (statistics.median(column) for column in zip(*each, strict=True))
+        losses = ", ".join(f"{run[1]:.3f}" for run in each)
+        print(f"{name:<12}{args:<54}{time:10.2f}{loss:11.3f}{pruned:7g}   {losses}")
     if options.json:
         options.json.write_text(json.dumps({"about": about, "pruners": rows}, indent=1) + "\n")
 

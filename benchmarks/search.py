@@ -1,12 +1,12 @@
-"""Our choosers beside Optuna's samplers and BoTorch on functions with known minima.
+"""Compare spearmint's choosers with Optuna's samplers and BoTorch on functions with known minima.
 
     python benchmarks/search.py --results DIR [--methods M ...] [--problems P ...] [--seeds 10]
     python benchmarks/search.py --results DIR --timing
     python benchmarks/search.py --results DIR --table --rst FILE --json FILE
 
-Each search runs in a process of its own, on one thread, and leaves a record in the folder of
-results; one that is there already is not run again, so this can be stopped and continued at any
-time. A record of our choosers counts only for the sources it was made with.
+Each search runs in a separate process with one thread and writes a record to the folder of results.
+A search with a record is not rerun, so the benchmark can be stopped and resumed at any time. A
+record of spearmint's choosers is valid only for the source code that wrote it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Job = tuple[str, ...]
 
 
 def file_of(folder: Path, job: Job) -> Path:
-    """Return the record's file of ``job``."""
+    """Return the path of the record of ``job``."""
     kind, *rest = job
     return folder / ".".join([kind, *rest, "json"])
 
 
 def read(path: Path) -> Record | None:
-    """Return the record in ``path``; None if there is none, or an outdated one."""
+    """Return the record in ``path``; None if it is missing or outdated."""
     try:
         record: Record = json.loads(path.read_text())
     except FileNotFoundError:
@@ -53,7 +53,7 @@ def read(path: Path) -> Record | None:
 
 
 def run(folder: Path, job: Job) -> bool:
-    """Run ``job`` unless its record is there; return whether it is there now."""
+    """Run ``job`` unless it has a record; return whether it has a record now."""
     if read(file_of(folder, job)) is not None:
         return True
     script = Path(__file__).with_name("search_run.py")
@@ -107,7 +107,7 @@ def summary(records: Sequence[Record]) -> list[Record]:
 
 
 def timings(records: Sequence[Record]) -> list[Record]:
-    """Return the records of timings without what is common to all, in order."""
+    """Return the records of timings in order, without the fields that are equal in all."""
     rows = [record for record in records if record["kind"] == "timing"]
     rows.sort(key=lambda row: (list(METHODS).index(row["method"]), row["pending"], row["n"]))
     return [{key: row[key] for key in row.keys() - {"kind", "about"}} for row in rows]
@@ -136,7 +136,7 @@ def _at(timing: tuple[int, int]) -> str:
 
 
 def _time_cells(times: Sequence[Record], method: str) -> list[str]:
-    """Return the seconds of ``method`` at each of TIMINGS, empty where there are none."""
+    """Return the seconds of ``method`` for each of TIMINGS; empty if not measured."""
     known = {(t["n"], t["pending"]): t["cpu_seconds"] for t in times if t["method"] == method}
     return [f"{known[t]:.2g}" if t in known else "" for t in TIMINGS]
 
@@ -175,25 +175,38 @@ def _list_table(title: str, table: Sequence[Sequence[str]]) -> str:
 
 
 def options() -> argparse.Namespace:
-    """Return the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--results", type=Path, required=True, metavar="DIR", help="folder of the records")
-    add("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD")
-    add("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS), metavar="PROBLEM")
-    add("--seeds", type=int, default=10, help="searches of each method on each problem")
-    add("--jobs", type=int, default=1, help="processes at once")
-    add("--timing", action="store_true", help="time suggestions, one process at once; no searches")
-    add("--table", action="store_true", help="run nothing, show what the records say")
-    add("--rst", type=Path, metavar="FILE", help="write the tables as reStructuredText")
-    add("--json", type=Path, metavar="FILE", help="write the figures, versions and machines")
+    methods, problems = ", ".join(METHODS), ", ".join(PROBLEMS)
+    add(
+        "--results",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="Folder of the records. Required.",
+    )
+    add(
+        "--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD",
+        help=f"Run only these methods: {methods}. Default: all.",
+    )  # fmt: skip
+    add(
+        "--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS), metavar="PROBLEM",
+        help=f"Run only these problems: {problems}. Default: all.",
+    )  # fmt: skip
+    add("--seeds", type=int, default=10, help="Searches of each method and problem. Default: 10.")
+    add("--jobs", type=int, default=1, help="Processes at the same time. Default: 1.")
+    add("--timing", action="store_true", help="Time suggestions, in one process; run no searches.")
+    add("--table", action="store_true", help="Only print the tables of the records; run nothing.")
+    add("--rst", type=Path, metavar="FILE", help="Write the tables as reStructuredText.")
+    add("--json", type=Path, metavar="FILE", help="Write the figures, versions and machines.")
     return parser.parse_args()
 
 
 def main() -> int:
-    """Run what is missing, then show what the records say; return 1 if a run failed."""
+    """Run searches without a record, then print the tables; return 1 if a run failed."""
     chosen = options()
     folder = chosen.results
     folder.mkdir(parents=True, exist_ok=True)
@@ -211,7 +224,7 @@ def main() -> int:
     files = sorted(folder.glob("*.json"))
     records = [record for path in files if (record := read(path)) is not None]
     if len(records) < len(files):
-        print(f"{len(files) - len(records)} outdated records left out", file=sys.stderr)
+        print(f"ignored {len(files) - len(records)} outdated records", file=sys.stderr)
     rows, times = summary(records), timings(records)
     print_table(rows, times)
     if chosen.rst:

@@ -1,4 +1,4 @@
-"""Methods of the search benchmark, each with the same three calls: add, ask and tell."""
+"""Methods of the search benchmark, with the same three calls: add, ask and tell."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ Space = Mapping[str, BaseDistribution]
 
 
 class Method(Protocol):
-    """A search that is asked for points and told their values."""
+    """A search that proposes points and receives their values."""
 
     def add(self, params: Params, value: float | None) -> None:
-        """Enter a point that was not asked for; ``value`` None: it runs."""
+        """Add a point that the method did not propose; it is running if ``value`` is None."""
 
     def ask(self) -> tuple[int, Params]:
         """Return the next point and its key."""
 
     def tell(self, key: int, value: float) -> None:
-        """Enter the value of the point ``key``."""
+        """Set the value of the point ``key``."""
 
 
 class OptunaMethod:
-    """Any sampler of Optuna, ours included, in a study in memory."""
+    """An Optuna sampler, or a chooser of spearmint, with a study in memory."""
 
     def __init__(self, sampler: BaseSampler, space: Space) -> None:
         self._space = dict(space)
         self._study = optuna.create_study(sampler=sampler)
 
     def add(self, params: Params, value: float | None) -> None:
-        """Enter a point that was not asked for; ``value`` None: it runs."""
+        """Add a point that the sampler did not propose; it is running if ``value`` is None."""
         state = TrialState.RUNNING if value is None else TrialState.COMPLETE
         self._study.add_trial(
             create_trial(state=state, params=params, distributions=self._space, value=value)
@@ -56,16 +56,16 @@ class OptunaMethod:
         return trial.number, trial.params
 
     def tell(self, key: int, value: float) -> None:
-        """Enter the value of the trial ``key``."""
+        """Set the value of the trial ``key``."""
         self._study.tell(key, value)
 
 
 class BoTorchMethod:
-    """BoTorch as its users write it: SingleTaskGP and the logarithm of expected improvement.
+    """BoTorch in a typical set-up: SingleTaskGP and the logarithm of expected improvement.
 
-    The kernel is Matern 5/2 with the length scales' prior Gamma(3, 6), BoTorch's own until 0.12,
-    chosen by hand. Categories are one-hot and every one of them is tried by
-    ``optimize_acqf_mixed``; whole numbers are relaxed and rounded.
+    The kernel is Matern 5/2 with the prior Gamma(3, 6) of the length scales, the default of BoTorch
+    until 0.12. Categories are one-hot, and ``optimize_acqf_mixed`` tries all of them. Integers are
+    relaxed and rounded.
     """
 
     restarts, raw_samples = 8, 256
@@ -84,14 +84,14 @@ class BoTorchMethod:
         self._asked = 0
 
     def add(self, params: Params, value: float | None) -> None:
-        """Enter a point that was not asked for; ``value`` None: it runs."""
+        """Add a point that BoTorch did not propose; it is running if ``value`` is None."""
         self._asked += 1
         self._running[self._asked] = self._encode(params)
         if value is not None:
             self.tell(self._asked, value)
 
     def ask(self) -> tuple[int, Params]:
-        """Return a Sobol point at first, then the maximum of the acquisition."""
+        """Return a Sobol point for the first trials, then the maximum of the acquisition."""
         n = len(self._done)
         if n < 2 or n + len(self._running) < self._initial:
             cells = zip(self._space.items(), self._sobol.random(1)[0], strict=True)
@@ -103,11 +103,11 @@ class BoTorchMethod:
         return self._asked, params
 
     def tell(self, key: int, value: float) -> None:
-        """Enter the value of the point ``key``."""
+        """Set the value of the point ``key``."""
         self._done.append((self._running.pop(key), value))
 
     def _maximize(self) -> list[float]:
-        """Return the point of the largest acquisition, encoded."""
+        """Return the encoded point with the largest acquisition."""
         import torch
         from botorch.optim import optimize_acqf, optimize_acqf_mixed
 
@@ -145,7 +145,7 @@ class BoTorchMethod:
         from botorch.models.utils.gpytorch_modules import get_matern_kernel_with_gamma_prior
         from gpytorch.mlls import ExactMarginalLogLikelihood
 
-        # A fixed 1e-6 of the variance where there is no noise: GPyTorch's smallest.
+        # Without noise: 1e-6 of the variance, the minimum of GPyTorch.
         variance = torch.full_like(values, 1e-6) * values.var() if self._noiseless else None
         model = SingleTaskGP(
             points,
@@ -158,7 +158,7 @@ class BoTorchMethod:
         return model
 
     def _acquisition(self, model: Any, points: Any, values: Any) -> Any:
-        """Return LogEI, or qLogNEI where there is noise or other trials run."""
+        """Return LogEI, or qLogNEI if there is noise or if other trials are running."""
         import torch
         from botorch.acquisition import LogExpectedImprovement
         from botorch.acquisition.logei import qLogNoisyExpectedImprovement
@@ -203,13 +203,13 @@ class BoTorchMethod:
 
 
 def _width(distribution: BaseDistribution) -> int:
-    """Return the columns of a variable: one, or one for each category."""
+    """Return the number of columns of a variable: 1, or the number of categories."""
     is_category = isinstance(distribution, CategoricalDistribution)
     return len(distribution.choices) if is_category else 1
 
 
 def _unit(distribution: BaseDistribution, value: Any) -> list[float]:
-    """Return ``value`` in [0, 1], a category one-hot."""
+    """Return ``value`` scaled to [0, 1], or one-hot for a category."""
     if isinstance(distribution, CategoricalDistribution):
         return [float(value == choice) for choice in distribution.choices]
     low, high = _ends(distribution)
@@ -218,7 +218,7 @@ def _unit(distribution: BaseDistribution, value: Any) -> list[float]:
 
 
 def _native(distribution: BaseDistribution, u: float) -> Any:
-    """Return the value at ``u`` in [0, 1]; each whole number and category has an equal part."""
+    """Return the value at ``u`` in [0, 1]; integers and categories have equal parts."""
     u = min(max(float(u), 0.0), 1.0)
     if isinstance(distribution, CategoricalDistribution):
         n = len(distribution.choices)
@@ -231,9 +231,9 @@ def _native(distribution: BaseDistribution, u: float) -> Any:
 
 
 def _ends(distribution: BaseDistribution) -> tuple[float, float]:
-    """Return the values at 0 and 1, their logarithms on a logarithmic scale.
+    """Return the values at 0 and 1, or their logarithms for a logarithmic scale.
 
-    Whole numbers: half a step outside.
+    For integers they are half a step outside the bounds.
     """
     half = 0.5 if isinstance(distribution, IntDistribution) else 0.0
     low, high = distribution.low - half, distribution.high + half
@@ -257,13 +257,13 @@ METHODS: dict[str, Callable[[Space, int, bool], Method]] = {
     "random": lambda space, seed, noiseless: OptunaMethod(RandomSampler(seed=seed), space),
 }
 OURS = ("GPEIOptChooser", "SequentialChooser")
-_LIBRARIES = {"BoTorch": "botorch"}  # the others: optuna
+_LIBRARIES = {"BoTorch": "botorch"}  # all other methods: optuna
 
 
 def version_of(method: str) -> str | None:
-    """Return what a record of ``method`` depends on; None if its library is not installed.
+    """Return the version that a record of ``method`` depends on; None without its library.
 
-    Ours: the package's version and a digest of the sources of the choosers.
+    For spearmint's choosers, it is the package's version and a digest of their source code.
     """
     if method in OURS:
         return f"spearmint {__version__} {_digest()}"

@@ -1,8 +1,8 @@
-"""What a trial costs on top of its own work: 100 empty trials, two at once.
+"""Measure the overhead of a trial: a search of 100 empty trials, two at a time.
 
     python benchmarks/search_overhead.py [--repeats 3] [--json FILE]
 
-The search runs as users run it: the ``spearmint`` command, RandomChooser, the local driver, SQLite.
+The search uses the ``spearmint`` command, RandomChooser, the local driver and SQLite.
 """
 
 import argparse
@@ -22,7 +22,7 @@ TRIALS = 100
 
 
 def search_seconds():
-    """Return the wall time of one search of empty trials, start of the command included."""
+    """Return the wall time of a search of empty trials, including the start of the command."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "config.pb").write_text(CONFIG)
@@ -35,17 +35,17 @@ def search_seconds():
 
 
 def interpreter_seconds():
-    """Return the wall time of an interpreter that imports numpy: the floor of one trial."""
+    """Return the wall time of an interpreter that imports numpy: the minimum for a trial."""
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import numpy"], check=True)
     return time.perf_counter() - start
 
 
 def main():
-    """Print the median of several searches beside the floor."""
+    """Print the median of several searches and the minimum."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--repeats", type=int, default=3, help="Number of searches. Default: 3.")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write the figures as JSON.")
     options = parser.parse_args()
     seconds = [search_seconds() for _ in range(options.repeats)]
     floor = statistics.median(interpreter_seconds() for _ in range(10))
@@ -57,8 +57,8 @@ def main():
         "python": platform.python_version(),
         "cores": os.cpu_count(),
     }
-    print(f"{figures['seconds_a_trial']:.3f} s a trial (median of {options.repeats} searches)")
-    print(f"{floor:.3f} s to start Python and numpy; two run at once on {os.cpu_count()} cores")
+    print(f"{figures['seconds_a_trial']:.3f} s per trial (median of {options.repeats} searches)")
+    print(f"{floor:.3f} s to start Python with numpy; two trials run on {os.cpu_count()} cores")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
 

@@ -1,4 +1,4 @@
-"""Problems of the search benchmark: functions with known minima, as spaces of Optuna."""
+"""Problems of the search benchmark: functions with known minima, and their Optuna spaces."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Problem:
     """A function to minimise.
 
     Attributes:
-        label: For tables.
-        space: What is searched.
-        function: The true value at a point.
-        minimum: Its lowest value.
-        trials: After so many a search is judged.
-        noise: Standard deviation of the Gaussian noise on what a method is told.
+        label: Name in tables.
+        space: The search space.
+        function: Returns the true value at a point.
+        minimum: Minimum of the function.
+        trials: Number of trials of a search.
+        noise: Standard deviation of the Gaussian noise in the values that a method gets.
         exact: Whether methods are told that there is no noise.
-        pending: Trials that run at the same time.
+        pending: Number of trials that run at the same time.
     """
 
     label: str
@@ -107,7 +107,7 @@ def styblinski_tang(params: Params) -> float:
     return float(0.5 * np.sum(x**4 - 16.0 * x**2 + 5.0 * x))
 
 
-# Best log10 of the learning rate, depth and dropout, and the offset, of each activation.
+# For each activation: best log10 of the learning rate, depth and dropout, and the offset.
 _MIXED = {
     "relu": (-4.2, 3, 0.10, 0.35),
     "tanh": (-1.8, 9, 0.45, 0.25),
@@ -117,10 +117,10 @@ _MIXED = {
 
 
 def mixed(params: Params) -> float:
-    """Return a loss like that of a network: each category has an optimum of its own; minimum 0.
+    """Return a synthetic loss of a network, with a different optimum per category; minimum 0.
 
-    Ours: a well in the logarithm of the learning rate that moves with the depth and has ripples,
-    a logarithmic penalty of the depth, a parabola in the dropout.
+    It has a minimum in the logarithm of the learning rate that depends on the depth and has
+    ripples, a logarithmic penalty of the depth, and a parabola in the dropout.
     """
     lr, depth, dropout, offset = _MIXED[params["activation"]]
     levels = (params["depth"] - depth) / 4.0
@@ -132,7 +132,7 @@ def mixed(params: Params) -> float:
 
 @cache
 def _standardised(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and targets of one of scikit-learn's own datasets, columns standardised."""
+    """Return rows and targets of a dataset of scikit-learn, with standardised columns."""
     from sklearn import datasets
 
     rows, targets = getattr(datasets, f"load_{name}")(return_X_y=True)
@@ -140,7 +140,7 @@ def _standardised(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def svm(params: Params) -> float:
-    """Return the log loss of a support vector machine's margins on breast cancer, 4 folds."""
+    """Return the log loss of the margins of a support vector machine on breast cancer, 4 folds."""
     from sklearn.model_selection import StratifiedKFold
     from sklearn.svm import SVC
 
@@ -190,12 +190,12 @@ def network(params: Params) -> float:
     try:
         return nn.train(config, *_digits()).history[-1].valid_loss
     except nn.TrainingDiverged:
-        return 3.0  # worse than a guess
+        return 3.0  # worse than random guesses
 
 
 @cache
 def _digits() -> tuple[Any, Any]:
-    """Return the digits to train on and those to choose by, 60 and 20 % of them."""
+    """Return the training and the validation set of the digits: 60 % and 20 %."""
     import pycuda_nn as nn
 
     train, valid, _ = nn.split(nn.load_data("digits"), fractions=(0.6, 0.2, 0.2), seed=0)
@@ -250,7 +250,7 @@ PROBLEMS = {
     ),
     "ackley5": Problem(
         label="Ackley, 5 dimensions",
-        space=_cube(5, -15.0, 30.0),  # the minimum off the centre
+        space=_cube(5, -15.0, 30.0),  # so that the minimum is not in the centre
         function=ackley,
         minimum=0.0,
     ),
@@ -274,9 +274,9 @@ PROBLEMS = {
         function=network,
         minimum=0.0,
         trials=40,
-        exact=False,  # the same again, but as rough as noise
+        exact=False,  # the function is deterministic, but as rough as noise
     ),
-    # The minima of these two: Nelder-Mead on the logarithms, from several starts.
+    # The minima of the next two problems are from Nelder-Mead on the logarithms, several starts.
     "svm-linear": Problem(
         label="Support vector machine, breast cancer, scales declared linear",
         space={"C": FloatDistribution(0.01, 1000.0), "gamma": FloatDistribution(1e-5, 2.0)},

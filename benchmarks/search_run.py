@@ -1,6 +1,6 @@
-"""One search, or one timing, of the search benchmark in a process of its own; writes a record.
+"""Run one search, or one timing, of the search benchmark in this process, and write a record.
 
-Called by search.py, which sets the number of threads:
+search.py calls this script and sets the number of threads:
 
 python benchmarks/search_run.py search RESULTS METHOD PROBLEM SEED
 python benchmarks/search_run.py timing RESULTS METHOD N PENDING
@@ -28,9 +28,9 @@ _TIMED, _TIMING_LIMIT_S = 5, 120.0
 
 
 def search(method: str, problem_name: str, seed: int) -> dict[str, Any]:
-    """Return the record of one search: regret after each trial, and the time of each suggestion.
+    """Return the record of a search: regret after each trial, and the time of each suggestion.
 
-    The noise and the order in which running trials end depend on the seed alone.
+    The noise, and the order in which running trials end, depend only on the seed.
     """
     problem = PROBLEMS[problem_name]
     noise = np.random.default_rng([seed, 1]).standard_normal(problem.trials) * problem.noise
@@ -58,10 +58,10 @@ def search(method: str, problem_name: str, seed: int) -> dict[str, Any]:
 
 
 def timing(method: str, n: int, pending: int) -> dict[str, Any]:
-    """Return the record of suggestions at ``n`` observations of noisy Hartmann6.
+    """Return the record of suggestions after ``n`` observations of noisy Hartmann6.
 
-    Half of the points are spread over the cube, half lie about its minimum, as in a search. The
-    first suggestion, which may import libraries, is not counted.
+    Half of the points are spread over the cube, and half are near its minimum, as in a search. The
+    first suggestion, which can import libraries, is not counted.
     """
     problem, rng = PROBLEMS["hartmann6-noisy"], np.random.default_rng(1)
     searcher = METHODS[method](problem.space, 0, False)
@@ -87,7 +87,7 @@ def timing(method: str, n: int, pending: int) -> dict[str, Any]:
 
 
 class Clock:
-    """Collect the wall and processor seconds of each ``with`` block."""
+    """Collects the wall and CPU seconds of each ``with`` block."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -102,7 +102,7 @@ class Clock:
 
 
 def about() -> dict[str, Any]:
-    """Return the versions and the machine of this process."""
+    """Return the versions of libraries and the machine."""
     versions = {"python": platform.python_version()}
     for library in ("numpy", "scipy", "optuna", "torch", "botorch", "gpytorch"):
         try:
@@ -116,9 +116,9 @@ def about() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run what the command line says and put the record into the folder by a rename."""
+    """Run the command line's job, and write the record into the folder by a rename."""
     kind, folder, method, *rest = sys.argv[1:]
-    known = version_of(method)  # before the run: sources may change while it lasts
+    known = version_of(method)  # before the run, because sources can change during it
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     if kind == "search":

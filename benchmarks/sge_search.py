@@ -1,9 +1,9 @@
-"""What a search costs on Grid Engine: pauses between trials on a GPU, submission, idle GPUs, load.
+"""Measure a search on Grid Engine: pauses between trials on a GPU, submission, idle GPUs, load.
 
     python benchmarks/sge_search.py [--seconds 10] [--trials 60] [--many 1000] [--json FILE]
 
-Needs root: the cell, three hosts with two declared GPUs each, is the test bed's, real Grid Engine
-on one machine. A trial sleeps, so that the figures are those of the queue and the controller.
+Needs root. The cell of the test bed is a real Grid Engine on one machine, with three hosts and two
+declared GPUs per host. Trials only sleep, so that the figures measure the queue and the controller.
 """
 
 import argparse
@@ -40,7 +40,7 @@ N_GPUS = 6
 
 
 def experiment(cell, name):
-    """Return a new experiment's directory in the cell."""
+    """Create an experiment in the cell and return its directory."""
     root = cell.home / name
     root.mkdir()
     (root / "config.pb").write_text(CONFIG)
@@ -50,17 +50,17 @@ def experiment(cell, name):
 
 
 def command(root, seconds, *options):
-    """Return the search as users run it."""
+    """Return the command of the search."""
     return ["spearmint", "--driver=SGE", f"--env=SLEEP_S={seconds}", *options, str(root)]
 
 
 def spans(root):
-    """Return what the trials recorded."""
+    """Return the time spans that the trials recorded."""
     return [json.loads(path.read_text()) for path in root.glob("jobs/*/files/span.json")]
 
 
 def pauses(found):
-    """Return the seconds between a trial's end and the next one's start, on the same GPU."""
+    """Return the seconds between the end of a trial and the start of the next on the same GPU."""
     by_gpu = {}
     for span in sorted(found, key=lambda span: span["start"]):
         by_gpu.setdefault(span["gpu"], []).append(span)
@@ -70,7 +70,7 @@ def pauses(found):
 
 
 def search(cell, options, ahead):
-    """Run one search; return its pauses and how busy the GPUs were until the last trial began."""
+    """Run a search; return the pauses, and the GPUs' busy share until the last trial started."""
     root = experiment(cell, f"ahead-{ahead}")
     limit = f"--max-finished-jobs={options.trials}"
     argv = command(root, options.seconds, limit, f"--queue-ahead={ahead}", "--max-concurrent=6")
@@ -89,7 +89,7 @@ def search(cell, options, ahead):
 
 
 def submission(cell, n=64):
-    """Return the seconds that ``n`` proposals and their submissions take, one after the other."""
+    """Return the seconds for ``n`` proposals and submissions, one after the other."""
     root = experiment(cell, "many at once")
     argv = cell.enter(command(root, 600, f"--max-concurrent={n}"), uid=UID)
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as controller:
@@ -101,14 +101,14 @@ def submission(cell, n=64):
 
 
 def queued(cell):
-    """Return how many jobs the cell has."""
+    """Return the number of jobs in the cell."""
     return max(0, len(cell.run("qstat", "-u", "*").stdout.splitlines()) - 2)
 
 
 def load(cell, n, watch_s=60.0):
-    """Return the share of a core that a controller with ``n`` running jobs takes.
+    """Return the share of a core that a controller with ``n`` running jobs uses.
 
-    The jobs sleep in place of a Python each, for which one machine's memory is too small.
+    The jobs run ``sleep`` instead of Python: one machine does not have enough memory for Python.
     """
     conf = [line for line in cell.qconf("-sconf").splitlines() if not line.startswith("#")]
     text = "\n".join(conf).replace("65400-65500", f"65400-{65500 + n}") + "\n"
@@ -134,7 +134,7 @@ def load(cell, n, watch_s=60.0):
 
 
 def running(cell):
-    """Return how many jobs of the cell run."""
+    """Return the number of running jobs in the cell."""
     return len(cell.run("qstat", "-u", "*", "-s", "r").stdout.splitlines()[2:])
 
 
@@ -146,12 +146,13 @@ def cpu_seconds(cell):
 
 
 def main():
-    """Print the figures as they come."""
+    """Print each figure when it is measured."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0, help="that a trial takes")
-    parser.add_argument("--trials", type=int, default=60)
-    parser.add_argument("--many", type=int, default=0, help="jobs for the controller's load")
-    parser.add_argument("--json", type=Path)
+    add = parser.add_argument
+    add("--seconds", type=float, default=10.0, help="Duration of a trial in seconds. Default: 10.")
+    add("--trials", type=int, default=60, help="Trials of a search; 0: no search. Default: 60.")
+    add("--many", type=int, default=0, help="Running jobs to measure the load with. Default: 0.")
+    add("--json", type=Path, metavar="FILE", help="Write the figures as JSON.")
     options = parser.parse_args()
     figures = {
         "grid_engine": "8.1.9",

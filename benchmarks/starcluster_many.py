@@ -1,7 +1,7 @@
-"""What a cluster of many nodes costs this machine: requests, seconds, memory.
+"""Measure starcluster with many nodes: requests, seconds and memory.
 
-``python -m benchmarks.starcluster_many 2 20 200`` starts, lists and ends clusters of these sizes
-against moto's server in a process of its own; SSH and set-up are left out.
+``python -m benchmarks.starcluster_many 2 20 200`` starts, lists and terminates clusters of these
+sizes on moto's server in another process. SSH and set-up are not included.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _PORT = 5999
 def main() -> None:
     """Print a row for each size."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sizes", type=int, nargs="*", default=[2, 20, 200])
-    parser.add_argument("--memory", action="store_true", help="trace it, which takes time")
+    add = parser.add_argument
+    add("sizes", type=int, nargs="*", default=[2, 20, 200], help="Nodes. Default: 2 20 200.")
+    add("--memory", action="store_true", help="Trace memory, which makes the run slower.")
     given = parser.parse_args()
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.testbed.moto_server", "-p", str(_PORT)],
@@ -99,22 +100,22 @@ def _report(ec2: Ec2, settings: config.Config, size: int, memory: bool) -> None:
         if memory:
             tracemalloc.start()
         overrides = {"cluster_size": str(size)}
-        one = ClusterLifecycle(ec2, settings, "big")
+        cluster = ClusterLifecycle(ec2, settings, "big")
         began = time.monotonic()
         template = settings.template("big", overrides)
         origin = Origin(template="big", overrides=overrides)
-        launcher = one.prepare(template, origin, check=False)
-        one.create(launcher)
+        launcher = cluster.prepare(template, origin, check=False)
+        cluster.create(launcher)
         started = time.monotonic()
         (found,) = all_clusters(ec2, settings)
         assert len(found.instances) == size  # noqa: S101
         listed = time.monotonic()
-        one.terminate()
+        cluster.terminate()
         ended = time.monotonic()
     row = f"{size:4} nodes: {calls.total()} requests; start {started - began:.1f} s, "
-    row += f"list {listed - started:.1f} s, end {ended - listed:.1f} s"
+    row += f"list {listed - started:.1f} s, terminate {ended - listed:.1f} s"
     if memory:
-        row += f"; {tracemalloc.get_traced_memory()[1] / 2**20:.1f} MiB at most (traced)"
+        row += f"; peak {tracemalloc.get_traced_memory()[1] / 2**20:.1f} MiB (traced)"
         tracemalloc.stop()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{row}; process {peak:.0f} MiB; {dict(calls.most_common(4))}")

@@ -1,7 +1,7 @@
-"""How long a start takes, boot excluded, and how soon the first GPU job runs; needs root.
+"""Measure the start of a cluster without the boot, and the time to the first GPU job; needs root.
 
 ``python -m benchmarks.starcluster_start 3 8 16`` starts clusters of these sizes on the test bed.
-The job's own clock is read when it runs with a GPU, and again when ``qsub -sync y`` has returned.
+Times are taken when the job runs with a GPU, by its own clock, and when ``qsub -sync y`` returns.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ _JOB = "date +%s.%N; echo ${CUDA_VISIBLE_DEVICES:-none}"
 def main() -> None:
     """Print a row for each size."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sizes", type=int, nargs="*", default=[3, 8, 16])
-    parser.add_argument("--repeats", type=int, default=3)
+    add = parser.add_argument
+    add("sizes", type=int, nargs="*", default=[3, 8, 16], help="Nodes. Default: 3 8 16.")
+    add("--repeats", type=int, default=3, help="Number of starts for each size. Default: 3.")
     given = parser.parse_args()
-    print("nodes  set-up s  job runs after s  qsub -sync y back after s   (medians)")
+    print("nodes  set-up s  job runs after s  qsub -sync y returns after s   (medians)")
     for size in given.sizes:
         with Cloud() as cloud:
             bench = cloud.call(Bench, cloud)
             rows = [cloud.call(_measured, bench, size) for _ in range(given.repeats)]
         middle = [statistics.median(column) for column in zip(*rows, strict=True)]
-        print(f"{size:5}  {middle[0]:8.1f}  {middle[1]:16.2f}  {middle[2]:25.2f}   {rows}")
+        print(f"{size:5}  {middle[0]:8.1f}  {middle[1]:16.2f}  {middle[2]:28.2f}   {rows}")
 
 
 def _measured(bench: Bench, size: int) -> tuple[float, float, float]:
@@ -47,7 +48,7 @@ def _measured(bench: Bench, size: int) -> tuple[float, float, float]:
 
 
 def first_job(bench: Bench) -> tuple[float, float]:
-    """Run a job with a GPU; return when it ran, by its own clock, and when qsub was back."""
+    """Run a job with a GPU; return when it ran, by its own clock, and when qsub returned."""
     from starcluster.cluster import find
 
     master = find(bench.ec2, bench.config, NAME).master
@@ -55,10 +56,10 @@ def first_job(bench: Bench) -> tuple[float, float]:
     command = f"echo {shlex.quote(_JOB)} | {shlex.join(qsub)}"
     master.ssh.execute(shlex.join(["su", "-", "sgeadmin", "-c", command]))
     back = time.time()
-    told = master.ssh.read_file("/home/sgeadmin/first").split()
-    if not told[1].startswith("GPU-"):
-        raise RuntimeError(f"the job had no GPU: {told}")
-    return float(told[0]), back
+    output = master.ssh.read_file("/home/sgeadmin/first").split()
+    if not output[1].startswith("GPU-"):
+        raise RuntimeError(f"the job had no GPU: {output}")
+    return float(output[0]), back
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The trainer on one GPU against PyTorch and JAX: the same network, data and optimizer, in one run.
+"""Compare the trainer on one GPU with PyTorch and JAX: same network, data and optimizer.
 
     python benchmarks/trainer_gpu.py --workload mnist-b128 --precision bf16
     python benchmarks/trainer_gpu.py --json benchmarks/results/trainer_gpu.json
 
-Ours are whole epochs of ``nn.train`` with every loss kept and 8,192 rows evaluated after each; the
-peers do steps only. Each runs in a process of its own, one after the other.
+pycuda_nn runs whole epochs of ``nn.train``, keeps every loss, and evaluates 8,192 rows after each
+epoch; PyTorch and JAX only run steps. The libraries run one after the other, in separate processes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ TORCH = ("eager", "graph", "compiled graph")
 
 
 def main() -> None:
-    """Measure every workload and precision, and print a row of each."""
+    """Measure every workload and precision, and print a row for each."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--workload", action="append", metavar="NAME")
-    parser.add_argument("--precision", action="append", metavar="NAME")
-    parser.add_argument("--skip-compiled", action="store_true", help="torch.compile takes a minute")
-    parser.add_argument("--ours-only", action="store_true", help="no PyTorch, no JAX")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="other rows in it are kept")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="write that of the file")
+    add, known = parser.add_argument, ", ".join(NAMES)
+    add("--workload", action="append", metavar="NAME", help=f"One of {known}. Repeatable.")
+    add("--precision", action="append", metavar="NAME", help=f"One of {', '.join(PRECISIONS)}. "
+        "Default: bf16. Repeatable.")  # fmt: skip
+    add("--skip-compiled", action="store_true", help="Skip torch.compile, which takes a minute.")
+    add("--ours-only", action="store_true", help="Measure only pycuda_nn.")
+    add("--json", type=Path, metavar="FILE", help="Add the rows to this file, or replace them.")
+    add("--table", type=Path, metavar="FILE", help="Only write the table of the --json file.")
     options = parser.parse_args()
     if options.table:
         options.table.write_text(table(json.loads(options.json.read_text())))
@@ -39,7 +41,8 @@ def main() -> None:
     report = {"machine": {}, "rows": []}
     if options.json and options.json.exists():
         report = json.loads(options.json.read_text())
-    print(f"{'us a step':<15}{'':<8}{'ours':>8}{'JAX':>8}" + "".join(f"{v:>16}" for v in TORCH))
+    titles = f"{'us per step':<15}{'':<8}{'pycuda_nn':>10}{'JAX':>8}"
+    print(titles + "".join(f"{variant:>16}" for variant in TORCH))
     for workload in options.workload or NAMES:
         for precision in options.precision or ("bf16",):
             row = _measure(workload, precision, variants)
@@ -83,16 +86,17 @@ def table(report: dict) -> str:
             "``benchmarks/trainer_gpu.py``, the programs of a row one after",
             "the other. In brackets: how many times as long as pycuda_nn. mnist is 784-512-512-10,",
             "netflix 512-2048-2048-512-10; b is the minibatch. pycuda_nn: the median of whole",
-            "epochs of ``nn.train``, with rows shuffled in each epoch, every loss kept, and 8,192 rows",
-            "evaluated after each. The others run steps only: JAX all steps of an epoch in one jitted",
-            "``lax.scan``; PyTorch one step, eager or as a CUDA graph with the fused optimizer.",
+            "epochs of ``nn.train``, with rows shuffled in each epoch, every loss kept, and",
+            "8,192 rows evaluated after each. The others run steps only: JAX all steps of an",
+            "epoch in one jitted ``lax.scan``; PyTorch one step, eager or as a CUDA graph with",
+            "the fused optimizer.",
             "",
         ]
     )
 
 
 def _place(row: dict) -> tuple[int, int]:
-    """Return where a row stands in the table."""
+    """Return the position of a row in the table, as a sort key."""
     return NAMES.index(row["workload"]), PRECISIONS.index(row["precision"])
 
 
@@ -125,7 +129,7 @@ def _run(argv: list[str]) -> dict[str, object]:
 def _show(row: dict[str, object]) -> None:
     ours, jax, torch = row.get("ours") or {}, row.get("jax") or {}, row.get("torch") or {}
     cells = [ours.get("us_a_step"), jax.get("scan"), *(torch.get(name) for name in TORCH)]
-    widths = (8, 8, 16, 16, 16)
+    widths = (10, 8, 16, 16, 16)
     text = [f"{'-' if v is None else f'{v:.1f}':>{w}}" for v, w in zip(cells, widths, strict=True)]
     print(f"{row['workload']:<15}{row['precision']:<8}" + "".join(text), flush=True)
 

@@ -1,4 +1,4 @@
-"""Several trainings on one GPU at once: rows a second of all, and what each loses.
+"""Measure several simultaneous trainings on one GPU: rows per second in total and of each.
 
 python benchmarks/trainer_gpu_shared.py --workload mnist-b128 --processes 1 2 4 8
 """
@@ -19,12 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 def main() -> None:
     """Print a line for each number of processes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--workload", default="mnist-b128")
-    parser.add_argument("--precision", default="bf16")
-    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4, 8])
-    parser.add_argument("--seconds", type=float, default=4.0, help="How long all train at once.")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    add = parser.add_argument
+    add("--workload", default="mnist-b128", help="Name of the workload. Default: mnist-b128.")
+    add("--precision", default="bf16", help="bf16, fp16, tf32 or float32. Default: bf16.")
+    add("--processes", type=int, nargs="+", default=[1, 2, 4, 8],
+        help="Numbers of simultaneous trainings. Default: 1 2 4 8.")  # fmt: skip
+    add("--seconds", type=float, default=4.0, help="Measure for this many seconds. Default: 4.")
+    add("--json", type=Path, metavar="FILE", help="Write the figures as JSON.")
+    add("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         _train(options.workload, options.precision)
@@ -35,8 +37,8 @@ def main() -> None:
         rows.append({"processes": count, "rows_a_second": rate})
         share = rate / rows[0]["rows_a_second"]
         print(
-            f"{count} at once: {rate / 1e6:6.2f} M rows/s together, {share:.2f} x one alone; "
-            f"each at {share / count:.0%} of its speed",
+            f"{count} trainings: {rate / 1e6:6.2f} M rows/s in total, {share:.2f} times one; "
+            f"each at {share / count:.0%} of the speed of one",
             flush=True,
         )
     if options.json:
@@ -44,7 +46,7 @@ def main() -> None:
 
 
 def _together(workload: str, precision: str, count: int, seconds: float) -> float:
-    """Return rows a second of ``count`` processes while all of them train."""
+    """Return the rows per second of ``count`` processes while all of them train."""
     argv = [sys.executable, __file__, "--child", "--workload", workload, "--precision", precision]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     env = {**os.environ, "PYTHONPATH": path}
@@ -53,7 +55,7 @@ def _together(workload: str, precision: str, count: int, seconds: float) -> floa
     ]
     for child in children:
         if child.stdout is not None:
-            child.stdout.readline()  # its first epoch is done
+            child.stdout.readline()  # waits for the first epoch
     began = time.time()
     time.sleep(seconds)
     ended = time.time()
@@ -66,7 +68,7 @@ def _together(workload: str, precision: str, count: int, seconds: float) -> floa
 
 
 def _train(workload_name: str, precision: str) -> None:
-    """Train until ended; print the time and the rows of every epoch."""
+    """Train until terminated; print the time and the rows of every epoch."""
     import pycuda_nn as nn
     from pycuda_nn.bench.train import config_for
     from pycuda_nn.bench.workloads import WORKLOADS, make_rows

@@ -1,10 +1,10 @@
-"""The numpy trainer against scikit-learn's MLPClassifier on the same work.
+"""Compare the numpy trainer with scikit-learn's MLPClassifier on the same work.
 
-Same layers, minibatches, epochs, optimizer, learning rate, L2 and float32 rows; no dropout, no
-Nesterov, constant rate, no validation while training. The two alternate in one process, so that a
-busy machine slows both; the times are medians over the repeats and the median of the ratios of
-neighbours, the validation errors means over the seeds. scikit-learn divides its penalty by the
-rows of a minibatch: alpha = l2 * batch.
+Both use the same layers, minibatches, epochs, optimizer, learning rate, L2 and float32 rows. Both
+run without dropout and Nesterov momentum, with a constant rate, and without validation during
+training. They alternate in one process, so that a busy machine slows both. Times are medians of the
+repeats, the ratio is the median of the ratios of neighbouring runs, and validation errors are means
+over the seeds. scikit-learn divides its penalty by the rows of a minibatch: alpha = l2 * batch.
 
     python benchmarks/trainer_numpy.py --repeats 7 --json benchmarks/results/trainer_numpy.json
 """
@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-THREADS = os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy, for both trainers
+THREADS = os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # must precede the import of numpy
 
 import numpy as np  # noqa: E402
 import sklearn  # noqa: E402
@@ -56,7 +56,7 @@ WORK = (
 
 
 def synthetic() -> nn.Dataset:
-    """62,500 rows of 256 columns (50,000 to train on), 10 classes by a random teacher network."""
+    """Return 62,500 rows of 256 columns (50,000 for training), labelled by a random network."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((62_500, 256), dtype=np.float32)
     hidden = np.tanh(x @ rng.standard_normal((256, 32), dtype=np.float32) / 16)
@@ -65,7 +65,7 @@ def synthetic() -> nn.Dataset:
 
 
 def rows(name: str) -> tuple[nn.Dataset, nn.Dataset]:
-    """Training and validation rows; digits scaled to 0 .. 1 for both trainers."""
+    """Return training and validation rows; the digits are scaled to 0 .. 1 for both trainers."""
     data = nn.load_data("digits") if name == "digits" else synthetic()
     if name == "digits":
         data = nn.Dataset.from_arrays(data.x / 16, data.y, name="digits")
@@ -74,7 +74,7 @@ def rows(name: str) -> tuple[nn.Dataset, nn.Dataset]:
 
 
 def ours(work: Work, train: nn.Dataset, valid: nn.Dataset, seed: int) -> tuple[float, float]:
-    """Return (seconds, validation error) of one training."""
+    """Return (seconds, validation error) of a training by pycuda_nn."""
     config = nn.TrainConfig(
         hidden=work.hidden, batch_size=work.batch, epochs=work.epochs, optimizer=work.optimizer,
         lr=work.lr, l2=L2, scale="none", seed=seed,
@@ -85,7 +85,7 @@ def ours(work: Work, train: nn.Dataset, valid: nn.Dataset, seed: int) -> tuple[f
 
 
 def theirs(work: Work, train: nn.Dataset, valid: nn.Dataset, seed: int) -> tuple[float, float]:
-    """Return (seconds, validation error) of scikit-learn's training."""
+    """Return (seconds, validation error) of a training by scikit-learn."""
     model = MLPClassifier(
         work.hidden, solver=work.optimizer, alpha=L2 * work.batch, batch_size=work.batch,
         learning_rate_init=work.lr, max_iter=work.epochs, tol=0.0, n_iter_no_change=10_000,
@@ -93,23 +93,23 @@ def theirs(work: Work, train: nn.Dataset, valid: nn.Dataset, seed: int) -> tuple
     )  # fmt: skip
     started = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "maximum iterations reached" is what was asked for
+        warnings.simplefilter("ignore")  # "maximum iterations reached" is intended
         model.fit(train.x, train.y)
     seconds = time.perf_counter() - started
     if model.coefs_[0].dtype != np.float32:
-        raise TypeError("scikit-learn left float32")
+        raise TypeError("scikit-learn did not train in float32")
     return seconds, 1.0 - float(model.score(valid.x, valid.y))
 
 
 def compare(work: Work, repeats: int) -> dict[str, Any]:
-    """Run both ``repeats`` times in turns, the first in every other pair first."""
+    """Run both trainers ``repeats`` times in turns; alternate which of them runs first."""
     train, valid = rows(work.data)
     runs: dict[str, list[tuple[float, float]]] = {"ours": [], "theirs": []}
     sides: list[tuple[str, Callable[..., tuple[float, float]]]] = [
         ("ours", ours),
         ("theirs", theirs),
     ]
-    for _, side in sides:  # warm-up: imports, page faults, first touches
+    for _, side in sides:  # warm-up: imports and page faults
         side(work, train, valid, 99)
     for repeat in range(repeats):
         for name, side in sides if repeat % 2 == 0 else sides[::-1]:
@@ -136,7 +136,7 @@ def _standard_error(values: list[float]) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """Return the machine and the versions of libraries."""
     model = next(
         (
             line.partition(":")[2].strip()
@@ -160,8 +160,9 @@ def machine() -> dict[str, Any]:
 def main() -> None:
     """Print the table; exit 1 if a row is slower than scikit-learn."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json", type=Path)
+    add = parser.add_argument
+    add("--repeats", type=int, default=7, help="Number of runs of each trainer. Default: 7.")
+    add("--json", type=Path, metavar="FILE", help="Write the figures as JSON.")
     args = parser.parse_args()
     facts = machine()
     print(", ".join(f"{key} {value}" for key, value in facts.items()))

@@ -1,12 +1,12 @@
-"""How many trials a region saves that starts from what was best in finished ones.
+"""Measure how many trials a warm start from the best points of finished regions saves.
 
     python benchmarks/warm_start.py [--seeds 10] [--json FILE]
 
-A family of related problems: Hartmann's function in six dimensions, its optimum moved by up to 0.1
-in every coordinate and its values scaled, differently in each of six regions. Five are searched
-for 40 trials, then the sixth from nothing and from the best points of the five (--warm-start 3).
-The table shows after how many trials of the sixth its value was within 0.5, 0.1 and 0.01 of the
-minimum.
+The problems of six regions are related: each is Hartmann's function in six dimensions, with its
+optimum moved by up to 0.1 in every coordinate and its values scaled. Five regions are searched for
+40 trials. Then the sixth is searched cold, and warm from the best points of the five
+(--warm-start 3). The table shows the number of trials of the sixth until its value was within 0.5,
+0.1 and 0.01 of the minimum.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import platform
 import statistics
 from pathlib import Path
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # must precede the import of numpy
 
 import numpy as np
 import optuna
@@ -39,7 +39,7 @@ SPACE = {v.name: optuna.distributions.FloatDistribution(0.0, 1.0) for v in EXPER
 
 
 def family(seed):
-    """Return six related problems: the regret as a function of the parameters, and its scale."""
+    """Return six related problems, each the regret as a function of parameters and its scale."""
     rng = np.random.default_rng(seed)
 
     def member():
@@ -55,7 +55,7 @@ def family(seed):
 
 
 def search(problem, seed, first=()):
-    """Return the trials of one search and its best regret, in units of the scale, after each."""
+    """Return the trials of a search, and the best regret after each trial, divided by the scale."""
     function, scale = problem
     study = optuna.create_study(sampler=GPEIOptChooser(seed=seed, noiseless=True))
     for point in first:
@@ -78,7 +78,7 @@ def search(problem, seed, first=()):
 
 
 def reached(regrets, goal):
-    """Return after how many trials ``regrets`` is below ``goal``; one more than all if never."""
+    """Return the number of trials until ``regrets`` is below ``goal``; TRIALS + 1 if never."""
     below = np.flatnonzero(regrets < goal)
     return int(below[0]) + 1 if len(below) else TRIALS + 1
 
@@ -88,8 +88,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--json", type=Path)
+    add = parser.add_argument
+    add("--seeds", type=int, default=10, help="Number of families of problems. Default: 10.")
+    add("--json", type=Path, metavar="FILE", help="Write the figures as JSON.")
     options = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     runs = {"cold": [], "warm": []}
@@ -109,7 +110,7 @@ def main():
         print(f"{how:8}" + "".join(f"{median:14g}" for median in medians))
     about = {"python": platform.python_version(), "optuna": optuna.__version__}
     about |= {"numpy": np.__version__, "seeds": options.seeds, "trials": TRIALS, "warm": WARM}
-    print(f"median trials until then, {options.seeds} seeds; {TRIALS + 1}: never\n{about}")
+    print(f"median number of trials, {options.seeds} seeds; {TRIALS + 1} means never\n{about}")
     if options.json:
         options.json.write_text(json.dumps({"about": about, "trials": figures}, indent=2) + "\n")
 

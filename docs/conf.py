@@ -36,6 +36,7 @@ html_theme = "furo"
 html_title = "starmint"
 html_static_path = ["_static"]
 html_css_files = ["starmint.css"]
+smartquotes = False  # they change --option
 html_copy_source = html_show_sourcelink = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -17,7 +17,7 @@ from starcluster_plugins.remote import TOOLS_PYTHON, with_tools
 
 _FIND = "from sge_jobs.node.gpus.detect import detect; i = detect(); print(i.source, len(i.gpus))"
 _SLACK_S = 600.0
-_NO_ADVICE = "Submit it with:"  # advice of the self-test that does not apply here
+_ADVICE = "qsub -l gpu="  # in a line of the self-test for users who start it without a GPU
 
 
 class GpuSge(ClusterSetup):
@@ -84,5 +84,5 @@ class GpuSge(ClusterSetup):
         answer = node.ssh.run(argv, timeout_s=16 * self._seconds + _SLACK_S)
         if answer.status:
             lines = (answer.stdout + answer.stderr).strip().splitlines()
-            words = [line for line in lines if not line.startswith(_NO_ADVICE)]
+            words = [line for line in lines if _ADVICE not in line]
             raise NodeError("GPU self-test: " + "; ".join(words[-3:]), alias=node.alias)

@@ -1,6 +1,6 @@
-"""An epoch of JAX on one GPU: every step in one jitted ``lax.scan``.
+"""Time an epoch of JAX on one GPU, with all steps in one jitted ``lax.scan``.
 
-Run by ``benchmarks/trainer_gpu.py``; prints one JSON object.
+``benchmarks/trainer_gpu.py`` runs this script, which prints one JSON object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LR, MOMENTUM = 0.02, 0.9
 
 
 def main(name: str, precision: str) -> None:
-    """Print microseconds a step."""
+    """Print the microseconds per step."""
     workload = WORKLOADS[name]
     kind = {"bf16": jnp.bfloat16, "fp16": jnp.float16}.get(precision, jnp.float32)
     exact = {"tf32": "tensorfloat32", "float32": "highest"}.get(precision, "default")
@@ -43,7 +43,7 @@ def main(name: str, precision: str) -> None:
         return jnp.mean(jax.nn.logsumexp(a, axis=1) - picked)
 
     @jax.jit
-    def epoch(carry, batches, x, y):  # the rows as arguments: constants take a minute to compile
+    def epoch(carry, batches, x, y):  # rows are arguments: constants take a minute to compile
         def step(carry, places):
             params, moments = carry
             loss, grads = jax.value_and_grad(loss_of)(params, x[places], y[places])

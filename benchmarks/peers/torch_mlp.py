@@ -1,6 +1,6 @@
-"""A training step of PyTorch on one GPU: eager, and as one CUDA graph with the fused optimizer.
+"""Time a training step of PyTorch on one GPU: eager, and as a CUDA graph with the fused optimizer.
 
-Run by ``benchmarks/trainer_gpu.py``; prints one JSON object.
+``benchmarks/trainer_gpu.py`` runs this script, which prints one JSON object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCK_S, BLOCKS = 0.2, 5
 
 
 def main(name: str, precision: str, variants: list[str]) -> None:
-    """Print microseconds a step of each variant."""
+    """Print the microseconds per step of each variant."""
     workload = WORKLOADS[name]
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     rows, labels = make_rows(workload, workload.rows)
@@ -79,7 +79,7 @@ def _step(workload, precision, x, y, order, variant) -> Callable[[], object]:
 
 
 def _time(step: Callable[[], object]) -> float:
-    """Return the median over blocks of microseconds a step."""
+    """Return the microseconds per step, the median over blocks."""
     for _ in range(20):
         step()
     torch.cuda.synchronize()

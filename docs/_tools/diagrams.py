@@ -26,7 +26,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinxcontrib.svgbob._svgbob import to_svg
 
 MOST_COLUMNS = 43
-"""Columns of 8 px that fit beside the margins of a page on a phone of 390 px."""
+"""Columns of 8 px that fit between the margins of a page on a phone of 390 px."""
 
 _WORD = re.compile(r"(?=\S*\w\w)[\w()][\w().,:-]*[\w).,:]")
 """Words, drawn here: svgbob would take some of their letters, hyphens and brackets for lines."""

@@ -28,7 +28,8 @@ import pyte
 from frames_svg import Frame, Row, Run, animation, paced, sampled, still
 
 ROOT = Path(__file__).parents[2]
-COLUMNS, ROWS = 96, 22
+EXAMPLE = "examples/digits"
+COLUMNS, ROWS = 100, 22
 _HOLD_S = 5.0
 _STEP_S = 0.32
 _TYPED_S = 0.25
@@ -36,11 +37,12 @@ _LABEL = "Recording of make demo: a search of 40 trials, the test error of the b
 
 
 def commands() -> list[list[str]]:
-    """Return the commands of ``make demo``."""
+    """Return the commands of ``make demo``, without the installation."""
     lines = subprocess.run(
         ["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    return [shlex.split(line) for line in lines if line.startswith(".venv/bin/")]
+    found = [shlex.split(line) for line in lines if line.startswith(".venv/bin/")]
+    return [argv for argv in found if any(word.startswith(EXAMPLE) for word in argv)]
 
 
 def rows_of(screen: pyte.Screen) -> tuple[Row, ...]:
@@ -140,7 +142,7 @@ def prepare(directory: Path) -> None:
     directory.mkdir(parents=True)
     (directory / ".venv").symlink_to(Path(sys.executable).parents[1])
     files = subprocess.run(
-        ["git", "ls-files", "examples/digits"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", EXAMPLE], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     for name in files:
         (directory / name).parent.mkdir(parents=True, exist_ok=True)

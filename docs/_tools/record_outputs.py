@@ -159,7 +159,7 @@ def record(recorder: Recorder) -> None:
     folder = r.experiment("failing", FAILS)
     r.run("spearmint", "--max-finished-jobs=6", "failing")
     text = r.run("spearmint", "status", "failing")
-    r.write("broken", text[text.index("trial 2") :], head=5)
+    r.write("broken", text[text.index("Failed (broken)") :], head=6)
     (folder / "net.py").write_text(PLAIN)
     script = ROOT / "examples" / "rerun_failed" / "rerun_failed.py"
     queued = r.run("python", str(script), "failing")
@@ -182,8 +182,9 @@ def record(recorder: Recorder) -> None:
         "X[0],X[1],value,note\n0.54,0.15,0.42,by hand\n0.12,0.82,0.9,by hand\n0.94,0.17,,crashed\n"
     )
     r.write("import", r.run("spearmint", "import", "branin", "earlier.csv"))
-    text = r.run("spearmint", "--max-concurrent=2", "--max-finished-jobs=6", "branin")
-    r.write("run", text, head=6, tail=5)
+    shutil.copytree(ROOT / "examples" / "branin", r.home / "fresh")
+    text = r.run("spearmint", "--max-concurrent=2", "--max-finished-jobs=6", "fresh")
+    r.write("run", text, head=6, tail=7)
 
     shutil.copytree(ROOT / "examples" / "ask_and_tell", r.home / "ask_and_tell")
     r.write("ask", r.run("python", "ask_and_tell.py", cwd=r.home / "ask_and_tell"))

@@ -1,8 +1,7 @@
-"""The rooms of the five packages at a commit: folders, files, lines, imports, floors, circles.
+"""The five packages at a commit as boxes: folders, files, lines, imports, layers, import cycles.
 
-A room is a folder. A file next to folders is a room itself if such files are both above and below
-these folders, as ``search.py`` and ``errors.py`` of a package are. A floor is an import layer, a
-circle an import cycle.
+A box is a folder. A file next to folders is a separate box if some of these files import the
+folders and others are imported by them, as ``search.py`` and ``errors.py`` of a package are.
 """
 
 from __future__ import annotations
@@ -24,50 +23,50 @@ PACKAGES = ("spearmint", "starcluster", "starcluster_plugins", "sge_jobs", "pycu
 
 
 @dataclass(slots=True)
-class Room:
+class Box:
     """A folder, or a file next to folders.
 
     Attributes:
         name: Path in its package, such as ``cuda/gemm`` or ``errors``.
         files: Python files in it, its ``__init__`` included.
-        floor: 0 for a room without imports; otherwise 1 above the highest room that it imports.
-        circle: Whether it imports itself through other rooms.
+        layer: 0 for a box without imports; otherwise 1 above the highest box that it imports.
+        cycle: Whether it imports itself through other boxes.
     """
 
     name: str
     is_folder: bool
     files: int = 0
     lines: int = 0
-    floor: int = 0
-    circle: bool = False
+    layer: int = 0
+    cycle: bool = False
 
 
 @dataclass(slots=True)
-class House:
+class PackageView:
     """One package.
 
     Attributes:
-        rooms: By name.
-        imports: Imports of modules, by importing and imported room.
+        boxes: By name.
+        imports: Imports of modules, by importing and imported box.
         flat: Python files directly in the package, without its ``__init__``.
         outside: Imports of modules of other packages, by package.
     """
 
     package: str
-    rooms: dict[str, Room] = field(default_factory=dict)
+    boxes: dict[str, Box] = field(default_factory=dict)
     imports: dict[tuple[str, str], int] = field(default_factory=dict)
     flat: int = 0
     outside: dict[str, int] = field(default_factory=dict)
 
     @property
-    def floors(self) -> int:
-        """Number of floors."""
-        return 1 + max((room.floor for room in self.rooms.values()), default=-1)
+    def layers(self) -> int:
+        """Number of layers."""
+        return 1 + max((box.layer for box in self.boxes.values()), default=-1)
 
     @property
-    def folders(self) -> list[Room]:
-        """Rooms that are folders."""
-        return [room for room in self.rooms.values() if room.is_folder]
+    def folders(self) -> list[Box]:
+        """Boxes that are folders."""
+        return [box for box in self.boxes.values() if box.is_folder]
 
 
 @contextmanager
@@ -85,7 +84,7 @@ def checkout(commit: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def read_houses(commit: str = "") -> list[House]:
+def read_views(commit: str = "") -> list[PackageView]:
     """Return the five packages at ``commit``, or those of the working tree if it is empty."""
     with checkout(commit) as tree:
         sys.path.insert(0, str(tree))
@@ -93,52 +92,52 @@ def read_houses(commit: str = "") -> list[House]:
             graph = grimp.build_graph(*PACKAGES, cache_dir=None)
         finally:
             sys.path.pop(0)
-        return [_house(tree, package, graph) for package in PACKAGES]
+        return [_view(tree, package, graph) for package in PACKAGES]
 
 
-def _house(tree: Path, package: str, graph: grimp.ImportGraph) -> House:
-    house = _divided(tree, package, graph, {"."})
-    reach = _reach(house)
-    around = {name for name in reach if any(other in reach[name] for other in _inside(house, name))}
-    split = {name for name in around if any(name in reach[other] for other in _inside(house, name))}
-    house = _divided(tree, package, graph, {".", *split})
-    _drop_bare_doors(house)
-    _set_floors(house)
-    return house
+def _view(tree: Path, package: str, graph: grimp.ImportGraph) -> PackageView:
+    view = _divided(tree, package, graph, {"."})
+    reach = _reach(view)
+    around = {name for name in reach if any(other in reach[name] for other in _inside(view, name))}
+    split = {name for name in around if any(name in reach[other] for other in _inside(view, name))}
+    view = _divided(tree, package, graph, {".", *split})
+    _drop_unlinked_inits(view)
+    _set_layers(view)
+    return view
 
 
-def _inside(house: House, name: str) -> list[str]:
-    """Return the rooms that are folders of folder ``name``."""
-    return [other for other in house.rooms if other.startswith(f"{name}/")]
+def _inside(view: PackageView, name: str) -> list[str]:
+    """Return the boxes that are folders of folder ``name``."""
+    return [other for other in view.boxes if other.startswith(f"{name}/")]
 
 
-def _divided(tree: Path, package: str, graph: grimp.ImportGraph, split: set[str]) -> House:
-    """Return a package and its imports; each file of the folders ``split`` is a room."""
-    house = House(package)
-    room_of: dict[str, str] = {}
+def _divided(tree: Path, package: str, graph: grimp.ImportGraph, split: set[str]) -> PackageView:
+    """Return a package and its imports; each file of the folders ``split`` is a box."""
+    view = PackageView(package)
+    box_of: dict[str, str] = {}
     for path in sorted((tree / package).rglob("*.py")):
         place = path.relative_to(tree / package)
         if place.as_posix() == "__main__.py":  # only starts the command
             continue
-        name = room_name(tree / package, place, split)
-        room = house.rooms.setdefault(name, Room(name, is_folder=(tree / package / name).is_dir()))
-        room.files += 1
-        room.lines += len(path.read_text(encoding="utf-8").splitlines())
-        room_of[_module(package, place)] = name
-        house.flat += len(place.parts) == 1 and place.name != "__init__.py"
-    for importer, name in room_of.items():
+        name = box_name(tree / package, place, split)
+        box = view.boxes.setdefault(name, Box(name, is_folder=(tree / package / name).is_dir()))
+        box.files += 1
+        box.lines += len(path.read_text(encoding="utf-8").splitlines())
+        box_of[_module(package, place)] = name
+        view.flat += len(place.parts) == 1 and place.name != "__init__.py"
+    for importer, name in box_of.items():
         for imported in sorted(graph.find_modules_directly_imported_by(importer)):
-            target = room_of.get(imported)
+            target = box_of.get(imported)
             other = imported.partition(".")[0]
             if target is None and other != package:
-                house.outside[other] = house.outside.get(other, 0) + 1
+                view.outside[other] = view.outside.get(other, 0) + 1
             elif target is not None and target != name:
-                house.imports[name, target] = house.imports.get((name, target), 0) + 1
-    return house
+                view.imports[name, target] = view.imports.get((name, target), 0) + 1
+    return view
 
 
-def room_name(package: Path, place: Path, split: set[str]) -> str:
-    """Return the room of file ``place``, which is relative to ``package``."""
+def box_name(package: Path, place: Path, split: set[str]) -> str:
+    """Return the box of file ``place``, which is relative to ``package``."""
     folder = place.parent
     others = any(path.parent != package / folder for path in (package / folder).rglob("*.py"))
     if others and folder.as_posix() in split:
@@ -151,31 +150,31 @@ def _module(package: str, place: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _drop_bare_doors(house: House) -> None:
+def _drop_unlinked_inits(view: PackageView) -> None:
     """Drop each ``__init__`` next to folders that neither imports nor is imported."""
-    linked = {name for pair in house.imports for name in pair}
-    for name in [name for name in house.rooms if name.endswith("__init__")]:
+    linked = {name for pair in view.imports for name in pair}
+    for name in [name for name in view.boxes if name.endswith("__init__")]:
         if name not in linked:
-            del house.rooms[name]
+            del view.boxes[name]
 
 
-def _set_floors(house: House) -> None:
-    reach = _reach(house)
-    for name, room in house.rooms.items():
-        room.circle = name in reach[name]
+def _set_layers(view: PackageView) -> None:
+    reach = _reach(view)
+    for name, box in view.boxes.items():
+        box.cycle = name in reach[name]
     height: dict[str, int] = {}
     for name in sorted(reach, key=lambda name: len(reach[name] - {name})):
-        # Rooms of one circle reach the same rooms, so they share a floor.
+        # Boxes of one cycle reach the same boxes, so they share a layer.
         others = [other for other in reach[name] if name not in reach[other]]
         height[name] = 1 + max((height[other] for other in others), default=-1)
-    for name, room in house.rooms.items():
-        room.floor = height[name]
+    for name, box in view.boxes.items():
+        box.layer = height[name]
 
 
-def _reach(house: House) -> dict[str, set[str]]:
-    """Return the rooms that each room imports, directly or through others."""
-    below: dict[str, set[str]] = {name: set() for name in house.rooms}
-    for importer, imported in house.imports:
+def _reach(view: PackageView) -> dict[str, set[str]]:
+    """Return the boxes that each box imports, directly or through others."""
+    below: dict[str, set[str]] = {name: set() for name in view.boxes}
+    for importer, imported in view.imports:
         below[importer].add(imported)
     return {name: _reachable(name, below) for name in below}
 

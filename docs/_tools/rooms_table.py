@@ -9,34 +9,34 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from rooms import House, read_houses
+from rooms import PackageView, read_views
 
 _SUMMARY = ("package", "modules", "largest folder", "boxes", "layers", "imports", "in cycles")
 _FOLDERS = ("folder", "layer", "modules", "lines", "imports", "imported by")
 
 
-def summary_row(house: House) -> tuple[str, ...]:
+def summary_row(view: PackageView) -> tuple[str, ...]:
     """Return the figures of one package."""
-    rooms = house.rooms.values()
-    largest = max(house.flat, *(room.files for room in house.folders))
+    boxes = view.boxes.values()
+    largest = max(view.flat, *(box.files for box in view.folders))
     numbers = (
-        sum(room.files for room in rooms), largest, len(house.rooms), house.floors,
-        len(house.imports), sum(room.circle for room in rooms),
+        sum(box.files for box in boxes), largest, len(view.boxes), view.layers,
+        len(view.imports), sum(box.cycle for box in boxes),
     )  # fmt: skip
-    return (house.package, *(f"{number:,}" for number in numbers))
+    return (view.package, *(f"{number:,}" for number in numbers))
 
 
-def folder_rows(house: House) -> list[tuple[str, ...]]:
+def folder_rows(view: PackageView) -> list[tuple[str, ...]]:
     """Return a row for each folder, from the top layer down."""
-    folders = sorted(house.folders, key=lambda room: (-room.floor, room.name))
+    folders = sorted(view.folders, key=lambda box: (-box.layer, box.name))
     return [
         (
-            house.package if room.name == "." else f"{house.package}/{room.name}",
-            *(f"{number:,}" for number in (room.floor, room.files, room.lines)),
-            str(sum(importer == room.name for importer, _ in house.imports)),
-            str(sum(imported == room.name for _, imported in house.imports)),
+            view.package if box.name == "." else f"{view.package}/{box.name}",
+            *(f"{number:,}" for number in (box.layer, box.files, box.lines)),
+            str(sum(importer == box.name for importer, _ in view.imports)),
+            str(sum(imported == box.name for _, imported in view.imports)),
         )
-        for room in folders
+        for box in folders
     ]
 
 
@@ -60,10 +60,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--output", type=Path, required=True, help="File to write.")
     arguments = parser.parse_args()
-    houses = read_houses()
-    folders = [row for house in houses for row in folder_rows(house)]
+    views = read_views()
+    folders = [row for view in views for row in folder_rows(view)]
     note = ".. Written by docs/_tools/rooms_table.py (make rooms); do not edit.\n\n"
-    summary = table(_SUMMARY, [summary_row(house) for house in houses])
+    summary = table(_SUMMARY, [summary_row(view) for view in views])
     text = note + summary + "\n" + table(_FOLDERS, folders)
     arguments.output.write_text(text, encoding="utf-8")
 

@@ -4,7 +4,7 @@ import math
 
 
 def main(job_id, params):
-    """Return Branin at ``X``: x1 in -5..10, x2 in 0..15."""
+    """Return the Branin function at ``X``: x1 in -5..10, x2 in 0..15."""
     x1 = 15.0 * params["X"][0] - 5.0
     x2 = 15.0 * params["X"][1]
     bowl = x2 - 5.1 / (4.0 * math.pi**2) * x1**2 + 5.0 / math.pi * x1 - 6.0

@@ -1,4 +1,4 @@
-# The original's first example: the Branin function on the unit square.
+# The first example of the original Spearmint: the Branin function on the unit square.
 # Its minimum is 0.397887.
 language: PYTHON
 name:     "branin"

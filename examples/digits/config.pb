@@ -1,4 +1,4 @@
-# A network on scikit-learn's handwritten digits: which one has the lowest validation loss?
+# Find the network with the lowest validation loss on scikit-learn's handwritten digits:
 #   spearmint --max-concurrent=2 --max-finished-jobs=40 examples/digits/config.pb
 language: PYTHON
 name:     "digits"

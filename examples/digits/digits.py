@@ -1,7 +1,7 @@
-"""One trial: train a network on the digits, return its validation loss.
+"""One trial: train a network on the digits and return its validation loss.
 
-The 1,797 images are split once, by a fixed seed: 60 % to train, 20 % to choose by, 20 % to test.
-Trials never see the test images; ``final.py`` uses them once, at the end.
+The 1,797 images are split with a fixed seed: 60 % train, 20 % validation, 20 % test. Trials never
+use the test images; ``final.py`` uses them once, at the end.
 """
 
 import os
@@ -13,7 +13,7 @@ from spearmint import report
 
 EPOCHS = 30
 SPLIT_SEED = 0
-SEEDS = (1, 2)  # the loss of one seed alone says as much of the seed as of the network
+SEEDS = (1, 2)  # with one seed, the loss depends on the seed as much as on the network
 
 
 def images():
@@ -22,7 +22,7 @@ def images():
 
 
 def network(params, seed):
-    """Return how to train the network that ``params`` of the search describe."""
+    """Return the configuration of a network and its training for ``params`` of the search."""
     return nn.TrainConfig(
         hidden=(int(params["units"][0]),) * int(params["depth"][0]),
         activation=params["activation"][0],
@@ -42,13 +42,13 @@ def network(params, seed):
 
 
 def show(epoch):
-    """Report an epoch of the first seed: the search may end the trial by it."""
+    """Report an epoch of the first seed, so that a pruner can stop the trial early."""
     report(epoch.epoch, epoch.valid_loss)
     print(f"epoch {epoch.epoch}: validation loss {epoch.valid_loss:.4f}, {epoch.valid_error:.2%}")
 
 
 def trained(params, seed, train, valid, on_epoch=None):
-    """Return a trained network; a trial that is started again goes on after its last epoch."""
+    """Return a trained network; a restarted trial resumes after its last epoch."""
     folder = os.environ.get("SPEARMINT_TRIAL_DIR")
     checkpoint = Path(folder, f"seed{seed}.npz") if folder else None
     config = network(params, seed)
@@ -58,7 +58,7 @@ def trained(params, seed, train, valid, on_epoch=None):
 
 
 def main(job_id, params):
-    """Return the validation loss after the last epoch (nats an image), the mean of two seeds."""
+    """Return the validation loss after the last epoch, in nats per image; mean of two seeds."""
     train, valid, _ = images()
     first = trained(params, SEEDS[0], train, valid, on_epoch=show)
     second = trained(params, SEEDS[1], train, valid)

@@ -1,4 +1,4 @@
-"""Retrain the best network of the search on train + validation; test it, once."""
+"""Retrain the best network of the search on train + validation, and test it once."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def main():
     with spearmint.Search(HERE / "config.pb") as search:
         best = search.best
     if best is None:
-        raise SystemExit("No trial is complete; first: spearmint examples/digits/config.pb")
+        raise SystemExit("No trial is complete. Run: spearmint examples/digits/config.pb")
     train, valid, test = images()
     result = nn.train(network(best.params, seed=1), nn.concat(train, valid))
     metrics = nn.evaluate(result.model, test)

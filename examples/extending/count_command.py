@@ -1,4 +1,4 @@
-"""``spearmint count``: print how many trials there are."""
+"""``spearmint count``: print the number of trials."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def count(config):
       spearmint count examples/branin
       spearmint count .
     """
-    from spearmint.store.session import read_sessions  # loads Optuna: not for --help
+    from spearmint.store.session import read_sessions  # loads Optuna, which --help does not need
 
     sessions = read_sessions(config, storage=None)
     click.echo(sum(len(session.study.trials()) for session in sessions))

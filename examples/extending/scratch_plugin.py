@@ -1,18 +1,18 @@
-"""A directory for everybody on each node, as a plugin of starcluster."""
+"""A plugin of starcluster that creates a directory for all users on each node."""
 
 from starcluster.clustersetup import DefaultClusterSetup
 
 
 class Scratch(DefaultClusterSetup):
-    """Make a directory that every user can write to."""
+    """Create a directory that every user can write to."""
 
     def __init__(self, path="/scratch"):
-        """Take the arguments of the plugin's section in the config."""
+        """Set the arguments from the plugin's section of the config."""
         super().__init__()
         self.path = path
 
     def make(self, node):
-        """Make it on one node; again, nothing changes."""
+        """Create the directory on a node; a second call changes nothing."""
         if not node.ssh.isdir(self.path):
             node.ssh.makedirs(self.path)
         node.ssh.chmod(0o1777, self.path)
@@ -22,5 +22,5 @@ class Scratch(DefaultClusterSetup):
         self.pool.map(self.make, nodes)
 
     def on_add_node(self, node, nodes, master, user, user_shell, volumes):
-        """Set up a node that joins."""
+        """Set up a new node."""
         self.make(node)

@@ -1,4 +1,4 @@
-"""Trials as jobs of Slurm: ``spearmint --driver=slurm_driver:SlurmDriver config.pb``."""
+"""Run trials as Slurm jobs: ``spearmint --driver=slurm_driver:SlurmDriver config.pb``."""
 
 import shlex
 import subprocess
@@ -10,11 +10,11 @@ STATES = {
     "PENDING": QueueJobState.PENDING,
     "SUSPENDED": QueueJobState.SUSPENDED,
     "COMPLETING": QueueJobState.ENDING,
-}  # all others of squeue run
+}  # all other states of squeue count as running
 
 
 def run(*argv, text="", inherit=()):
-    """Return what a command of Slurm prints."""
+    """Run a command of Slurm and return its output."""
     try:
         done = subprocess.run(
             argv, input=text, pass_fds=tuple(inherit), capture_output=True, text=True, timeout=60
@@ -29,15 +29,15 @@ def run(*argv, text="", inherit=()):
 
 
 def rows(*argv):
-    """Return the columns of each line that a command of Slurm prints."""
+    """Run a command of Slurm and return the columns of each output line."""
     return [line.split("|") for line in run(*argv).splitlines()]
 
 
 class Slurm(Queue):
-    """The calls of a queue by sbatch, squeue, scancel and sacct; a job's name is its token."""
+    """Implement a queue by sbatch, squeue, scancel and sacct; the job's name is the token."""
 
     def __init__(self, settings):
-        """Make it; nothing is asked."""
+        """Create the queue without a call of Slurm."""
 
     def submit(self, spec, *, inherit):
         """Run sbatch."""
@@ -66,7 +66,7 @@ class Slurm(Queue):
         run("scancel", *ids)
 
     def accounting(self, id):
-        """Run sacct, whose exit codes are ``STATUS:SIGNAL``."""
+        """Run sacct; its exit codes have the form ``STATUS:SIGNAL``."""
         columns = "--format=NodeList,ElapsedRaw,ExitCode"
         found = rows("sacct", "-X", "--noheader", "--parsable2", "--jobs", id, columns)
         return [
@@ -81,7 +81,7 @@ class Slurm(Queue):
 
 
 class SlurmDriver(QueueDriver):
-    """Run trials as jobs of Slurm."""
+    """Run trials as Slurm jobs."""
 
     queue_type = Slurm
     dialect = Dialect(

@@ -1,4 +1,4 @@
-"""Give each trial of one machine its own GPU, by a lock that the kernel frees."""
+"""Give each trial on a machine its own GPU, with a lock that the kernel releases."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ _held = []  # open until the process ends
 
 
 def take_gpu(count):
-    """Lock a free one of ``count`` GPUs and make it the only visible one; wait for one."""
+    """Wait for a free GPU out of ``count``, lock it and make it the only visible GPU."""
     folder = Path(tempfile.gettempdir(), f"gpus-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     while True:

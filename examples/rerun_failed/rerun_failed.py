@@ -1,4 +1,4 @@
-"""Queue the failed trials of a search once more: python rerun_failed.py DIRECTORY."""
+"""Queue the failed trials of a search for a rerun: python rerun_failed.py DIRECTORY."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ DISREGARDED = "spearmint:disregarded"  # trials that the chooser does not learn 
 
 
 def rerun_failed(directory: str) -> int:
-    """Queue each failed trial of the search in ``directory``; return how many."""
+    """Queue each failed trial of the search in ``directory``; return their number."""
     url = f"sqlite:///{Path(directory).resolve() / 'spearmint.db'}"
     queued = 0
     for name in optuna.get_all_study_names(url):  # one study for each region

@@ -1,4 +1,4 @@
-"""Train with the best parameters on all rows but the last 300; predict those once."""
+"""Train with the best parameters on all rows except the last 300, and test on those rows."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Write pumps.csv, which stands in for your own file: the energy that 1,500 runs of a pump took."""
+"""Write pumps.csv, an example of a data file: the energy consumption of 1,500 runs of a pump."""
 
 import csv
 import random
@@ -8,7 +8,7 @@ COLUMNS = ("flow", "pressure", "temperature", "hours", "model", "energy")
 
 
 def rows(n=1500, seed=1):
-    """Yield rows of text; one cell in fifty is empty, as in real files."""
+    """Yield rows of text; one cell in fifty is empty, as is common in real files."""
     draw = random.Random(seed)  # noqa: S311 - data for a tutorial
     for _ in range(n):
         flow, pressure = draw.uniform(5, 60), draw.uniform(1, 9)

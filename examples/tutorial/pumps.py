@@ -1,4 +1,4 @@
-"""One trial: train a model on pumps.csv with the parameters of the trial, return its error."""
+"""One trial: train a model on pumps.csv with the parameters of the trial and return its error."""
 
 import csv
 from pathlib import Path
@@ -13,7 +13,7 @@ TEST_ROWS = 300  # the last rows: no trial sees them
 
 
 def load():
-    """Return the columns as numbers (empty cells as NaN) and what is to be predicted."""
+    """Return the input columns as numbers (empty cells as NaN) and the energy to predict."""
     with Path(__file__).with_name("pumps.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
     x = [[float(row[name] or "nan") for name in NUMBERS] + [MODELS.index(row["model"])]
@@ -22,7 +22,7 @@ def load():
 
 
 def model(params):
-    """Return the untrained model that the parameters describe."""
+    """Return an untrained model with the given parameters."""
     return HistGradientBoostingRegressor(
         learning_rate=float(params["learning_rate"][0]),
         max_leaf_nodes=int(params["leaves"][0]),

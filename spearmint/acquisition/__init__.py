@@ -1,4 +1,4 @@
-"""Propose the next point: log expected improvement under a fitted model, maximised."""
+"""Propose the next point by maximising the log expected improvement under a fitted model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogEI", "first_new"]
 
-# scipy takes a while to import. The function next_point is named as its module, so it stays there.
+# scipy is slow to import. The function next_point has the name of its module: it is not exported.
 __getattr__ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""What expected improvement is multiplied with, as logarithms with gradients.
+"""Factors of the expected improvement, as logarithms with gradients.
 
 ==========  ======================  ===============================================================
 symbol      name in code            meaning
@@ -9,8 +9,8 @@ c           ``1 / c``               seconds of a trial
 sigma_c     ``unit``                standard deviation of the observed ln c, the unit of m_s
 ==========  ======================  ===============================================================
 
-The objective and the factor are modelled independently, so the expectation of their product is
-the product of their expectations, and its logarithm a sum.
+The objective and the factor have independent models. The expectation of their product is therefore
+the product of their expectations, and its logarithm is a sum.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ class Sum:
 
 
 class LogInverseCost:
-    """Log of the expected inverse cost E[1 / c], ln c a Gaussian process.
+    """Log of the expected inverse cost E[1 / c], where ln c is a Gaussian process.
 
     1 / c is log-normal, so E[1 / c] = mean_s exp(-m_s + v_s / 2). Source: Snoek, Larochelle and
     Adams 2012 (arXiv:1206.2944), section 3.2: expected improvement per second is EI(x) times the
-    expected inverse duration, ln c(x) modelled by a second, independent Gaussian process.
+    expected inverse duration, where a second, independent Gaussian process models ln c(x).
     """
 
     def __init__(self, posterior: Posterior, *, unit: float) -> None:
-        """Take the posterior of ln c in units of ``unit``, one fantasy at most."""
+        """Set the posterior of ln c, in units of ``unit``, with one fantasy."""
         self._posterior = posterior
         self._unit = unit
 
     def __call__(self, points: Array) -> Array:
-        """Return log E[1 / c] at ``points``, less a constant, shape ``(m,)``."""
+        """Return log E[1 / c] at ``points``, up to a constant, shape ``(m,)``."""
         mean, variance = self._posterior.predict(points)
         per_sample = -self._unit * mean[:, :, 0] + 0.5 * self._unit**2 * variance
         return np.asarray(logsumexp(per_sample, axis=0) - np.log(len(per_sample)))
 
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
-        """Return log E[1 / c] and its gradient, shape ``(m, D)``; 0 by a category."""
+        """Return log E[1 / c] and its gradient, shape ``(m, D)``, which is 0 for categories."""
         mean, left, by_points = _prediction(self._posterior, points)
         scale = self._unit**2 * self._posterior.scale[:, None]
         per_sample = -self._unit * mean + 0.5 * scale * left
@@ -75,16 +75,17 @@ class LogInverseCost:
 
 
 class LogFeasibility:
-    """Log probability that a point is feasible, a Gaussian process fitted to labels.
+    """Log probability that a point is feasible, by a Gaussian process fitted to labels.
 
-    The labels are +1 (feasible) and -1; a point is feasible where the process is above 0:
-    mean_s Phi(m_s / sqrt(v_s)). Source: least-squares classification, Rasmussen and Williams 2006,
-    section 6.5; times expected improvement: Gelbart, Snoek and Adams 2014 (arXiv:1403.5607),
-    section 3, eq. 3 of Hernandez-Lobato et al. 2015 (arXiv:1502.05312).
+    The labels are +1 (feasible) and -1 (infeasible). A point is feasible if the process is above 0,
+    which has the probability mean_s Phi(m_s / sqrt(v_s)). Source: least-squares classification,
+    Rasmussen and Williams 2006, section 6.5; multiplied with expected improvement: Gelbart, Snoek
+    and Adams 2014 (arXiv:1403.5607), section 3, and Hernandez-Lobato et al. 2015
+    (arXiv:1502.05312), eq. 3.
     """
 
     def __init__(self, posterior: Posterior, *, zero: float) -> None:
-        """Take the posterior of the standardised labels, of which ``zero`` stands for 0."""
+        """Set the posterior of the standardised labels; ``zero`` is the standardised label 0."""
         self._posterior = posterior
         self._zero = zero
 
@@ -95,13 +96,13 @@ class LogFeasibility:
         return np.asarray(logsumexp(per_sample, axis=0) - np.log(len(per_sample)))
 
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
-        """Return the logarithms and their gradients, shape ``(m, D)``; 0 by a category."""
+        """Return the logarithms and their gradients, ``(m, D)``, which are 0 for categories."""
         mean, left, by_points = _prediction(self._posterior, points)
         std = np.sqrt(self._posterior.scale[:, None] * left)
         z = (mean - self._zero) / std
         per_sample = log_ndtr(z)
         value = logsumexp(per_sample, axis=0)
-        # Share of a sample times phi / Phi: the logarithms stay finite where phi and Phi do not.
+        # Share of a sample times phi / Phi, by logarithms, because phi and Phi can underflow.
         by_z = np.exp(-0.5 * z * z - _LOG_SQRT_2PI - value)
         gradient = by_points(by_z / std, -0.5 * by_z * z / left)
         return value - np.log(len(per_sample)), gradient
@@ -110,14 +111,14 @@ class LogFeasibility:
 def _prediction(
     gp: Posterior, points: Array
 ) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
-    """Return the mean, the variance as a share of the amplitude, and how to go back to points."""
+    """Return the mean, the variance divided by the amplitude, and a function for gradients."""
     k, slope = gp.kernel(points)
     mean = gp.mean[:, None] + (k @ gp.alpha)[:, :, 0]
     half = k @ gp.inverse_factor.transpose(0, 2, 1)
     left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
 
     def by_points(by_mean: Array, by_left: Array) -> Array:
-        """Return the gradient by the coordinates, ``(m, D)``, from those by mean and share."""
+        """Return the gradient by the coordinates, ``(m, D)``, given those by mean and variance."""
         by_k = by_mean[:, :, None] * gp.alpha[:, None, :, 0]
         by_k -= 2.0 * (by_left * (left > VARIANCE_FLOOR))[:, :, None] * (half @ gp.inverse_factor)
         return gp.pull(points, by_k * slope)

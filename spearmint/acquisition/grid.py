@@ -1,4 +1,4 @@
-"""The best of many points, as the original Spearmint's GPEIChooser: no climbing."""
+"""Select the best of many points without refinement, like GPEIChooser of the original Spearmint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spearmint.gp.input_warp import InputWarp
 from spearmint.gp.numerics import Array
 from spearmint.gp.space import Space
 
-# Points judged at once: with 1000 observations and 10 samples 20 MiB of kernel.
+# Number of points per block: 20 MiB of kernel with 1000 observations and 10 samples.
 _BLOCK = 256
 
 
@@ -22,11 +22,11 @@ def rank_grid(
     n_points: int,
     input_warp: InputWarp | None = None,
 ) -> Array:
-    """Return ``n_points`` legal Sobol points by ``acquisition``, the largest first.
+    """Return ``n_points`` valid Sobol points in descending order of ``acquisition``.
 
-    Every other one is even in warped coordinates.
+    Every second point is distributed evenly in warped coordinates.
     """
-    # Sobol points are balanced in powers of two only.
+    # Sobol points are balanced only if their number is a power of two.
     cube = qmc.Sobol(len(space), rng=rng).random(1 << (n_points - 1).bit_length())[:n_points]
     points = spread(space, cube, input_warp)
     blocks = [acquisition(points[i : i + _BLOCK]) for i in range(0, n_points, _BLOCK)]

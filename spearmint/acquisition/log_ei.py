@@ -4,15 +4,16 @@
 symbol    name in code            meaning
 ========  ======================  =================================================
 mu, s     ``mean``, ``std``       posterior of one sample and one fantasy
-eta       ``_target``             incumbent, less the margin
+eta       ``_target``             incumbent minus the margin
 u         ``u``                   (eta - mu) / s
 h(u)      ``h``                   phi(u) + u Phi(u); EI = s h(u)
 S, F, m   shapes                  samples, fantasies, points
 ========  ======================  =================================================
 
 EI is averaged over hyperparameters and over fantasies of the running trials as in Snoek,
-Larochelle and Adams 2012 (arXiv:1206.2944), section 3; in logarithms throughout, as plain EI and
-its gradient are 0.0 over most of the space: Ament et al. 2023 (arXiv:2310.20708), eq. 9.
+Larochelle and Adams 2012 (arXiv:1206.2944), section 3. All values are logarithms, because EI itself
+and its gradient underflow to 0.0 over most of the space: Ament et al. 2023 (arXiv:2310.20708),
+eq. 9.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 def log_h(u: Array) -> tuple[Array, Array, Array]:
-    """Return log h(u), Phi(u) / h(u) and phi(u) / h(u), h(u) = phi(u) + u Phi(u).
+    """Return log h(u), Phi(u) / h(u) and phi(u) / h(u), where h(u) = phi(u) + u Phi(u).
 
-    Finite down to u = -1e150. Source: Ament et al. 2023 (arXiv:2310.20708), eq. 9: below -1
-    through the scaled complementary error function, h = phi (1 + u q) with
-    q = Phi / phi, and below -200 by the limits q = -1 / u and 1 + u q = 1 / u^2.
+    The values are finite down to u = -1e150. Source: Ament et al. 2023 (arXiv:2310.20708), eq. 9.
+    Below -1, h = phi (1 + u q) with q = Phi / phi by the scaled complementary error function; below
+    -200, the limits q = -1 / u and 1 + u q = 1 / u^2.
     """
     near = np.maximum(u, -1.0)
     phi, cdf = np.exp(-0.5 * near * near - _LOG_SQRT_2PI), ndtr(near)
@@ -48,8 +49,8 @@ def log_h(u: Array) -> tuple[Array, Array, Array]:
 class LogEI:
     """Log expected improvement below ``posterior.best - margin``.
 
-    ``margin`` asks for an improvement of at least this much, in the units of the posterior: the
-    larger, the wider the search (xi of Brochu, Cora and de Freitas 2010, arXiv:1012.2599).
+    ``margin`` is the least improvement that counts, in the units of the posterior. A larger margin
+    explores more (xi of Brochu, Cora and de Freitas 2010, arXiv:1012.2599).
     """
 
     def __init__(self, posterior: Posterior, *, margin: float = 0.0) -> None:
@@ -66,7 +67,7 @@ class LogEI:
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
         """Return log EI, shape ``(m,)``, and its gradient by the coordinates, ``(m, D)``.
 
-        The gradient of a category's coordinate has no meaning and is 0.
+        The gradient by the coordinate of a category has no meaning and is 0.
         """
         gp = self._posterior
         k, slope = gp.kernel(points)
@@ -101,7 +102,7 @@ class NegativeMean:
         return np.asarray(-self._posterior.predict(points)[0].mean(axis=(0, 2)))
 
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
-        """Return the values, shape ``(m,)``, and their gradient, ``(m, D)``; 0 by a category."""
+        """Return the values, ``(m,)``, and their gradient, ``(m, D)``; 0 for categories."""
         gp = self._posterior
         k, slope = gp.kernel(points)
         alpha = gp.alpha.mean(axis=2)

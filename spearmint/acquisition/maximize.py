@@ -1,10 +1,12 @@
-"""Where the acquisition is largest: many candidates, then the best of them climbed together.
+"""Maximise the acquisition: rank many candidates, then refine the best of them together.
 
-Sobol points over the whole space and perturbations of the best points are ranked; the best ones,
-not too near each other, are the starts of one joint L-BFGS-B (their sum of log EI is a sum of
-independent terms, so each climbs its own hill); whole numbers of few levels and categories then
-step to better neighbours. Source: the original Spearmint climbs the best of a grid, one by one;
-the joint run is that of BoTorch, Balandat et al. 2020 (arXiv:1910.06403).
+1. Rank Sobol points over the whole space and perturbations of the best points.
+2. Refine the best candidates, not too near each other, by one joint L-BFGS-B run. The sum of their
+   log EI is a sum of independent terms, so each start finds its own maximum.
+3. Step integers with few levels and categories to better neighbours.
+
+Source: the original Spearmint refines the best points of a grid one by one; the joint run is that
+of BoTorch, Balandat et al. 2020 (arXiv:1910.06403).
 """
 
 from __future__ import annotations
@@ -20,24 +22,24 @@ from spearmint.gp.input_warp import InputWarp
 from spearmint.gp.numerics import Array
 from spearmint.gp.space import Space, distance, levels
 
-# Starts are at least this far apart in some coordinate.
+# Minimum distance of two starts in at least one coordinate.
 _APART = 0.05
-# Points nearer than this in every coordinate are one and the same.
+# Points that differ by no more than this in every coordinate count as equal.
 SAME = 1e-7
 _LOCAL = 320
-# Candidates that get a second look.
+# Number of candidates that are ranked a second time.
 _LEADERS = 256
-# Starts that climb to the end, after all have climbed for a quarter of the evaluations: 6 ended
-# where 20 did in each of 40 searches on four functions.
+# Number of starts that are refined to the end, after a quarter of the evaluations was used for all.
+# In 40 searches on four functions, 6 gave the same result as 20.
 _FINALISTS = 6
-# Points that step between levels, steps of each, and neighbours tried before a step.
+# Number of points that step between levels, of steps for each, and of neighbours for each step.
 _STEPPING = 4
 _MAX_STEPS = 3
 _MAX_NEIGHBOURS = 64
 
 
 class Acquisition(Protocol):
-    """What is maximised."""
+    """A function to maximise."""
 
     def __call__(self, points: Array) -> Array:
         """Return the values at ``points`` (m, D)."""
@@ -56,15 +58,15 @@ def candidates(
     n_global: int,
     input_warp: InputWarp | None = None,
 ) -> Array:
-    """Return legal points: ``n_global`` (a power of two) everywhere, and some near ``best``."""
+    """Return valid points: ``n_global`` (a power of two) everywhere, and others near ``best``."""
     everywhere = spread(space, qmc.Sobol(len(space), rng=rng).random(n_global), input_warp)
     return np.concatenate((everywhere, _perturbed(space, best, rng)))
 
 
 def spread(space: Space, cube: Array, input_warp: InputWarp | None) -> Array:
-    """Return the legal points for rows of [0, 1)^D, every other one even in warped coordinates.
+    """Return valid points for rows of [0, 1)^D, every second one even in warped coordinates.
 
-    There the model varies alike everywhere.
+    In warped coordinates the model varies equally everywhere.
     """
     points = space.from_cube(cube)
     if input_warp:
@@ -73,11 +75,11 @@ def spread(space: Space, cube: Array, input_warp: InputWarp | None) -> Array:
 
 
 def _perturbed(space: Space, best: Array, rng: np.random.Generator) -> Array:
-    """Return points near a row of ``best`` (the first one: half of them), at all scales."""
+    """Return points near rows of ``best`` (half of them near the first row), at all scales."""
     rows = rng.integers(len(best), size=_LOCAL) * (rng.random(_LOCAL) < 0.5)
     points = best[rows]
     scale = 10.0 ** rng.uniform(-3.0, -0.5, (_LOCAL, 1))
-    # How many dimensions move differs from point to point: one on average up to all of them.
+    # The number of changed dimensions differs between points: from one on average to all.
     share = np.maximum(rng.random((_LOCAL, 1)), 1.0 / len(space))
     moved = rng.random(points.shape) < share
     out = np.clip(points + scale * moved * rng.standard_normal(points.shape), 0.0, 1.0)
@@ -102,9 +104,9 @@ def maximize(
     max_evaluations: int,
     rough: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """Return legal points, best first: the climbed starts, then the whole ``pool`` as it ranks.
+    """Return valid points, best first: the refined starts, then the whole ``pool``, ranked.
 
-    ``rough`` is a cheaper acquisition: it ranks the pool, then ``acquisition`` the leaders again.
+    ``rough`` is a cheaper acquisition that ranks the pool; ``acquisition`` then reranks its best.
     """
     pool = pool[np.argsort(-(rough or acquisition)(pool), kind="stable")]
     if rough is not None:
@@ -114,7 +116,7 @@ def maximize(
     climbed = climb(acquisition, space, starts, max_evaluations // 4)
     leading = np.argsort(-acquisition(climbed), kind="stable")[:_FINALISTS]
     finished = climb(acquisition, space, climbed[leading], max_evaluations - max_evaluations // 4)
-    # Snapping and line searches may lose: the starts compete with where they led.
+    # Rounding and line searches can make a point worse, so the starts are ranked as well.
     top = np.concatenate((space.snap(finished), space.snap(climbed), starts))
     if len(space.fixed):
         best = np.argsort(-acquisition(top), kind="stable")[:_STEPPING]
@@ -126,7 +128,7 @@ def maximize(
 
 
 def _spread(ranked: Array, n_starts: int) -> list[int]:
-    """Return the indices of up to ``n_starts`` leading rows that are apart from each other."""
+    """Return the indices of up to ``n_starts`` first rows that are far from each other."""
     picked = [0]
     for i in range(1, min(len(ranked), 400)):
         if len(picked) >= n_starts:
@@ -137,7 +139,7 @@ def _spread(ranked: Array, n_starts: int) -> list[int]:
 
 
 def climb(acquisition: Acquisition, space: Space, starts: Array, max_evaluations: int) -> Array:
-    """Return where joint L-BFGS-B leads from ``starts`` (m, D); levels and categories stay."""
+    """Return ``starts`` (m, D) refined by joint L-BFGS-B; levels and categories do not change."""
     moving = space.movable
     if not len(moving):
         return starts
@@ -161,7 +163,7 @@ def climb(acquisition: Acquisition, space: Space, starts: Array, max_evaluations
 
 
 def _step(acquisition: Acquisition, space: Space, points: Array, rng: np.random.Generator) -> Array:
-    """Return ``points`` after a few steps, each to the best neighbour in one dimension."""
+    """Return ``points`` after a few steps to the best neighbour in one dimension."""
     for _ in range(_MAX_STEPS):
         around = [_neighbours(space, point, rng) for point in points]
         ends = np.cumsum([len(group) for group in around])
@@ -174,7 +176,7 @@ def _step(acquisition: Acquisition, space: Space, points: Array, rng: np.random.
 
 
 def _neighbours(space: Space, point: Array, rng: np.random.Generator) -> Array:
-    """Return ``point`` and the legal points one level or one category away from it."""
+    """Return ``point`` and the valid points that are one level or one category away from it."""
     out = [point]
     for d in rng.permutation(space.fixed):
         legal = np.array(levels(space.dimensions[d]))

@@ -1,4 +1,4 @@
-"""The next point of a search: from observations, pending points and a seed, nothing else."""
+"""The next point of a search, a function of the observations, pending points and a seed."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ from spearmint.gp.posterior import Posterior
 from spearmint.gp.settings import Settings
 from spearmint.gp.space import Space, distance, levels
 
-# More observations than this are thinned: a covariance of 2000 takes 32 MB a sample, and its
-# factor's time grows with the cube.
+# Maximum number of observations: a covariance of 2000 needs 32 MB per sample, and the time to
+# factorise it grows with the cube.
 MAX_OBSERVATIONS = 2000
-# A space of no more points than this is listed whole to find one that was not tried.
+# A space with at most this many points is enumerated to find an untried point.
 _FEW_POINTS = 4096
-# Under noise a better point near the best one cannot be told from it, so trials spent there gain
-# nothing. This share of the proposals asks for this much more, in standard deviations of the
-# (warped) objective, and so goes where the model is unsure. Without noise it only delays.
+# With noise, points near the best point cannot be distinguished from it, so trials there gain
+# nothing. This fraction of the proposals requires this margin, in standard deviations of the
+# (warped) objective, which leads to points where the model is uncertain. Without noise this would
+# only delay the search.
 _WIDE_SHARE = 0.2
 _WIDE_MARGIN = 0.2
-# Without noise the last digits count. Expected improvement gains them slowly: it looks around a
-# minimum, and by turns at minima as low as far as it can tell. Once it is below this many standard
-# deviations of the (warped) objective, this share of the proposals is where the mean is lowest. On
-# Branin's function (40 trials, 20 searches) regret fell from 1.6e-4 to 1.4e-5. Not among categories
-# or few levels: there 2 of 30 searches stayed in the second best category, none without it.
+# Without noise the last digits matter, and expected improvement gains them slowly: it explores
+# around a minimum, and alternates between minima that look equally low. When it is below this many
+# standard deviations of the (warped) objective, this fraction of the proposals is the point with
+# the lowest mean. On Branin's function (40 trials, 20 searches) this reduced regret from 1.6e-4 to
+# 1.4e-5. It is not used with categories or few levels: there, 2 of 30 searches stayed in the second
+# best category, and none did without it.
 _POLISH_BELOW = 0.003
 _POLISH_SHARE = 0.5
 _POLISH_EVALUATIONS = 40
-# So near a point that was tried there is nothing left to polish.
+# A point closer than this to a tried point is not worth a trial.
 _POLISHED = 1e-5
-# Samples of the hyperparameters that rank the candidates first.
+# Number of hyperparameter samples for the first ranking of the candidates.
 _ROUGH_SAMPLES = 3
 
 
@@ -50,16 +52,16 @@ def next_point(
     *,
     factor: Acquisition | None = None,
 ) -> Array:
-    """Return the legal point to evaluate next, shape ``(D,)``.
+    """Return the valid point to evaluate next, shape ``(D,)``.
 
     Args:
         space: The D dimensions.
         points: Observed points, shape ``(n, D)``, n >= 1.
         y: Finite observations, shape ``(n,)``, to be minimised.
         pending: Points without a result yet, shape ``(p, D)``.
-        settings: Effort and switches.
+        settings: Settings of the model and the search.
         rng: Source of all randomness: the same state gives the same point.
-        factor: Logarithm of what the expected improvement is multiplied with.
+        factor: Logarithm of a factor of the expected improvement.
     """
     seen = np.concatenate((points, pending))
     if len(y) > MAX_OBSERVATIONS:
@@ -84,7 +86,7 @@ def next_point(
 
 
 def _lowest_mean(space: Space, posterior: Posterior, starts: Array, seen: Array) -> Array:
-    """Return the point of the lowest mean that ``starts`` lead to, none if it is known: a row."""
+    """Return the point with the lowest mean, refined from ``starts``: one row, none if tried."""
     height = NegativeMean(posterior)
     ends = space.snap(climb(height, space, starts, _POLISH_EVALUATIONS))
     lowest = ends[[np.argmax(height(ends))]]
@@ -92,7 +94,7 @@ def _lowest_mean(space: Space, posterior: Posterior, starts: Array, seen: Array)
 
 
 def first_new(space: Space, ranked: Array, seen: Array, rng: np.random.Generator) -> Array:
-    """Return the first row of ``ranked`` that is not in ``seen``, or else any other legal point."""
+    """Return the first row of ``ranked`` that is not in ``seen``, or else another valid point."""
     for points in (ranked, _all_points(space, rng)):
         for point in points:
             if not len(seen) or distance(point[None], seen).min() > SAME:
@@ -101,7 +103,7 @@ def first_new(space: Space, ranked: Array, seen: Array, rng: np.random.Generator
 
 
 def _all_points(space: Space, rng: np.random.Generator) -> Array:
-    """Return all legal points of a small space in random order, of a large one none."""
+    """Return all valid points of a small space in random order; no points of a large space."""
     if space.n_points > _FEW_POINTS:
         return np.empty((0, len(space)))
     return rng.permutation(np.array(list(product(*(levels(d) for d in space.dimensions)))))
@@ -117,15 +119,16 @@ def _ranked(
     *,
     rough: Acquisition | None = None,
 ) -> Array:
-    """Return legal points by an acquisition of ``posterior``, the largest first.
+    """Return valid points in descending order of ``acquisition``.
 
-    Some of those looked at are near the rows of ``best``; ``rough`` is cheaper and ranks first.
+    Some candidates are near the rows of ``best``. ``rough`` is a cheaper acquisition for a first
+    ranking.
     """
     n, warp = len(posterior.points), posterior.input_warp
     if settings.grid_size:
         grid_size = settings.grid_size
         return rank_grid(acquisition, space, rng, n_points=grid_size, input_warp=warp)
-    # About 150 000 kernel entries per sample, whatever n.
+    # About 150 000 kernel entries per sample, for any n.
     n_global = 1 << int(np.clip(np.round(np.log2(150_000 / n)), 8, 11))
     return maximize(
         acquisition,

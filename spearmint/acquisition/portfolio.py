@@ -1,14 +1,14 @@
-"""A few points that together are good on every one of several related problems.
+"""A portfolio: a few points such that each of several related problems has a good one among them.
 
-Greedy, as Wistuba, Schilling and Schmidt-Thieme 2015 (DSAA, "Learning hyperparameter optimization
-initializations", section III): the next point is the one that lowers most the sum over problems of
-the best value among the points chosen,
+The points are chosen greedily, as in Wistuba, Schilling and Schmidt-Thieme 2015 (DSAA, "Learning
+hyperparameter optimization initializations", section III). The next point is the one that reduces
+the most the sum over problems of the best value among the chosen points,
 
     x = argmin over candidates c of sum over problems r of min(l_r, f_r(c))
 
-where l_r is the least f_r of those chosen before. A problem's f_r is a GP's prediction of the
-normal scores of its values, which are alike on problems of any scale: Salinas, Shen and Perrone
-2020 (ICML, "A quantile-based approach for hyperparameter transfer learning", eq. 2).
+where l_r is the least f_r of the points chosen before. f_r is a GP's prediction of the normal
+scores of the values of problem r, which are comparable between problems of any scale: Salinas, Shen
+and Perrone 2020 (ICML, "A quantile-based approach for hyperparameter transfer learning", eq. 2).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from spearmint.gp.numerics import Array
 from spearmint.gp.predict import predict
 from spearmint.gp.space import Space, distance
 
-# The best points of each problem that are candidates.
+# Number of candidates: the best points of each problem.
 _CANDIDATES = 3
-# Fewer observations do not tell a problem's shape.
+# Minimum number of observations to model a problem.
 LEAST_OBSERVATIONS = 5
 
 
 def portfolio(space: Space, problems: Sequence[tuple[Array, Array]], size: int) -> Array:
-    """Return at most ``size`` points that were observed, best for all problems first.
+    """Return at most ``size`` observed points, in the order in which they were chosen.
 
     Args:
         space: The D dimensions, the same for all problems.
-        problems: Observed points ``(n, D)`` and finite values ``(n,)``, to be minimised; those with
-            fewer than five are left out.
-        size: How many points, at least 1.
+        problems: Observed points ``(n, D)`` and finite values ``(n,)``, to be minimised. Problems
+            with fewer than five observations are ignored.
+        size: Number of points, at least 1.
     """
     known = [(points, y) for points, y in problems if len(y) >= LEAST_OBSERVATIONS]
     if not known:

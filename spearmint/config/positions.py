@@ -71,7 +71,7 @@ def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath,
         elif token.is_word and previous != ":" and not in_list:
             at, inside = open_messages[-1]
             if token.text not in inside.fields_by_name:
-                raise _unknown_field(path, token, inside)
+                raise _unknown_field(path, token, at, inside)
             count = sum(1 for known in places if known[:-1] == (*at, token.text))
             here = (*at, token.text, count)
             places[here] = token.place
@@ -81,13 +81,13 @@ def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath,
     return places
 
 
-def _unknown_field(path: Path, token: _Token, message: Descriptor) -> ConfigError:
+def _unknown_field(path: Path, token: _Token, at: FieldPath, message: Descriptor) -> ConfigError:
     names = [field.name for field in message.fields]
-    where = "the file" if message.containing_type is None else f"a block of {message.name}"
+    where = f" in block {at[-2]}" if at else ""
     line, column = token.place
     return ConfigError(
         path,
-        f"unknown field {token.text!r}; {where} can have: {', '.join(names)}",
+        f"unknown field {token.text!r}{where}; expected one of {', '.join(names)}",
         did_you_mean(token.text, names),
         line=line,
         column=column,

@@ -103,8 +103,8 @@ class QueueDriver(Driver):
         found = self.adopt(folder)
         if found is None and age_s < self.dialect.listed_after_s:
             raise DriverUnreachable(
-                f"{self.dialect.queue} does not list the job of {folder.path} yet, "
-                "so it may or may not have accepted it"
+                f"{self.dialect.queue} does not list the job of {folder.path} yet: "
+                "the result of its submission is unknown"
             )
         self._doubtful.pop(token, None)
         return found

@@ -1,4 +1,4 @@
-"""A small Gaussian process for search: numpy and scipy only, no Optuna, no state."""
+"""A small Gaussian process for search. It uses only numpy and scipy, and has no state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dimension", "Posterior", "Settings", "Space"]
 
-# scipy takes a while to import; a space needs numpy only.
+# scipy is slow to import; a space only needs numpy.
 __getattr__ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""How well length scales and noise explain the data: log evidence, prior, exact gradients.
+"""Log evidence of length scales and noise, their prior, and exact gradients.
 
 =============  ==================  =============================================================
 symbol         name in code        meaning
@@ -13,9 +13,9 @@ S              ``misfit``          y' P y
 a0, b0         ``A0``, ``B0``      shape and scale of the amplitude's inverse gamma prior
 =============  ==================  =============================================================
 
-The constant mean (flat prior) and the amplitude are integrated out in closed form, which leaves
-D + 1 numbers to sample. Source: Rasmussen and Williams 2006, eq. 2.45 (basis function 1, flat
-prior); the amplitude: Gelman et al. 2013, section 14.2, with an inverse gamma prior.
+The constant mean (flat prior) and the amplitude are integrated out in closed form; the D + 1
+parameters theta remain to be sampled. Source: Rasmussen and Williams 2006, eq. 2.45 (basis function
+1, flat prior); for the amplitude: Gelman et al. 2013, section 14.2, with an inverse gamma prior.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from spearmint.gp import packed_triangles as packed
 from spearmint.gp.kernel import matern52, matern52_slope
 from spearmint.gp.numerics import Array
 
-# Weak: worth three observations; y is standardised, so amplitudes near 1 are expected.
+# A weak prior, equivalent to three observations. y is standardised: amplitudes are near 1.
 A0 = 1.5
 B0 = 1.5
-# Added to every diagonal, in units of the amplitude: keeps K positive definite at n = 1000.
+# Added to the diagonal, in units of the amplitude: keeps K positive definite at n = 1000.
 JITTER = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prior:
-    """Independent normal priors of theta, cut off at ``lower`` and ``upper``."""
+    """Independent normal priors of theta, truncated at ``lower`` and ``upper``."""
 
     mean: Array
     std: Array
@@ -46,13 +46,13 @@ class Prior:
     upper: Array
 
     def log_density(self, theta: Array) -> float:
-        """Return the log density of ``theta``, without its constant."""
+        """Return the log density of ``theta``, up to a constant."""
         if not ((theta >= self.lower) & (theta <= self.upper)).all():
             return -np.inf
         return self.with_gradient(theta)[0]
 
     def with_gradient(self, theta: Array) -> tuple[float, Array]:
-        """Return the log density of ``theta`` as if nothing were cut off, and its gradient."""
+        """Return the log density of ``theta`` without the truncation, and its gradient."""
         z = (theta - self.mean) / self.std
         return -0.5 * float(z @ z), -z / self.std
 
@@ -60,9 +60,9 @@ class Prior:
 def default_prior(n_dimensions: int, *, noiseless: bool) -> Prior:
     """Return the prior of the D log length scales and the log noise ratio.
 
-    Length scales grow with sqrt(D), as do distances in the cube: Hvarfner et al. 2024
-    (arXiv:2402.02229). Noiseless is a small noise, not none: ripples finer than the
-    data look like noise, and an interpolating GP would follow them.
+    Length scales grow with sqrt(D), like distances in the cube: Hvarfner et al. 2024
+    (arXiv:2402.02229). ``noiseless`` means a small noise, not zero: variations that are too fine
+    for the data look like noise, and an interpolating GP would follow them.
     """
     ones = np.ones(n_dimensions)
     noise = -12.0 if noiseless else -7.0
@@ -75,16 +75,16 @@ def default_prior(n_dimensions: int, *, noiseless: bool) -> Prior:
 
 
 def cholesky(k: Array) -> Array | None:
-    """Return the lower Cholesky factor of symmetric ``k``, or None if it has none."""
-    # A transposed view is what LAPACK calls the lower triangle in its own order: no copy.
+    """Return the lower Cholesky factor of symmetric ``k``; None if it does not exist."""
+    # The transposed view has the lower triangle in LAPACK's memory order, which avoids a copy.
     factor, info = lapack.dpotrf(k.T, lower=1, clean=1, overwrite_a=1)
     return np.asarray(factor) if info == 0 else None
 
 
 def log_evidence(k: Array, y: Array) -> Array:
-    """Return the log evidence of packed ``K`` for each column of ``y`` (n, m), less a constant.
+    """Return the log evidence of packed ``K`` for each column of ``y`` (n, m), up to a constant.
 
-    ``k`` is overwritten.
+    This function overwrites ``k``.
     """
     n = len(y)
     factor = packed.cholesky(k, n)
@@ -109,7 +109,7 @@ class LogPosterior:
         self.prior = prior
 
     def __call__(self, theta: Array) -> float:
-        """Return the log posterior, without its constant."""
+        """Return the log posterior, up to a constant."""
         prior = self.prior.log_density(theta)
         if prior == -np.inf:
             return prior
@@ -131,8 +131,8 @@ class LogPosterior:
 def evidence_slope(sq: Array, y: Array, theta: Array) -> tuple[float, Array, Array]:
     """Return the log evidence, its gradient by theta, and its derivative by r^2.
 
-    The last is that of each pair of points, once, packed as ``sq`` (D, n (n + 1) / 2) is. Where K
-    has no factor: minus infinity, and zeros.
+    The derivative by r^2 has one number for each pair of points, packed like ``sq``
+    (D, n (n + 1) / 2). If K has no Cholesky factor, return minus infinity and zeros.
     """
     diagonal = packed.layout(len(y)).diagonal
     weights, noise = np.exp(-2.0 * theta[:-1]), float(np.exp(theta[-1]))
@@ -144,14 +144,14 @@ def evidence_slope(sq: Array, y: Array, theta: Array) -> tuple[float, Array, Arr
     value, by_k = parts
     gradient = np.empty_like(theta)
     gradient[-1] = noise * float(by_k[diagonal].sum())
-    # Twice: packed, a pair of points comes once; on the diagonal r^2 is 0 whatever theta.
+    # Factor 2: each pair of points is packed once. On the diagonal r^2 is 0 for any theta.
     by_r2 = 2.0 * by_k * slope
     gradient[:-1] = -2.0 * weights * (sq @ by_r2)
     return value, gradient, by_r2
 
 
 def _solve(k: Array, y: Array) -> tuple[float, Array] | None:
-    """Return the log evidence and its derivative by K, packed; packed ``k`` is overwritten.
+    """Return the log evidence and its packed derivative by K; overwrite packed ``k``.
 
     d log evidence = -1/2 tr(P dK) + shape / (2 (b0 + S/2)) (P y)' dK (P y).
     """

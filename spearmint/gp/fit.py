@@ -1,4 +1,4 @@
-"""The model of an objective: warps chosen, hyperparameters sampled, conditioned on the data."""
+"""Fit the model of an objective: choose warps, sample hyperparameters, condition on the data."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from spearmint.gp.posterior import Posterior, condition
 from spearmint.gp.settings import Settings
 from spearmint.gp.space import Space
 
-# Observations that the hyperparameters see at most, fewer in many dimensions.
+# Maximum number of observations for fitting hyperparameters; fewer in many dimensions.
 _HYPER_OBSERVATIONS = 250
-# Observations that choose the input warp at most: two numbers a dimension need no more.
+# Maximum number of observations for fitting the input warp, which has two numbers per dimension.
 _INPUT_WARP_OBSERVATIONS = 100
-# Share of the proposals whose warp the evidence of the GP chooses, the others' the likelihood of
-# independent normal values. On Levy's function (60 trials) the latter alone ended above 1 in 5 of
-# 10 runs, the former in 2 of 6, both by turns in 0 of 10.
+# For this fraction of the proposals the evidence of the GP selects the output warp, for the others
+# the likelihood of independent normal values. On Levy's function (60 trials), the final value was
+# above 1 in 5 of 10 runs with only the likelihood, in 2 of 6 with only the evidence, and in 0 of 10
+# with both by turns.
 _BY_EVIDENCE = 0.5
 
 
 @dataclass(frozen=True)
 class Data:
-    """What hyperparameters are fitted to: ``kept`` of the points (n, D), and their prior."""
+    """The data for fitting hyperparameters: rows ``kept`` of ``points`` (n, D), and the prior."""
 
     points: Array
     kept: NDArray[np.intp]
@@ -59,7 +60,7 @@ def fit(
     settings: Settings,
     rng: np.random.Generator,
 ) -> Posterior:
-    """Choose the warps, sample the hyperparameters, condition on the data and the fantasies."""
+    """Choose the warps, sample the hyperparameters, and condition on the data and the fantasies."""
     n, n_dimensions = points.shape
     most = int(np.clip(np.sqrt(2e6 / n_dimensions), 64, _HYPER_OBSERVATIONS))
     kept = subset(y, most, rng) if n > most else np.arange(n)
@@ -86,7 +87,7 @@ def fit(
 def _warped(
     data: Data, y: Array, settings: Settings, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return ``y`` under the chosen power, standardised, and the mode of the hyperparameters."""
+    """Return ``y`` warped by the chosen power and standardised, and the hyperparameters' mode."""
     views = warps(y) if settings.warp else [Warped(standardise(y), 0.0)]
     chosen = max(views, key=lambda view: view.log_weight)
     density = data.density(chosen.values)
@@ -115,7 +116,7 @@ def some(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
 
 
 def subset(y: Array, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return sorted indices of ``size`` observations: the best third, the others at random."""
+    """Return sorted indices of ``size`` observations: a third are the best, the others random."""
     order = np.argsort(y, kind="stable")
     best = size // 3
     others = rng.choice(order[best:], size - best, replace=False)

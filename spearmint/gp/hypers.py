@@ -1,9 +1,9 @@
-"""Length scales and noise from the data: the mode by L-BFGS-B, then a few slice sampling sweeps.
+"""Sample length scales and noise: the mode by L-BFGS-B, then a few slice sampling sweeps.
 
-Nothing is kept between calls: the chain starts at the posterior's mode, so a short burn-in is
-enough. Its moves are as long as the prior is wide, not as the mode is: with few observations the
-mode is often a narrow spike that holds little of the posterior, and a chain that moved by its
-curvature would stay there.
+There is no state between calls. The chain starts at the posterior mode, so a short burn-in is
+enough. The step length is based on the width of the prior, not on the curvature at the mode. With
+few observations the mode is often a narrow spike with little posterior mass, and a chain with steps
+based on its curvature would stay there.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from spearmint.gp.evidence import LogPosterior, Prior
 from spearmint.gp.numerics import Array
 from spearmint.gp.slice_sampling import slice_sample
 
-# Directions a sweep follows at most; more dimensions are updated over several sweeps.
+# Maximum number of directions per sweep; more dimensions are updated in several sweeps.
 _PER_SWEEP = 16
-# Length of a direction in prior standard deviations; the sampler's interval is three of them.
+# Length of a direction in prior standard deviations. The sampler's interval is three lengths.
 _STEP = 0.5
 
 
 class Density(Protocol):
-    """A log density with its gradient; its prior says where it is cut off."""
+    """A log density with its gradient; its prior has the bounds."""
 
     prior: Prior
 
@@ -34,11 +34,11 @@ class Density(Protocol):
 
 
 def posterior_mode(density: Density, start: Array, *, max_evaluations: int = 60) -> Array:
-    """Return the local mode of ``density`` reached from ``start``."""
+    """Return the local mode of ``density`` that L-BFGS-B finds from ``start``."""
 
     def objective(theta: Array) -> tuple[float, Array]:
         value, gradient = density.with_gradient(theta)
-        # L-BFGS-B backtracks from a finite wall, but not from infinity.
+        # L-BFGS-B can backtrack from a large finite value, but not from infinity.
         return (-value, -gradient) if np.isfinite(value) else (1e25, np.zeros_like(theta))
 
     prior = density.prior
@@ -56,7 +56,7 @@ def posterior_mode(density: Density, start: Array, *, max_evaluations: int = 60)
 def sample(
     density: LogPosterior, mode: Array, rng: np.random.Generator, *, n_samples: int, burnin: int
 ) -> Array:
-    """Return ``n_samples`` rows of theta, drawn from ``density`` around and from its ``mode``."""
+    """Return ``n_samples`` rows of theta, sampled from ``density`` by a chain from ``mode``."""
     if not np.isfinite(density(mode)):
         return np.tile(mode, (n_samples, 1))
     directions = np.diag(_STEP * density.prior.std)

@@ -1,14 +1,15 @@
-"""Input warping: each number's coordinate bent by a monotone curve that the data choose.
+"""Input warping: a monotone transformation of each numeric coordinate, learned from the data.
 
-Losses change by factors of a learning rate, not by differences; a parameter that was declared on
-another scale than the one it acts on has a loss that is steep at one end of its range and flat
-over the rest, and no single length scale fits both. A coordinate x in [0, 1] becomes
+Losses depend on factors of a learning rate, not on differences. If a parameter is declared on the
+wrong scale, the loss is steep at one end of its range and flat over the rest, and no single length
+scale fits both. The warp maps a coordinate x in [0, 1] to
 
     w(x) = 1 - (1 - x^a)^b
 
-the cumulative distribution of Kumaraswamy 1980 (J. Hydrology 46:79), near to the beta's of Snoek,
-Swersky, Zemel and Adams 2014 (arXiv:1402.0929), section 3, but with a derivative in closed form.
-a = b = 1 is no warp. log a and log b have normal priors around 0, as there.
+This is the cumulative distribution function of Kumaraswamy 1980 (J. Hydrology 46:79). It is similar
+to the beta distribution of Snoek, Swersky, Zemel and Adams 2014 (arXiv:1402.0929), section 3, but
+has a derivative in closed form. a = b = 1 means no warp. As in that paper, log a and log b have
+normal priors around 0.
 
 =========  ===============  ==================================================
 symbol     name in code     meaning
@@ -38,28 +39,28 @@ if TYPE_CHECKING:
 
     from spearmint.gp.numerics import Array
 
-# Standard deviation of the priors of log a and log b, and the most that either may be.
+# Standard deviation of the priors of log a and log b, and their largest absolute value.
 _STD = 0.75
 _LARGEST = 2.5
-# The derivative by x may be infinite at 0 and at 1: it is that of a point so near.
+# The derivative by x can be infinite at 0 and at 1. It is evaluated at this distance instead.
 _EDGE = 1e-9
 
 
 @dataclass(frozen=True)
 class InputWarp:
-    """One curve a coordinate: exponents ``a`` and ``b``, shape ``(D,)``, and which are numbers."""
+    """One curve per coordinate: exponents ``a`` and ``b`` and a mask of numbers, each ``(D,)``."""
 
     a: Array
     b: Array
     is_number: NDArray[np.bool_]
 
     def __call__(self, points: Array) -> Array:
-        """Return ``points`` (m, D) warped; categories are as they were."""
+        """Return ``points`` (m, D) warped; categories do not change."""
         x, a, b = self._numbers(points, 0.0)
         return self._put(points, 1.0 - (1.0 - x**a) ** b)
 
     def inverse(self, warped: Array) -> Array:
-        """Return the points whose warped ones are ``warped``."""
+        """Return the points that the warp maps to ``warped``."""
         w, a, b = self._numbers(warped, 0.0)
         return self._put(warped, (1.0 - (1.0 - w) ** (1.0 / b)) ** (1.0 / a))
 
@@ -70,9 +71,9 @@ class InputWarp:
         return self._put(np.ones_like(points), slope)
 
     def by_exponents(self, points: Array) -> tuple[Array, Array]:
-        """Return dw / dlog a and dw / dlog b of the k numbers of ``points``, ``(m, k)`` each."""
+        """Return dw / dlog a and dw / dlog b of the k numbers of ``points``, each ``(m, k)``."""
         x, a, b = self._numbers(points, 0.0)
-        # At 0 and 1 both are 0, the limits; 0.5 stands for what has no logarithm there.
+        # Both are 0 at x = 0 and x = 1, in the limit. 0.5 replaces these x, for the logarithms.
         inside = (x > 0.0) & (x < 1.0)
         x = np.where(inside, x, 0.5)
         power = x**a
@@ -81,12 +82,12 @@ class InputWarp:
         return inside * by_a, inside * (-b * left**b * np.log1p(-power))
 
     def _numbers(self, points: Array, edge: float) -> tuple[Array, Array, Array]:
-        """Return the coordinates that are numbers, ``edge`` from 0 and 1, and their exponents."""
+        """Return the numeric coordinates, clipped to [edge, 1 - edge], and their exponents."""
         inside = np.clip(points[:, self.is_number], edge, 1.0 - edge)
         return inside, self.a[self.is_number], self.b[self.is_number]
 
     def _put(self, points: Array, numbers: Array) -> Array:
-        """Return ``points`` with other coordinates where they are numbers."""
+        """Return ``points`` with the numeric coordinates replaced by ``numbers``."""
         out = np.array(points)
         out[:, self.is_number] = numbers
         return out
@@ -118,7 +119,7 @@ class WarpPosterior:
         return phi[:end], InputWarp(a, b, is_number)
 
     def with_gradient(self, phi: Array) -> tuple[float, Array]:
-        """Return V and its gradient, the shape of ``phi``."""
+        """Return V and its gradient, which has the shape of ``phi``."""
         theta, warp = self.split(phi)
         warped = warp(self._points)
         sq = pack(sq_differences(warped, warped, self._is_category))
@@ -137,17 +138,17 @@ class WarpPosterior:
 def fit_input_warp(
     points: Array, y: Array, is_category: NDArray[np.bool_], prior: Prior, mode: Array
 ) -> tuple[Array, InputWarp | None]:
-    """Return the mode of theta and the warp together, or ``mode``, that without a warp, and None.
+    """Return the joint mode of theta and the warp; or ``mode``, the mode without a warp, and None.
 
-    The latter unless the warp makes the data likelier than its 2 k numbers would by chance, by
-    the criterion of Schwarz 1978 (Annals of Statistics 6:461): half of ln n for each.
+    The warp is used only if it increases the log posterior by more than half of ln n for each of
+    its 2 k parameters, the criterion of Schwarz 1978 (Annals of Statistics 6:461).
     """
-    # Equal values are the likelier the nearer all points are: that says nothing of a scale.
+    # Equal values become more likely if all points are closer: they have no information on a scale.
     if not np.ptp(y) > 0.0 or is_category.all():
         return mode, None
     density = WarpPosterior(points, y, is_category, prior)
     none = np.zeros(2 * int((~is_category).sum()))
-    # Not from ``mode``: where nothing but a warp explains the data, that may be all noise.
+    # Do not start from ``mode``: if only a warp explains the data, ``mode`` can be all noise.
     phi = posterior_mode(density, np.append(prior.mean, none))
     plain = density.with_gradient(np.append(mode, none))[0]
     gain = density.with_gradient(phi)[0] - plain

@@ -9,8 +9,8 @@ r^2       ``r2``                 sum_d w_d delta_d(x, x')^2
 delta_d   ``sq_differences``     x_d - x'_d, or for categories [x_d != x'_d]
 ========  =====================  ==================================================
 
-A category enters by the Hamming distance, scaled by its own length scale, so that the GP learns
-how much one choice says of another.
+Categories use the Hamming distance, scaled by a length scale for each category, so that the GP
+learns how strongly the choices are correlated.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def matern52_slope(r2: Array) -> tuple[Array, Array]:
 
 
 def _rational(r: Array, decay: Array) -> Array:
-    """Return (1 + r + r^2 / 3) ``decay``; in place, as memory takes longer than arithmetic."""
+    """Return (1 + r + r^2 / 3) ``decay``; in place, because memory is slower than arithmetic."""
     out = r * (1.0 / 3.0)
     out += 1.0
     out *= r
@@ -65,13 +65,13 @@ def sq_differences(points: Array, others: Array, is_category: NDArray[np.bool_])
 def sq_distances(
     points: Array, others: Array, weights: Array, is_category: NDArray[np.bool_]
 ) -> Array:
-    """Return r^2 of every pair under each row of ``weights`` (S, D), shape ``(S, m, k)``.
+    """Return r^2 of every pair for each row of ``weights`` (S, D), shape ``(S, m, k)``.
 
-    Rounded to about 1e-16 of the weights, as numbers go through |x|^2 + |x'|^2 - 2 x' x: one
-    matrix product.
+    The rounding error is about 1e-16 of the weights, because numbers are computed as
+    |x|^2 + |x'|^2 - 2 x' x, with one matrix product.
     """
     number, root = ~is_category, np.sqrt(weights[:, None, ~is_category])
-    # Centred: the less there is to cancel, the less is rounded.
+    # Centred: less cancellation, smaller rounding errors.
     left, right = (points[:, number] - 0.5) * root, (others[:, number] - 0.5) * root
     left_sq, right_sq = np.sum(left * left, axis=2), np.sum(right * right, axis=2)
     out = (-2.0 * left) @ right.transpose(0, 2, 1)
@@ -87,10 +87,10 @@ def sq_distances(
 def pull(
     points: Array, others: Array, weights: Array, is_category: NDArray[np.bool_], by_r2: Array
 ) -> Array:
-    """Return the gradient by ``points`` (m, D) from that by r^2, ``by_r2`` (S, m, k).
+    """Return the gradient by ``points`` (m, D), given ``by_r2`` (S, m, k), the gradient by r^2.
 
-    dr^2 / dx_d = 2 w_d (x_d - x'_d): two matrix products, no S x m x k x D array. The gradient by
-    the coordinate of a category has no meaning and is 0.
+    dr^2 / dx_d = 2 w_d (x_d - x'_d) needs two matrix products, and no S x m x k x D array. The
+    gradient by the coordinate of a category has no meaning and is 0.
     """
     pulled = points[None] * by_r2.sum(axis=2)[:, :, None] - by_r2 @ others
     gradient = 2.0 * np.sum(weights[:, None, :] * pulled, axis=0)

@@ -1,4 +1,4 @@
-"""The one array type of the model, and its BLAS on one thread."""
+"""The array type of the model, and a limit of BLAS to one thread."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _limit: Any = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit numpy's and scipy's BLAS to one thread inside.
+    """Limit numpy's and scipy's BLAS to one thread within the context.
 
-    The limit holds for the whole process, so the last one to leave restores what the first one
-    found.
+    The limit applies to the whole process. If contexts overlap, the last exit restores the limit
+    from before the first entry.
     """
     global _inside, _limit
     with _lock:
@@ -43,5 +43,5 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """Return the BLAS libraries loaded by now; looking for them takes 10 ms."""
+    """Return the loaded BLAS libraries; searching for them takes 10 ms."""
     return ThreadpoolController()

@@ -1,14 +1,16 @@
-"""Outcome warping: Box-Cox of the shifted objective under a few powers, and how likely each is.
+"""Output warping: Box-Cox transformations of the shifted objective, and their likelihoods.
 
-A loss often has tall walls and a flat valley, and a search fills the valley; a stationary GP fits
-log y better than y there. y is shifted and scaled to u = (y - min) / (median - min) >= 0, then
+A loss often has a flat valley with steep walls, and a search has most points in the valley. A
+stationary GP fits log y better than y there. y is shifted and scaled to
+u = (y - min) / (median - min) >= 0, and transformed by
 
     T(u) = ((1 + u)^lambda - 1) / lambda,  log(1 + u) at lambda = 0
 
-Source: Box and Cox 1964 (JRSS B 26:211), eq. 2 with the shift 1. A power is judged by the
-likelihood of u under it, the Jacobian included, with normal values (Box and Cox) or with those of
-a GP (Snelson, Rasmussen and Ghahramani 2004, NIPS 16:337): T(u) is standardised, so the first is
-``log_weight`` but for a constant, and the second ``log_weight`` plus the GP's log evidence.
+Source: Box and Cox 1964 (JRSS B 26:211), eq. 2 with the shift 1. The criterion for a power lambda
+is the likelihood of u, including the Jacobian. T(u) is modelled either as independent normal values
+(Box and Cox) or by a GP (Snelson, Rasmussen and Ghahramani 2004, NIPS 16:337). Because T(u) is
+standardised, the first log likelihood is ``log_weight`` up to a constant, and the second is
+``log_weight`` plus the GP's log evidence.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ import numpy as np
 from spearmint.gp.numerics import Array
 
 POWERS = (1.0, 0.75, 0.5, 0.25, 0.0, -0.25, -0.5)
-# Standard deviation of the powers' normal prior around 1, no warp.
+# Standard deviation of the normal prior of the power around 1, which means no warp.
 _POWER_STD = 0.5
-# Values this many times the lower half's spread above the minimum count as this many: what a trial
-# returned for a failure, 1e30 perhaps, must not make all others look equal.
+# u is limited to this value: a value such as 1e30, which a trial returned for a failure, must not
+# make all other values look equal.
 _LARGEST = 1e6
-# Differences of the lower half that are no more than this share of its values are rounding errors.
+# Differences in the lower half up to this fraction of its values are rounding errors.
 _ROUNDING = 1e-14
 
 
@@ -33,7 +35,7 @@ def standardise(y: Array) -> Array:
     """Return ``y`` with mean 0 and standard deviation 1; zeros if all values are equal."""
     y = _in_range(y)
     centred = y - y.mean()
-    # Again: the mean of large values that are nearly equal is rounded.
+    # A second time, because the mean of large, nearly equal values has a rounding error.
     centred -= centred.mean()
     std = float(np.sqrt(np.mean(centred * centred)))
     return centred / std if std > 0.0 else np.zeros_like(y)
@@ -41,16 +43,22 @@ def standardise(y: Array) -> Array:
 
 @dataclass(frozen=True)
 class Warped:
-    """The objective under one power, standardised; log Jacobian plus log prior of the power."""
+    """The objective transformed by one power, standardised.
+
+    Attributes:
+        values: The transformed and standardised values.
+        log_weight: The log Jacobian plus the log prior of the power.
+    """
 
     values: Array
     log_weight: float
 
 
 def warps(y: Array) -> list[Warped]:
-    """Return ``y`` under each power, or only as it is where there is nothing to go by.
+    """Return ``y`` transformed by each power; only untransformed if it has too little information.
 
-    That is with fewer than four values, or half of them equal to the lowest but for rounding.
+    That is the case for fewer than four values, or if half of them equal the lowest value up to
+    rounding errors.
     """
     y = _in_range(y)
     lift = y - y.min()
@@ -74,6 +82,6 @@ def log_weight(log_u: Array, power: float) -> float:
 
 
 def _in_range(y: Array) -> Array:
-    """Return ``y`` times a power of two, such that no square overflows, nor all of them vanish."""
+    """Return ``y`` times a power of two, so that no square overflows and not all underflow."""
     exponent = int(np.frexp(np.abs(y).max())[1])
     return np.asarray(np.ldexp(y, int(np.clip(exponent, -400, 400)) - exponent))

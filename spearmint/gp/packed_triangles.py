@@ -1,7 +1,7 @@
-"""Symmetric matrices as one flat array of n (n + 1) / 2 numbers: half the kernel to compute.
+"""Symmetric matrices as flat arrays of n (n + 1) / 2 numbers, so that half the kernel is computed.
 
-The order is LAPACK's rectangular full packed format, whose factor runs at the speed of a square
-matrix's. Source: Gustavson, Wasniewski, Dongarra and Langou 2010 (ACM TOMS 37:18).
+The order is LAPACK's rectangular full packed format, in which a factorisation is as fast as that of
+a square matrix. Source: Gustavson, Wasniewski, Dongarra and Langou 2010 (ACM TOMS 37:18).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spearmint.gp.numerics import Array
 
 @dataclass(frozen=True, slots=True)
 class PackedLayout:
-    """Row and column of every packed number; where the diagonal is, in order."""
+    """Row and column of every packed number, and the positions of the diagonal, in order."""
 
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
@@ -42,7 +42,7 @@ def pack(square: Array) -> Array:
 
 
 def unpack(packed: Array, n: int) -> Array:
-    """Return the symmetric n x n matrix of one packed one."""
+    """Return the symmetric n x n matrix of a packed matrix."""
     order = layout(n)
     square = np.empty((n, n))
     square[order.rows, order.columns] = packed
@@ -51,7 +51,7 @@ def unpack(packed: Array, n: int) -> Array:
 
 
 def cholesky(packed: Array, n: int) -> Array | None:
-    """Return the packed lower Cholesky factor, or None if there is none; overwrites ``packed``."""
+    """Return the packed lower Cholesky factor, None if it does not exist; overwrite ``packed``."""
     factor, info = lapack.dpftrf(n, packed, uplo="L", overwrite_a=1)
     return np.asarray(factor) if info == 0 else None
 
@@ -67,5 +67,5 @@ def solve(factor: Array, right: Array) -> Array:
 
 
 def inverse(factor: Array, n: int) -> Array:
-    """Return (L L')^-1, packed, for the packed factor L, which is overwritten."""
+    """Return (L L')^-1, packed, for the packed factor L; overwrite ``factor``."""
     return np.asarray(lapack.dpftri(n, factor, uplo="L", overwrite_a=1)[0])

@@ -1,4 +1,4 @@
-"""The posterior of the objective for every sample of the hyperparameters, pending trials included.
+"""The posterior of the objective for every hyperparameter sample, including pending trials.
 
 =========  ============  ======================================================================
 symbol     name in code  meaning
@@ -12,9 +12,10 @@ alpha      ``alpha``     (C + g I)^-1 (y - m), shape ``(S, N, F)``
 eta        ``best``      incumbent: lowest posterior mean at a point tried, shape ``(S, F)``
 =========  ============  ======================================================================
 
-A pending trial's outcome is drawn from the posterior (a fantasy) and conditioned upon, as in
-Snoek, Larochelle and Adams 2012 (arXiv:1206.2944), section 3. The posterior is that of Rasmussen
-and Williams 2006, eqs. 2.25 and 2.26, with the mean and the amplitude at their estimates.
+The outcome of a pending trial is drawn from the posterior (a fantasy), and the posterior is
+conditioned on it, as in Snoek, Larochelle and Adams 2012 (arXiv:1206.2944), section 3. The
+posterior is that of Rasmussen and Williams 2006, eqs. 2.25 and 2.26, with the estimates of the mean
+and the amplitude.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from spearmint.gp.input_warp import InputWarp
     from spearmint.gp.numerics import Array
 
-# Variance floor in units of the amplitude: 1 - k' K^-1 k is rounding error below it.
+# Minimum variance in units of the amplitude: below it, 1 - k' K^-1 k is a rounding error.
 VARIANCE_FLOOR = 1e-10
 
 
@@ -44,7 +45,7 @@ VARIANCE_FLOOR = 1e-10
 class Posterior:
     """S x F Gaussian processes over the same N points.
 
-    ``points`` are as the kernel sees them, warped; methods take coordinates.
+    The attribute ``points`` has warped coordinates; arguments of methods are not warped.
     """
 
     points: Array
@@ -58,7 +59,7 @@ class Posterior:
     input_warp: InputWarp | None = None
 
     def thinned(self, n_samples: int) -> Posterior:
-        """Return at most ``n_samples`` of the samples, far apart in their chain."""
+        """Return a posterior with at most ``n_samples`` samples, far apart in their chain."""
         kept = np.unique(np.linspace(0, len(self.mean) - 1, n_samples).round().astype(int))
         fields = ("weights", "inverse_factor", "alpha", "mean", "scale", "best")
         return replace(self, **{name: getattr(self, name)[kept] for name in fields})
@@ -76,7 +77,7 @@ class Posterior:
         return matern52_slope(self._sq_distances(self._warped(points)))
 
     def pull(self, points: Array, by_r2: Array) -> Array:
-        """Return the gradient by coordinates (m, D) from that by r^2, ``(S, m, N)``.
+        """Return the gradient by coordinates (m, D), given the gradient by r^2, ``(S, m, N)``.
 
         The gradient by the coordinate of a category has no meaning and is 0.
         """
@@ -112,7 +113,7 @@ def condition(
         is_category: Mask of the categories, shape ``(D,)``.
         n_fantasies: Joint draws of the pending outcomes per row; 1 is used if none is pending.
         rng: Source of the fantasies.
-        input_warp: What the kernel sees coordinates through, None for as they are.
+        input_warp: Warp of the coordinates for the kernel; None for no warp.
     """
     n, everywhere = len(y), np.concatenate((points, pending))
     everywhere = input_warp(everywhere) if input_warp else everywhere
@@ -129,7 +130,7 @@ def condition(
         mean[s] = (one @ white) / (one @ one)
         rest = white - mean[s] * one
         scale[s] = (B0 + 0.5 * (rest @ rest)) / (A0 + 0.5 * (n - 1))
-        # Whitened, a fantasy is n known residuals and p independent draws: L z = y - m.
+        # Whitened, a fantasy consists of n known residuals and p independent draws: L z = y - m.
         drawn = np.sqrt(scale[s]) * normals[s]
         alpha[s] = inverse[s].T @ np.concatenate((np.repeat(rest[:, None], n_fantasies, 1), drawn))
     best = mean[:, None] + np.min(correlations @ alpha, axis=1)
@@ -147,7 +148,7 @@ def condition(
 
 
 def _inverse_factor(correlation: Array, noise: float) -> Array:
-    """Return L^-1 of ``correlation + noise I``, with as much jitter as it takes."""
+    """Return L^-1 of ``correlation + noise I``; increase the jitter until a factor exists."""
     jitter = JITTER
     while True:
         k = correlation.copy()
@@ -163,7 +164,7 @@ def _normals(n_samples: int, n_pending: int, n_fantasies: int, rng: np.random.Ge
     total = n_samples * n_fantasies
     if n_pending == 0:
         return np.empty((n_samples, 0, n_fantasies))
-    # Sobol points are balanced in powers of two only.
+    # Sobol points are balanced only if their number is a power of two.
     uniform = qmc.Sobol(n_pending, rng=rng).random(1 << (total - 1).bit_length())[:total]
     normal = ndtri(np.clip(uniform, 1e-6, 1.0 - 1e-6)).reshape(n_samples, n_fantasies, n_pending)
     return np.asarray(normal.transpose(0, 2, 1))

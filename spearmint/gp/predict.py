@@ -1,4 +1,4 @@
-"""What a Gaussian process expects at other points: one fit at the mode of its hyperparameters."""
+"""Predict values at other points by a Gaussian process at the mode of its hyperparameters."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from spearmint.gp.packed_triangles import pack
 from spearmint.gp.posterior import condition
 from spearmint.gp.space import Space
 
-# Beyond this many observations the others say little about the best region.
+# Maximum number of observations: the other ones have little information on the best region.
 _MOST = 500
 
 
 def predict(space: Space, points: Array, y: Array, at: Array) -> Array:
-    """Return the expected value at each of ``at``, in standard deviations of ``y`` around its mean.
+    """Return the expected values at ``at``, in standard deviations of ``y`` from its mean.
 
     Args:
         space: The D dimensions.
-        points: Observed points, shape ``(n, D)``, n >= 2; the best 500 are used.
+        points: Observed points, shape ``(n, D)``, n >= 2; only the best 500 are used.
         y: Finite observations, shape ``(n,)``, to be minimised.
         at: Points to predict at, shape ``(m, D)``.
 

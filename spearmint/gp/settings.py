@@ -1,4 +1,4 @@
-"""Settings of a search by a Gaussian process: effort and switches."""
+"""Settings of a search by a Gaussian process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How the Gaussian process searches; see :class:`spearmint.choosers.GPEIOptChooser`."""
+    """Arguments of a search; :class:`spearmint.choosers.GPEIOptChooser` explains them."""
 
     mcmc_iters: int = 10
     burnin: int = 6

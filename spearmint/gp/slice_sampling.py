@@ -8,10 +8,10 @@ import numpy as np
 
 from spearmint.gp.numerics import Array
 
-# Interval in units of a direction's length, and how often it may be widened (Neal's w and m).
+# Interval in units of a direction's length, and how often it can be widened (Neal's w and m).
 WIDTH = 3.0
 MAX_STEPS_OUT = 4
-# The interval shrinks by about half each time; 60 halvings leave nothing between two floats.
+# The interval shrinks by about half each time; after 60 times no float is left inside it.
 _MAX_SHRINKS = 60
 
 
@@ -27,17 +27,18 @@ def slice_sample(
 ) -> Array:
     """Return ``n_samples`` states of a chain from ``start``, one after each sweep.
 
-    A sweep updates along every row of ``directions`` once, in random order; the chain keeps
-    whatever distribution the rows have, best is one standard deviation of the density each.
+    A sweep updates the state along each row of ``directions`` once, in random order. The density is
+    invariant for any directions; a good length is one standard deviation of the density.
 
     Args:
-        log_density: Up to a constant; ``-inf`` outside the support, finite at ``start``.
+        log_density: Log density up to a constant; ``-inf`` outside the support, finite at
+            ``start``.
         start: First state, shape ``(k,)``.
-        directions: Shape ``(m, k)``.
+        directions: Directions of the updates, shape ``(m, k)``.
         rng: Source of all randomness.
-        n_samples: States returned, after ``burnin`` sweeps dropped.
-        burnin: Sweeps before the first returned state.
-        per_sweep: Directions used by a sweep, chosen at random; default: all of them.
+        n_samples: Number of returned states.
+        burnin: Number of sweeps before the first returned state.
+        per_sweep: Number of random directions per sweep. Default: all.
     """
     state, height = start, log_density(start)
     used = min(per_sweep or len(directions), len(directions))

@@ -1,8 +1,9 @@
-"""Coordinates: what the Gaussian process sees of a parameter.
+"""Coordinates of parameters in the Gaussian process.
 
-A number has one coordinate in [0, 1], logarithmic if its scale is; one of ``k`` levels (a whole
-number, a float with a step) sits in the middle of its cell. A category's coordinate is its index,
-compared for equality only. The *cube* is [0, 1)^D, where random and Sobol points are drawn.
+A number has one coordinate in [0, 1], which is logarithmic if its scale is. A number with ``k``
+levels (an integer, or a float with a step) is in the middle of its cell. The coordinate of a
+category is its index, which is compared only for equality. Random and Sobol points are drawn in the
+*cube* [0, 1)^D.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import numpy as np
 
 from spearmint.gp.numerics import Array
 
-# A whole number of more levels than this moves like a continuous one and is snapped at the end.
+# An integer with more levels is optimised like a continuous number and rounded at the end.
 FEW_LEVELS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dimension:
-    """One parameter: a float, a float or whole number with a step, or ``n_choices`` categories.
+    """One parameter: a float, a float or integer with a step, or ``n_choices`` categories.
 
-    ``low`` and ``high`` are legal values and ``high - low`` a multiple of ``step`` (0: continuous).
+    ``low`` and ``high`` are valid values; ``high - low`` is a multiple of ``step`` (0: continuous).
     """
 
     low: float = 0.0
@@ -34,34 +35,34 @@ class Dimension:
 
     @property
     def is_category(self) -> bool:
-        """Whether values are compared for equality only."""
+        """Whether values are compared only for equality."""
         return self.n_choices > 0
 
     @property
     def n_levels(self) -> float:
-        """Number of legal values; ``inf`` if continuous."""
+        """Number of valid values; ``inf`` if continuous."""
         if self.is_category:
             return self.n_choices
         return round(self.high / self.step - self.low / self.step) + 1 if self.step else np.inf
 
     def from_cube(self, u: Array) -> Array:
-        """Return the coordinates of legal values for ``u`` in [0, 1)."""
+        """Return the coordinates of valid values for ``u`` in [0, 1)."""
         if self.is_category:
             return np.minimum(np.floor(u * self.n_choices), self.n_choices - 1.0)
         return self.snap(u)
 
     def snap(self, c: Array) -> Array:
-        """Return the coordinate of the legal value nearest to ``c``."""
+        """Return the coordinate of the valid value nearest to ``c``."""
         if self.is_category:
             return c
         return self.coordinate(self.value(c)) if self.step else np.clip(c, 0.0, 1.0)
 
     def value(self, c: Array) -> Array:
-        """Return the legal values (categories: the index) at coordinates ``c``."""
+        """Return the valid values (categories: the index) at coordinates ``c``."""
         if self.is_category:
             return c
         low, high = self._ends()
-        # Not low + c * (high - low): the difference of two floats may overflow.
+        # Not low + c * (high - low): the difference of two floats can overflow.
         v = low * (1.0 - c) + high * c
         v = np.exp(v) if self.log else v
         if self.step:
@@ -70,17 +71,17 @@ class Dimension:
         return np.clip(v, self.low, self.high)
 
     def coordinate(self, v: Array) -> Array:
-        """Return the coordinates of native values ``v`` (categories: of the index)."""
+        """Return the coordinates of native values ``v`` (categories: the index)."""
         if self.is_category:
             return v
         low, high = self._ends()
         v = np.log(v) if self.log else v
         width = 0.5 * high - 0.5 * low
-        # The logarithms of two neighbouring floats may be equal.
+        # The logarithms of two neighbouring floats can be equal.
         return np.clip((0.5 * v - 0.5 * low) / width, 0.0, 1.0) if width > 0.0 else 0.0 * v
 
     def _ends(self) -> tuple[float, float]:
-        """Return the values (their logarithms) at coordinates 0 and 1: half a step outside."""
+        """Return the values, or their logarithms, at coordinates 0 and 1: half a step outside."""
         low, high = self.low - 0.5 * self.step, self.high + 0.5 * self.step
         return (float(np.log(low)), float(np.log(high))) if self.log else (low, high)
 
@@ -102,35 +103,35 @@ class Space:
 
     @cached_property
     def movable(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        """Indices of the dimensions that a gradient may move."""
+        """Indices of the dimensions that are optimised by gradients."""
         few = [d.is_category or d.n_levels <= FEW_LEVELS for d in self.dimensions]
         return np.flatnonzero(~np.array(few, dtype=bool))
 
     @cached_property
     def fixed(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        """Indices of the dimensions that only step from level to level."""
+        """Indices of the dimensions that are optimised by steps between levels."""
         return np.setdiff1d(np.arange(len(self)), self.movable)
 
     @cached_property
     def n_points(self) -> float:
-        """Number of legal points; ``inf`` if any dimension is continuous."""
+        """Number of valid points; ``inf`` if any dimension is continuous."""
         with np.errstate(over="ignore"):
             return float(np.prod([float(d.n_levels) for d in self.dimensions]))
 
     def from_cube(self, cube: Array) -> Array:
-        """Return the legal points for rows of [0, 1)^D."""
+        """Return the valid points for rows of [0, 1)^D."""
         return self._by_dimension("from_cube", cube)
 
     def snap(self, points: Array) -> Array:
-        """Return the legal points nearest to ``points``."""
+        """Return the valid points nearest to ``points``."""
         return self._by_dimension("snap", points)
 
     def coordinates(self, values: Array) -> Array:
-        """Return the points of rows of native values (categories: of the index)."""
+        """Return the points for rows of native values (categories: the index)."""
         return self._by_dimension("coordinate", values)
 
     def values(self, point: Array) -> list[float]:
-        """Return the native values (categories: the index) of one legal point."""
+        """Return the native values (categories: the index) of one valid point."""
         pairs = zip(self.dimensions, point, strict=True)
         return [float(d.value(np.asarray(c, dtype=np.float64))) for d, c in pairs]
 
@@ -145,7 +146,7 @@ def distance(points: Array, others: Array) -> Array:
 
 
 def levels(dimension: Dimension) -> Sequence[float]:
-    """Return the coordinates of all legal values of a dimension of few levels."""
+    """Return the coordinates of all valid values of a dimension with few levels."""
     k = int(dimension.n_levels)
     if dimension.is_category:
         return [float(i) for i in range(k)]

@@ -104,9 +104,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _begin(folder: TrialFolder) -> ResultFile:
-    """Record which process runs the trial, and reserve the disk space of its result."""
+    """Record the process, host and GPUs of the trial, and reserve the disk space of its result."""
     mine = {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
-    write_json(folder.runner, mine)
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
+    write_json(folder.runner, mine if gpus is None else {**mine, "gpus": gpus})
     folder.files.mkdir(exist_ok=True)
     return ResultFile(folder.result)
 

@@ -1,4 +1,4 @@
-"""Run one step of the set-up on all nodes in parallel."""
+"""Run one step of the setup on all nodes in parallel."""
 
 from __future__ import annotations
 

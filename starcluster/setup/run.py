@@ -1,7 +1,7 @@
 """Turn booted instances into a cluster: host names, user, shared home, Grid Engine, plugins.
 
 All nodes are set up in parallel. A node that fails is reported, left out and gets no jobs. A rerun
-continues where the set-up failed, and changes nothing on healthy nodes.
+continues where the setup failed, and changes nothing on healthy nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Step(StrEnum):
-    """The steps of the set-up, as ``progress`` receives them."""
+    """The steps of the setup, as ``progress`` receives them."""
 
     CONNECT = "connecting"
     PREPARE = "installing packages"
@@ -44,7 +44,7 @@ def plugin_step(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupResult:
-    """The result of a set-up.
+    """The result of a setup.
 
     Attributes:
         ready: Aliases of the nodes that accept jobs.
@@ -135,7 +135,7 @@ def run_hook(
 
 
 class _SetUp:
-    """One run of the set-up; later steps leave out nodes that failed."""
+    """One run of the setup; later steps leave out nodes that failed."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Render the shell scripts of the set-up, and parse their output; runs nothing."""
+"""Render the shell scripts of the setup, and parse their output; runs nothing."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def facts(output: str) -> dict[str, list[str]]:
         if line.startswith("fact "):
             match = re.fullmatch(r"fact (\w+) (.*)", line)
             if match is None:
-                raise StarClusterError(f"invalid fact in the output of a set-up script: {line}")
+                raise StarClusterError(f"invalid fact in the output of a setup script: {line}")
             found.setdefault(match[1], []).append(match[2])
     return found

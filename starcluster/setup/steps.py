@@ -1,4 +1,4 @@
-"""The steps of the set-up, each on one node. Every step can be rerun."""
+"""The steps of the setup, each on one node. Every step can be rerun."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupOptions:
-    """The settings of a template for the set-up.
+    """The settings of a template for the setup.
 
     Attributes:
         queue: Whether to set up Grid Engine.

@@ -46,16 +46,16 @@ def test_the_page_shows_the_sentences_the_pictures_and_the_figures() -> None:
         assert name in page, name
 
 
-def test_rooms_are_folders_and_files_beside_folders_on_floors() -> None:
-    rooms = tool("rooms")
+def test_rooms_are_folders_and_files_beside_folders_on_layers() -> None:
+    boxes = tool("rooms")
     package, split = ROOT / "sge_jobs", {".", "node"}
-    assert rooms.room_name(package, Path("queue/qsub.py"), split) == "queue"
-    assert rooms.room_name(package, Path("node/claim/locks.py"), split) == "node/claim"
-    assert rooms.room_name(package, Path("node/sensor.py"), split) == "node/sensor"
-    assert rooms.room_name(package, Path("node/sensor.py"), {"."}) == "node"
-    assert rooms.room_name(package, Path("errors.py"), split) == "errors"
-    house = rooms.House("made_up", {name: rooms.Room(name, is_folder=True) for name in "abcd"})
-    house.imports = {("a", "b"): 1, ("b", "c"): 1, ("c", "b"): 2, ("c", "d"): 1}
-    rooms._set_floors(house)
-    assert [room.floor for room in house.rooms.values()] == [2, 1, 1, 0]
-    assert [name for name, room in house.rooms.items() if room.circle] == ["b", "c"]
+    assert boxes.box_name(package, Path("queue/qsub.py"), split) == "queue"
+    assert boxes.box_name(package, Path("node/claim/locks.py"), split) == "node/claim"
+    assert boxes.box_name(package, Path("node/sensor.py"), split) == "node/sensor"
+    assert boxes.box_name(package, Path("node/sensor.py"), {"."}) == "node"
+    assert boxes.box_name(package, Path("errors.py"), split) == "errors"
+    view = boxes.PackageView("made_up", {name: boxes.Box(name, is_folder=True) for name in "abcd"})
+    view.imports = {("a", "b"): 1, ("b", "c"): 1, ("c", "b"): 2, ("c", "d"): 1}
+    boxes._set_layers(view)
+    assert [box.layer for box in view.boxes.values()] == [2, 1, 1, 0]
+    assert [name for name, box in view.boxes.items() if box.cycle] == ["b", "c"]

@@ -17,7 +17,7 @@ from spearmint.cli.main import cli as spearmint_cli
 from starcluster.cli.main import cli as starcluster_cli
 
 GROUP_FROM = 9
-"""A command with so many options shows them in groups."""
+"""A command with this many options shows them in groups."""
 
 
 @dataclass(frozen=True, slots=True)

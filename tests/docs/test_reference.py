@@ -130,6 +130,13 @@ def test_the_columns_of_the_statistics_are_on_the_page() -> None:
     assert not [field.name for field in fields(Row) if f"``{field.name}``" not in page("files")]
 
 
+def test_every_tag_of_a_cluster_is_on_the_page() -> None:
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "starcluster").rglob("*.py"))
+    tags = re.findall(r'"(starcluster:\w+)"', "".join(sources))
+    assert len(tags) > 5
+    assert not [tag for tag in tags if f"``{tag}``" not in page("files")]
+
+
 @pytest.mark.parametrize(
     ("argv", "code"),
     [

@@ -89,7 +89,7 @@ def test_the_tests_of_the_example_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_fake_node_is_described() -> None:
-    section = PAGE.split("\nTest double\n---")[1]
+    section = PAGE.split("\nFakeNode\n---")[1]
     for name in ("answer", "programs", "add_file", "reachable", "ran"):
         assert hasattr(FakeShell(), name)
         assert re.search(rf"``{name}\b", section)

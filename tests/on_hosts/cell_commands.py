@@ -1,4 +1,4 @@
-"""What tests type on a real cell: sge-jobs, and the queue from Python."""
+"""Run the command sge-jobs and its Python API on a real cell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show(value): print(json.dumps(value, default=plain))
 
 
 def door(cell: Cell, code: str) -> list[object]:
-    """Run ``code`` with ``q``, a queue of the user, on the master; return what it showed."""
+    """Run ``code`` on the master with ``q``, a Queue of the user; return the values it printed."""
     out = cell.checked(sys.executable, "-c", DOOR + code, uid=UID)
     return [json.loads(line) for line in out.splitlines()]
 
@@ -59,7 +59,7 @@ def start(cell: Cell, *arguments: str) -> subprocess.Popen[str]:
 
 
 def listed(cell: Cell) -> dict[str, str]:
-    """Return the states of the jobs there are, by number."""
+    """Return the states of all jobs by number."""
     rows = cell.run("qstat", "-u", "*").stdout.splitlines()[2:]
     return {row.split()[0]: row.split()[4] for row in rows}
 

@@ -25,7 +25,7 @@ def test_a_deleted_job_runs_again(cell: Cell, make_search: MakeSearch) -> None:
     victim = search.wait_running()[-1]
     cell.checked("qdel", victim.job, uid=UID)
     output = controller.end()
-    assert f"trial {victim.trial} was lost (killed by signal 9" in output
+    assert re.search(rf"trial {victim.trial} .*signal 9", output)
     search.assert_complete()
 
 
@@ -35,7 +35,7 @@ def test_a_killed_trainer_runs_again(make_search: MakeSearch) -> None:
     victim = search.wait_running()[-1]
     search.trainer(victim).kill()
     output = controller.end()
-    assert f"trial {victim.trial} was lost (killed by signal 9" in output
+    assert re.search(rf"trial {victim.trial} .*signal 9", output)
     search.assert_complete()
 
 
@@ -43,7 +43,7 @@ def test_a_trial_that_reaches_the_walltime_timed_out(make_search: MakeSearch) ->
     search = make_search()
     controller = search.start("--walltime=1s", "--max-finished-jobs=1", "--max-broken=1")
     output = controller.end(status=1)
-    assert re.search(r"trial \d+: broken: timed out: it reached the walltime of 1.0 s on ", output)
+    assert re.search(r"trial \d+: broken: .*walltime.*\b1\.0 s", output)
     assert all(trial["lost"] == 0 for trial in search.trials())
 
 
@@ -63,7 +63,7 @@ def test_a_held_job_waits_and_the_others_go_on(cell: Cell, make_search: MakeSear
     until(lambda: search.jobs_in("qw"))
     held = search.jobs_in("qw")[-1]
     cell.checked("qhold", held, uid=UID)
-    cure = controller.wait_for(rf"job {held} \(\S+\) is held \(hqw\)\. Release it: (.*)")[1]
+    cure = controller.wait_for(rf"job {held} .*\(hqw\).*(qrls {held})")[1]
     until(lambda: search.jobs_in("hqw") and len(search.runs()) == search.n_trials - 1, 60, 0.2)
     cell.checked(*cure.split(), uid=UID)
     controller.end()
@@ -78,7 +78,7 @@ def test_a_suspended_trial_keeps_its_gpu_and_goes_on(cell: Cell, make_search: Ma
     job = victim.job
     until(lambda: job in search.jobs_in("r"), 10, 0.1)
     cell.checked("qmod", "-sj", job, uid=UID)
-    cure = controller.wait_for(rf"job {job} \(\S+\) is suspended \(s\)\. Resume it: (.*)")[1]
+    cure = controller.wait_for(rf"job {job} .*\(s\).*(qmod -usj {job})")[1]
     until(lambda: len(search.runs()) == search.n_trials, 60, 0.2)
     cell.checked(*cure.split(), uid=UID)
     controller.end()
@@ -93,21 +93,19 @@ def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
 ) -> None:
     search = make_search(trials=3)
     controller = search.start("--submit-option=-wd", "--submit-option=/not-there")
-    told = re.compile(
-        r"job \d+ \(\S+\) is in error state \(Eqw\): .*/not-there.*\n"
-        r"Fix this, then run: (qmod -cj \d+)"
-    )
+    told = re.compile(r"job (\d+) .*\(Eqw\): .*/not-there.*\n.*(qmod -cj \1)")
     until(lambda: len(told.findall(controller.output)) == 3, 30, 0.2)
     for node in cell.hosts:
         node.run("mkdir", "/not-there")
-    for cure in told.findall(controller.output):
+    for _, cure in told.findall(controller.output):
         assert "cleared error state" in cell.run(*cure.split(), uid=UID).stdout  # with status 1
     controller.end()
     search.assert_complete()
 
 
 def test_a_preempted_trial_goes_on_from_its_checkpoint(cell: Cell, make_search: MakeSearch) -> None:
-    search = make_search(trials=5, steps=100)  # a GPU is free: it starts there before it has ended
+    # One of the 6 GPUs is free, so the trial restarts there before its old run has ended.
+    search = make_search(trials=5, steps=100)
     controller = search.start("--queue-ahead=3", "--max-retries=0")
     victim = search.wait_running(5)[0]
     until(lambda: search.step(victim) > 10)
@@ -141,7 +139,7 @@ def test_a_command_killed_again_and_again(make_search: MakeSearch, ahead: int) -
     search = make_search(trials=18, steps=50)
     for moment_s in (0.1, 0.4, 0.8, 1.3, 1.9):
         controller = search.start(f"--queue-ahead={ahead}")
-        controller.wait_for("driver SGE with 6 trials")
+        controller.wait_for(r"driver SGE\b.*\b6\b")
         time.sleep(moment_s)
         controller.kill()
     search.start(f"--queue-ahead={ahead}").end()
@@ -155,8 +153,8 @@ def test_ctrl_c_leaves_the_jobs_and_the_same_command_adopts_them(make_search: Ma
     search.wait_running()
     controller.send(signal.SIGINT)
     output = controller.end(status=1)
-    assert "6 trials continue in the queue" in output
-    assert "stopped with 0 of 6 trials finished" in output
+    assert re.search(r"\b6 trials .*\bqueue\b", output)
+    assert re.search(r"\b0 \w+ 6 trials\b", output)
     until(lambda: len(search.jobs_in("r")) == 6, 10, 0.1)
     search.start().end()
     search.assert_complete()

@@ -1,4 +1,4 @@
-"""The starter and the sensor in a real Grid Engine cell: who gets which GPU, whatever happens."""
+"""The starter and the sensor in a real Grid Engine cell: each job's GPUs, also after faults."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOST = "node001"
 
 @dataclass
 class Run:
-    """One run of a job: what it wrote down itself."""
+    """One run of a job, from its own record."""
 
     job: str
     host: str
@@ -69,7 +69,7 @@ def log(cell: Cell, request: pytest.FixtureRequest) -> Iterator[Log]:
 
 
 def overlaps(runs: list[Run]) -> list[tuple[Run, Run]]:
-    """Return pairs of runs that had one GPU at the same time."""
+    """Return pairs of runs that used the same GPU at the same time."""
     pairs = []
     for place, one in enumerate(runs):
         for other in runs[place + 1 :]:
@@ -80,7 +80,7 @@ def overlaps(runs: list[Run]) -> list[tuple[Run, Run]]:
 
 
 def uses(cell: Cell, host: str = HOST) -> tuple[GpuUse, ...]:
-    """Return what the sensor of ``host`` last said."""
+    """Return the last report of the sensor of ``host``."""
     text = cell.checked("qhost", "-F", "gpu_state", "-h", host)
     match = re.search(r"gpu_state=(\S+)", text)
     return decode(match.group(1)) if match else ()
@@ -95,13 +95,13 @@ def all_free(cell: Cell) -> None:
 
 
 def running(cell: Cell) -> list[list[str]]:
-    """Return the rows of qstat whose job runs."""
+    """Return the rows of qstat of running jobs."""
     rows = [line.split() for line in cell.checked("qstat", "-u", "*").splitlines()[2:]]
     return [row for row in rows if "r" in row[4]]
 
 
 def inside(node: Node, name: str) -> list[str]:
-    """Return the node's own numbers of its processes with this exact name."""
+    """Return the pids (on the node) of its processes with this exact name."""
     return node.run("pgrep", "-x", name).stdout.split()
 
 
@@ -145,7 +145,7 @@ def test_a_binary_and_a_script_of_another_shell(cell: Cell, log: Log) -> None:
 
 
 def sleeper(cell: Cell, gpus: int = 2, *options: str, command: str = "sleep 300") -> str:
-    """Start a job on the one host and return it when it runs its command."""
+    """Start a job on ``HOST``, wait until its command runs, and return the job."""
     mark = cell.home / f"mark{time.monotonic_ns()}"
     script = f"#!/bin/bash\ntouch {mark}\n{command}\n"
     job = cell.submit(script, "-l", f"gpu={gpus},hostname={HOST}", *options)
@@ -154,7 +154,7 @@ def sleeper(cell: Cell, gpus: int = 2, *options: str, command: str = "sleep 300"
 
 
 def succeeds(cell: Cell, log: Log) -> None:
-    """Check that a job of both GPUs runs on the host."""
+    """Check that a job that requests both GPUs runs on the host."""
     before = len(log.runs())
     cell.submit(log.script(0), "-l", f"gpu=2,hostname={HOST}")
     until(lambda: len(log.runs()) > before, 60, 0.1)
@@ -208,13 +208,13 @@ def test_a_killed_execd_leaves_the_job_and_its_gpus_alone(cell: Cell, log: Log) 
     cell.submit(log.script(0), "-l", f"gpu=2,hostname={HOST}")
     until(lambda: GpuStatus.HELD in statuses(cell), 30, 0.2)
     assert log.runs() == []
-    cell.kill("sleep 300", node)  # still there
-    all_free(cell)  # though Grid Engine hears of the job's end only up to a minute later
+    cell.kill("sleep 300", node)  # raises if it does not run
+    all_free(cell)  # although Grid Engine notices the job's end up to a minute later
     cell.run("qdel", "-f", "-u", "*")
 
 
 def test_survivors_of_a_killed_shepherd_keep_their_gpu_and_are_named(cell: Cell, log: Log) -> None:
-    """One keeps the lock, one has closed it as Python's subprocess does; either is enough."""
+    """One process keeps the lock, the other has closed it like Python's subprocess does."""
     node = cell.fabric.nodes[HOST]
     code = "import subprocess; subprocess.Popen(['sleep', '302'], start_new_session=True)"
     job = sleeper(cell, 1, "-r", "n", command=f'python3 -c "{code}"\nsleep 303')
@@ -233,14 +233,14 @@ def test_survivors_of_a_killed_shepherd_keep_their_gpu_and_are_named(cell: Cell,
     cell.kill("sleep 303", node)
     time.sleep(2)
     assert not [row for row in running(cell) if row[0] == waiting]
-    cell.kill("sleep 302", node)  # without the lock, with the job's group
+    cell.kill("sleep 302", node)  # it has the job's group but not the lock
     until(lambda: len(log.runs()) == 3, 60, 0.1)
     assert len(log.runs()[-1].gpus) == 2
     all_free(cell)
 
 
 def test_a_job_sent_to_survivors_goes_back_and_says_who_has_the_gpu(cell: Cell, log: Log) -> None:
-    """As long as the sensor does not report them: the starter finds out by itself."""
+    """The starter finds leftover processes itself while the sensor does not report them."""
     node = cell.fabric.nodes[HOST]
     job = sleeper(cell, 2, "-r", "n", command="sleep 304")
     node.run("pkill", "-STOP", "-f", "sge_jobs.node.sensor")
@@ -248,7 +248,7 @@ def test_a_job_sent_to_survivors_goes_back_and_says_who_has_the_gpu(cell: Cell, 
     err = cell.home / "who.err"
     cell.submit(log.script(0), "-l", f"gpu=1,hostname={HOST}", "-j", "n", "-e", str(err))
     until(lambda: err.exists() and "sge-jobs gpus" in err.read_text(), 60, 0.2)
-    assert f"leftover processes of job {job} of {USER}" in err.read_text()
+    assert re.search(rf"\bprocesses .*\bjob {job} .*\b{USER}\b", err.read_text())
     assert log.runs() == []
     node.run("pkill", "-CONT", "-f", "sge_jobs.node.sensor")
     cell.kill("sleep 304", node)
@@ -296,7 +296,7 @@ def test_a_parallel_job_shares_its_gpus_and_slots_count_where_the_site_says_so(
         out.unlink()
         return lines
 
-    lines = seen()  # counted for the job: on its first host
+    lines = seen()  # counted per job: on its first host
     (master,) = (line for line in lines if line.endswith(" first"))
     host, gpu, _ = master.split()
     assert re.fullmatch(rf"\[GPU-{host}-\d\]", gpu)
@@ -307,7 +307,7 @@ def test_a_parallel_job_shares_its_gpus_and_slots_count_where_the_site_says_so(
     per_slot = re.sub(r"(?m)^(gpu\s.*)\bJOB\b", r"\1YES", complexes)
     try:
         cell.qconf_file("-Mc", per_slot)
-        for node in cell.hosts:  # execd starts its sensor again, which asks again
+        for node in cell.hosts:  # execd restarts its sensor, which rereads the setting
             node.run("pkill", "-f", "sge_jobs.node.sensor")
         until(lambda: all(map(counts_per_slot, cell.hosts)), 60, 0.5)
         lines = seen()
@@ -320,7 +320,7 @@ def test_a_parallel_job_shares_its_gpus_and_slots_count_where_the_site_says_so(
 def test_the_values_are_those_that_json_and_people_see(cell: Cell, log: Log) -> None:
     job = sleeper(cell, 1)
 
-    def rows() -> list[dict[str, object]]:  # the sensor may still speak of the job before
+    def rows() -> list[dict[str, object]]:  # the sensor can still report the previous job
         given = json.loads(cell.checked("sge-jobs", "gpus", "--json"))
         return [row for row in given if row["job"] == job]
 
@@ -350,7 +350,7 @@ def test_the_job_scripts_by_plain_qsub(cell: Cell, log: Log) -> None:
     assert re.search(r"GPU GPU-\w+-\d", (folder / "train_model.out").read_text())
     result = folder / "out put" / "digit" / "result.json"
     assert result.exists(), (folder / "train_regions.out").read_text()
-    job = submit("gpu_selftest", arguments=())  # no driver here: the user must mend something
+    job = submit("gpu_selftest", arguments=())  # fails, because there is no driver
     until(lambda: "Eqw" in cell.run("qstat", "-u", "*").stdout, 30, 0.2)
     assert "libcuda.so.1" in (folder / "gpu_selftest.out").read_text()
     assert job in cell.run("qstat", "-u", "*").stdout

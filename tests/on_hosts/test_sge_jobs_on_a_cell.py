@@ -18,7 +18,7 @@ pytestmark = pytest.mark.sge
 
 @pytest.fixture(autouse=True)
 def idle(cell: Cell) -> None:
-    """Begin without jobs."""
+    """Delete all jobs before each test."""
     cell.run("qdel", "-u", "*")
     cell.wait_idle()
 
@@ -104,7 +104,7 @@ paths = {{"directory": Path("/tmp"), "log": Path({str(log)!r})}}
 show([q.submit(JobSpec(name="n", argv=("echo", str(n)), **paths)) for n in range(4)])
 """
     (ids,) = door(cell, code)
-    until(lambda: list(listed(cell).values()).count("r") == 4, 30, 0.2)  # and cannot open the log
+    until(lambda: list(listed(cell).values()).count("r") == 4, 30, 0.2)  # they wait for the log
     time.sleep(3)
     for node in cell.hosts:
         node.remount(cell.shared, "rw")
@@ -208,7 +208,7 @@ def test_run_outlives_a_master_that_goes_and_comes_back(cell: Cell) -> None:
     time.sleep(3)
     cell.start_master()
     out, err = running.communicate(timeout=120)
-    # Once: a master that was away is no reason to run jobs again.
+    # "done" once: the restart of the master did not rerun the job.
     assert (running.returncode, out) == (5, "done\n"), err
     assert "error: commlib error" in err
 

@@ -1,4 +1,4 @@
-"""Setting up and checking a real Grid Engine cell of three hosts with two GPUs each."""
+"""``sge-jobs setup`` and ``check`` on a real Grid Engine cell: three hosts with two GPUs each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 @pytest.fixture(autouse=True)
 def idle(cell: Cell) -> None:
-    """Begin without jobs."""
+    """Delete all jobs before each test."""
     cell.run("qdel", "-u", "*")
     cell.wait_idle()
 
@@ -159,12 +159,14 @@ def test_a_lost_host_is_told_and_its_jobs_can_be_forgotten(cell: Cell) -> None:
 @pytest.mark.slow
 def test_setup_on_running_hosts_takes_no_job_away() -> None:
     with Cell(2, setup=False) as made:
-        # This machine is busy: with the packages' threshold the queue would be in alarm.
+        # Disable the load threshold: otherwise the queue is in alarm, because this machine is busy.
         made.qconf("-rattr", "queue", "load_thresholds", "NONE", "all.q")
         ids = [made.submit("#!/bin/sh\nsleep 600\n", "-r", "y") for _ in range(2)]
         until(lambda: set(listed(made).values()) == {"r"}, 60, 0.5)
         started = made.run("qstat", "-u", "*").stdout
-        done = command(made, "setup", uid=0, timeout_s=200)  # the sensors tell how many GPUs
+        done = command(
+            made, "setup", uid=0, timeout_s=200
+        )  # the sensors report the numbers of GPUs
         assert "complex_values gpu=2 node001" in done.stdout, done.stderr
         assert "max_unheard 00:00:20" in " ".join(made.qconf("-sconf").split())
         time.sleep(25)  # longer than the new max_unheard

@@ -141,7 +141,7 @@ def test_the_disk_is_read_only_for_the_command(cell: Cell, make_search: MakeSear
     controller = search.start()
     search.wait_running()
     with read_only(cell, [cell.master]):
-        controller.wait_for("Retrying. Trials continue to run.")
+        controller.wait_for("Retrying")
         time.sleep(7)
         print(controller.output)
     controller.end()

@@ -296,7 +296,7 @@ def test_a_node_whose_gpu_fails_is_replaced_and_the_master_never_is(bench: Bench
 
 
 def queues(bench: Bench) -> dict[str, str]:
-    """Return the state of each queue instance by host; empty for one that takes jobs."""
+    """Return the state of each queue instance by host; empty if it accepts jobs."""
     rows = [line.split() for line in bench.types("sshmaster", NAME, "qstat -f").splitlines()]
     found = {row[0].partition("@")[2]: row[5:] for row in rows if row[:1] and "all.q@" in row[0]}
     return {host: "".join(state) for host, state in found.items()}

@@ -75,8 +75,8 @@ def test_from_no_key_to_nothing_left(cloud: Cloud) -> None:
 def plans(user: User) -> None:
     before = len(user.cloud.calls())
     output = user.types("start", "--dry-run", "gpucluster").stdout
-    assert "3 x g4dn.xlarge on demand, master ... node002" in output
-    assert "Price: $1.58/h" in output
+    assert re.search(r"3 x g4dn\.xlarge .*\bmaster .*node002", output)
+    assert "$1.58/h" in output
     assert re.search(r"^Quota: 12 vCPUs of G and VT on-demand instances.*\b64\b", output, re.M)
     made = [row["action"] for row in user.cloud.calls()[before:]]
     assert not [request for request in made if request.startswith(("Create", "Authorize"))]
@@ -107,7 +107,7 @@ def starts(user: User) -> None:
     text = user.types("listclusters", "-s").stdout
     assert text.count("ssh up") == 3
     again = user.types("start", "gpucluster", status=1)
-    assert "already exists in us-east-1 (running)" in again.stderr
+    assert re.search(r"'gpucluster'.*us-east-1.*\(running\)", again.stderr)
 
 
 def finds_what_was_set_up(user: User) -> None:
@@ -178,7 +178,7 @@ def grows_and_shrinks(user: User) -> None:
     marked = user.hosts()["master"].run("cat", "/etc/marked").stdout
     assert "removed node001\nremoved node003\n" in marked
     refused = user.types("removenode", "-c", "-a", "master", "gpucluster", status=2)
-    assert "the master cannot be removed" in refused.stderr
+    assert "starcluster terminate gpucluster" in refused.stderr
 
 
 def stops_and_starts(user: User) -> None:
@@ -209,7 +209,7 @@ def ends(user: User) -> None:
     assert not list((user.cloud.home / ".starcluster" / "known_hosts").iterdir())
     user.types("removekey", "--confirm", "mykey")
     left = user.types("terminate", "--confirm", "gpucluster", status=1)
-    assert "'gpucluster' does not exist" in left.stderr
+    assert re.search("'gpucluster'.*us-east-1", left.stderr)
 
 
 def keeps_secrets(user: User, watch: Watch) -> None:

@@ -29,7 +29,7 @@ def test_hosts_that_never_answer_die_or_lose_ssh_are_named_and_mended_by_a_secon
 
         def fault(alias: str, what: str) -> None:
             if (alias, what) == ("node003", Step.JOIN):
-                hosts.machines["node003"].kill()  # it fails during the set-up
+                hosts.machines["node003"].kill()  # it fails during the setup
             if (alias, what) == ("node004", Step.PREPARE) and not done.is_set():
                 done.set()
                 for pid in hosts.machines["node004"].processes("sshd: root"):

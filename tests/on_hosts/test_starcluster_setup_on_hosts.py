@@ -1,4 +1,4 @@
-"""The set-up on real hosts with sshd, Grid Engine and a shared home; only NFS is a stand-in."""
+"""The setup on real hosts with sshd, Grid Engine and a shared home; only NFS is a stand-in."""
 
 from __future__ import annotations
 

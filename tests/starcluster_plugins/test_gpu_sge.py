@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from sge_jobs.node.selftest import selftest
 from starcluster.errors import ConfigError, SetupError
 from starcluster.testing import FakeNode, FakeShell
 from starcluster_plugins.gpu_sge import GpuSge
+
+ADVICE = "qsub -l gpu=1"
+
+
+def test_the_self_test_prints_the_advice_that_is_left_out() -> None:
+    source = Path(selftest.__file__).read_text()
+    assert ADVICE in source
 
 
 def node(alias: str, gpus: int, *, sound: bool = True, source: str = "nvml") -> FakeNode:
     def python(shell: FakeShell, argv: list[str], _: str) -> tuple[int, str]:
         if "-c" in argv:
             return 0, f"{source} {gpus}\n"
-        return (0, "sound") if sound else (1, "GPU 0: memory: 3 words of 4096 are wrong")
+        return (
+            (0, "sound")
+            if sound
+            else (1, f"GPU 0: memory: 3 words of 4096 are wrong\nTry {ADVICE}")
+        )
 
     made = FakeNode(alias, FakeShell(programs={"env": python}))
     made.ssh.answer("sh")
@@ -33,6 +46,7 @@ def test_sound_nodes_are_registered_and_the_bad_one_is_named() -> None:
         GpuSge().run(nodes, nodes[0], "sgeadmin", "bash", {})
     assert list(caught.value.failed) == ["node002"]
     assert "3 words of 4096 are wrong" in caught.value.failed["node002"]
+    assert ADVICE not in caught.value.failed["node002"]
     (setup,) = ran(nodes[0], "sge-jobs setup")
     assert "--gpus=master=0 --gpus=node001=4" in setup
     assert "node002" not in setup

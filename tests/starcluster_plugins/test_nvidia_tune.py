@@ -144,7 +144,7 @@ def test_a_reload_that_does_not_take_the_parameter_is_no_success() -> None:
         load(shell)
 
     driver.load = stubborn  # type: ignore[method-assign]
-    with pytest.raises(SetupError, match="is 1 in /proc/driver/nvidia/params"):
+    with pytest.raises(SetupError, match=r"CheckPCIConfigSpace .*1 .*/proc/driver/nvidia/params"):
         tune(NvidiaTune(), FakeNode(shell=shell))
 
 

@@ -71,7 +71,7 @@ rm -r "$layer/root/probe"
 chroot "$layer/root" apt-get clean
 rm -rf "$layer/upper/var/lib/apt" "$layer/upper/var/cache" "$layer/upper/usr/share/man"
 rm -f "$layer"/upper/etc/ssh/ssh_host_*  # each node has its own
-cd "$layer/root/usr/sbin"  # this kernel has no NFS; exportfs needs none
+cd "$layer/root/usr/sbin"  # stand-ins, because this kernel has no NFS; exportfs does not need it
 install -m 755 "$stand_ins/mount.nfs" mount.nfs
 install -m 755 "$stand_ins/nfs-kernel-server" ../../etc/init.d/nfs-kernel-server
 """

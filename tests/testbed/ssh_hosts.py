@@ -1,4 +1,4 @@
-"""Hosts of the test bed that answer SSH, without a cloud, to test connections and set-up."""
+"""Hosts of the test bed that answer SSH, without a cloud, to test connections and setup."""
 
 from __future__ import annotations
 

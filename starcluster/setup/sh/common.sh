@@ -1,4 +1,4 @@
-# Functions of all set-up scripts. A script reports a fact to the caller as a line "fact NAME VALUE".
+# Functions of all setup scripts. A script reports a fact to the caller as a line "fact NAME VALUE".
 set -eu
 PATH=/usr/lib/gridengine:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pycuda_nn.bench.machine import check_pci, compiler_version, driver_version
@@ -9,18 +11,18 @@ MODINFO = "filename: /lib/nvidia.ko\nparm:           NVreg_CheckPCIConfigSpace:i
 
 
 @pytest.mark.parametrize(
-    ("params", "modinfo", "words"),
+    ("params", "modinfo", "facts"),
     [
-        (PARAMS, "", "present, set to 1"),
-        (PARAMS.replace(": 1\nM", ": 0\nM"), MODINFO, "present, set to 0"),
-        ("", MODINFO, "present"),
-        ("ResmanDebugLevel: 4294967295\n", "", "not in this driver"),
-        ("", "parm: NVreg_EnableMSI:int\n", "not in this driver"),
-        ("", "", "unknown (no /proc/driver/nvidia/params, no modinfo nvidia)"),
+        (PARAMS, "", r"present, .*\b1$"),
+        (PARAMS.replace(": 1\nM", ": 0\nM"), MODINFO, r"present, .*\b0$"),
+        ("", MODINFO, "present$"),
+        ("ResmanDebugLevel: 4294967295\n", "", "(?!present|.*/proc).* driver$"),
+        ("", "parm: NVreg_EnableMSI:int\n", "(?!present|.*/proc).* driver$"),
+        ("", "", r"(?!present).*/proc/driver/nvidia/params, .*modinfo nvidia\)$"),
     ],
 )
-def test_check_pci(params: str, modinfo: str, words: str) -> None:
-    assert check_pci(params, modinfo) == words
+def test_check_pci(params: str, modinfo: str, facts: str) -> None:
+    assert re.match(facts, check_pci(params, modinfo))
 
 
 @pytest.mark.parametrize(

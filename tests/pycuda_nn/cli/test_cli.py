@@ -59,7 +59,7 @@ def test_process_trains_and_separates_result_from_progress(table: Path) -> None:
     assert answer["backend"] == "numpy"
     lines = done.stderr.splitlines()
     assert len(lines) == 4
-    assert lines[0].startswith("training path: numpy, layer by layer (3 layers, ")
+    assert re.match(r"training path: numpy, .*\(3 layers, ", lines[0])
     assert lines[1].startswith("epoch 1/3  train loss ")
 
 
@@ -200,7 +200,7 @@ def test_an_old_checkpoint_is_not_overwritten_by_chance(
         (["--fractions", "1,2"], 2, ["fractions 1,2:", "0.6,0.2,0.2"]),
         (["--fractions", "a"], 2, ["fractions 'a'", "0.6,0.2,0.2"]),
         (["--resume"], 2, ["--resume", "--checkpoint FILE"]),
-        (["--resume", "--overwrite", "--checkpoint", "x.npz"], 2, ["--resume and --overwrite"]),
+        (["--resume", "--overwrite", "--checkpoint", "x.npz"], 2, ["--resume ", " --overwrite"]),
         (["--checkpoint", "no/folder/x.npz"], 2, ["no/folder/x.npz", "mkdir -p no/folder\n"]),
         (["--set", "loss=squared"], 2, ["loss = 'squared'", "2 classes"]),
         (["--set", "optimizer=sgd", "--set", "lr=1e20"], 1, ["epoch 1", "learning rate 1e+20"]),
@@ -226,7 +226,7 @@ def test_each_mistake_has_its_code_and_words(
     [
         (["train", "--data", "digits", "--target", "3"], "--target: digits "),
         (["train", "--data", "digits", "--labels", "y.npy"], "--labels: digits "),
-        (["evaluate", "--checkpoint", "x", "--target", "3"], "--labels and --target need --data"),
+        (["evaluate", "--checkpoint", "x", "--target", "3"], "--labels .*--target .*--data\n"),
         (
             ["evaluate", "--checkpoint", "NET", "--data", "a.npz", "--target", "b"],
             "--target: a.npz",
@@ -237,7 +237,7 @@ def test_an_option_that_the_data_does_not_read_is_refused(
     args: list[str], start: str, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(trained) if word == "NET" else word for word in args]) == 2
-    assert capsys.readouterr().err.startswith(f"Error: {start}")
+    assert re.match(f"Error: {start}", capsys.readouterr().err)
 
 
 def test_digits_as_a_regression(capsys: pytest.CaptureFixture[str]) -> None:

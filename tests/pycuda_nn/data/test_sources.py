@@ -134,7 +134,7 @@ def test_features_are_found_by_name(tmp_path: Path) -> None:
     file = csv(tmp_path / "new.csv", "id,b,a\n7,2,1\n8,4,3\n")
     x, _ = load_features(file, width=2, columns=("a", "b"))
     np.testing.assert_array_equal(x, [[1, 2], [3, 4]])
-    with pytest.raises(DataError, match=r"1 of 3 .*'c'"):
+    with pytest.raises(DataError, match=r": 1 .*3 .*'c'"):
         load_features(file, width=3, columns=("a", "b", "c"))
     np.save(tmp_path / "x.npy", np.ones((2, 5)))
     with pytest.raises(DataError, match=r"x\.npy: 5 .* 2\b"):
@@ -158,12 +158,12 @@ def test_csv_without_rows_or_features(tmp_path: Path, text: str) -> None:
     [
         ("a,b,l\n1,2,x\n3,y\n", "line 3: 2 cells.* 3$"),
         ("a,b,l\n1,2,x\n\n3,4,5,6\n", "line 4: 4 cells.* 3$"),
-        ("?,2,0\n3,4,1\n", r"line 1: '\?' in column 1 "),
-        (",2,0\n3,4,1\n", "line 1: '' in column 1 "),
-        ("a,b,l\n1,2,x\n3,?,y\n", r"line 3: '\?' in column 2 "),
-        ("a,b,l\n1,2,x\n3,,y\n", "line 3: '' in column 2 "),
-        ("a,b,l\n1,nan,x\n3,4,y\n", r": 1 .*float32.* nan in row 0, column 'b'"),
-        ("a,b,l\n1,2,x\n-inf,1e99,y\n", r": 2 .*float32.* -inf in row 1, column 'a'"),
+        ("?,2,0\n3,4,1\n", r"line 1: '\?' .*column 1 "),
+        (",2,0\n3,4,1\n", "line 1: '' .*column 1 "),
+        ("a,b,l\n1,2,x\n3,?,y\n", r"line 3: '\?' .*column 2 "),
+        ("a,b,l\n1,2,x\n3,,y\n", "line 3: '' .*column 2 "),
+        ("a,b,l\n1,nan,x\n3,4,y\n", r": 1 .*float32.* nan .*row 0, column 'b'"),
+        ("a,b,l\n1,2,x\n-inf,1e99,y\n", r": 2 .*float32.* -inf .*row 1, column 'a'"),
         ("a,a,l\n1,2,x\n", "column 'a'"),
         ("a,b,l\n1,2,x\n3,4,x\n", "labels .*'x'"),
     ],
@@ -194,9 +194,9 @@ def test_csv_unknown_target_and_wrong_encoding(tmp_path: Path) -> None:
         (X[0], Y[:3], r"features .*\(3,\)"),
         (X[:0], Y[:0], r"\(0, 3\)"),
         (X[:, :0], Y, r"\(8, 0\)"),
-        (np.where(X == 5, np.nan, X), Y, r": 1 .*float32.* nan in row 1, column 2\b"),
-        (np.where(X > 20, np.inf, X), Y, r": 3 .*float32.* inf in row 7, column 0\b"),
-        (X * 1e300, Y, r": 23 .*float32.* inf in row 0, column 1\b"),
+        (np.where(X == 5, np.nan, X), Y, r": 1 .*float32.* nan .*row 1, column 2\b"),
+        (np.where(X > 20, np.inf, X), Y, r": 3 .*float32.* inf .*row 7, column 0\b"),
+        (X * 1e300, Y, r": 23 .*float32.* inf .*row 0, column 1\b"),
         (X, np.zeros(8, int), "labels .* 0$"),
         (X, np.eye(8, dtype=int), None),
         (X, np.ones((8, 2, 2)), r"targets .*\(8, 2, 2\)"),
@@ -220,7 +220,7 @@ def test_numbers_in_a_column_of_objects_are_numbers() -> None:
     assert nn.Dataset.from_arrays(X, real).classes is None
     assert nn.Dataset.from_arrays(X, Y.astype(object)).classes == (0, 1, 2)
     real[3] = float("nan")
-    with pytest.raises(DataError, match=r"targets: 1 .*float32.* nan in row 3\b"):
+    with pytest.raises(DataError, match=r"targets: 1 .*float32.* nan .*row 3\b"):
         nn.Dataset.from_arrays(X, real)
 
 
@@ -302,7 +302,7 @@ def test_pickled_arrays_are_not_executed(tmp_path: Path) -> None:
 def test_bad_npz_keys(tmp_path: Path) -> None:
     file = tmp_path / "a.npz"
     np.savez(file, features=X, y=Y)
-    with pytest.raises(DataError, match=r"x and y .* features, y\n"):
+    with pytest.raises(DataError, match=r"\bx .*\by .* features, y\n"):
         nn.load_data(file)
     np.savez(file, x_train=X)
     with pytest.raises(DataError, match=r"x_train .*y_train"):
@@ -311,7 +311,7 @@ def test_bad_npz_keys(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x_test .* 1 .*x_train .*3\b"):
         nn.load_splits(file)
     np.savez(file, x_train=X, y_train=Y, x_test=X, y_test=Y + 1)
-    with pytest.raises(DataError, match=r"label 3 in row 2\b"):
+    with pytest.raises(DataError, match=r"label 3 .*row 2\b"):
         nn.load_splits(file)
 
 

@@ -58,7 +58,7 @@ def test_wrong_fractions(fractions: tuple[float, ...]) -> None:
 
 
 def test_too_few_rows_for_a_part() -> None:
-    with pytest.raises(DataError, match=r": 30 rows .*test part of 0\.001"):
+    with pytest.raises(DataError, match=r": 30 rows .*test part .*\b0\.001"):
         nn.split(rows(30, 2), (0.5, 0.499, 0.001))
 
 
@@ -69,7 +69,7 @@ def test_concat_is_the_inverse_and_checks() -> None:
     assert len(both) == len(train) + len(valid)
     np.testing.assert_array_equal(both.x[len(train) :], valid.x)
     np.testing.assert_array_equal(both.y[: len(train)], train.y)
-    with pytest.raises(DataError, match=r"concat: .*train part and data .*columns"):
+    with pytest.raises(DataError, match=r"concat: .*train part .*data .*columns"):
         nn.concat(train, nn.Dataset.from_arrays(np.ones((4, 2)), np.arange(4) % 2))
     with pytest.raises(EmptyData):
         nn.concat()

@@ -229,7 +229,7 @@ def test_settings_that_do_not_fit_the_data(parts: Parts) -> None:
     with pytest.raises(ConfigError, match=r"loss = 'softmax' .*\n.*squared"):
         nn.train(nn.TrainConfig(loss="softmax"), numbers)
     narrow = nn.Dataset.from_arrays(valid.x[:, :2], valid.y)
-    with pytest.raises(DataError, match=r"^data and .* columns"):
+    with pytest.raises(DataError, match=r"^data .* columns"):
         nn.train(SMALL, train, narrow)
     model = nn.train(dataclasses.replace(SMALL, epochs=1), train).model
     with pytest.raises(DataError, match=r"^data: 2 columns.* 5\n"):
@@ -238,7 +238,7 @@ def test_settings_that_do_not_fit_the_data(parts: Parts) -> None:
         nn.evaluate(model, numbers)
     with pytest.raises(DataError, match=r": 2 columns.* 5\n"):
         model.predict(narrow.x)
-    with pytest.raises(DataError, match=r": 1 .*float32.* nan in row 0, column 2\b"):
+    with pytest.raises(DataError, match=r": 1 .*float32.* nan .*row 0, column 2\b"):
         model.predict(np.array([[1, 2, np.nan, 4, 5]]))
 
 
@@ -251,9 +251,9 @@ def test_columns_in_another_order_are_refused(parts: Parts) -> None:
     turned = dataclasses.replace(test, x=test.x[:, ::-1].copy(), columns=("e", "d", "c", "b", "a"))
     with pytest.raises(DataError, match=r"load_data\(..., columns=model\.columns\)"):
         nn.evaluate(model, turned)
-    with pytest.raises(DataError, match=r"test part and .*train part .*columns"):
+    with pytest.raises(DataError, match=r"^blobs, test part .*train part .*columns"):
         nn.train(SMALL, train, turned)
-    with pytest.raises(DataError, match=r"concat: .*train part and .*test part .*columns"):
+    with pytest.raises(DataError, match=r"concat: .*train part .*test part .*columns"):
         nn.concat(train, turned)
 
 
@@ -265,5 +265,5 @@ def test_labels_in_another_order_are_matched_by_value() -> None:
     some = nn.Dataset.from_arrays(x[y == "b"], y[y == "b"], classes=("b", "a"))
     assert nn.evaluate(model, some).error < 0.1
     odd = nn.Dataset.from_arrays(x, np.where(x[:, 0] > 0, "b", "c"))
-    with pytest.raises(DataError, match=r"label 'c' in row \d"):
+    with pytest.raises(DataError, match=r"label 'c' .*row \d"):
         nn.evaluate(model, odd)

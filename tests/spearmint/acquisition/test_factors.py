@@ -57,7 +57,7 @@ def test_expected_inverse_cost_is_an_integral(posterior) -> None:
     for s in range(2):
         for i in range(4):
             m, std = 1.7 * mean[s, i, 0], 1.7 * np.sqrt(variance[s, i])
-            # E[1 / c], ln c normal.
+            # E[1 / c], where ln c is normal.
             part, _ = quad(
                 lambda t, m=m, std=std: np.exp(-t) * norm.pdf(t, m, std), m - 12, m + 12, limit=200
             )

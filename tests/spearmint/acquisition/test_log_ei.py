@@ -28,7 +28,7 @@ def test_log_h_is_smooth_and_finite_far_out() -> None:
         value, cdf_ratio, pdf_ratio = log_h(u)
     assert np.isfinite([value, cdf_ratio, pdf_ratio]).all()
     assert (np.diff(value) < 0.0).all()
-    # d log h / du = Phi / h, across both changes of formula.
+    # d log h / du = Phi / h, on both sides of each change of formula.
     for at in (-1.0, -200.0):
         low, high = log_h(np.array([at * (1 + 1e-6)])), log_h(np.array([at * (1 - 1e-6)]))
         slope = float((high[0] - low[0])[0]) / (-2e-6 * at)
@@ -77,7 +77,7 @@ def test_negative_mean_is_an_average_over_models(posterior) -> None:
 
 
 def test_a_warp_moves_observations_and_points_alike(posterior) -> None:
-    """A model through a warp is a plain model of warped points."""
+    """A model with an input warp equals a model without one of the warped points."""
     warp = InputWarp(np.full(4, 0.5), np.full(4, 2.0), np.array([True, True, True, False]))
     points = np.column_stack((np.random.default_rng(3).random((5, 3)), np.zeros(5)))
     rest = {"n_fantasies": 1, "rng": np.random.default_rng(0)}

@@ -24,7 +24,7 @@ MIXED = Space(
 
 
 class Bowl:
-    """A maximum of 0 at ``top``; its category counts as one step."""
+    """An acquisition with the maximum 0 at ``top``; a wrong category counts as one step."""
 
     def __init__(self, top) -> None:
         self.top = np.array(top)
@@ -45,7 +45,7 @@ def test_candidates_are_legal_points() -> None:
     points = candidates(MIXED, best, np.random.default_rng(1), n_global=256)
     np.testing.assert_allclose(MIXED.snap(points), points, atol=1e-12)
     assert set(points[:, 3]) == {0.0, 1.0, 2.0, 3.0, 4.0}
-    # Some are near the best point, at all scales.
+    # Some candidates are near the best point, at all scales.
     near = np.abs(points[:, 0] - best[0, 0])
     assert ((near > 0.0) & (near < 1e-2)).any()
 
@@ -53,7 +53,7 @@ def test_candidates_are_legal_points() -> None:
 def test_the_maximum_of_a_mixed_space_is_found() -> None:
     top = MIXED.from_cube(np.array([[0.123456, 0.345, 0.61, 0.7]]))[0]
     rng = np.random.default_rng(0)
-    # Starts that are far away and of the wrong category and levels.
+    # The starts are far away, with the wrong category and levels.
     pool = MIXED.from_cube(rng.random((60, 4)) * np.array([1.0, 1.0, 0.6, 0.3]))
     ranked = maximize(
         Bowl(top), MIXED, pool, rng, n_starts=5, max_evaluations=60, rough=Bowl(top + 0.1)
@@ -102,13 +102,13 @@ def test_a_margin_now_and_then_but_never_without_noise(noiseless: bool, monkeypa
     for seed in range(25):
         rng = np.random.default_rng(seed)
         next_point(space, points, np.array([1.0, 0.2, 0.7]), np.empty((0, 1)), settings, rng)
-    # The candidates are ranked by the same margin as the rest.
+    # The candidates are ranked with the same margin.
     assert margins[::2] == margins[1::2]
     assert set(margins) == ({0.0} if noiseless else {0.0, 0.2})
 
 
 def converged_bowl() -> tuple[Space, np.ndarray, np.ndarray]:
-    """Return a plane and trials of a bowl: some spread out, many about its bottom at 0.3, 0.6."""
+    """Return a plane and trials of a bowl: some spread out, many near its minimum (0.3, 0.6)."""
     rng, bottom = np.random.default_rng(3), np.array([0.3, 0.6])
     points = np.concatenate((rng.random((8, 2)), bottom + rng.normal(0.0, 0.01, (8, 2))))
     return Space((Dimension(), Dimension())), points, np.sum((points - bottom) ** 2, axis=1)
@@ -127,7 +127,7 @@ def test_a_converged_search_without_noise_polishes_by_turns(monkeypatch) -> None
     for share in (0.0, 1.0):
         monkeypatch.setattr(search, "_POLISH_SHARE", share)
         away[share] = np.abs(proposals(settings) - [0.3, 0.6]).max(axis=1)
-    # Expected improvement looks around; the lowest mean of a smooth bowl is near its bottom.
+    # Expected improvement explores; the lowest mean of a smooth bowl is near its minimum.
     assert np.median(away[1.0]) < 1e-3
     assert np.median(away[0.0]) > 3.0 * np.median(away[1.0])
 
@@ -147,7 +147,7 @@ def test_no_polish_among_categories(monkeypatch) -> None:
     monkeypatch.setattr(search, "_POLISH_SHARE", 1.0)
     _, points, y = converged_bowl()
     space = Space((Dimension(), Dimension(), Dimension(n_choices=2)))
-    # The other category is known to be worse everywhere: the search has converged.
+    # The model knows that the other category is worse everywhere: the search has converged.
     points = np.vstack([np.column_stack((points, np.full(len(y), c))) for c in (0.0, 1.0)])
     y, none = np.concatenate((y, y + 1.0)), np.empty((0, 3))
     settings, rng = Settings(noiseless=True), np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Points that together are good on several problems."""
+"""Portfolios of points for several problems."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_problems_apart_get_a_point_each() -> None:
 def test_no_point_comes_twice_and_none_is_made_up() -> None:
     problems = [problem(0.5, 1.0, 3)] * 3
     chosen = portfolio(LINE, problems, 10)
-    assert len(chosen) == 3, "the three best of the only problem there is"
+    assert len(chosen) == 3, "the three best points of the only problem"
     assert {tuple(point) for point in chosen} <= {tuple(point) for point in problems[0][0]}
 
 

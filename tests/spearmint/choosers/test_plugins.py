@@ -111,7 +111,7 @@ def test_entry_points_are_listed_after_ours_and_optunas_which_they_cannot_replac
     assert chooser_class("TPESampler") is optuna.samplers.TPESampler
     with pytest.raises(InputError) as caught:
         make_chooser("CornreChooser", {}, seed=0)
-    assert "Did you mean 'CornerChooser'?" in caught.value.fix
+    assert "'CornerChooser'?" in caught.value.fix
     assert "package.module:Class" in caught.value.fix
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -61,25 +62,22 @@ def test_unknown_name_lists_all_and_guesses() -> None:
     with pytest.raises(InputError) as caught:
         make_chooser("GPEIOtpChooser", {}, seed=0)
     assert "'GPEIOtpChooser'" in caught.value.what
-    assert "Did you mean 'GPEIOptChooser'?" in caught.value.fix
+    assert "'GPEIOptChooser'?" in caught.value.fix
     for name in chooser_names():
         assert name in caught.value.fix
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"),
+    ("name", "names"),
     [
-        (
-            "gpe",
-            "Did you mean 'GPEIOptChooser' or 'GPEIChooser' or 'GPEIperSecChooser'?",
-        ),
-        ("GPEIO", "Did you mean 'GPEIOptChooser'?"),
+        ("gpe", ["GPEIOptChooser", "GPEIChooser", "GPEIperSecChooser"]),
+        ("GPEIO", ["GPEIOptChooser"]),
     ],
 )
-def test_the_beginning_of_names_lists_them(name: str, hint: str) -> None:
+def test_the_beginning_of_names_lists_them(name: str, names: list[str]) -> None:
     with pytest.raises(InputError) as caught:
         make_chooser(name, {}, seed=0)
-    assert caught.value.fix.splitlines()[0] == hint
+    assert re.findall(r"'(\w+)'", caught.value.fix.splitlines()[0]) == names
 
 
 def test_the_original_method_args() -> None:
@@ -106,7 +104,7 @@ def test_args_of_an_optuna_sampler() -> None:
         ("GPEIOptChooser", {"seed": "3"}, ["GPEIOptChooser", "argument seed"]),
         ("GPEIOptChooser", {"mcmc_iters": "many"}, ["mcmc_iters 'many'", "integer"]),
         ("GPEIOptChooser", {"mcmc_iters": "0"}, ["mcmc_iters 0", " 1"]),
-        ("GPEIOptChooser", {"noiseless": "perhaps"}, ["noiseless 'perhaps'", "0 or 1"]),
+        ("GPEIOptChooser", {"noiseless": "perhaps"}, ["noiseless 'perhaps'", " 0 ", " 1"]),
         ("GPEIChooser", {"grid_subset": "3"}, ["argument grid_subset", "grid_size"]),
         ("GPEIChooser", {"grid_size": "0"}, ["grid_size 0", " 1"]),
         ("GPEIperSec", {"burnin": "-1"}, ["burnin -1", " 0"]),
@@ -147,5 +145,5 @@ def test_a_chooser_is_imported_when_it_is_used_and_without_scipy() -> None:
         "optuna",
         "sqlalchemy",
     }
-    with pytest.raises(AttributeError, match="has no attribute 'GPEIOtpChooser'"):
+    with pytest.raises(AttributeError, match="'GPEIOtpChooser'"):
         _ = spearmint.choosers.GPEIOtpChooser

@@ -102,8 +102,8 @@ def test_a_file_of_regions_and_one_more_later(experiment: ExperimentDir, tmp_pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("us\nUS\n", r"regions\.txt:2: duplicate .*'US'"),
-        ("us\n\n../us\n", r"regions\.txt:3: invalid .*'\.\./us'"),
+        ("us\nUS\n", r"regions\.txt:2: .*'US'"),
+        ("us\n\n../us\n", r"regions\.txt:3: .*'\.\./us'"),
         ("# none\n", r"/regions\.txt$"),
     ],
 )
@@ -119,7 +119,7 @@ def test_a_bad_region_in_config_has_line_and_column(make_experiment: MakeExperim
     experiment = make_experiment(CODE, ONE_FLOAT + 'region: "us"\nregion: "a/b"\n')
     done = experiment.run()
     assert done.returncode == 2
-    assert re.search(r"config\.pb:5:1: invalid .*'a/b'", done.stderr)
+    assert re.search(r"config\.pb:5:1: .*'a/b'", done.stderr)
 
 
 def test_a_search_stays_with_or_without_regions(make_experiment: MakeExperiment) -> None:

@@ -152,8 +152,8 @@ def test_ctrl_c_once_waits_for_the_running_trial(make_experiment: MakeExperiment
     controller.send_signal(signal.SIGINT)
     output, _ = controller.communicate(timeout=60)
     assert controller.returncode == 1
-    assert re.search(r"^Stopping.*: 1\..*Ctrl-C", output, re.MULTILINE)
-    assert "1 of 5 trials" in output
+    assert re.search(r"\b1\. .*Ctrl-C", output)
+    assert re.search(r"\b1 \w+ 5 trials\b", output)
     assert "Traceback" not in output
     assert experiment.run("--max-finished-jobs=2").returncode == 0
 
@@ -165,11 +165,11 @@ def test_ctrl_c_twice_ends_the_trials_and_the_same_command_resumes(
     controller = experiment.start("--max-finished-jobs=5")
     until(lambda: runners(experiment))
     controller.send_signal(signal.SIGINT)
-    until(lambda: "Stopping" in controller.stdout.readline())
+    until(lambda: "Ctrl-C" in controller.stdout.readline())
     controller.send_signal(signal.SIGINT)
     output, _ = controller.communicate(timeout=60)
     assert controller.returncode == 1
-    assert "0 of 5 trials" in output
+    assert re.search(r"\b0 \w+ 5 trials\b", output)
     assert not runners(experiment)
     (experiment.root / "trial.py").write_text(CODE)
     assert experiment.run("--max-finished-jobs=2").returncode == 0
@@ -184,12 +184,12 @@ def test_a_second_controller_says_so(make_experiment: MakeExperiment) -> None:
     for options in ([], ["--driver=SGE"]):
         second = experiment.run(*options)
         assert second.returncode == 2
-        assert f" process {controller.pid} on " in second.stderr
+        assert f" process {controller.pid} " in second.stderr
     status = experiment.command("status")
     assert f" process {controller.pid};" in status.stdout
     cleanup = experiment.command("cleanup")
     assert cleanup.returncode == 2
     controller.send_signal(signal.SIGINT)
-    until(lambda: "Stopping" in controller.stdout.readline())
+    until(lambda: "Ctrl-C" in controller.stdout.readline())
     controller.send_signal(signal.SIGINT)
     controller.communicate(timeout=60)

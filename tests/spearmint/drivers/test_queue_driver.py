@@ -100,7 +100,7 @@ def test_a_job_younger_than_the_last_listing_is_not_gone(make, queue, request_of
     second = driver.submit(request_of(2))
     states = driver.poll([first, second])
     assert states == {first: JobState.WAITING, second: JobState.WAITING}
-    assert queue.listings == 1, "the queue was not asked again"
+    assert queue.listings == 1, "a poll does not list the jobs a second time"
 
 
 def test_a_silent_queue_says_nothing(make, queue, request_of) -> None:

@@ -98,9 +98,9 @@ def test_a_driver_of_a_package_knows_what_makes_it_again(settings, name: str) ->
     ("name", "words"),
     [
         ("slurm", ["'slurm'", "Cluster, SGE, broken, local", "package.module:Class"]),
-        ("locla", ["'locla'", "Did you mean 'local'?"]),
+        ("locla", ["'locla'", "'local'?"]),
         ("nowhere.at_all:Driver", ["'nowhere'", "nowhere.at_all:Driver", "PYTHONPATH"]),
-        ("theirs_plugin:Thiers", ["theirs_plugin ", "'Thiers'", "Did you mean 'Theirs'?"]),
+        ("theirs_plugin:Thiers", ["theirs_plugin ", "'Thiers'", "'Theirs'?"]),
         ("theirs_plugin:Stranger", ["theirs_plugin:Stranger", "spearmint.drivers.Driver"]),
         ("spearmint:region", ["spearmint:region", "spearmint.drivers.Driver"]),
         ("theirs_plugin:Unfinished", ["Unfinished", "adopt, cancel, explain, poll, preview"]),

@@ -42,7 +42,7 @@ def test_gradient_of_the_log_posterior(noiseless: bool, theta_at: float) -> None
 
 
 def test_mean_and_amplitude_are_integrated_out() -> None:
-    """Against a sum over a grid of both; the flat prior of the mean leaves one constant."""
+    """The sum over a grid of mean and amplitude is equal, up to the constant of the flat prior."""
     sq, y = some_data(5, 2)
     mean = np.linspace(-40.0, 40.0, 1601)
     log_amplitude = np.linspace(np.log(1e-3), np.log(1e4), 800)

@@ -74,7 +74,7 @@ def test_gradient_of_the_joint_log_posterior(noiseless: bool) -> None:
 
 
 def test_gradient_where_many_points_are_at_the_bounds() -> None:
-    """Small exponents are the steepest there."""
+    """At the edges, small exponents have the steepest slopes."""
     rng = np.random.default_rng(6)
     points = rng.random((16, 2))
     points[:4, 0], points[4:8, 1], points[8:12] = 0.0, 1.0, rng.integers(2, size=(4, 2))
@@ -88,7 +88,7 @@ def test_gradient_where_many_points_are_at_the_bounds() -> None:
 
 
 def test_no_warp_at_all_is_the_posterior_of_the_length_scales() -> None:
-    """Exponents of 1 cost nothing and change nothing."""
+    """Exponents of 1 do not change the points or the log posterior."""
     points = np.random.default_rng(2).random((12, 2))
     y = points[:, 0] - points[:, 0].mean()
     prior = default_prior(2, noiseless=False)
@@ -102,7 +102,7 @@ def test_no_warp_at_all_is_the_posterior_of_the_length_scales() -> None:
 
 
 def test_a_loss_of_the_logarithm_bends_its_coordinate_only() -> None:
-    """As of a learning rate from 1e-4 to 1 that was not declared logarithmic."""
+    """The values are those of a learning rate from 1e-4 to 1 with an undeclared log scale."""
     rng = np.random.default_rng(3)
     points = rng.random((40, 2))
     y = (np.log(1e-4 + points[:, 0]) + 3.0) ** 2 + np.sin(3.0 * points[:, 1])

@@ -15,7 +15,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 @given(st.lists(finite, min_size=1, max_size=30))
 def test_any_finite_values_become_standard(values: list[float]) -> None:
     for view in warps(np.array(values)):
-        # All values (as good as) equal: zeros.
+        # All values are equal, or nearly so: the result is zeros.
         assert not view.values.any() or view.values.std() == pytest.approx(1.0)
         assert np.isfinite(view.values).all()
         assert np.isfinite(view.log_weight)

@@ -49,7 +49,7 @@ def test_prediction_is_that_of_a_dense_computation(data) -> None:
 
 
 def test_fantasies_have_the_posterior_of_the_pending_points(data) -> None:
-    """A noisy outcome at a pending point, averaged over fantasies, says nothing new."""
+    """Averaged over fantasies, the noisy outcome of a pending point adds no information."""
     points, y, thetas = data
     pending, new = some_points(3, 2), some_points(4, 3)
     none = np.empty((0, 3))

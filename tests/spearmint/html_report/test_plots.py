@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -43,8 +44,9 @@ def test_best_value_shows_every_trial_and_the_broken_ones(make_search: Any) -> N
 
     lines = {str(line.get_label()): line for line in figure.axes[0].lines}
     assert list(lines["trial"].get_xdata()) == [1.0, 2.0, 4.0]
-    assert list(lines["off the scale (1)"].get_xdata()) == [3.0]
     assert list(lines["broken (1)"].get_xdata()) == [5]
+    (outlier,) = (line for name, line in lines.items() if re.fullmatch(r"(?!broken).*\(1\)", name))
+    assert list(outlier.get_xdata()) == [3.0]
 
 
 def test_parallel_draws_the_best_last_and_not_too_many(make_search: Any) -> None:
@@ -141,7 +143,7 @@ def test_curves_name_the_five_best(make_search: Any) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("trials", "facts"), [(205, ""), (206, "205 of 206")])
+@pytest.mark.parametrize(("trials", "facts"), [(205, ""), (206, r"\b205 \w+ 206\b")])
 def test_curves_say_how_many_are_drawn(make_search: Any, trials: int, facts: str) -> None:
     search = make_search()
     for i in range(trials):
@@ -153,7 +155,7 @@ def test_curves_say_how_many_are_drawn(make_search: Any, trials: int, facts: str
     plot.draw(figure)
 
     assert len(figure.axes[0].lines) == 205
-    assert facts in plot.caption
+    assert re.search(facts, plot.caption)
     assert bool(facts) == any(letter.isdigit() for letter in plot.caption)
 
 

@@ -39,6 +39,19 @@ def run_trial(
     return json.loads(folder.result.read_text()), done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("gpus", ["GPU-3f7a,GPU-9b21", "", None])
+def test_the_gpus_of_a_trial_are_known_after_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: str | None
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if gpus is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus)
+    run_trial(tmp_path, "def main(job_id, params): return 1.0")
+    runner = json.loads((tmp_path / "jobs" / "00000007" / "runner.json").read_text())
+    assert runner.get("gpus") == gpus
+    assert runner["host"] == os.uname().nodename
+
+
 def test_main_gets_arrays_and_lists_as_in_the_original(tmp_path: Path) -> None:
     params = {
         "lr": {"kind": "FLOAT", "values": [0.5]},

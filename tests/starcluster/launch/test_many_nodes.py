@@ -1,4 +1,4 @@
-"""A cluster of 200 nodes against the stand-in for EC2, without SSH and set-up."""
+"""A cluster of 200 nodes against the stand-in for EC2, without SSH and setup."""
 
 from __future__ import annotations
 

@@ -109,8 +109,8 @@ def test_what_is_covered_and_why_not() -> None:
     assert found(network=sized(784, 512, 64)) == "covered"
     assert found(precision="tf32").startswith("tf32 ")
     assert found(network=sized(784, 512, 10, dropout=0.5)).startswith("dropout ")
-    assert "minibatch of 100 " in found(batch_size=100)
-    assert "minibatch of 1,024 " in found(batch_size=1024)
+    assert re.search(r"minibatch .*\b100 ", found(batch_size=100))
+    assert re.search(r"minibatch .*\b1,024 ", found(batch_size=1024))
     assert found(optimizer=adam).startswith("Adam ")
     assert found(network=sized(784, 10)).startswith("0 hidden layers ")
     assert found(network=sized(784, 64, 64, 64, 64, 64, 10)).startswith("5 hidden layers ")
