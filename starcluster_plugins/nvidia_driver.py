@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from starcluster.errors import NodeError
 from starcluster.node import Node
+from starcluster_plugins import nvidia_debian
 from starcluster_plugins.nvidia_facts import (
     MODPROBE,
     MODPROBE_FILE,
@@ -49,19 +50,19 @@ exit ${code:-0}
 NO_NOUVEAU = """
 printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' > /etc/modprobe.d/no-nouveau.conf
 """
-_INSTALL = (
-    f"""
+_BEGIN = f"""
 set -eu
-{NO_NOUVEAU}"""
-    + """
+{NO_NOUVEAU}
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a
 apt="apt-get -q -y -o DPkg::Lock::Timeout=300"
-version=$1 kernel=$(uname -r)
-flavour=${kernel##*-}
 for pause in 5 15 30 60 0; do  # after a boot, other programs lock the package lists
     $apt update && break
     sleep $pause
 done
+"""
+_UBUNTU = """
+version=$1 kernel=$(uname -r)
+flavour=${kernel##*-}
 prebuilt=linux-modules-nvidia-$version-$flavour
 utils=nvidia-utils-${version%-open}
 if apt-cache show "$prebuilt" > /dev/null 2>&1; then
@@ -72,10 +73,13 @@ else
     held=nvidia-driver-$version
 fi
 apt-mark hold $held > /dev/null
+"""
+_END = """
 modprobe -r nouveau 2> /dev/null || :
 modprobe nvidia
 """
-)
+DEFAULT_DRIVER = "580-server"
+"""Driver that ``default`` means on Ubuntu; Debian has one driver in each release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,13 +145,20 @@ def turn_check_off(node: Node) -> None:
 
 
 def install(node: Node, version: str) -> None:
-    """Install the Ubuntu driver packages and load the driver. Raises NodeError."""
-    answer = node.ssh.run(["sh", "-s", version], stdin=_INSTALL, timeout_s=1800)
+    """Install the driver packages of Ubuntu or Debian and load the driver. Raises NodeError."""
+    middle = _UBUNTU
+    if nvidia_debian.is_debian(node.ssh.run(["cat", "/etc/os-release"]).stdout):
+        nvidia_debian.enable_non_free(node)
+        middle = nvidia_debian.SCRIPT
+    else:
+        version = version.replace("default", DEFAULT_DRIVER)
+    script = _BEGIN + middle + _END
+    answer = node.ssh.run(["sh", "-s", version], stdin=script, timeout_s=1800)
     if answer.status:
         tail = "\n".join((answer.stdout + answer.stderr).strip().splitlines()[-5:])
         raise NodeError(
             f"cannot install driver {version}: {tail}",
-            "Use an AMI that has the driver, such as the Deep Learning Base AMI.",
+            "Use an image that has the driver: starcluster listimages --stock",
             alias=node.alias,
         )
 

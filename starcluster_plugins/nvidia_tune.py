@@ -26,7 +26,8 @@ class NvidiaTune(ClusterSetup):
 
     Args:
         clocks: ``"MEMORY,GRAPHICS"`` in MHz; empty for the highest clocks of each card.
-        driver: Package version to install on nodes without a driver, such as ``580-server``.
+        driver: Package version to install on nodes without a driver: ``580-server`` on Ubuntu,
+            ``535`` or ``535-open`` on Debian 12, or ``default``, the driver of the distribution.
         measure: Whether to time the MulC kernel before and after.
     """
 
@@ -37,7 +38,7 @@ class NvidiaTune(ClusterSetup):
                 f"nvidia_tune: invalid clocks = {clocks}: expected MEMORY,GRAPHICS in MHz",
                 "Set both, e.g. clocks = 1593,1410",
             )
-        if driver and not re.fullmatch(r"\d+(-server)?(-open)?", driver):
+        if driver and not re.fullmatch(r"(\d+(-server)?|default)(-open)?", driver):
             raise ConfigError(
                 f"nvidia_tune: invalid driver = {driver}: expected a package version",
                 "Set a version, e.g. driver = 580-server",

@@ -1,4 +1,4 @@
-"""Detect Grid Engine packages that crash, as those of Ubuntu do, and name working ones.
+"""Grid Engine packages that work where those of the distribution crash, as on Ubuntu.
 
 On Ubuntu 22.04, 24.04 and 26.04, spooldefaults and sge_qmaster end with a segmentation fault. The
 packages of Debian 12, the same version of Grid Engine, work there.
@@ -6,35 +6,13 @@ packages of Debian 12, the same version of Grid Engine, work there.
 
 from __future__ import annotations
 
-import os
 import platform
-import signal
-import subprocess
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 from sge_jobs.errors import QueueUnreachable, SgeJobsError
-from sge_jobs.queue.commands import with_cell
+from sge_jobs.node.spooldefaults import spooldefaults_crash
 
-_PROGRAMS = Path("/usr/lib/gridengine")
-_CONFIGURATION = Path("/usr/share/gridengine/default-configuration")
-_TIMEOUT_S = 60
-_SIGNAL_STATUS = 128  # a shell adds it to the number of the signal
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-_BOOTSTRAP = """admin_user none
-default_domain none
-ignore_fqdn true
-spooling_method berkeleydb
-spooling_lib libspoolb
-spooling_params {folder}/spooldb
-binary_path /usr/sbin
-qmaster_spool_dir {folder}
-security_mode none
-listener_threads 2
-worker_threads 2
-scheduler_threads 1
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,46 +68,6 @@ DEBIAN_MIRRORS = (
     "https://snapshot.debian.org/archive/debian/20250520T000000Z/pool/main/g/gridengine",
 )
 """Addresses of the files; the second one keeps them when Debian 12 has left the first."""
-
-
-def spooldefaults_crash(programs: Path = _PROGRAMS) -> str:
-    """Return the signal that ends spooldefaults with the default configuration; empty if none.
-
-    Writes only to a temporary directory. Also empty if it is not installed or fails otherwise.
-    """
-    if not (programs / "spooldefaults").exists():
-        return ""
-    with tempfile.TemporaryDirectory(prefix="sge-probe-") as name:
-        folder = Path(name)
-        (folder / "spooldb").mkdir()
-        (folder / "default" / "common").mkdir(parents=True)
-        bootstrap = folder / "default" / "common" / "bootstrap"
-        bootstrap.write_text(_BOOTSTRAP.format(folder=folder), encoding="utf-8")
-        environment = {**with_cell(os.environ), "SGE_ROOT": name, "SGE_CELL": "default"}
-        for program, *arguments in (
-            ["spoolinit", "berkeleydb", "libspoolb", f"{folder}/spooldb", "init"],
-            ["spooldefaults", "configuration", str(_CONFIGURATION)],
-        ):
-            try:
-                done = subprocess.run(
-                    [str(programs / program), *arguments],
-                    check=False,
-                    cwd=folder,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    timeout=_TIMEOUT_S,
-                )
-            except (OSError, subprocess.TimeoutExpired):
-                return ""
-            if found := _signal(done.returncode):
-                return found
-    return ""
-
-
-def _signal(status: int) -> str:
-    number = -status if status < 0 else status - _SIGNAL_STATUS
-    return signal.Signals(number).name if number in set(signal.Signals) else ""
 
 
 def explain(error: SgeJobsError) -> SgeJobsError:

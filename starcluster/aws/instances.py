@@ -84,7 +84,7 @@ class Instances(Templates):
             )
             for error in answer.get("Errors", ())
         ]
-        # The response is complete; DescribeInstances may not list these instances yet.
+        # The response is complete; DescribeInstances possibly does not list these instances yet.
         made = [
             responses.instance_of_fleet(id, fleet, request)
             for fleet in answer.get("Instances", ())

@@ -16,6 +16,9 @@ _SEE_IMAGES = (
     "List images: starcluster listimages NAME. The default image is an SSM parameter of AWS."
 )
 
+# The most names that one GetParameters accepts.
+_PARAMETERS_A_REQUEST = 10
+
 
 class Storage(AwsClient):
     """Requests about disks and images."""
@@ -88,6 +91,7 @@ class Storage(AwsClient):
         name: str = "",
         owners: Sequence[str] = (),
         shared: bool = False,
+        filters: Mapping[str, Sequence[str]] | None = None,
     ) -> list[Image]:
         """Return images, newest first; ``*`` in ``name`` matches any text.
 
@@ -99,8 +103,9 @@ class Storage(AwsClient):
             arguments["Owners"] = list(owners)
         if shared:
             arguments["ExecutableUsers"] = ["self"]
-        if name:
-            arguments["Filters"] = as_filters({"name": [name], "state": ["available"]})
+        named = {"name": [name], "state": ["available"]} if name else {}
+        if wanted := as_filters({**named, **(filters or {})}):
+            arguments["Filters"] = wanted
         found = self.pages("ec2", "DescribeImages", "Images", **arguments)
         return sorted(
             (responses.image(item) for item in found), key=lambda i: i.created, reverse=True
@@ -149,9 +154,7 @@ class Storage(AwsClient):
 
     def images_of(self, cluster: str) -> list[Image]:
         """Return the images of this account that were created from nodes of a cluster."""
-        filters = as_filters({f"tag:{TAG_CLUSTER}": [cluster]})
-        found = self.pages("ec2", "DescribeImages", "Images", Owners=["self"], Filters=filters)
-        return [responses.image(item) for item in found]
+        return self.images(owners=["self"], filters={f"tag:{TAG_CLUSTER}": [cluster]})
 
     def deregister_image(self, id: str) -> None:
         """Remove an image; its snapshots stay."""
@@ -166,6 +169,15 @@ class Storage(AwsClient):
         found = self.pages("ec2", "DescribeSnapshots", "Snapshots", SnapshotIds=list(snapshots))
         percents = [str(snapshot.get("Progress") or "0").rstrip("%") for snapshot in found]
         return min((int(percent) if percent.isdigit() else 0 for percent in percents), default=0)
+
+    def parameters(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the values of SSM parameters by name, without those that the region lacks."""
+        found: dict[str, str] = {}
+        for start in range(0, len(names), _PARAMETERS_A_REQUEST):
+            batch = list(names[start : start + _PARAMETERS_A_REQUEST])
+            answer = self.call("ssm", "GetParameters", Names=batch)
+            found |= {str(row["Name"]): str(row["Value"]) for row in answer["Parameters"]}
+        return found
 
     def parameter(self, name: str) -> str:
         """Return the value of an SSM parameter. Raises NotFound."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from starcluster.balance.decide import Decision, Limits, decide, is_over_budget
@@ -119,7 +119,7 @@ class Balancer:
                 drain(cluster, decision.drain)
                 self.lifecycle.remove(list(decision.drain), force=True)
             if decision.remove:
-                self.lifecycle.remove(list(decision.remove))
+                self._remove_idle(cluster, decision.remove)
             if decision.add:
                 names = new_aliases(cluster, decision.add)
                 self.lifecycle.add(plan.more_nodes(cluster.template, names), cluster.template)
@@ -137,6 +137,21 @@ class Balancer:
                 self._observer.changed()
         return ""
 
+    def _remove_idle(self, cluster: Cluster, aliases: tuple[str, ...]) -> None:
+        """Remove nodes, except those on which a job has started since the snapshot."""
+        _qmod(cluster, "-d", aliases)  # from now on no job starts
+        removed: list[str] = []
+        try:
+            busy = self._observer.take_snapshot(cluster).busy
+            idle = [alias for alias in aliases if alias not in busy]
+            if idle:
+                removed = self.lifecycle.remove(idle)
+        finally:
+            kept = [alias for alias in aliases if alias not in removed]
+            _qmod(cluster, "-e", kept)
+        if kept:
+            self._say(f"not removed, because a job has started: {', '.join(kept)}")
+
 
 def _has_spot_master(cluster: Cluster) -> bool:
     return any(is_master(each.alias) and each.is_spot for each in cluster.instances)
@@ -144,7 +159,11 @@ def _has_spot_master(cluster: Cluster) -> bool:
 
 def drain(cluster: Cluster, aliases: tuple[str, ...]) -> None:
     """Disable the queues of nodes, and rerun their jobs on other nodes."""
+    _qmod(cluster, "-d", aliases)
+    _qmod(cluster, "-rq", aliases)
+
+
+def _qmod(cluster: Cluster, option: str, aliases: Iterable[str]) -> None:
     for alias in aliases:
-        for option in ("-d", "-rq"):
-            command = shlex.join(["qmod", option, f"*@{alias}"])
-            cluster.master.ssh.execute(command, ignore_exit_status=True)
+        command = shlex.join(["qmod", option, f"*@{alias}"])
+        cluster.master.ssh.execute(command, ignore_exit_status=True)

@@ -97,6 +97,7 @@ ALIASES: Mapping[str, str] = {
     "lv": "listvolumes",
     "li": "listimages",
     "eimg": "ebsimage",
+    "ri": "removeimage",
     "sc": "showconsole",
     "cv": "createvolume",
     "res": "resizevolume",

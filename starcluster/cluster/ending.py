@@ -45,7 +45,7 @@ class ClusterEnding(ClusterResize):
         """Terminate instances until AWS deletes their group, which proves that none is left.
 
         Args:
-            claim: The last launch: AWS may not list its instances and its group yet.
+            claim: The last launch: AWS possibly does not list its instances and group yet.
         """
         begun = time.monotonic()
         known: dict[str, Instance] = {}

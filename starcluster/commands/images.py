@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 import cloup
 
+from starcluster.aws.stock import stock_images
 from starcluster.cli.app import App
 from starcluster.cli.options import json_option, original_options
 from starcluster.cli.output import say_rows
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.cluster.image import check_image_name, make_image
 from starcluster.commands._report import progress
-from starcluster.errors import ClusterError
+from starcluster.errors import ClusterError, InputError
 
 
 @cloup.command()
@@ -28,10 +29,16 @@ from starcluster.errors import ClusterError
     is_flag=True,
     help="List the images that other accounts share with this account.",
 )
+@cloup.option(
+    "-s",
+    "--stock",
+    is_flag=True,
+    help="List the stock images for node_image_id, and which image each means today.",
+)
 @json_option
 @click.pass_obj
 def listimages(
-    app: App, name: str, owners: tuple[str, ...], executable: bool, as_json: bool
+    app: App, name: str, owners: tuple[str, ...], executable: bool, stock: bool, as_json: bool
 ) -> None:
     """List images, newest first.
 
@@ -40,14 +47,37 @@ def listimages(
     \b
     Examples:
       starcluster listimages
+      starcluster listimages --stock
       starcluster listimages --owner amazon 'Deep Learning Base*Ubuntu 24.04*'
     """
+    if stock:
+        if name or owners or executable:
+            raise InputError("--stock lists fixed choices", "Remove NAME, -o and -x.")
+        _list_stock(app, as_json=as_json)
+        return
     wanted = owners or (() if executable else ("self",))
     found = app.ec2.images(name=name, owners=wanted, shared=executable)
     rows = [(e.id, e.created[:10], e.architecture, e.root_size_gib, e.state, e.name) for e in found]
     headings = ("ID", "CREATED", "ARCHITECTURE", "GIB", "STATE", "NAME")
-    none = f"No such images in {app.ec2.region}."
+    none = f"No such images in {app.ec2.region}. Stock images: starcluster listimages --stock"
     say_rows(found, headings, rows, as_json=as_json, none=none)
+
+
+def _list_stock(app: App, *, as_json: bool) -> None:
+    found = stock_images(app.ec2)
+    rows = [
+        (
+            each.choice + " (default)" * each.default,
+            each.architecture,
+            each.driver,
+            each.id or "not in this region",
+            each.created[:10],
+            each.parameter,
+        )
+        for each in found
+    ]
+    headings = ("IMAGE", "ARCHITECTURE", "NVIDIA DRIVER", "TODAY", "CREATED", "node_image_id")
+    say_rows(found, headings, rows, as_json=as_json, none="")
 
 
 @cloup.command()

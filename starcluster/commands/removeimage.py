@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 @cloup.command()
 @cloup.argument("image")
 @confirm_option
+@cloup.option("-p", "--pretend", is_flag=True, help="Print what would be deleted; delete nothing.")
+@cloup.option("-k", "--keep-image-data", is_flag=True, help="Do not delete the snapshots.")
 @click.pass_obj
-def removeimage(app: App, image: str, confirm: bool) -> None:
+def removeimage(app: App, image: str, confirm: bool, pretend: bool, keep_image_data: bool) -> None:
     """Remove IMAGE of this account: deregister it and delete its snapshots.
 
     An image that a template of the config names or that nodes of a cluster use is not removed.
@@ -45,10 +47,17 @@ def removeimage(app: App, image: str, confirm: bool) -> None:
             f"{image} ({own[0].name}) is in use by {', '.join(users)}",
             "Terminate these clusters, and name another image in these templates.",
         )
-    stored = f" and {', '.join(own[0].snapshots)}" if own[0].snapshots else ""
+    snapshots = () if keep_image_data else own[0].snapshots
+    stored = f" and {', '.join(snapshots)}" if snapshots else ""
+    if pretend:
+        click.echo(f"Would delete {image} ({own[0].name}){stored}; nothing was deleted.")
+        return
     sure(f"Delete {image} ({own[0].name}){stored}?", confirmed=confirm)
     app.ec2.deregister_image(image)
-    _delete_snapshots(app.ec2, own[0])
+    if not keep_image_data:
+        _delete_snapshots(app.ec2, own[0])
+    elif own[0].snapshots:
+        click.echo(f"AWS still bills its snapshots: {', '.join(own[0].snapshots)}")
     click.echo(f"Deleted {image} ({own[0].name}){stored}")
 
 

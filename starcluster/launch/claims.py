@@ -150,7 +150,7 @@ def exists(ec2: Ec2, cluster: str, found: Sequence[Instance]) -> ClusterError:
 
 
 def notes(ec2: Ec2, clusters: Sequence[str] = ()) -> list[str]:
-    """Return a line for each cluster that changes now, or whose instances AWS may not list yet.
+    """Return a line for each cluster that changes now, or with instances not listed yet.
 
     Args:
         clusters: Only these; all without any.

@@ -1,4 +1,4 @@
-"""Name this process so that another process of the same machine can tell whether it runs."""
+"""Name this process so that another process on the same machine can check that it runs."""
 
 from __future__ import annotations
 

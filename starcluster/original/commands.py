@@ -181,6 +181,7 @@ COMMANDS: dict[str, Command] = dict(
                 *_ignored(_NO_KERNEL, "-k --kernel-id=", "-r --ramdisk-id="),
             ),
         ),
+        _command("removeimage ri", _same("-p --pretend, -c --confirm, -k --keep-image-data")),
         _command(
             "s3image simg createimage",
             replaced=f"{_NO_S3}. Create one: starcluster ebsimage INSTANCE NAME",

@@ -11,6 +11,11 @@ PLUGINS: Mapping[str, str] = {
     "starcluster.plugins.tmux.TmuxControlCenter": "",
     "starcluster.plugins.pkginstaller.PackageInstaller": "",
     "starcluster.plugins.pypkginstaller.PyPkgInstaller": "",
+    "starcluster.plugins.ipcluster.IPCluster": "",
+    "starcluster.plugins.ipcluster.IPClusterStop": "",
+    "starcluster.plugins.ipcluster.IPClusterRestartEngines": "",
+    "starcluster.plugins.mpich2.MPICH2Setup": "",
+    "starcluster.plugins.xvfb.XvfbSetup": "",
     "starcluster.plugins.hadoop.Hadoop": _EMR,
     "starcluster.plugins.mysql.MysqlCluster": "Use Amazon RDS. For one server on the master, use "
     "starcluster.plugins.pkginstaller.PackageInstaller with packages = mariadb-server",

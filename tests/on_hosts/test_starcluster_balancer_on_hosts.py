@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from starcluster.balance import Balancer, Limits, QueueSnapshot, Stats
+from starcluster.balance import Balancer, Limits, QueueSnapshot, Stats, decide
 from starcluster.balance.loop import drain
 from starcluster.balance.observe import Observer
 from starcluster.cluster import Cluster, find
@@ -134,5 +134,25 @@ def test_it_keeps_the_budget_and_status_shows_decisions_and_money(bench: Bench) 
         now(bench).master.ssh.execute("qdel -u '*'")
         until(lambda: not taken(bench).jobs_left, 60, 0.2)
         assert Balancer(bench.lifecycle(), ending).run_once(now(bench)) == "stopped"
+
+    bench.cloud.call(body)
+
+
+def test_a_node_on_which_a_job_starts_after_the_snapshot_is_not_removed(bench: Bench) -> None:
+    def body() -> None:
+        bench.start(bench.lifecycle(), cluster_size="3")
+        said: list[str] = []
+        limits = Limits(max_nodes=3, kill_after_s=0, stabilization_s=0)
+        balancer = Balancer(bench.lifecycle(), limits, say=said.append)
+        decision = decide(taken(bench), limits)
+        assert set(decision.remove) == {"node001", "node002"}
+        submit(bench, "-l h=node002")
+        until(lambda: taken(bench).busy == {"node002"}, 60, 0.2)
+        assert balancer._do(now(bench), decision) == ""
+        assert names(bench) == ["master", "node002"]
+        assert "node002" in said[-1]
+        after = taken(bench)
+        assert (after.running_jobs, after.busy) == (1, {"node002"})
+        assert all(place.usable for place in after.cell.places)
 
     bench.cloud.call(body)

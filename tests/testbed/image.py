@@ -60,7 +60,7 @@ hostname localhost  # Grid Engine resolves it
 mkdir "$layer/root/probe"
 cp -r "$sge_jobs" "$layer/root/probe/sge_jobs"
 crash=$(chroot "$layer/root" env PYTHONPATH=/probe python3 -c '
-from sge_jobs.cell.packages import spooldefaults_crash
+from sge_jobs.node.spooldefaults import spooldefaults_crash
 print(spooldefaults_crash())')
 if [ -n "$crash" ]; then
   ls "$debian"/*.deb >/dev/null || exit 9

@@ -40,6 +40,6 @@ spooldefaults_crash() { # print the signal that ends Grid Engine's spooldefaults
     python3 -c '
 import sys
 sys.path.insert(0, sys.argv[1])
-from sge_jobs.cell.packages import spooldefaults_crash
+from sge_jobs.node.spooldefaults import spooldefaults_crash
 print(spooldefaults_crash())' "$TOOLS" || fail "cannot test Grid Engine's spooldefaults"
 }

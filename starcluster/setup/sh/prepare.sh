@@ -72,7 +72,8 @@ case $missing in "" | " nullmailer") ;; *) install_packages ;; esac
 if [ "$QUEUE" = yes ]; then
     sge_environment
     point_to_master
-    running sge_qmaster || running sge_execd || probe
+    if [ "$ROLE" = master ]; then daemon=sge_qmaster; else daemon=sge_execd; fi
+    running "$daemon" || probe
 fi
 tell processors "$(nproc)"
 tell gpus "$(python3 -c '

@@ -2,41 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sge_jobs.cell import packages
 from sge_jobs.errors import CellError, QueueUnreachable
-
-
-def programs(folder: Path, spooldefaults: str) -> Path:
-    for name, text in (("spoolinit", "exit 0"), ("spooldefaults", spooldefaults)):
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("kill -SEGV $$", "SIGSEGV"),
-        ("sh -c 'kill -ABRT $$'; exit $?", "SIGABRT"),  # a wrapper that does not exec
-        ("exit 0", ""),
-        ("echo cannot resolve this host >&2; exit 1", ""),
-        ("exit 255", ""),
-    ],
-)
-def test_only_a_signal_is_a_crash(tmp_path: Path, text: str, found: str) -> None:
-    assert packages.spooldefaults_crash(programs(tmp_path, text)) == found
-
-
-def test_a_program_that_hangs_or_is_not_there_is_no_crash(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert packages.spooldefaults_crash(tmp_path) == ""
-    monkeypatch.setattr(packages, "_TIMEOUT_S", 0.2)
-    assert packages.spooldefaults_crash(programs(tmp_path, "exec sleep 60")) == ""
 
 
 def test_only_an_unreachable_master_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:

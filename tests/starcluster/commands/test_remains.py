@@ -123,6 +123,21 @@ def test_an_image_is_removed_with_its_snapshots_once_nothing_uses_it(
     assert ec2.images(owners=["self"]) == []
 
 
+def test_an_image_without_its_snapshots_or_only_in_words(big: Run, ec2: Ec2) -> None:
+    instance = launch(ec2)
+    image = image_of(ec2, instance)
+    ec2.terminate([instance])
+    done = big("removeimage", "--pretend", image.id)
+    assert (done.returncode, image.snapshots[0] in done.stdout) == (0, True)
+    assert ec2.images([image.id])
+    done = big("ri", "-c", "--keep-image-data", image.id)
+    assert done.returncode == 0, done.stderr
+    assert f"AWS still bills its snapshots: {image.snapshots[0]}" in done.stdout
+    left = ec2.pages("ec2", "DescribeSnapshots", "Snapshots", OwnerIds=["self"])
+    assert image.snapshots[0] in [snapshot["SnapshotId"] for snapshot in left]
+    assert ec2.images(owners=["self"]) == []
+
+
 def test_only_own_images_are_removed(big: Run) -> None:
     assert big("removeimage", "mine").returncode == 2
     done = big("removeimage", "-c", IMAGE)
