@@ -63,9 +63,7 @@ class Balancer:
                 self._pause(cluster)
             except (SshError, Unreachable, Throttled) as error:
                 self._say(f"state unknown, retrying in {self.interval_s:g} s: {error.what}")
-                if cluster is not None and is_over_budget(
-                    self._observer.costs(cluster), self.limits
-                ):
+                if cluster is not None and self._has_spent_budget(cluster):
                     self._say("the budget is spent")
                     if end := self._do(cluster, Decision(stop=True)):
                         return end
@@ -75,6 +73,11 @@ class Balancer:
                 self._sleep(self.interval_s)
                 with contextlib.suppress(CredentialsError):
                     self.lifecycle.ec2.open_again()
+
+    def _has_spent_budget(self, cluster: Cluster) -> bool:
+        if self.limits.budget is None:
+            return False
+        return is_over_budget(self._observer.costs(cluster), self.limits)
 
     def _pause(self, cluster: Cluster) -> None:
         """Wait for the next poll, or until AWS announces the interruption of a spot node."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.instances import settled
 from starcluster.aws.model import Image
-from starcluster.errors import AwsError, InputError, StarClusterError, Unreachable
+from starcluster.errors import AwsError, InputError, Interrupted, StarClusterError, Unreachable
 from starcluster.launch.wait import backoff_delays
 from starcluster.logger import log
 from starcluster.model import TAG_CLUSTER, TAG_NAME
@@ -46,24 +46,37 @@ def make_image(
 
     Raises:
         AwsError: AWS failed to create the image.
+        Interrupted: Ctrl-C; the fix names the image that AWS creates nevertheless.
     """
+    tags = {TAG_NAME: name, TAG_CLUSTER: node.instance.cluster}
     progress(node.alias, "removing keys, user data and histories from the disk")
     steps.hide_secrets(node, limit_s=_BACK_S)
     try:
-        tags = {TAG_NAME: name, TAG_CLUSTER: node.instance.cluster}
         id = ec2.create_image(node.id, name, description=description, tags=tags)
         progress(node.alias, f"creating image {id}")
-        begun = _wait(ec2, id, BEGUN_S, lambda image: bool(image.snapshots), lambda image: None)
+        with _named_if_interrupted(id):
+            begun = _wait(ec2, id, BEGUN_S, lambda image: bool(image.snapshots), lambda image: None)
+            ec2.tag(begun.snapshots, tags)
     finally:
         _bring_back(node)
-    ec2.tag(begun.snapshots, tags)
     progress(node.alias, "keys, user data and histories restored")
 
     def report(image: Image) -> None:
         with contextlib.suppress(AwsError):  # only progress
             progress("", f"{image.id}: {ec2.progress_of(image.snapshots)} % stored")
 
-    return _wait(ec2, id, READY_S, lambda image: image.state == "available", report)
+    with _named_if_interrupted(id):
+        return _wait(ec2, id, READY_S, lambda image: image.state == "available", report)
+
+
+@contextlib.contextmanager
+def _named_if_interrupted(id: str) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        what = f"interrupted {error}".strip()
+        fix = f"AWS creates image {id} and bills its snapshots. Delete it: "
+        raise Interrupted(what, f"{fix}starcluster removeimage {id}") from error
 
 
 def _bring_back(node: Node) -> None:

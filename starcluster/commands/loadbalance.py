@@ -17,6 +17,7 @@ from starcluster.balance.stats import Stats
 from starcluster.cli.options import COUNT, Number
 from starcluster.cluster.cluster import find
 from starcluster.cluster.lifecycle import ClusterLifecycle
+from starcluster.cluster.remains import describe_disks
 from starcluster.commands._report import progress
 
 if TYPE_CHECKING:
@@ -194,10 +195,11 @@ def loadbalance(
     stats = stats_for(tag, lookback_window, **outputs)
     with lifecycle.report_cost_on_error():  # also when Ctrl-C ends it
         balancer = Balancer(lifecycle, limits, interval_s=interval, stats=stats, say=click.echo)
-    end = balancer.run()
+        end = balancer.run()
     click.echo(f"Cluster {tag} is {end}.")
     if end == "stopped":
-        click.echo(f"AWS bills its EBS volumes. Start it later: starcluster start -x {tag}")
+        click.echo(describe_disks(app.ec2, tag))
+        click.echo(f"Start it later: starcluster start -x {tag}")
 
 
 def _seconds(minutes: float | None) -> float | None:

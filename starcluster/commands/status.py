@@ -59,7 +59,7 @@ def status(app: App, tag: str | None, last: int, as_json: bool) -> None:
         "nodes": len(cluster.instances),
         "dollars_per_hour": round(price.dollars, 4),
         "unknown_prices": list(price.unknown),
-        "spent": round(spent(before, cluster.instances, known, now), 2),
+        "spent": None if problem else round(spent(before, cluster.instances, known, now), 2),
         "budget": before.budget if before else cluster.template.budget,
         "problem": problem,
         "decisions": [asdict(entry) for entry in decisions(entries)[-last:]],
@@ -69,8 +69,10 @@ def status(app: App, tag: str | None, last: int, as_json: bool) -> None:
         say_json(facts)
         return
     click.echo(f"{cluster.name}: {cluster.state}, {facts['nodes']} nodes, {price}")
-    limit = f" of the budget of ${facts['budget']:.2f}" if facts["budget"] else ""
-    click.echo(f"Spent since the start: ${facts['spent']:.2f}{limit}")
+    if facts["spent"] is not None:
+        since = "Spent since the start" if before else "Spent by the current nodes"
+        limit = f" of the budget of ${facts['budget']:.2f}" if facts["budget"] else ""
+        click.echo(f"{since}: ${facts['spent']:.2f}{limit}")
     click.echo("\n".join(_lines(cluster, entries, problem, last, now)))
 
 

@@ -16,6 +16,7 @@ PLUGINS: Mapping[str, str] = {
     "starcluster.plugins.ipcluster.IPClusterRestartEngines": "",
     "starcluster.plugins.mpich2.MPICH2Setup": "",
     "starcluster.plugins.xvfb.XvfbSetup": "",
+    "starcluster.plugins.condor.CondorPlugin": "",
     "starcluster.plugins.hadoop.Hadoop": _EMR,
     "starcluster.plugins.mysql.MysqlCluster": "Use Amazon RDS. For one server on the master, use "
     "starcluster.plugins.pkginstaller.PackageInstaller with packages = mariadb-server",

@@ -16,6 +16,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from tests.testbed.moto_instances import wrap
 
 PRICES = {"g4dn.xlarge": 0.526, "g4dn.12xlarge": 3.912, "m5.large": 0.096}  # dollars per hour
+DISK_PRICES = {"gp2": 0.1, "gp3": 0.08}  # dollars per GiB and month
 
 
 def add_what_moto_lacks() -> None:
@@ -138,7 +139,8 @@ def tell_prices() -> None:
 
 def _products(asked: dict[str, Any]) -> dict[str, Any]:
     fields = {each["Field"]: each["Value"] for each in asked["Filters"]}
-    price = PRICES.get(fields["instanceType"])
-    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": str(price)}}
+    disk = fields.get("volumeApiName", "")
+    price = DISK_PRICES.get(disk) if disk else PRICES.get(fields["instanceType"])
+    dimension = {"unit": "GB-Mo" if disk else "Hrs", "pricePerUnit": {"USD": str(price)}}
     product = {"terms": {"OnDemand": {"term": {"priceDimensions": {"rate": dimension}}}}}
     return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product)] if price else []}

@@ -14,7 +14,7 @@ from starcluster.cli.app import App
 from starcluster.cluster import image as imaging
 from starcluster.cluster.image import check_image_name, make_image
 from starcluster.commands.images import ebsimage
-from starcluster.errors import AwsError, ClusterError, InputError, NotFound
+from starcluster.errors import AwsError, ClusterError, InputError, Interrupted, NotFound
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 from starcluster.node.node import Node
 from starcluster.testing import FakeNode, FakeShell
@@ -122,3 +122,25 @@ def test_an_instance_that_nobody_can_clean_is_not_imaged(ec2: Ec2) -> None:
     assert "starcluster listclusters" in done.exception.fix
     done = CliRunner().invoke(ebsimage, [made.id, "no:name"], obj=app)
     assert isinstance(done.exception, InputError)
+
+
+@pytest.mark.parametrize("call", ["image", "progress_of"])
+def test_an_interruption_names_the_image_that_aws_creates(
+    ec2: Ec2, instance: Instance, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    node, done = cleaned(instance)
+    pending = Image(
+        id="ami-1", name="", state="pending", architecture="", root_device="", snapshots=("snap-1",)
+    )
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt("by SIGTERM")
+
+    monkeypatch.setattr(imaging, "backoff_delays", lambda: iter([0.0] * 9))
+    monkeypatch.setattr(Ec2, "create_image", lambda *_, **__: "ami-1")
+    monkeypatch.setattr(Ec2, "tag", lambda *_: None)
+    monkeypatch.setattr(Ec2, "image", lambda *_: pending)
+    monkeypatch.setattr(Ec2, call, interrupted)
+    with pytest.raises(Interrupted, match=r"by SIGTERM\n.*starcluster removeimage ami-1"):
+        make_image(ec2, node, "mine")
+    assert done == ["ACTION=hide", "ACTION=restore"]

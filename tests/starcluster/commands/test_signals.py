@@ -21,7 +21,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start(settings: config.Config, aws: str, ec2: Ec2, tmp_path: Path) -> Iterator[Start]:
-    """A function that starts ``starcluster``; its standard error goes to the file ``errors``."""
+    """A function that starts ``starcluster``; what it prints goes to the file ``errors``."""
     ec2.zones()  # moto fails if the first requests to a region are concurrent
     begun: list[subprocess.Popen[str]] = []
     path = settings.path
@@ -35,7 +35,12 @@ def start(settings: config.Config, aws: str, ec2: Ec2, tmp_path: Path) -> Iterat
         argv += ["-c", str(path), "-r", "us-east-1"]
         with (tmp_path / "errors").open("w") as errors:
             process = subprocess.Popen(
-                [*argv, *words], env=environment, stderr=errors, stdin=subprocess.DEVNULL, text=True
+                [*argv, *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                text=True,
             )
         begun.append(process)
         return process
@@ -77,3 +82,19 @@ def test_a_start_under_nohup_survives_the_end_of_its_terminal(start: Start, tmp_
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 1
     assert "Error: interrupted by SIGTERM\n" in (tmp_path / "errors").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_load_balancer_with_what_runs(
+    start: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    errors = tmp_path / "errors"
+    begun = start("start", "-o", "big")
+    assert begun.wait(120) == 0, errors.read_text()
+    process = start("loadbalance", "-i", "600", "big")
+    until(lambda: process.poll() is not None or "retrying in 600 s" in errors.read_text(), 120)
+    process.send_signal(number)
+    assert process.wait(60) == 1
+    text = errors.read_text()
+    assert "Error: interrupted" in text
+    assert "2 instances exist (master, node001): " in text

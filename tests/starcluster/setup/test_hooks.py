@@ -21,6 +21,7 @@ BUILT_IN = {
     "starcluster.plugins.tmux.TmuxControlCenter": {},
     "starcluster.plugins.sge.SGEPlugin": {"slots_per_host": "4"},
     "starcluster.plugins.ipcluster.IPCluster": {"enable_notebook": "True", "packer": "pickle"},
+    "starcluster.plugins.condor.CondorPlugin": {"master_is_exec_host": "False"},
     "starcluster.plugins.mpich2.MPICH2Setup": {},
     "starcluster.plugins.xvfb.XvfbSetup": {"display": "2"},
     "starcluster_plugins.nvidia_tune.NvidiaTune": {"clocks": "5001,1590"},
