@@ -10,7 +10,7 @@ from starcluster.cluster.cluster import Cluster, aliases, find
 from starcluster.cluster.resize import ClusterResize
 from starcluster.errors import AlreadyThere, StarClusterError
 from starcluster.launch.claims import TERMINATE, Claim
-from starcluster.launch.groups import remove_groups
+from starcluster.launch.groups import SECURITY_GROUP, remove_groups
 from starcluster.launch.hold import take
 from starcluster.launch.wait import ANY_STATE, backoff_delays, wait_for
 from starcluster.logger import log
@@ -49,6 +49,7 @@ class ClusterEnding(ClusterResize):
         """
         begun = time.monotonic()
         known: dict[str, Instance] = {}
+        removed: list[str] = []
         for pause in backoff_delays():
             new = [instance for instance in self._there() if instance.id not in known]
             if new:
@@ -60,13 +61,14 @@ class ClusterEnding(ClusterResize):
                 wait_for(self.ec2, list(known), "terminated", GONE_S)
             passed = time.monotonic() - begun
             try:
-                removed = remove_groups(self.ec2, self.name)
+                gone = remove_groups(self.ec2, self.name)
             except AlreadyThere:
                 if passed > GONE_S:
                     raise
             else:
+                removed += gone
                 lags = claim is not None and not claim.settled_in(passed)
-                if removed or not lags:
+                if any(group.startswith(SECURITY_GROUP) for group in gone) or not lags:
                     return [each.alias or each.id for each in known.values()] + removed
             time.sleep(pause)
         raise AssertionError

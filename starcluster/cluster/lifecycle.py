@@ -14,7 +14,7 @@ from starcluster.cluster.resize import Relaunch
 from starcluster.config.template import Template
 from starcluster.errors import ClusterError, StarClusterError
 from starcluster.launch import plan
-from starcluster.launch.claims import busy, claim_of, exists
+from starcluster.launch.claims import busy, claim_of, existing, exists
 from starcluster.launch.groups import remove_groups
 from starcluster.launch.hold import Held, take
 from starcluster.launch.launcher import Launcher, tags_of_node
@@ -101,7 +101,7 @@ class ClusterLifecycle(ClusterEnding):
 
     def require_new(self) -> None:
         """Raise ClusterError if the cluster exists, or if another command starts it."""
-        if found := self.ec2.instances(cluster=self.name):
+        if found := existing(self.ec2, self.name):
             raise exists(self.ec2, self.name, found)
         claim = claim_of(self.ec2, self.name)
         if claim is not None and claim.active:

@@ -18,7 +18,7 @@ from starcluster.aws.model import Instance, LaunchTemplate
 from starcluster.errors import ClusterError
 from starcluster.launch import wait
 from starcluster.launch.process import has_ended, this_process
-from starcluster.model import TAG_ALIASES, TAG_CLUSTER
+from starcluster.model import TAG_ALIASES, TAG_CLUSTER, group_name
 
 STALE_S = 300.0
 """Age in seconds after which another command takes over a claim that is not done."""
@@ -121,6 +121,19 @@ def settle(ec2: Ec2, claim: Claim) -> list[Instance]:
     while True:
         found = ec2.instances(cluster=claim.cluster, states=wait.ANY_STATE)
         if not claim.missing(found) or time.monotonic() - begun > left:
+            return found
+        time.sleep(POLL_S)
+
+
+def existing(ec2: Ec2, cluster: str) -> list[Instance]:
+    """Return the instances of a cluster, without those that AWS still lists after their end.
+
+    A cluster with instances has a security group, because AWS deletes none that is in use.
+    """
+    deadline = time.monotonic() + wait.LAG_S
+    while True:
+        found = ec2.instances(cluster=cluster)
+        if not found or ec2.security_groups(group_name(cluster)) or time.monotonic() > deadline:
             return found
         time.sleep(POLL_S)
 

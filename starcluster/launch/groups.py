@@ -12,6 +12,8 @@ from starcluster.launch import plan
 from starcluster.launch.wait import backoff_delays
 from starcluster.model import TAG_CLUSTER, group_name
 
+SECURITY_GROUP = "security group"
+
 
 def security_group(ec2: Ec2, name: str, template: Template, *, vpc: str) -> str:
     """Create or reuse the cluster's security group, open the template's ports; return the id."""
@@ -50,7 +52,7 @@ def remove_groups(ec2: Ec2, name: str) -> list[str]:
     for group in ec2.security_groups(group_name(name)):
         with contextlib.suppress(NotFound):  # AWS's list lags, or another terminate was faster
             ec2.delete_security_group(group.id)
-            removed.append(f"security group {group.name}")
+            removed.append(f"{SECURITY_GROUP} {group.name}")
     for placement in ec2.placement_groups(group_name(name)):
         with contextlib.suppress(AlreadyThere, NotFound):
             ec2.delete_placement_group(placement)

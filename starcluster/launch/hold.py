@@ -24,6 +24,7 @@ from starcluster.launch.claims import (
     busy,
     claim_name,
     claim_of,
+    existing,
     exists,
     settle,
 )
@@ -138,7 +139,7 @@ def take(
 
 
 def _require_none(ec2: Ec2, cluster: str) -> None:
-    if found := ec2.instances(cluster=cluster):
+    if found := existing(ec2, cluster):
         raise exists(ec2, cluster, found)
 
 

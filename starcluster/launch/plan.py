@@ -213,6 +213,7 @@ def request(
         root_encrypted=template.root_volume_encrypted,
         public_ip=template.public_ips,
         token=base.token,
+        template_id=base.template_id,
     )
 
 

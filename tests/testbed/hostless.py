@@ -51,6 +51,7 @@ class HostlessCloud:
 
     Attributes:
         config: A config file with the cluster template ``small``.
+        session: A session with credentials.
     """
 
     def __init__(self, *, boot_s: float = 0.2) -> None:
@@ -61,6 +62,10 @@ class HostlessCloud:
             taken.bind(("127.0.0.1", 0))
             self.port = taken.getsockname()[1]
         self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.session = boto3.Session(
+            aws_access_key_id="x",
+            aws_secret_access_key="x",  # noqa: S106 - of no account
+        )
         self._server: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> HostlessCloud:
@@ -111,14 +116,17 @@ class HostlessCloud:
 
     def truth(self) -> Any:
         """Return a client that sees everything at once."""
-        return boto3.client(
+        return self.session.client(
             "ec2",
             endpoint_url=self.endpoint,
             region_name=REGION,
-            aws_access_key_id="x",
-            aws_secret_access_key="x",  # noqa: S106 - of no account
             config=Config(user_agent_extra=TRUTH),
         )
+
+    def warm(self) -> None:
+        """Let ``session`` read boto3's models, which takes a second, for processes that fork."""
+        for service in ("ec2", "ssm", "sts", "pricing", "service-quotas"):
+            self.session.client(service, region_name=REGION)
 
     def rules(self, **rules: Any) -> None:
         """Set the consistency of the following calls; see ``tests.testbed.consistency``."""

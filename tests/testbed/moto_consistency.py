@@ -14,7 +14,7 @@ from moto.ec2.utils import filter_reservations
 
 from tests.testbed.consistency import Consistency
 from tests.testbed.moto_instances import wrap
-from tests.testbed.moto_server import follow_tags
+from tests.testbed.moto_server import fix_templates
 
 _READS = ("Describe", "Get")
 
@@ -33,7 +33,7 @@ def connect_consistency(lagging: Consistency) -> None:
     for look in ("describe_security_groups", "describe_launch_templates"):
         wrap(EC2Backend, look, lambda original: _listed(lagging, original))
     wrap(EC2Backend, "_get_template_from_args", _gone_template)
-    follow_tags()
+    fix_templates()
 
 
 def _instances(lagging: Consistency) -> Any:

@@ -198,3 +198,19 @@ def test_a_launch_whose_response_is_lost_is_not_made_twice(cloud: HostlessCloud)
     assert cloud.live("lost") == ["master", "node001", "node002"]
     operation(cloud, "lost").terminate()
     assert cloud.left("lost") == []
+
+
+def test_aws_refuses_the_launch_of_a_command_whose_claim_another_one_took_over(
+    cloud: HostlessCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.rules()
+    run = Ec2.run
+
+    def suspended(self: Ec2, request: Any) -> Any:
+        self.delete_template(request.template_id)
+        return run(self, request)
+
+    monkeypatch.setattr(Ec2, "run", suspended)
+    with pytest.raises(ClusterError, match="another command took over cluster 'suspended'"):
+        start(operation(cloud, "suspended"))
+    assert cloud.left("suspended") == []

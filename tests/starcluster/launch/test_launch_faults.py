@@ -1,0 +1,18 @@
+"""Seeded runs of commands that are cut, killed and repeated while AWS is slow and late."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.testbed.cloud import REPOSITORY
+
+
+@pytest.mark.slow
+def test_no_orphan_no_two_masters_and_no_message_that_is_not_so() -> None:
+    argv = [sys.executable, "-m", "benchmarks.launch_faults", "--runs", "10", "--at-once", "2"]
+    done = subprocess.run(argv, check=False, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("10 runs, 0 wrong")
