@@ -89,7 +89,8 @@ class ClusterResize(ClusterOperation):
     ) -> Sequence[Planned]:
         """Return ``nodes`` with aliases that are still free."""
         found = self.ec2.instances(cluster=self.name)
-        taken = {instance.alias.removeprefix(f"{self.name}-") for instance in found}
+        names = {instance.alias for instance in found} | held.taken
+        taken = {alias.removeprefix(f"{self.name}-") for alias in names}
         clash = {node.alias for node in nodes} & taken
         if not clash:
             return nodes
@@ -97,8 +98,8 @@ class ClusterResize(ClusterOperation):
             what = f"node {', '.join(sorted(clash))} already exists"
             raise InputError(what, "Choose other aliases.")
         free = plan.free_aliases({*taken, *(node.alias for node in nodes)}, len(clash))
-        names = dict(zip(sorted(clash), free, strict=True))
-        found_free = [replace(node, alias=names.get(node.alias, node.alias)) for node in nodes]
+        new = dict(zip(sorted(clash), free, strict=True))
+        found_free = [replace(node, alias=new.get(node.alias, node.alias)) for node in nodes]
         held.announce([plan.host_name(self.name, each.alias, template) for each in found_free])
         return found_free
 

@@ -10,6 +10,8 @@ from types import TracebackType
 
 from starcluster.aws.aliases import packed
 from starcluster.aws.ec2 import Ec2
+from starcluster.aws.instances import LIVE
+from starcluster.aws.model import Instance
 from starcluster.errors import AlreadyThere, AwsError, NotFound, PermissionDenied
 from starcluster.launch import wait
 from starcluster.launch.claims import (
@@ -30,7 +32,7 @@ from starcluster.launch.claims import (
 )
 from starcluster.launch.process import this_process
 from starcluster.logger import log
-from starcluster.model import TAG_ALIASES, TAG_CLUSTER
+from starcluster.model import TAG_ALIASES, TAG_CLUSTER, group_name
 
 _LETTERS = 256
 Progress = Callable[[str, str], None]
@@ -42,11 +44,13 @@ class Held:
     Attributes:
         previous: The claim that it replaced.
         launched: Aliases of the instances that the launch may have created.
+        taken: Aliases of the instances that existed before.
     """
 
     def __init__(self, ec2: Ec2, cluster: str, id: str, previous: Claim | None) -> None:
         self.id, self.previous = id, previous
         self.launched: list[str] = []
+        self.taken: set[str] = set()
         self._ended = False
         self._ec2, self._cluster, self._since = ec2, cluster, time.monotonic()
 
@@ -116,6 +120,7 @@ def take(
     """
     limit = time.monotonic() + STALE_S + wait.LAG_S
     said = ""
+    seen: list[Instance] = []
     while True:
         found = claim_of(ec2, cluster)
         if found is not None and command != TERMINATE:
@@ -127,19 +132,25 @@ def take(
                 said = found.id
                 time.sleep(POLL_S)
                 continue
-            settle(ec2, found)
+            # AWS can list an instance and then not, so this list is kept.
+            seen = [each for each in settle(ec2, found) if each.state in LIVE]
             if command == "start":
-                _require_none(ec2, cluster)
+                _require_none(ec2, cluster, seen)
         if found is None or _deleted(ec2, found):
             with contextlib.suppress(AlreadyThere):
-                return Held(ec2, cluster, _create(ec2, cluster, command, aliases), found)
+                held = Held(ec2, cluster, _create(ec2, cluster, command, aliases), found)
+                held.taken = {each.alias for each in seen}
+                return held
         if time.monotonic() > limit:
             raise busy(found, cluster)
         time.sleep(POLL_S)  # AWS does not list the other command's claim yet
 
 
-def _require_none(ec2: Ec2, cluster: str) -> None:
-    if found := existing(ec2, cluster):
+def _require_none(ec2: Ec2, cluster: str, seen: list[Instance]) -> None:
+    found = existing(ec2, cluster)
+    if not found and ec2.security_groups(group_name(cluster)):
+        found = seen
+    if found:
         raise exists(ec2, cluster, found)
 
 
