@@ -207,6 +207,7 @@ def test_aws_refuses_the_launch_of_a_command_whose_claim_another_one_took_over(
     run = Ec2.run
 
     def suspended(self: Ec2, request: Any) -> Any:
+        assert request.template_id, "the launch must name its claim"
         self.delete_template(request.template_id)
         return run(self, request)
 
