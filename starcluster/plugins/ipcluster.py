@@ -55,11 +55,16 @@ end() { # PATTERN: each daemon leads a process group, with its children
         kill -s KILL -- "$group" 2>/dev/null || :
     done
 }
-until_ready() { # NAME PROGRAM FILE
+until_ready() { # NAME FILE
     tries=600
-    until [ -s "$3" ]; do
+    until [ -s "$2" ]; do
         tries=$((tries - 1))
-        [ $tries -gt 0 ] && alive "$1" "$2" || { tail -n 5 "$run/$1.log" >&2; exit 1; }
+        # alive is wrong here: a process that was just launched has not executed its program yet.
+        if [ $tries -eq 0 ] || ! kill -s 0 "$(cat "$run/$1.pid")" 2>/dev/null; then
+            echo "$1 did not start; the end of $run/$1.log:" >&2
+            tail -n 5 "$run/$1.log" >&2
+            exit 1
+        fi
         sleep 0.1
     done
 }
@@ -69,7 +74,7 @@ if ! alive controller ipcontroller; then
     rm -f "$security"/ipcontroller-*.json
     launch controller ipcontroller --ip="$2" --location="$2" --log-level="$3" \
         --Session.packer="$4"
-    until_ready controller ipcontroller "$security/ipcontroller-engine.json"
+    until_ready controller "$security/ipcontroller-engine.json"
 fi
 """
 _ENGINES = """

@@ -32,7 +32,10 @@ def test_a_person_gets_a_shell_beside_a_cluster_and_nothing_is_left_after_it() -
         timeout=200,
     )
     assert done.returncode == 0, done.stderr
-    assert re.search(r"gpucluster: running.*\b3 nodes.*us-east-1a", done.stdout)
+    assert re.search(r"gpucluster: running.*\b3 nodes", done.stdout)
+    assert (
+        len(re.findall(r"^\s*(?:master|node00\d)\s+running\s.*us-east-1a", done.stdout, re.M)) == 3
+    )
     assert done.stdout.count("lx-amd64") == 3
     assert "put is done" in done.stdout
     assert traces() == before
