@@ -22,6 +22,7 @@ StarClusterError            exit code 1
 ├── SetupError              the setup of the cluster failed on some nodes
 ├── PluginError             a plugin cannot be loaded, or failed
 └── ClusterError            a cluster does not exist, already exists, or is in the wrong state
+    ├── NoInstances         only the security group of a cluster is left
     └── Interrupted         Ctrl-C, SIGTERM or SIGHUP; the fix names what still runs
 """
 
@@ -189,6 +190,10 @@ class PluginError(StarClusterError):
 
 class ClusterError(StarClusterError):
     """A cluster does not exist, already exists, or is in the wrong state."""
+
+
+class NoInstances(ClusterError):
+    """Only the security group of a cluster is left."""
 
 
 class Interrupted(ClusterError):

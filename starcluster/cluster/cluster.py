@@ -10,7 +10,7 @@ from starcluster.aws.instances import LIVE
 from starcluster.aws.model import Instance
 from starcluster.config.config import Config
 from starcluster.config.template import Template
-from starcluster.errors import ClusterError, InputError, NodeError, did_you_mean
+from starcluster.errors import ClusterError, InputError, NodeError, NoInstances, did_you_mean
 from starcluster.launch import plan
 from starcluster.launch.claims import busy, claim_of, settle
 from starcluster.launch.origin import Origin, origin_of
@@ -143,7 +143,7 @@ def find(ec2: Ec2, config: Config, name: str) -> Cluster:
         return Cluster(name, found, ec2, config)
     names = [cluster.name for cluster in all_clusters(ec2, config)]
     if ec2.security_groups(group_name(name)):
-        raise ClusterError(
+        raise NoInstances(
             f"cluster '{name}' has no instances, only its security group is left",
             f"Remove it: starcluster terminate {name}",
         )

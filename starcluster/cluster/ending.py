@@ -8,7 +8,7 @@ import time
 from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster, aliases, find
 from starcluster.cluster.resize import ClusterResize
-from starcluster.errors import AlreadyThere, StarClusterError
+from starcluster.errors import AlreadyThere, NoInstances, StarClusterError
 from starcluster.launch.claims import TERMINATE, Claim
 from starcluster.launch.groups import SECURITY_GROUP, remove_groups
 from starcluster.launch.hold import take
@@ -33,7 +33,8 @@ class ClusterEnding(ClusterResize):
         with held:
             there = held.previous or self._there()
             if not there and not self.ec2.security_groups(group_name(self.name)):
-                find(self.ec2, self.config, self.name)  # raises with a hint
+                with contextlib.suppress(NoInstances):  # AWS lists the group now
+                    find(self.ec2, self.config, self.name)  # raises with a hint
             with self.report_cost_on_error():
                 return self._terminate_all(held.previous)
 

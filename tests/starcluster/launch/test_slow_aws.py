@@ -14,6 +14,7 @@ from starcluster.config import config
 from starcluster.errors import ClusterError, InputError, StarClusterError
 from starcluster.launch import claims, hold, plan
 from starcluster.launch.origin import Origin
+from starcluster.model import group_name
 from tests.testbed.hostless import HostlessCloud, without_hosts
 
 LAG_S = 2.0
@@ -215,3 +216,20 @@ def test_aws_refuses_the_launch_of_a_command_whose_claim_another_one_took_over(
     with pytest.raises(ClusterError, match="another command took over cluster 'suspended'"):
         start(operation(cloud, "suspended"))
     assert cloud.left("suspended") == []
+
+
+def test_terminate_removes_a_group_that_aws_lists_only_at_the_second_look(
+    cloud: HostlessCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.rules()
+    late = operation(cloud, "late")
+    vpc = next(group.vpc_id for group in late.ec2.security_groups() if group.vpc_id)
+    late.ec2.create_security_group(group_name("late"), vpc=vpc, description="left by a start")
+    looks = Ec2.security_groups
+    first_look = [True]
+
+    def lagging(self: Ec2, *names: str, **filters: str) -> Any:
+        return [] if first_look and first_look.pop() else looks(self, *names, **filters)
+
+    monkeypatch.setattr(Ec2, "security_groups", lagging)
+    assert group_name("late") in " ".join(late.terminate())
