@@ -1,5 +1,5 @@
 # make demo          tune a network for handwritten digits with the real command (about two minutes)
-# make test          run the tests that need no root (five minutes on two cores)
+# make test          run the tests that need no root (six minutes on two cores)
 # make test-hosts    run the tests on real hosts: Grid Engine, sshd, clusters, full disks; needs root
 # make cell          open a shell on a real Grid Engine of three hosts on this machine; needs root
 # make cluster-demo  start a starcluster cluster of three nodes on this machine; needs root
