@@ -59,7 +59,7 @@ def status(app: App, tag: str | None, last: int, as_json: bool) -> None:
         "nodes": len(cluster.instances),
         "dollars_per_hour": round(price.dollars, 4),
         "unknown_prices": list(price.unknown),
-        "spent": None if problem else round(spent(before, cluster.instances, known, now), 2),
+        "spent": None if problem else round(spent(before, cluster.instances, known, now), 4),
         "budget": before.budget if before else cluster.template.budget,
         "problem": problem,
         "decisions": [asdict(entry) for entry in decisions(entries)[-last:]],

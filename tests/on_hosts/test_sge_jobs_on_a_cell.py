@@ -73,7 +73,7 @@ show(ids)
     run, hold, stop, error, array = map(str, ids)  # type: ignore[call-overload]
     until(lambda: listed(cell).get(stop) == "r" and listed(cell).get(error) == "Eqw", 30, 0.2)
     cell.checked("qmod", "-sj", stop)
-    until(lambda: listed(cell)[stop] == "s", 10)
+    until(lambda: listed(cell).get(stop) == "s", 10)
     rows, hosts, reason = door(
         cell, f"show(q.jobs()); show(q.hosts()); show(q.error_reason({error!r}))"
     )
@@ -90,7 +90,7 @@ show(ids)
     assert [host["gpus"] for host in hosts] == [2, 2, 2]  # type: ignore[attr-defined]
     assert "chdir to /nope" in str(reason)
     door(cell, f"q.clear_error([{error!r}, '99'])")
-    until(lambda: listed(cell)[error] != "Eqw", 10)
+    until(lambda: listed(cell).get(error) != "Eqw", 10)
     door(cell, f"q.delete({[*ids, '99']!r}); q.delete({[*ids, '99']!r})")  # type: ignore[misc]
     cell.wait_idle()
 
@@ -120,7 +120,7 @@ made._KEEP_TRYING = made._KEEP_TRYING.replace("{1..30}", "1")
 show(q.submit(JobSpec(name="n", argv=("echo",), directory=Path("/"), log=Path("/nope/log"))))
 """
     (id,) = door(cell, code)
-    until(lambda: "E" in listed(cell)[str(id)], 60, 0.2)
+    until(lambda: "E" in listed(cell).get(str(id), ""), 60, 0.2)
     assert "exit_status of job start = 100" in cell.run("qstat", "-j", str(id)).stdout
     assert "/nope/log: No such file or directory" in (cell.home / f"n.o{id}").read_text()
     door(cell, f"q.delete([{id!r}])")
