@@ -82,6 +82,12 @@ def test_gpu_jobs_that_wait_let_a_cluster_with_free_slots_grow(two: Cell) -> Non
 def test_jobs_that_no_new_node_helps_are_told_apart(two: Cell) -> None:
     held = two.submit(SLEEP, "-h")
     broken = two.submit("x", "-o", "/nonexistent/y")
+    # While Grid Engine tries to start it, the job is not among those that wait.
+    until(
+        lambda: [job.state for id, job in jobs(two).items() if id == broken] == [JobState.ERROR],
+        30,
+        0.2,
+    )
     fill = [two.submit(SLEEP, "-pe", "smp", "4") for _ in range(2)]
     until(lambda: running(two) == 2, 60, 0.2)
     later = two.submit(SLEEP, "-a", "203001020304")
@@ -89,7 +95,6 @@ def test_jobs_that_no_new_node_helps_are_told_apart(two: Cell) -> None:
     here = two.submit(SLEEP, "-q", "all.q@node001", "-l", "h=node00*")
     wide = two.submit(SLEEP, "-pe", "smp", "5-9")
     good = two.submit(SLEEP, "-pe", "smp", "2-4", "-l", "h=node*")
-    until(lambda: jobs(two)[broken].state is JobState.ERROR, 30, 0.2)
     found = jobs(two)
     assert found[held].state is JobState.HELD
     assert not {*fill} & found.keys()
