@@ -111,9 +111,8 @@ def wait_for(path: Path) -> None:
         time.sleep(0.1)
 
 
-def record(recorder: Recorder) -> None:
-    """Run every scenario."""
-    r = recorder
+def stop_and_status(r: Recorder) -> None:
+    """Interrupt a search, continue it and list it."""
     r.experiment("experiment", SLOW)
     search = ("spearmint", "--max-concurrent=2", "--max-finished-jobs=6", "experiment")
     process = r.start(*search)
@@ -126,10 +125,16 @@ def record(recorder: Recorder) -> None:
     r.run("spearmint", "export", "--csv", "-o", "trials.csv", "experiment")
     r.write("csv", "\n".join((r.home / "trials.csv").read_text().splitlines()[:3]))
 
+
+def stop_rule(r: Recorder) -> None:
+    """Stop a search by a rule."""
     r.experiment("rule", PLAIN)
     text = r.run("spearmint", "--max-finished-jobs=200", "--patience=5", "rule")
     r.write("rule", text, head=3, tail=9)
 
+
+def pruning(r: Recorder) -> None:
+    """Prune poor trials."""
     r.experiment("prune", PRUNES)
     text = r.run(
         "spearmint", "--pruner=median", "--pruner-args=n_startup_trials=3", "-n", "2",
@@ -137,6 +142,9 @@ def record(recorder: Recorder) -> None:
     )  # fmt: skip
     r.write("prune", text[text.index("trial 3") :], head=7)
 
+
+def killed_trial(r: Recorder) -> None:
+    """Kill one trial twice."""
     r.experiment("kill", HANGS)
     process = r.start("spearmint", "--max-concurrent=2", "--max-finished-jobs=5", "kill")
     runner = r.home / "kill/jobs/00000003/runner.json"
@@ -152,10 +160,16 @@ def record(recorder: Recorder) -> None:
     r.write("kill_once", lost[0])
     r.write("kill_twice", lost[-1])
 
+
+def time_limit(r: Recorder) -> None:
+    """Let trials exceed their timeout."""
     r.experiment("timeout", HANGS)
     text = r.run("spearmint", "--trial-timeout=2", "-n", "2", "--max-finished-jobs=4", "timeout")
     r.write("timeout", "\n".join(line for line in text.splitlines() if line.startswith("trial 3")))
 
+
+def failed_trials(r: Recorder) -> None:
+    """Fail trials, then rerun them."""
     folder = r.experiment("failing", FAILS)
     r.run("spearmint", "--max-finished-jobs=6", "failing")
     text = r.run("spearmint", "status", "failing")
@@ -165,6 +179,9 @@ def record(recorder: Recorder) -> None:
     queued = r.run("python", str(script), "failing")
     r.write("rerun", queued + r.run("spearmint", "--max-finished-jobs=10", "failing"), head=5)
 
+
+def wider_space(r: Recorder) -> None:
+    """Import a search into a wider one."""
     old = r.experiment("old", PLAIN)
     r.run("spearmint", "--max-finished-jobs=8", ".", cwd=old)
     wider = CONFIG.replace("max: 512", "max: 1024")
@@ -177,6 +194,9 @@ def record(recorder: Recorder) -> None:
     (old / "config.pb").write_text(wider)
     r.write("mismatch", r.run("spearmint", "--max-finished-jobs=10", ".", cwd=old))
 
+
+def import_and_run(r: Recorder) -> None:
+    """Import a CSV file, and run an example."""
     shutil.copytree(ROOT / "examples" / "branin", r.home / "branin")
     (r.home / "earlier.csv").write_text(
         "X[0],X[1],value,note\n0.54,0.15,0.42,by hand\n0.12,0.82,0.9,by hand\n0.94,0.17,,crashed\n"
@@ -186,9 +206,15 @@ def record(recorder: Recorder) -> None:
     text = r.run("spearmint", "--max-concurrent=2", "--max-finished-jobs=6", "fresh")
     r.write("run", text, head=6, tail=7)
 
+
+def ask_and_tell(r: Recorder) -> None:
+    """Run the example of ask and tell."""
     shutil.copytree(ROOT / "examples" / "ask_and_tell", r.home / "ask_and_tell")
     r.write("ask", r.run("python", "ask_and_tell.py", cwd=r.home / "ask_and_tell"))
 
+
+def training(r: Recorder) -> None:
+    """Train and evaluate a network."""
     text = r.run(
         "pycuda-nn", "train", "--data", "digits", "--set", "hidden=128,64", "--set", "epochs=20",
         "--set", "scale=unit", "--checkpoint", "digits.npz",
@@ -196,6 +222,9 @@ def record(recorder: Recorder) -> None:
     r.write("train", text, head=3, tail=4)
     r.write("evaluate", r.run("pycuda-nn", "evaluate", "--checkpoint", "digits.npz"))
 
+
+def tutorial(r: Recorder) -> None:
+    """Follow the tutorial."""
     tutorial = r.home / "tutorial"
     shutil.copytree(ROOT / "examples" / "tutorial", tutorial)
     r.run("python", "make_data.py", cwd=tutorial)
@@ -207,6 +236,27 @@ def record(recorder: Recorder) -> None:
     typo = (tutorial / "config.pb").read_text().replace("variable {", "variabel {", 1)
     (tutorial / "typo.pb").write_text(typo)
     r.write("typo", r.run("spearmint", "typo.pb", cwd=tutorial))
+
+
+def record(recorder: Recorder) -> None:
+    """Run every scenario."""
+    for scenario in SCENARIOS:
+        scenario(recorder)
+
+
+SCENARIOS = (
+    stop_and_status,
+    stop_rule,
+    pruning,
+    killed_trial,
+    time_limit,
+    failed_trials,
+    wider_space,
+    import_and_run,
+    ask_and_tell,
+    training,
+    tutorial,
+)
 
 
 def main() -> None:
