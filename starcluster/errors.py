@@ -23,7 +23,8 @@ StarClusterError            exit code 1
 ├── PluginError             a plugin cannot be loaded, or failed
 └── ClusterError            a cluster does not exist, already exists, or is in the wrong state
     ├── NoInstances         only the security group of a cluster is left
-    └── Interrupted         Ctrl-C, SIGTERM or SIGHUP; the fix names what still runs
+    ├── NotTaken            another command changes or has changed the cluster; nothing was done
+    └── Interrupted         exit code 128 + signal: Ctrl-C, SIGTERM or SIGHUP; names what still runs
 """
 
 from __future__ import annotations
@@ -196,8 +197,14 @@ class NoInstances(ClusterError):
     """Only the security group of a cluster is left."""
 
 
+class NotTaken(ClusterError):
+    """Another command changes or has changed the cluster, so this one did nothing."""
+
+
 class Interrupted(ClusterError):
     """Ctrl-C, SIGTERM or SIGHUP stopped the command; the fix names what still runs."""
+
+    exit_code = 130  # starcluster.cli adds the number of another signal
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

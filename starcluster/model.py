@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+OWN_TAGS = "starcluster:"
+"""First letters of the keys of all tags that starcluster sets, except for ``Name``."""
+TAG_LETTERS = 256
+"""Most characters of the value of a tag."""
 TAG_CLUSTER = "starcluster:cluster"
 TAG_ALIAS = "starcluster:alias"
 TAG_ALIASES = "starcluster:aliases"
 TAG_TEMPLATE = "starcluster:template"
 TAG_VERSION = "starcluster:version"
 TAG_NAME = "Name"
+TAG_HOST_KEY = "starcluster:host_key"
 MASTER = "master"
 
 

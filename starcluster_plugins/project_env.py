@@ -23,7 +23,7 @@ from starcluster_plugins import nvidia_driver
 
 _CUDA_13_DRIVER = 580
 _PROFILE = "/etc/profile.d/starmint-env.sh"
-_PACKAGES = ("starcluster", "starcluster_plugins", "spearmint", "sge_jobs", "pycuda_nn")
+_PACKAGES = ("starmint", "starcluster", "starcluster_plugins", "spearmint", "sge_jobs", "pycuda_nn")
 _FILES = ("pyproject.toml", "setup.py", "README.rst", "LICENSE")
 _INSTALL_S = 3600.0
 

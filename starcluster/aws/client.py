@@ -20,6 +20,7 @@ from starcluster.errors import (
     Unreachable,
     did_you_mean,
 )
+from starmint import extra_command
 
 if TYPE_CHECKING:
     import boto3
@@ -29,6 +30,7 @@ READ_TIMEOUT_S = 60
 ATTEMPTS = 8
 # Size of the connection pool of a client; as many requests can run concurrently.
 CONNECTIONS = 32
+_READS = ("Describe", "Get", "List")
 _LOG_IN = (
     "Set them in [aws info] of the config, set AWS_PROFILE or AWS_ACCESS_KEY_ID, "
     "or log in: aws configure sso"
@@ -43,7 +45,7 @@ def open_session(settings: AwsSettings) -> boto3.Session:
         import boto3
         from botocore.exceptions import BotoCoreError
     except ImportError as error:
-        fix = "Install it: pip install 'starmint[aws]'"
+        fix = f"Install it: {extra_command('aws')}"
         raise MissingExtra(f"boto3 is not installed: {error}", fix) from error
     try:
         return boto3.Session(
@@ -60,6 +62,9 @@ class AwsClient:
     """Calls of the AWS API in one region; threads can share a client.
 
     botocore retries in its adaptive mode. A call without a response raises Unreachable.
+
+    Attributes:
+        changes: Names of the requests so far that change something, also if AWS refused them.
     """
 
     def __init__(self, settings: AwsSettings, region: str = "") -> None:
@@ -70,6 +75,7 @@ class AwsClient:
         self._session = open_session(settings)
         found = region or settings.aws_region_name or self._session.region_name
         self.region: str = found or DEFAULT_REGION
+        self.changes: list[str] = []
         self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
 
@@ -83,6 +89,8 @@ class AwsClient:
     def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:
         """Return the response to one request; ``operation`` is its name, e.g. ``RunInstances``."""
         client = self._client(service)
+        if not operation.startswith(_READS) and not arguments.get("DryRun"):
+            self.changes.append(operation)
         return dict(self._do(client, operation, lambda: _method(client, operation)(**arguments)))
 
     def pages(self, service: str, operation: str, key: str, **arguments: Any) -> Iterator[Any]:

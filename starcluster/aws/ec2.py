@@ -6,9 +6,15 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from starcluster.aws import responses
+from starcluster.aws.filesystems import FileSystems
+from starcluster.aws.iam import Iam
 from starcluster.aws.instances import Instances, as_filters
 from starcluster.aws.model import InstanceType, Region, SpotPrice, Zone
 from starcluster.aws.network import Network
+from starcluster.aws.reservations import Reservations
+from starcluster.aws.roles import Roles
+from starcluster.aws.routes import Routes
+from starcluster.aws.session_manager import SessionManager
 from starcluster.aws.storage import Storage
 from starcluster.errors import AwsError
 
@@ -18,12 +24,10 @@ __all__ = ["Ec2"]
 _TYPES_A_REQUEST = 100
 
 
-class Ec2(Instances, Network, Storage):
+class Ec2(
+    Instances, Network, Routes, Storage, FileSystems, Iam, Reservations, Roles, SessionManager
+):
     """One region of EC2 with the credentials of an account; threads can share it."""
-
-    def account(self) -> str:
-        """Return the account number of the credentials."""
-        return str(self.call("sts", "GetCallerIdentity")["Account"])
 
     def regions(self) -> list[Region]:
         """Return all regions, sorted by name."""
@@ -88,6 +92,19 @@ class Ec2(Instances, Network, Storage):
         for offer in offers:
             found.setdefault(offer["InstanceType"], []).append(offer["Location"])
         return {name: sorted(zones) for name, zones in found.items()}
+
+    def placement_scores(self, types: Sequence[str], count: int) -> dict[str, int]:
+        """Return how likely AWS has ``count`` spot instances in one zone, 1 to 10, by zone id."""
+        found = self.pages(
+            "ec2",
+            "GetSpotPlacementScores",
+            "SpotPlacementScores",
+            InstanceTypes=list(types),
+            TargetCapacity=count,
+            SingleAvailabilityZone=True,
+            RegionNames=[self.region],
+        )
+        return {str(item["AvailabilityZoneId"]): int(item["Score"]) for item in found}
 
     def spot_prices(
         self,

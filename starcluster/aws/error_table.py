@@ -52,8 +52,12 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        Meaning(CapacityError, "the capacity reservation is full", _CAPACITY),
-        ("InsufficientReservedInstanceCapacity",),
+        Meaning(
+            CapacityError,
+            "the capacity reservation is full",
+            "An instance that ends leaves it after some minutes. Otherwise start fewer nodes.",
+        ),
+        ("InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"),
     ),
     (
         Meaning(
@@ -244,7 +248,24 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         ),
         ("InvalidPlacementGroup.InUse",),
     ),
+    (
+        Meaning(
+            NotFound,
+            "no such role or instance profile",
+            "List them: aws iam list-instance-profiles",
+        ),
+        ("NoSuchEntity",),
+    ),
+    (
+        Meaning(NotFound, "no such capacity reservation", _ELSEWHERE),
+        ("InvalidCapacityReservationId.NotFound",),
+    ),
+    (Meaning(NotFound, "no such resource group", _ELSEWHERE), ("NotFoundException",)),
     (Meaning(NotFound, "no such placement group", ""), ("InvalidPlacementGroup.Unknown",)),
+    (
+        Meaning(AlreadyThere, "the role already exists", "List the roles: aws iam list-roles"),
+        ("EntityAlreadyExists",),
+    ),
     (
         Meaning(NotFound, "no such spot instance request", "List them: starcluster listspots"),
         ("InvalidSpotInstanceRequestID.NotFound",),
@@ -284,6 +305,11 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         ("InvalidParameterValue.VolumeId",),
     ),
     (Meaning(NotFound, "no such snapshot", _ELSEWHERE), ("InvalidSnapshot.NotFound",)),
+    (
+        Meaning(NotFound, "no such file system", _ELSEWHERE),
+        ("FileSystemNotFound", "AccessPointNotFound"),
+    ),
+    (Meaning(NotFound, "no such bucket", ""), ("NoSuchBucket",)),
     (
         Meaning(
             NotFound,
@@ -367,29 +393,43 @@ _GROUPS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
         ),
     ),
 )
+_NO_PROFILE = Meaning(
+    NotFound,
+    "EC2 does not accept the instance profile",
+    "List them: aws iam list-instance-profiles. It needs a role. "
+    "EC2 knows a new one after a minute at most; then rerun the command.",
+)
 MEANINGS: dict[str, Meaning] = {code: meaning for meaning, codes in _GROUPS for code in codes}
 
 DRY_RUN_PASSED = "DryRunOperation"
 
 # The missing permission can be for another action: a launch with tags needs ec2:CreateTags too.
-_ACTION = re.compile(r"not authorized to perform: ([\w-]+:\w+)")
+_ACTION = re.compile(r"not authorized to perform: ([\w-]+:\w+)(?: on resource: (\S+))?")
 # An encoded message for administrators, thousands of characters long.
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
 
 def translate(code: str, message: str, *, operation: str, region: str) -> AwsError:
     """Return the error for a ``code`` of AWS; it includes the code and ``message``."""
-    meaning = MEANINGS.get(code) or _by_form(code)
+    meaning = _by_message(code, message) or MEANINGS.get(code) or _by_form(code)
     facts = {"operation": operation, "region": region}
     words = _ENCODED.sub("", message).strip().rstrip(".")
     what = f"{meaning.what.format(**facts)}: {words}" if words else meaning.what.format(**facts)
     what = f"{what} ({code}, {operation})"
     fix = meaning.fix.format(**facts)
     if meaning.kind is PermissionDenied and (action := _ACTION.search(words)):
-        fix = f"Ask the administrator of the AWS account to allow {action[1]}."
+        fix = f"Ask the administrator of the AWS account to allow {action[1]}"
+        fix += f" on {action[2]}." if action[2] else "."
     if meaning.kind is CapacityError and operation == "StartInstances":
         fix = "A stopped instance cannot change its zone. Retry later, or start a new cluster."
     return meaning.kind(what, fix, code=code, operation=operation)
+
+
+def _by_message(code: str, message: str) -> Meaning | None:
+    """Return the meaning of an error whose code is that of many errors."""
+    if code == "InvalidParameterValue" and "instanceprofile" in message.lower().replace(" ", ""):
+        return _NO_PROFILE
+    return None
 
 
 def _by_form(code: str) -> Meaning:

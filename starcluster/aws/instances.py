@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from starcluster.aws import responses
@@ -19,6 +20,9 @@ LIVE = ("pending", "running", "stopping", "stopped")
 SETTLE_S = (0.5, 1.0, 2.0, 4.0)
 # First letters of the error codes for resources that a launch creates just before it needs them.
 _MADE_FOR_IT = ("InvalidGroup", "InvalidSecurityGroup", "InvalidPlacementGroup", "InvalidLaunchTem")
+# EC2 knows a new instance profile some seconds after IAM.
+_PROFILE_SETTLE_S = (1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
+_PROFILE = "InvalidParameterValue"
 T = TypeVar("T")
 
 
@@ -57,12 +61,13 @@ class Instances(Templates):
     def run(self, request: LaunchRequest) -> list[Instance]:
         """Launch all instances of ``request`` at its first place, or none."""
         arguments = run_arguments(request)
-        answer = settled(lambda: self.call("ec2", "RunInstances", **arguments), _MADE_FOR_IT)
+        answer = _launched(lambda: self.call("ec2", "RunInstances", **arguments))
         return [responses.instance(item) for item in answer["Instances"]]
 
     def check_run(self, request: LaunchRequest) -> None:
         """Check that AWS would allow :meth:`run`, without launching anything."""
-        self.check_allowed("ec2", "RunInstances", **run_arguments(request))
+        arguments = run_arguments(request)
+        _launched(lambda: self.check_allowed("ec2", "RunInstances", **arguments))
 
     def run_fleet(self, request: LaunchRequest) -> tuple[list[Instance], list[AwsError]]:
         """Launch wherever the places have capacity, possibly fewer instances than requested.
@@ -71,6 +76,8 @@ class Instances(Templates):
         instances by their order. Return the launched instances, and the errors of other places.
         ``request`` names the launch template, which gets a version for this fleet.
         """
+        if request.instance_profile:  # a fleet cannot be retried: its errors are in a response
+            self.check_run(replace(request, token=""))
         data = template_data(request)
         version = settled(lambda: self.add_version(request.template_id, data), _MADE_FOR_IT)
         arguments = fleet_arguments(request, version)
@@ -90,6 +97,9 @@ class Instances(Templates):
             for fleet in answer.get("Instances", ())
             for id in fleet.get("InstanceIds", ())
         ]
+        for error in errors:
+            if not made and isinstance(error, NotFound) and error.code == _PROFILE:
+                raise error
         return made, errors
 
     def start(self, ids: Sequence[str]) -> None:
@@ -113,10 +123,6 @@ class Instances(Templates):
         wanted = responses.tag_list(tags)
         settled(lambda: self.call("ec2", "CreateTags", Resources=list(ids), Tags=wanted))
 
-    def wait_instances(self, ids: Sequence[str], state: str, *, limit_s: float) -> None:
-        """Wait until all are in ``state``: running, stopped or terminated. Raises Unreachable."""
-        self.wait("ec2", f"instance_{state}", delay_s=5, limit_s=limit_s, InstanceIds=list(ids))
-
     def console(self, id: str) -> str:
         """Return the console output of the instance; empty until AWS has it."""
         answer = self.call("ec2", "GetConsoleOutput", InstanceId=id)
@@ -131,13 +137,23 @@ class Instances(Templates):
         return [responses.spot_request(item) for item in found]
 
 
-def settled(ask: Callable[[], T], codes: tuple[str, ...] = ("",)) -> T:
+def _launched(ask: Callable[[], T]) -> T:
+    """Call ``ask``, retrying while AWS has not yet propagated what the launch needs."""
+    return settled(lambda: settled(ask, _MADE_FOR_IT), (_PROFILE,), _PROFILE_SETTLE_S)
+
+
+def settled(
+    ask: Callable[[], T],
+    codes: tuple[str, ...] = ("",),
+    pauses: Sequence[float] | None = None,
+) -> T:
     """Call ``ask``, retrying while AWS has not yet propagated a newly created resource.
 
     Args:
         codes: First letters of the error codes to retry.
+        pauses: Seconds before each retry; ``SETTLE_S`` by default.
     """
-    for pause in SETTLE_S:
+    for pause in SETTLE_S if pauses is None else pauses:
         try:
             return ask()
         except NotFound as error:

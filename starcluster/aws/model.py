@@ -20,6 +20,15 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """A network interface; ``type`` is ``interface``, ``efa`` or ``efa-only``."""
+
+    card: int
+    device: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
     """A request for ``count`` identical instances.
 
@@ -27,13 +36,21 @@ class LaunchRequest:
         places: In order of preference; RunInstances uses only the first.
         group_ids: Security groups.
         user_data: Text that the instances receive; never logged.
+        tags: Of the instances and their volumes.
+        other_tags: Of network interfaces, spot requests and fleets.
         spot: Whether to launch spot instances.
         spot_bid: Highest price in dollars per hour; None for the on-demand price.
         root_device: Root device of the image, such as ``/dev/sda1``; if empty, the root volume
             is not changed.
         root_size_gib: None for the size in the image.
         public_ip: None for the setting of the subnet.
+        interfaces: Of each instance; empty for one of the usual type.
         token: Idempotency token: a second request with it launches nothing; empty for none.
+        instance_profile: Name or ARN; empty for none.
+        capacity_reservation: Id, ARN of a resource group, ``open`` or ``none``; empty for AWS's
+            default.
+        capacity_block: Whether the reservation is a Capacity Block.
+        metadata_hops: Hops that responses of the metadata service can make.
         template_id: Launch template that the launch needs: once it is deleted, AWS refuses.
     """
 
@@ -44,6 +61,7 @@ class LaunchRequest:
     group_ids: tuple[str, ...] = ()
     user_data: str = field(default="", repr=False)
     tags: Mapping[str, str] = field(default_factory=dict)
+    other_tags: Mapping[str, str] = field(default_factory=dict)
     spot: bool = False
     spot_bid: float | None = None
     placement_group: str = ""
@@ -51,8 +69,13 @@ class LaunchRequest:
     root_size_gib: int | None = None
     root_encrypted: bool = True
     public_ip: bool | None = None
+    interfaces: tuple[Interface, ...] = ()
     token: str = ""
+    instance_profile: str = ""
+    capacity_reservation: str = ""
+    capacity_block: bool = False
     template_id: str = ""
+    metadata_hops: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +86,7 @@ class Instance:
         state: ``pending``, ``running``, ``stopping``, ``stopped``, ``shutting-down``,
             ``terminated``.
         public_ip, public_dns, private_ip, private_dns: Empty if it has none now.
+        prepaid: Whether it runs in a Capacity Block, which is paid in advance.
         reason: Explanation of the state by AWS; often empty.
     """
 
@@ -77,6 +101,7 @@ class Instance:
     public_dns: str = ""
     key_name: str = ""
     is_spot: bool = False
+    prepaid: bool = False
     launched: datetime | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
@@ -114,6 +139,8 @@ class InstanceType:
         architecture: ``x86_64`` or ``arm64``.
         gpu_name: Model such as ``NVIDIA A10G``; empty without GPUs.
         placement_group: Whether it can be in a cluster placement group.
+        efa: Most network interfaces with EFA; 0 without EFA.
+        cards: The types of interfaces of each network card; empty if AWS does not report them.
     """
 
     name: str
@@ -125,6 +152,8 @@ class InstanceType:
     gpu_memory_mib: int = 0
     spot: bool = True
     placement_group: bool = True
+    efa: int = 0
+    cards: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +222,32 @@ class KeyPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceProfile:
+    """An IAM instance profile; ``arn`` is empty if these credentials cannot read it."""
+
+    name: str
+    arn: str = ""
+    roles: tuple[str, ...] = ()
+    role_arns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """The account of the credentials; ``partition`` is ``aws``, ``aws-cn`` or another."""
+
+    account: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Association:
+    """The instance profile of an instance; ``profile`` is its name."""
+
+    id: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
     """A region of EC2; ``enabled`` says whether this account can use it."""
 
@@ -213,23 +268,38 @@ class Zone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subnet:
-    """A subnet; ``public_ips`` says whether its instances get a public address by default."""
+    """A subnet; ``public_ips`` says whether its instances get a public address by default.
+
+    Attributes:
+        cidr: Its private addresses, such as ``172.31.0.0/20``.
+        ipv6: Whether its instances get an IPv6 address.
+    """
 
     id: str
     vpc_id: str
     zone: str
     free_addresses: int
     public_ips: bool
+    cidr: str = ""
+    ipv6: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityGroup:
-    """A security group; ``permissions`` has its rules for addresses, not for its members."""
+    """A security group; ``permissions`` has its rules for addresses.
+
+    Attributes:
+        joined: Whether its members can connect to each other on every port.
+        joined_outbound: Whether a rule says so for the traffic that leaves them.
+    """
 
     id: str
     name: str
     vpc_id: str
     permissions: tuple[Permission, ...] = ()
+    joined: bool = False
+    joined_outbound: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,9 @@ from starcluster.aws.model import ElasticIp, KeyPair, SecurityGroup, Subnet
 from starcluster.config.sections import Permission
 from starcluster.errors import AlreadyThere, NotFound
 
+_DELETED: set[str] = set()
+"""Ids of the security groups that this process has deleted; AWS can still list them."""
+
 
 class Network(AwsClient):
     """Requests about networks and keys."""
@@ -38,13 +41,13 @@ class Network(AwsClient):
         """Return security groups; ``*`` in ``name`` matches any text."""
         filters = as_filters({"group-name": [name], "vpc-id": [vpc] if vpc else []})
         found = self.pages("ec2", "DescribeSecurityGroups", "SecurityGroups", Filters=filters)
-        return [responses.security_group(item) for item in found]
+        groups = [responses.security_group(item) for item in found]
+        return [group for group in groups if group.id not in _DELETED]
 
     def create_security_group(
         self, name: str, *, vpc: str, description: str, tags: Mapping[str, str] | None = None
     ) -> str:
         """Create a security group whose members can connect to each other; return its id."""
-        specification = [{"ResourceType": "security-group", "Tags": responses.tag_list(tags or {})}]
         group = str(
             self.call(
                 "ec2",
@@ -52,7 +55,7 @@ class Network(AwsClient):
                 GroupName=name,
                 Description=description,
                 VpcId=vpc,
-                TagSpecifications=specification if tags else [],
+                TagSpecifications=responses.tag_specifications(tags or {}, "security-group"),
             )["GroupId"]
         )
         settled(lambda: self.join_members(group))
@@ -64,6 +67,13 @@ class Network(AwsClient):
         arguments = {"GroupId": group_id, "IpPermissions": [among]}
         with contextlib.suppress(AlreadyThere):
             self.call("ec2", "AuthorizeSecurityGroupIngress", **arguments)
+
+    def join_members_outbound(self, group_id: str) -> None:
+        """Allow the members of a group all traffic to each other explicitly, as EFA requires."""
+        among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}
+        arguments = {"GroupId": group_id, "IpPermissions": [among]}
+        with contextlib.suppress(AlreadyThere):
+            self.call("ec2", "AuthorizeSecurityGroupEgress", **arguments)
 
     def open_ports(self, group_id: str, permissions: Iterable[Permission]) -> None:
         """Open ports to addresses; ports that are open already stay open."""
@@ -78,9 +88,21 @@ class Network(AwsClient):
             except AlreadyThere:
                 continue
 
+    def close_ports(self, group_id: str, permissions: Iterable[Permission]) -> None:
+        """Close ports to addresses; ports that are closed already stay closed."""
+        for permission in permissions:
+            with contextlib.suppress(NotFound):
+                self.call(
+                    "ec2",
+                    "RevokeSecurityGroupIngress",
+                    GroupId=group_id,
+                    IpPermissions=[responses.ip_permission(permission)],
+                )
+
     def delete_security_group(self, group_id: str) -> None:
         """Delete a security group. Raises AlreadyThere while an instance is in it."""
         self.call("ec2", "DeleteSecurityGroup", GroupId=group_id)
+        _DELETED.add(group_id)
 
     def placement_groups(self, name: str = "*") -> list[str]:
         """Return names of placement groups; ``*`` in ``name`` matches any text."""
@@ -88,9 +110,15 @@ class Network(AwsClient):
         answer = self.call("ec2", "DescribePlacementGroups", Filters=filters)
         return [str(group["GroupName"]) for group in answer.get("PlacementGroups", ())]
 
-    def create_placement_group(self, name: str) -> None:
+    def create_placement_group(self, name: str, tags: Mapping[str, str]) -> None:
         """Create a placement group whose instances are close together."""
-        self.call("ec2", "CreatePlacementGroup", GroupName=name, Strategy="cluster")
+        self.call(
+            "ec2",
+            "CreatePlacementGroup",
+            GroupName=name,
+            Strategy="cluster",
+            TagSpecifications=responses.tag_specifications(tags, "placement-group"),
+        )
 
     def delete_placement_group(self, name: str) -> None:
         """Delete a placement group. Raises AlreadyThere while an instance is in it."""
@@ -111,15 +139,24 @@ class Network(AwsClient):
         answer = self.call("ec2", "DescribeKeyPairs", IncludePublicKey=True, **arguments)
         return [responses.key_pair(item) for item in answer.get("KeyPairs", ())]
 
-    def create_key_pair(self, name: str) -> tuple[KeyPair, str]:
+    def create_key_pair(
+        self, name: str, tags: Mapping[str, str] | None = None
+    ) -> tuple[KeyPair, str]:
         """Create an ED25519 key pair; return it and its private key, which AWS does not keep."""
-        answer = self.call("ec2", "CreateKeyPair", KeyName=name, KeyType="ed25519")
+        more = {"TagSpecifications": responses.tag_specifications(tags or {}, "key-pair")}
+        answer = self.call("ec2", "CreateKeyPair", KeyName=name, KeyType="ed25519", **more)
         return responses.key_pair(answer), str(answer["KeyMaterial"])
 
-    def import_key_pair(self, name: str, public_key: str) -> KeyPair:
+    def import_key_pair(
+        self, name: str, public_key: str, tags: Mapping[str, str] | None = None
+    ) -> KeyPair:
         """Import a public key, one line as in ``id_ed25519.pub``."""
         answer = self.call(
-            "ec2", "ImportKeyPair", KeyName=name, PublicKeyMaterial=public_key.encode()
+            "ec2",
+            "ImportKeyPair",
+            KeyName=name,
+            PublicKeyMaterial=public_key.encode(),
+            TagSpecifications=responses.tag_specifications(tags or {}, "key-pair"),
         )
         return responses.key_pair(answer)
 

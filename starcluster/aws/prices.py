@@ -30,17 +30,18 @@ def on_demand(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
 
 def spot(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
     """Return the lowest current spot price of each type, in dollars per hour."""
-    now = datetime.now(UTC)
     found: dict[str, float] = {}
-    latest: dict[tuple[str, str], float] = {}
-    wanted = sorted(set(types))
-    if not wanted:
-        return found
-    for spot_price in ec2.spot_prices(wanted, start=now, end=now):
-        latest[spot_price.type, spot_price.zone] = spot_price.price
-    for (name, _), price in latest.items():
+    for (name, _), price in spot_by_zone(ec2, types).items():
         found[name] = min(price, found.get(name, price))
     return found
+
+
+def spot_by_zone(ec2: Ec2, types: Iterable[str]) -> dict[tuple[str, str], float]:
+    """Return the current spot prices by type and zone, in dollars per hour."""
+    now = datetime.now(UTC)
+    wanted = sorted(set(types))
+    history = ec2.spot_prices(wanted, start=now, end=now) if wanted else ()
+    return {(each.type, each.zone): each.price for each in history}
 
 
 def price_in(products: Iterable[Mapping[str, Any]], *, unit: str = "Hrs") -> float | None:

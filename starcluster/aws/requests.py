@@ -33,6 +33,10 @@ def run_arguments(request: LaunchRequest) -> dict[str, Any]:
         if request.spot_bid is not None:
             options["MaxPrice"] = f"{request.spot_bid:.6g}"
         arguments["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
+    if request.capacity_block:
+        arguments["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
+    if request.capacity_reservation:
+        arguments["CapacityReservationSpecification"] = _reservation(request.capacity_reservation)
     if request.user_data:
         arguments["UserData"] = request.user_data
     if request.template_id:
@@ -82,12 +86,34 @@ def fleet_arguments(request: LaunchRequest, version: str) -> dict[str, Any]:
         },
     }
     if request.spot:
-        arguments["SpotOptions"] = {"AllocationStrategy": "price-capacity-optimized"}
+        arguments["SpotOptions"] = {
+            "AllocationStrategy": "price-capacity-optimized",
+            "SingleAvailabilityZone": True,  # AWS bills traffic between zones
+        }
     else:
         arguments["OnDemandOptions"] = {"AllocationStrategy": "prioritized"}
     if request.token:
         arguments["ClientToken"] = request.token
+    if request.other_tags:
+        arguments["TagSpecifications"] = responses.tag_specifications(request.other_tags, "fleet")
     return arguments
+
+
+def _reservation(reference: str) -> dict[str, Any]:
+    if reference.startswith("arn:"):
+        return {"CapacityReservationTarget": {"CapacityReservationResourceGroupArn": reference}}
+    if reference.startswith("cr-"):
+        return {"CapacityReservationTarget": {"CapacityReservationId": reference}}
+    return {"CapacityReservationPreference": reference}
+
+
+def _tags(request: LaunchRequest) -> list[dict[str, Any]]:
+    # AWS refuses tags of a spot request that the launch does not make.
+    others = ("network-interface", *(["spot-instances-request"] if request.spot else []))
+    return [
+        *responses.tag_specifications(request.tags, "instance", "volume"),
+        *responses.tag_specifications(request.other_tags, *others),
+    ]
 
 
 def _common(request: LaunchRequest) -> dict[str, Any]:
@@ -95,20 +121,20 @@ def _common(request: LaunchRequest) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "ImageId": request.image_id,
         # Require a session token, so that a web page on a node cannot be tricked into reading
-        # the credentials of the role. Two hops, for a container on the node.
+        # the credentials of the role.
         "MetadataOptions": {
             "HttpTokens": "required",
             "HttpEndpoint": "enabled",
-            "HttpPutResponseHopLimit": 2,
+            "HttpPutResponseHopLimit": request.metadata_hops,
         },
     }
+    if request.instance_profile:
+        kind = "Arn" if request.instance_profile.startswith("arn:") else "Name"
+        arguments["IamInstanceProfile"] = {kind: request.instance_profile}
     if request.key_name:
         arguments["KeyName"] = request.key_name
-    if request.tags:
-        tags = responses.tag_list(request.tags)
-        arguments["TagSpecifications"] = [
-            {"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume")
-        ]
+    if tags := _tags(request):
+        arguments["TagSpecifications"] = tags
     if request.root_device:
         disk: dict[str, Any] = {
             "VolumeType": "gp3",
@@ -122,7 +148,9 @@ def _common(request: LaunchRequest) -> dict[str, Any]:
 
 
 def _network(request: LaunchRequest, place: Place) -> dict[str, Any]:
-    """Return subnet and groups; in a network interface if a public address is set."""
+    """Return subnet and groups; in network interfaces if a public address or these are set."""
+    if request.interfaces:
+        return {"NetworkInterfaces": _interfaces(request, place)}
     if request.public_ip is None:
         network: dict[str, Any] = {}
         if request.group_ids:
@@ -140,3 +168,20 @@ def _network(request: LaunchRequest, place: Place) -> dict[str, Any]:
     if place.subnet_id:
         interface["SubnetId"] = place.subnet_id
     return {"NetworkInterfaces": [interface]}
+
+
+def _interfaces(request: LaunchRequest, place: Place) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {
+            "NetworkCardIndex": each.card,
+            "DeviceIndex": each.device,
+            "InterfaceType": each.type,
+            "DeleteOnTermination": True,
+            "Groups": list(request.group_ids),
+            "SubnetId": place.subnet_id,
+        }
+        for each in request.interfaces
+    ]
+    if len(found) == 1 and request.public_ip is not None:  # AWS refuses it for several
+        found[0]["AssociatePublicIpAddress"] = request.public_ip
+    return found

@@ -34,6 +34,11 @@ def tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
+def tag_specifications(tags: Mapping[str, str], *kinds: str) -> list[dict[str, Any]]:
+    """Return the argument that tags new resources of ``kinds``; empty without tags."""
+    return [{"ResourceType": kind, "Tags": tag_list(tags)} for kind in kinds] if tags else []
+
+
 def instance(answer: Answer) -> Instance:
     """Convert an item of DescribeInstances or RunInstances."""
     reason = answer.get("StateReason", {}).get("Message") or answer.get("StateTransitionReason")
@@ -49,6 +54,7 @@ def instance(answer: Answer) -> Instance:
         public_dns=answer.get("PublicDnsName") or "",
         key_name=answer.get("KeyName") or "",
         is_spot=answer.get("InstanceLifecycle") == "spot",
+        prepaid=answer.get("InstanceLifecycle") == "capacity-block",
         launched=answer.get("LaunchTime"),
         tags=_tags_of_instance(answer),
         reason=reason or "",
@@ -89,7 +95,14 @@ def instance_type(answer: Answer) -> InstanceType:
     first = gpus[0] if gpus else {}
     architectures = answer.get("ProcessorInfo", {}).get("SupportedArchitectures", ["x86_64"])
     strategies = answer.get("PlacementGroupInfo", {}).get("SupportedStrategies", ())
+    network = answer.get("NetworkInfo", {})
+    efa = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 1)
     return InstanceType(
+        efa=efa if network.get("EfaSupported") else 0,
+        cards={
+            card.get("NetworkCardIndex", 0): tuple(card.get("InterfaceTypes", ()))
+            for card in network.get("NetworkCards", ())
+        },
         name=answer["InstanceType"],
         vcpus=answer.get("VCpuInfo", {}).get("DefaultVCpus", 0),
         memory_mib=answer.get("MemoryInfo", {}).get("SizeInMiB", 0),
@@ -170,6 +183,8 @@ def subnet(answer: Answer) -> Subnet:
         zone=answer.get("AvailabilityZone") or "",
         free_addresses=answer.get("AvailableIpAddressCount", 0),
         public_ips=bool(answer.get("MapPublicIpOnLaunch")),
+        cidr=answer.get("CidrBlock") or "",
+        ipv6=bool(answer.get("AssignIpv6AddressOnCreation")),
     )
 
 
@@ -181,17 +196,29 @@ def security_group(answer: Answer) -> SecurityGroup:
         name=answer.get("GroupName") or "",
         vpc_id=answer.get("VpcId") or "",
         permissions=tuple(found for rule in rules for found in _permissions(rule)),
+        joined=_joins(rules, answer["GroupId"]),
+        joined_outbound=_joins(answer.get("IpPermissionsEgress", ()), answer["GroupId"]),
+        tags=tags_of(answer),
+    )
+
+
+def _joins(rules: Iterable[Answer], group: str) -> bool:
+    """Return whether a rule is for all traffic of the members of a group."""
+    return any(
+        str(rule.get("IpProtocol")) == "-1" and pair.get("GroupId") == group
+        for rule in rules
+        for pair in rule.get("UserIdGroupPairs", ())
     )
 
 
 def _permissions(rule: Answer) -> Iterable[Permission]:
-    for span in rule.get("IpRanges", ()):
+    for span in (*rule.get("IpRanges", ()), *rule.get("Ipv6Ranges", ())):
         yield Permission(
             name=span.get("Description") or "",
             ip_protocol=str(rule.get("IpProtocol", "")),
             from_port=rule.get("FromPort", -1),
             to_port=rule.get("ToPort", -1),
-            cidr_ip=span.get("CidrIp", ""),
+            cidr_ip=span.get("CidrIp") or span.get("CidrIpv6") or "",
         )
 
 

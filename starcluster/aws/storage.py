@@ -59,9 +59,7 @@ class Storage(AwsClient):
         if snapshot_id:
             arguments["SnapshotId"] = snapshot_id
         if tags:
-            arguments["TagSpecifications"] = [
-                {"ResourceType": "volume", "Tags": responses.tag_list(tags)}
-            ]
+            arguments["TagSpecifications"] = responses.tag_specifications(tags, "volume")
         return responses.ebs_volume(self.call("ec2", "CreateVolume", **arguments))
 
     def wait_volume(self, id: str, state: str, *, limit_s: float) -> None:
@@ -71,10 +69,6 @@ class Storage(AwsClient):
     def attach_volume(self, id: str, instance_id: str, device: str) -> None:
         """Attach a volume as ``device``."""
         self.call("ec2", "AttachVolume", VolumeId=id, InstanceId=instance_id, Device=device)
-
-    def detach_volume(self, id: str, instance_id: str) -> None:
-        """Detach a volume from its instance."""
-        self.call("ec2", "DetachVolume", VolumeId=id, InstanceId=instance_id)
 
     def grow_volume(self, id: str, size_gib: int) -> None:
         """Enlarge a volume; its file system must be enlarged on the node."""
@@ -129,7 +123,10 @@ class Storage(AwsClient):
     def create_image(
         self, instance_id: str, name: str, *, description: str = "", tags: Mapping[str, str]
     ) -> str:
-        """Start to create an image of the root volume, without a reboot; return its id."""
+        """Start to create an image of the root volume, without a reboot; return its id.
+
+        ``tags`` are also those of its snapshots.
+        """
         attached = {"attachment.instance-id": [instance_id]}
         answer = self.call("ec2", "DescribeInstances", InstanceIds=[instance_id])
         root = answer["Reservations"][0]["Instances"][0].get("RootDeviceName")
@@ -147,7 +144,7 @@ class Storage(AwsClient):
             InstanceId=instance_id,
             Name=name,
             NoReboot=True,
-            TagSpecifications=[{"ResourceType": "image", "Tags": responses.tag_list(tags)}],
+            TagSpecifications=responses.tag_specifications(tags, "image", "snapshot"),
             **arguments,
         )
         return str(answer["ImageId"])

@@ -21,14 +21,13 @@ class Templates(AwsClient):
 
     def create_template(self, name: str, tags: Mapping[str, str]) -> str:
         """Create a launch template; return its id. Raises AlreadyThere if the name is taken."""
-        specification = {"ResourceType": "launch-template", "Tags": responses.tag_list(tags)}
         answer = self.call(
             "ec2",
             "CreateLaunchTemplate",
             ClientToken=uuid.uuid4().hex,  # botocore can send it twice
             LaunchTemplateName=name,
             LaunchTemplateData=_NEUTRAL,
-            TagSpecifications=[specification],
+            TagSpecifications=responses.tag_specifications(tags, "launch-template"),
         )
         return str(answer["LaunchTemplate"]["LaunchTemplateId"])
 

@@ -1,8 +1,8 @@
 """Add and remove nodes of a cluster according to its queue."""
 
-from starcluster.balance.decide import Decision, Limits, QueueSnapshot, decide
+from starcluster.balance.decision.decide import Decision, Limits, QueueSnapshot, decide
 from starcluster.balance.loop import Balancer
-from starcluster.balance.stats import Stats
+from starcluster.balance.stats.rows import Stats
 
 __all__ = [
     "Balancer",

@@ -34,3 +34,8 @@ class App:
     def ec2(self) -> Ec2:
         """EC2 in the region of ``-r``, of the config or of the AWS settings."""
         return Ec2(self.config.aws(), self.region)
+
+    def changes(self) -> list[str]:
+        """Return the names of the requests so far that change something in AWS."""
+        ec2 = self.__dict__.get("ec2")
+        return list(dict.fromkeys(ec2.changes)) if ec2 else []

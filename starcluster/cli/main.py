@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 import cloup
 from cloup.formatting import HelpSection
 
 from starcluster.cli.app import App
-from starcluster.cli.signals import like_ctrl_c
+from starcluster.cli.signals import exit_code_of, interrupted, like_ctrl_c
 from starcluster.errors import InputError, StarClusterError, did_you_mean
 from starcluster.original import command_of
 
@@ -36,6 +38,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "sshinstance": "starcluster.commands.shells:sshinstance",
         "put": "starcluster.commands.files:put",
         "get": "starcluster.commands.files:get",
+        "allow": "starcluster.commands.allow:allow",
     },
     "Nodes": {
         "addnode": "starcluster.commands.resize:addnode",
@@ -85,6 +88,7 @@ ALIASES: Mapping[str, str] = {
     "an": "addnode",
     "rn": "removenode",
     "bal": "loadbalance",
+    "balance": "loadbalance",
     "rp": "runplugin",
     "ck": "createkey",
     "rk": "removekey",
@@ -134,6 +138,14 @@ class Commands(cloup.Group):
             hint = did_you_mean(word, [*COMMANDS, *ALIASES])
             ctx.fail(f"No such command '{word}'. {hint}".rstrip())
         return command.name, command, args[1:]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; if a signal ends it, raise Interrupted with what it has changed."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort) as error:
+            app = ctx.obj
+            raise interrupted(app.changes() if app else (), error) from error
 
     def list_sections(
         self, ctx: click.Context, include_default_section: bool = True
@@ -204,16 +216,19 @@ def cli(ctx: click.Context, debug: bool, config_path: Path | None, region: str) 
 
 
 def main() -> None:
-    """Run the command line and exit: 0 for success, 1 for a failure, 2 for invalid input."""
+    """Run the command line and exit: 0 done, 1 failed, 2 invalid input, 128 + signal."""
     try:
         with like_ctrl_c():
             cli(prog_name="starcluster")
     except StarClusterError as error:
         _report(error)
-        sys.exit(error.exit_code)
+        sys.exit(exit_code_of(error))
     except OSError as error:
         _report(error)
         sys.exit(1)
+    except KeyboardInterrupt as error:  # outside of a command
+        _report(interrupted((), error))
+        sys.exit(128 + signal.SIGINT)
 
 
 def _report(error: Exception) -> None:

@@ -5,8 +5,23 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
+
+from starcluster.errors import Interrupted, StarClusterError
+
+
+class Signalled(KeyboardInterrupt):
+    """A signal ends the command as Ctrl-C does.
+
+    Attributes:
+        number: The signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"by {signal.Signals(number).name}")
+        self.number = number
+
 
 _LIKE_CTRL_C = (signal.SIGTERM, signal.SIGHUP)
 
@@ -27,7 +42,7 @@ def like_ctrl_c() -> Iterator[None]:
     def interrupt(number: int, _: FrameType | None) -> None:
         received.append(number)
         if len(received) == 1:
-            raise KeyboardInterrupt(f"by {signal.Signals(number).name}")
+            raise Signalled(number)
 
     before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
@@ -35,3 +50,30 @@ def like_ctrl_c() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def exit_code_of(error: StarClusterError) -> int:
+    """Return the exit code of an error: 128 + the signal, if a signal ended the command."""
+    if isinstance(error, Interrupted):
+        return 128 + getattr(error.__cause__, "number", signal.SIGINT)
+    return error.exit_code
+
+
+def interrupted(changes: Sequence[str], cause: BaseException) -> StarClusterError:
+    """Return the error of a command that a signal ended, or that was not confirmed.
+
+    Args:
+        changes: Names of its requests that change something in AWS.
+        cause: The KeyboardInterrupt; or click.Abort, if the user did not confirm a question.
+    """
+    is_signal = isinstance(cause, KeyboardInterrupt)
+    what = f"interrupted {cause}".strip() if is_signal else "not confirmed"
+    # click.Abort also stands for Ctrl-C at a question.
+    ends = is_signal or isinstance(cause.__context__, KeyboardInterrupt)
+    kind = Interrupted if ends else StarClusterError
+    if not changes:
+        return kind(f"{what}; nothing was launched or changed in AWS")
+    return kind(
+        f"{what} after {', '.join(changes)}; AWS has possibly completed the last request",
+        "See what exists: starcluster listinstances, listvolumes, listimages and listclusters",
+    )

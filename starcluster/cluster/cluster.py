@@ -6,21 +6,26 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from starcluster.aws.ec2 import Ec2
-from starcluster.aws.instances import LIVE
 from starcluster.aws.model import Instance
+from starcluster.cluster.setting_up import SettingUp
+from starcluster.cluster.way import Agents, way_to
 from starcluster.config.config import Config
 from starcluster.config.template import Template
 from starcluster.errors import ClusterError, InputError, NodeError, NoInstances, did_you_mean
 from starcluster.launch import plan
-from starcluster.launch.claims import busy, claim_of, settle
+from starcluster.launch.claim.claims import busy
+from starcluster.launch.claim.current import current
 from starcluster.launch.origin import Origin, origin_of
-from starcluster.launch.userdata import TAG_HOST_KEY
-from starcluster.model import MASTER, TAG_CLUSTER, group_name, is_master
+from starcluster.launch.ssh_access import why_no_answer
+from starcluster.model import MASTER, TAG_CLUSTER, TAG_HOST_KEY, group_name, is_master
+from starcluster.node.host_keys import host_keys
 from starcluster.node.node import Node
 from starcluster.node.shell import Shell
+from starcluster.node.tunnel import Forwarding
 from starcluster.setup.hooks import LoadedPlugin, load_plugins
 
 CONNECT_S = 10.0
+SESSION_S = 30.0  # the AWS CLI alone takes seconds to start
 
 
 class Cluster:
@@ -55,7 +60,14 @@ class Cluster:
     @cached_property
     def template(self) -> Template:
         """The template of the cluster with the options of its start."""
-        return self.config.template(self.origin.template, self.origin.overrides)
+        # The config of the master includes the options: their paths are on another machine.
+        overrides = {} if self.is_here else self.origin.overrides
+        return self.config.template(self.origin.template, overrides)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this machine is its master."""
+        return self.config.globals.master_of == self.name
 
     @cached_property
     def plugins(self) -> list[LoadedPlugin]:
@@ -105,21 +117,41 @@ class Cluster:
 
     def shell(self, instance: Instance, user: str = "root") -> Shell:
         """Return a connection to an instance; it opens at first use."""
-        host_key = instance.tags.get(TAG_HOST_KEY)
+        host_key = host_keys(instance)
         if not host_key:
             raise NodeError(
                 f"{instance.alias}: cannot verify the host key: tag {TAG_HOST_KEY} is missing",
                 "Replace the node: starcluster removenode, then starcluster addnode",
                 alias=instance.alias,
             )
+        way = self.way_to(instance)
+        private = self.is_here or way
+        host = instance.private_ip if private else instance.public_ip or instance.private_ip
         return Shell(
-            instance.public_ip or instance.private_ip,
+            host,
             user=user,
             key=self.template.key.location,
             host_key=host_key,
-            timeout_s=CONNECT_S,
+            timeout_s=SESSION_S if way and self.template.ssh_via else CONNECT_S,
             name=instance.alias,
+            tunnel=way,
+            no_answer=lambda: why_no_answer(self.ec2, self.name, instance),
         )
+
+    def way_to(self, instance: Instance) -> Forwarding | None:
+        """Return how to reach an instance; None for a direct connection."""
+        if self.is_here:  # the master reaches its nodes
+            return None
+        return way_to(self.ec2, self.template, self._agents, instance)
+
+    @cached_property
+    def _agents(self) -> Agents:
+        return Agents(self.ec2, [each.id for each in self.instances])
+
+    def setting_up(self) -> SettingUp:
+        """Return a note on the master that this command sets up nodes; a context manager."""
+        master = self.master
+        return SettingUp(master.ssh, lambda: self.shell(master.instance))
 
     def close(self) -> None:
         """Close all connections."""
@@ -152,18 +184,13 @@ def find(ec2: Ec2, config: Config, name: str) -> Cluster:
 
 
 def current_instances(ec2: Ec2, name: str) -> list[Instance]:
-    """Return the instances of a cluster; wait until AWS lists those of a launch just before.
+    """Return the instances of a cluster; wait until AWS lists a change just before.
 
     Raises:
         ClusterError: None exists, because another command is launching them.
     """
-    found = ec2.instances(cluster=name)
-    claim = claim_of(ec2, name)
-    if claim is None or claim.settled or (claim.active and claim.mine):
-        return found
-    if claim.missing(found):
-        found = [instance for instance in settle(ec2, claim) if instance.state in LIVE]
-    if not found and claim.active:
+    claim, found = current(ec2, name)
+    if not found and claim is not None and claim.active and not claim.mine:
         raise busy(claim)
     return found
 

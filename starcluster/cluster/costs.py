@@ -32,7 +32,7 @@ class NodeCost:
 
 def costs_now(ec2: Ec2, instances: Sequence[Instance], now: datetime) -> dict[str, NodeCost]:
     """Return the cost of each instance by id; waits up to ``PRICES_S`` for each price list."""
-    running = [instance for instance in instances if instance.state in BILLED]
+    running = [each for each in instances if each.state in BILLED and not each.prepaid]
     spot = [instance for instance in running if instance.is_spot]
     types = {instance.type for instance in running if not instance.is_spot}
     unknown: dict[str, float] = {}
@@ -57,7 +57,7 @@ def cost_of(
     on_demand: Mapping[str, float],
     history: Iterable[SpotPrice],
 ) -> NodeCost:
-    """Return the cost of an instance.
+    """Return the cost of an instance; one in a Capacity Block, paid in advance, costs nothing.
 
     Args:
         on_demand: Dollars per hour by type.
@@ -66,6 +66,8 @@ def cost_of(
     if instance.state not in BILLED:
         return NodeCost(dollars_per_hour=0.0)
     age_s = max((now - instance.launched).total_seconds(), 0.0) if instance.launched else None
+    if instance.prepaid:
+        return NodeCost(dollars_per_hour=0.0, age_s=age_s, dollars_so_far=0.0)
     if instance.is_spot:
         return _spot_cost(instance, now, age_s, history)
     price = on_demand.get(instance.type)

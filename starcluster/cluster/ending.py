@@ -7,11 +7,12 @@ import time
 
 from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster, aliases, find
+from starcluster.cluster.remains import Remains, remains_of
 from starcluster.cluster.resize import ClusterResize
 from starcluster.errors import AlreadyThere, NoInstances, StarClusterError
-from starcluster.launch.claims import TERMINATE, Claim
+from starcluster.launch.claim.claims import TERMINATE
+from starcluster.launch.claim.hold import Held
 from starcluster.launch.groups import SECURITY_GROUP, remove_groups
-from starcluster.launch.hold import take
 from starcluster.launch.wait import ANY_STATE, backoff_delays, wait_for
 from starcluster.logger import log
 from starcluster.model import group_name
@@ -24,30 +25,36 @@ GONE_S = 600.0
 class ClusterEnding(ClusterResize):
     """Terminates one cluster."""
 
+    remains = Remains()
+
     def terminate(self) -> list[str]:
         """Terminate all instances, remove the groups; return the names of everything removed.
 
-        This includes what an earlier, incomplete call left behind.
+        This includes what an earlier, incomplete call left behind. Afterwards ``remains`` has what
+        stays and costs.
         """
-        held = take(self.ec2, self.name, TERMINATE)
-        with held:
+        self.remains = remains_of(self.ec2, self.config, self.name)
+        with self.report_cost_on_error(), self._take(TERMINATE, wait=False) as held:
             there = held.previous or self._there()
             if not there and not self.ec2.security_groups(group_name(self.name)):
                 with contextlib.suppress(NoInstances):  # AWS lists the group now
                     find(self.ec2, self.config, self.name)  # raises with a hint
-            with self.report_cost_on_error():
-                return self._terminate_all(held.previous)
+            if held.previous and held.previous.done_s is not None:
+                held.state = held.previous.state
+            removed = self._terminate_all(held)
+            held.before = ()  # so that no record stays
+            return removed
 
     def _there(self) -> list[Instance]:
         states = [state for state in ANY_STATE if state != "terminated"]
         return self.ec2.instances(cluster=self.name, states=states)
 
-    def _terminate_all(self, claim: Claim | None) -> list[str]:
+    def _terminate_all(self, held: Held) -> list[str]:
         """Terminate instances until AWS deletes their group, which proves that none is left.
 
-        Args:
-            claim: The last launch: AWS possibly does not list its instances and group yet.
+        AWS possibly does not list the instances and the group of ``held.previous`` yet.
         """
+        claim = held.previous
         begun = time.monotonic()
         known: dict[str, Instance] = {}
         removed: list[str] = []
@@ -57,7 +64,8 @@ class ClusterEnding(ClusterResize):
                 cluster = Cluster(self.name, new, self.ec2, self.config)
                 self._shutdown(cluster)
                 self.progress("", f"terminating {aliases(cluster.instances)}")
-                self.ec2.terminate([instance.id for instance in cluster.instances])
+                held.removed |= {instance.alias for instance in cluster.instances}
+                self._terminate(cluster.instances)
                 known |= {instance.id: instance for instance in cluster.instances}
                 wait_for(self.ec2, list(known), "terminated", GONE_S)
             passed = time.monotonic() - begun

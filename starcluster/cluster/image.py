@@ -11,6 +11,7 @@ from starcluster.aws.ec2 import Ec2
 from starcluster.aws.instances import settled
 from starcluster.aws.model import Image
 from starcluster.errors import AwsError, InputError, Interrupted, StarClusterError, Unreachable
+from starcluster.launch.tags import users_tags
 from starcluster.launch.wait import backoff_delays
 from starcluster.logger import log
 from starcluster.model import TAG_CLUSTER, TAG_NAME
@@ -48,15 +49,18 @@ def make_image(
         AwsError: AWS failed to create the image.
         Interrupted: Ctrl-C; the fix names the image that AWS creates nevertheless.
     """
-    tags = {TAG_NAME: name, TAG_CLUSTER: node.instance.cluster}
+    tags = {
+        **users_tags(node.instance.tags),
+        TAG_NAME: name,
+        TAG_CLUSTER: node.instance.cluster,
+    }
     progress(node.alias, "removing keys, user data and histories from the disk")
     steps.hide_secrets(node, limit_s=_BACK_S)
     try:
         id = ec2.create_image(node.id, name, description=description, tags=tags)
         progress(node.alias, f"creating image {id}")
         with _named_if_interrupted(id):
-            begun = _wait(ec2, id, BEGUN_S, lambda image: bool(image.snapshots), lambda image: None)
-            ec2.tag(begun.snapshots, tags)
+            _wait(ec2, id, BEGUN_S, lambda image: bool(image.snapshots), lambda image: None)
     finally:
         _bring_back(node)
     progress(node.alias, "keys, user data and histories restored")

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from starcluster.aws import prices
 from starcluster.aws.ec2 import Ec2
-from starcluster.aws.instances import LIVE
 from starcluster.aws.model import Instance
+from starcluster.cluster.cluster import Cluster, find
+from starcluster.cluster.running import describe_running
 from starcluster.config.config import Config
-from starcluster.errors import Interrupted, StarClusterError
-from starcluster.launch import plan, wait
+from starcluster.errors import ConfigError, InputError, Interrupted, NotTaken, StarClusterError
+from starcluster.launch import plan
+from starcluster.launch.claim.hold import Held, take
 from starcluster.launch.launcher import Launcher
-from starcluster.launch.survey import PRICES_S
 from starcluster.launch.wait import Timeouts, failures_of, wait_for
-from starcluster.model import group_name
 from starcluster.node.node import Node
-from starcluster.threadpool import soon
 
 Progress = Callable[[str, str], None]
 BAD_NODE = ("leave", "remove", "replace")
+_ENDED = ("shutting-down", "terminated")
 WAITING_FOR_SSH = "waiting for SSH"
 
 
@@ -35,7 +33,12 @@ class Outcome:
 
 
 class ClusterOperation:
-    """One command on one cluster."""
+    """One command on one cluster.
+
+    Attributes:
+        gone: Aliases of new instances that AWS has terminated, such as spot instances.
+        guard: Called with each claim that is taken, before the change; it can raise NotTaken.
+    """
 
     def __init__(
         self,
@@ -62,17 +65,71 @@ class ClusterOperation:
         self.progress, self.timeouts = progress, timeouts or Timeouts()
         self.on_bad_node = on_bad_node
         self.launcher: Launcher | None = None
+        self.guard: Callable[[Held], None] | None = None
+        self.gone: set[str] = set()
         self._unregistered: set[str] = set()  # failed nodes that the master does not know
         self._reporting = False
+        self._held: Held | None = None  # the last claim of this command
+        self._exists = False  # whether the cluster had instances before this command
+        self._ended: set[str] = set()  # ids of instances that AWS was asked to terminate
 
     def describe_running(self) -> str:
         """Return the existing instances of the cluster, their cost and the next commands."""
-        sent = self.launcher.sent if self.launcher else {}
-        return describe_running(self.ec2, self.name, sent, self.progress)
+        return describe_running(
+            self.ec2,
+            self.name,
+            self.launcher.sent if self.launcher else {},
+            self.progress,
+            record=self._held.record if self._held else None,
+            ended=self._ended,
+            exists=self._exists,
+        )
+
+    def _take(
+        self,
+        command: str,
+        hosts: Sequence[str] = (),
+        *,
+        tags: Mapping[str, str] | None = None,
+        wait: bool = True,
+    ) -> Held:
+        """Take the claim of the cluster.
+
+        Args:
+            hosts: Aliases of the nodes that are about to be launched.
+            tags: More tags of the claim. Default: those of the last claim.
+            wait: Wait while another command holds the claim; otherwise fail.
+        """
+        progress = self.progress if wait else None
+        held = take(self.ec2, self.name, command, hosts, progress=progress, tags=tags)
+        self._held = held
+        if self.guard is not None:
+            try:
+                self.guard(held)
+            except BaseException:
+                held.end()
+                raise
+        return held
+
+    def _cluster_of(self, held: Held) -> Cluster:
+        """Return the cluster as it was when its claim was taken. Raises ClusterError."""
+        if not held.there:
+            return find(self.ec2, self.config, self.name)
+        return Cluster(self.name, held.there, self.ec2, self.config)
+
+    def _terminate(self, instances: Sequence[Instance]) -> None:
+        """Terminate instances, and note that AWS can still list them."""
+        if instances:
+            ids = [instance.id for instance in instances]
+            self._ended |= set(ids)
+            self.ec2.terminate(ids)
 
     @contextlib.contextmanager
     def report_cost_on_error(self) -> Iterator[None]:
-        """Add the running instances and their cost, once, to the fix of any error."""
+        """Add the running instances and their cost, once, to the fix of an error.
+
+        Errors that are raised before any change of the cluster do not need it.
+        """
         if self._reporting:
             yield
             return
@@ -82,6 +139,8 @@ class ClusterOperation:
         except KeyboardInterrupt as error:
             what = f"interrupted {error}".strip()
             raise Interrupted(what, self.describe_running()) from error
+        except (InputError, ConfigError, NotTaken):
+            raise
         except StarClusterError as error:
             error.fix = "\n".join(filter(None, [error.fix, self.describe_running()]))
             raise
@@ -105,76 +164,10 @@ class ClusterOperation:
             replace(each, tags={**tags[each.id], **each.tags})
             for each in wait_for(self.ec2, list(names), "running", self.timeouts.running_s)
         ]
+        self.gone |= {names[each.id] for each in found if each.state in _ENDED}
         failed = {
             names[instance.id]: instance.reason or f"the instance is {instance.state}"
             for instance in found
             if instance.state != "running"
         }
         return [instance for instance in found if instance.state == "running"], failed
-
-
-def describe_running(
-    ec2: Ec2,
-    name: str,
-    sent: Mapping[str, Instance | None],
-    progress: Progress = lambda alias, what: None,
-) -> str:
-    """Return the existing instances of cluster ``name``, their cost and the next commands.
-
-    Args:
-        sent: What a launch has requested, by alias; None for a request without a response.
-    """
-    try:
-        instances = listed(ec2, name, sent, progress)
-        exists = bool(instances) or bool(ec2.security_groups(group_name(name)))
-    except (StarClusterError, KeyboardInterrupt):
-        return f"Instances may be running and cost money: starcluster listclusters {name}"
-    if not exists:
-        return "The cluster has no instances and costs nothing."
-    if not instances:
-        return (
-            "The cluster has no instances, only its security group is left. "
-            f"Remove it: starcluster terminate {name}"
-        )
-    count = len(instances)
-    exist = f"{count} instances exist" if count > 1 else "1 instance exists"
-    names = ", ".join(instance.alias or instance.id for instance in instances)
-    return (
-        f"{exist} ({names}): {price_now(ec2, instances)}.\n"
-        f"Continue: starcluster start -x {name}\n"
-        f"Or terminate the cluster: starcluster terminate {name}"
-    )
-
-
-def listed(
-    ec2: Ec2, name: str, sent: Mapping[str, Instance | None], progress: Progress
-) -> list[Instance]:
-    """Return the instances of a cluster when AWS lists all of ``sent``, or after ``LAG_S``."""
-    deadline = time.monotonic() + wait.LAG_S
-    said = False
-    for pause in wait.backoff_delays():
-        found = ec2.instances(cluster=name, states=wait.ANY_STATE)
-        ids = {instance.id for instance in found}
-        there = {instance.alias for instance in found}
-        missing = [
-            alias
-            for alias, made in sent.items()
-            if (made.id not in ids if made else alias not in there)
-        ]
-        if not missing or time.monotonic() > deadline:
-            unlisted = [made for made in sent.values() if made and made.id not in ids]
-            return [instance for instance in found if instance.state in LIVE] + unlisted
-        if not said:
-            text = f"waiting up to {wait.LAG_S:g} s for AWS to list {', '.join(missing)}"
-            progress("", text)
-        said = True
-        time.sleep(pause)
-    raise AssertionError
-
-
-def price_now(ec2: Ec2, instances: Sequence[Instance]) -> plan.Cost:
-    """Return the most that instances cost now; waits up to ``PRICES_S`` for AWS's price list."""
-    types = {instance.type for instance in instances}
-    no_prices: dict[str, float] = {}
-    on_demand = soon(lambda: prices.on_demand(ec2, types), within_s=PRICES_S, otherwise=no_prices)
-    return plan.cost_of(instances, on_demand)

@@ -10,6 +10,7 @@ from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import ElasticIp, Image
 from starcluster.cluster.cluster import Cluster
 from starcluster.config.config import Config
+from starcluster.config.volume import Volume, disks, file_systems
 from starcluster.errors import AwsError, StarClusterError
 
 _UNKNOWN = "Whether volumes, images or addresses stay is unknown, AWS did not answer: {0}"
@@ -20,6 +21,7 @@ class Remains:
     """Resources that outlast the instances of a cluster; ``error`` if AWS did not list them."""
 
     volumes: tuple[str, ...] = ()
+    file_systems: tuple[Volume, ...] = ()
     images: tuple[Image, ...] = ()
     addresses: tuple[ElasticIp, ...] = ()
     error: str = ""
@@ -32,10 +34,13 @@ def remains_of(ec2: Ec2, config: Config, name: str) -> Remains:
         ids = [instance.id for instance in cluster.instances]
         attached = ec2.volumes(filters={"attachment.instance-id": ids}) if ids else []
         volumes = {volume.id for volume in attached if volume.stays}
+        mounted: tuple[Volume, ...] = ()
         with contextlib.suppress(StarClusterError):  # a template with mistakes
-            volumes |= {volume.volume_id for volume in cluster.template.volumes}
+            volumes |= {volume.volume_id for volume in disks(cluster.template.volumes)}
+            mounted = file_systems(cluster.template.volumes)
         return Remains(
             volumes=tuple(sorted(volumes)),
+            file_systems=mounted,
             images=tuple(ec2.images_of(name)),
             addresses=tuple(ec2.elastic_ips(ids)) if ids else (),
         )
@@ -48,6 +53,10 @@ def describe_remains(ec2: Ec2, remains: Remains) -> list[str]:
     if remains.error:
         return [_UNKNOWN.format(remains.error)]
     lines = _volume_lines(ec2, remains.volumes)
+    lines += [
+        f"  {volume.kind.service} {volume.id} ({volume.name}), with all its data"
+        for volume in remains.file_systems
+    ]
     for image in remains.images:
         snapshots = ", ".join(image.snapshots)
         lines.append(

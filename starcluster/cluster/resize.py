@@ -8,19 +8,23 @@ from dataclasses import replace
 
 from starcluster.aws.model import Instance
 from starcluster.cluster.cluster import Cluster, find
-from starcluster.cluster.operation import ClusterOperation, Outcome, price_now
+from starcluster.cluster.operation import ClusterOperation, Outcome
+from starcluster.cluster.running import price_now
 from starcluster.config.template import Template
-from starcluster.errors import InputError, StarClusterError
+from starcluster.errors import InputError, NotTaken, StarClusterError
 from starcluster.launch import plan
-from starcluster.launch.hold import Held, take
+from starcluster.launch.claim.hold import Held
 from starcluster.launch.launcher import Launcher
 from starcluster.launch.plan import Planned
 from starcluster.launch.preflight import AwsInventory
+from starcluster.launch.storage import located
 from starcluster.launch.survey import gather
 from starcluster.logger import log
 from starcluster.model import is_master
 from starcluster.setup.run import SetupResult, add_nodes, remove_nodes
 
+Choice = Callable[[Cluster], Sequence[str]]
+"""Chooses nodes of a cluster that no other command can change; returns their aliases."""
 Relaunch = Callable[[str], Instance]
 """Launches a replacement instance for the node with an alias."""
 
@@ -48,14 +52,13 @@ class ClusterResize(ClusterOperation):
             CapacityError: AWS launched only some nodes. These are set up.
         """
         hosts = [plan.host_name(self.name, node.alias, template) for node in nodes]
-        held = take(self.ec2, self.name, "addnode", hosts, progress=self.progress)
+        self._exists = True
         with contextlib.ExitStack() as stack:
-            stack.enter_context(held)
-            cluster = find(self.ec2, self.config, self.name)
-            stack.enter_context(contextlib.closing(cluster))
+            stack.enter_context(self.report_cost_on_error())
+            held = stack.enter_context(self._take("addnode", hosts, tags=dict(template.tags)))
+            cluster = stack.enter_context(contextlib.closing(self._cluster_of(held)))
             nodes = self._free(nodes, template, held, renumber=renumber)
             launcher = self._launcher_of(cluster, nodes, template, inventory)
-            stack.enter_context(self.report_cost_on_error())
             try:
                 with held:
                     launched = launcher.launch(nodes, held)
@@ -79,6 +82,8 @@ class ClusterResize(ClusterOperation):
         plan.check_cost(template, price + plan.cost(nodes, context.on_demand, context.spot))
         launcher = Launcher(self.ec2, self.name, template, cluster.origin, context, self.progress)
         launcher.join(dollars=price.dollars, zone=cluster.master.placement)
+        if cluster.is_here:  # this machine does not have the private key of the key pair
+            launcher.login_key = cluster.master.ssh.public_key
         if inventory is not None:
             launcher.check(nodes)
         self.launcher = launcher
@@ -88,8 +93,7 @@ class ClusterResize(ClusterOperation):
         self, nodes: Sequence[Planned], template: Template, held: Held, *, renumber: bool
     ) -> Sequence[Planned]:
         """Return ``nodes`` with aliases that are still free."""
-        found = self.ec2.instances(cluster=self.name)
-        names = {instance.alias for instance in found} | held.taken
+        names = {instance.alias for instance in held.there}
         taken = {alias.removeprefix(f"{self.name}-") for alias in names}
         clash = {node.alias for node in nodes} & taken
         if not clash:
@@ -114,18 +118,28 @@ class ClusterResize(ClusterOperation):
             return self._set_up_new(cluster, instances, None)
 
     def remove(
-        self, aliases: Sequence[str], *, keep: bool = False, force: bool = False
+        self, chosen: Sequence[str] | Choice, *, keep: bool = False, force: bool = False
     ) -> list[str]:
         """Remove nodes from the cluster; terminate them unless ``keep``; return their aliases.
 
         Args:
+            chosen: Aliases, or a function that chooses them.
             force: Terminate the nodes even if the master is not reachable.
         """
-        cluster = find(self.ec2, self.config, self.name)
-        removed = [instance for instance in cluster.instances if instance.alias in aliases]
-        nodes = [cluster.node_of(instance) for instance in removed]
-        remaining = [node for node in cluster.nodes if node.alias not in aliases]
-        with self.report_cost_on_error():
+        self._exists = True
+        with self.report_cost_on_error(), self._take("removenode") as held:
+            cluster = self._cluster_of(held)
+            aliases = chosen(cluster) if callable(chosen) else chosen
+            removed = [instance for instance in cluster.instances if instance.alias in aliases]
+            gone = set(aliases) - {instance.alias for instance in removed}
+            if gone and not force:
+                raise NotTaken(
+                    f"cluster '{self.name}' no longer has {', '.join(sorted(gone))}; "
+                    "nothing was removed",
+                    f"See its nodes: starcluster listclusters {self.name}",
+                )
+            nodes = [cluster.node_of(instance) for instance in removed]
+            remaining = [node for node in cluster.nodes if node.alias not in aliases]
             try:
                 remove_nodes(
                     nodes,
@@ -141,12 +155,19 @@ class ClusterResize(ClusterOperation):
             finally:
                 cluster.close()
             if not keep:
-                self.ec2.terminate([instance.id for instance in removed])
+                held.removed |= {instance.alias for instance in removed}
+                self._terminate(removed)
         return [instance.alias for instance in removed]
 
     def _set_up_new(
         self, cluster: Cluster, launched: Sequence[Instance], relaunch: Relaunch | None
     ) -> Outcome:
+        with cluster.setting_up():
+            outcome = self._join(cluster, launched)
+        return self._handle_bad_nodes(outcome, launched, relaunch)
+
+    def _join(self, cluster: Cluster, launched: Sequence[Instance]) -> Outcome:
+        """Wait for new instances and set them up."""
         running, failed = self._wait_running(launched)
         new = [cluster.node_of(instance) for instance in running]
         failed |= self._connect(new)
@@ -156,14 +177,14 @@ class ClusterResize(ClusterOperation):
         old = [node for node in cluster.nodes if node.id not in ids]
         result = SetupResult(ready=())
         if reached:
+            template = located(self.ec2, cluster.template)
             result = add_nodes(
-                reached, old, cluster.template, plugins=cluster.plugins, progress=self.progress
+                reached, old, template, plugins=cluster.plugins, progress=self.progress
             )
         failed |= result.failed
         for node in new:
             node.close()
-        outcome = Outcome(ready=result.ready, failed=failed)
-        return self._handle_bad_nodes(outcome, launched, relaunch)
+        return Outcome(ready=result.ready, failed=failed)
 
     def _handle_bad_nodes(
         self, outcome: Outcome, launched: Sequence[Instance], relaunch: Relaunch | None
@@ -197,5 +218,4 @@ class ClusterResize(ClusterOperation):
         ]
         if registered:
             self.remove(registered, force=True)
-        if ids := [instance.id for instance in bad if instance.alias in self._unregistered]:
-            self.ec2.terminate(ids)
+        self._terminate([each for each in bad if each.alias in self._unregistered])

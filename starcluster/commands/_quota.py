@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 import click
@@ -37,9 +37,9 @@ class Quota:
         return f"{self.wanted} vCPUs of {self.name}{used}; the quota {allowed}{short}"
 
 
-def check_quotas(ec2: Ec2, nodes: Sequence[plan.Planned]) -> None:
+def check_quotas(ec2: Ec2, nodes: Sequence[plan.Planned], prepaid: Container[str] = ()) -> None:
     """Print the quotas that ``nodes`` count toward. Raises QuotaError if one is too low."""
-    found = quotas(ec2, nodes)
+    found = quotas(ec2, nodes, prepaid)
     for quota in found:
         click.echo(f"Quota: {quota}")
     if short := [quota for quota in found if quota.is_short]:
@@ -51,9 +51,15 @@ def check_quotas(ec2: Ec2, nodes: Sequence[plan.Planned]) -> None:
         )
 
 
-def quotas(ec2: Ec2, nodes: Sequence[plan.Planned]) -> list[Quota]:
-    """Return each quota that ``nodes`` count toward, with what already runs."""
-    running = ec2.instances(states=("pending", "running"))
+def quotas(ec2: Ec2, nodes: Sequence[plan.Planned], prepaid: Container[str] = ()) -> list[Quota]:
+    """Return each quota that ``nodes`` count toward, with what already runs.
+
+    Args:
+        prepaid: Instance types in a Capacity Block, which counts toward no quota.
+    """
+    nodes = [node for node in nodes if node.instance_type not in prepaid]
+    found = ec2.instances(states=("pending", "running"))
+    running = [instance for instance in found if not instance.prepaid]
     types = {node.instance_type for node in nodes} | {instance.type for instance in running}
     vcpus = {name: facts.vcpus for name, facts in ec2.instance_types(types).items()}
     wanted = _total(((node.instance_type, node.spot) for node in nodes), vcpus)

@@ -30,8 +30,9 @@ def finish(tag: str, lifecycle: ClusterLifecycle, outcome: Outcome, ready: str) 
     """Print the result. Raises SetupError if nodes failed."""
     if outcome.failed:
         fix = lifecycle.describe_running()
-        if outcome.ready and not any(map(is_master, outcome.failed)):
-            names = ",".join(sorted(outcome.failed))
+        left = sorted(outcome.failed.keys() - lifecycle.gone)
+        if outcome.ready and left and not any(map(is_master, outcome.failed)):
+            names = ",".join(left)
             fix += f"\nOr continue without them: starcluster removenode -a {names} {tag}"
         raise SetupError(failure_text(outcome.failed, len(outcome.ready)), fix)
     click.echo(

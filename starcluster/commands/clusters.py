@@ -11,7 +11,7 @@ from starcluster.cli import login
 from starcluster.cli.options import confirm_option
 from starcluster.cli.output import sure
 from starcluster.cluster.lifecycle import ClusterLifecycle
-from starcluster.cluster.remains import describe_disks, describe_remains, remains_of
+from starcluster.cluster.remains import describe_disks, describe_remains
 from starcluster.commands._report import finish, progress
 from starcluster.errors import ClusterError, Interrupted, StarClusterError
 from starcluster.launch.plan import check_name
@@ -82,11 +82,11 @@ def terminate(app: App, tags: tuple[str, ...], confirm: bool, force: bool) -> No
     """
 
     def terminate_cluster(tag: str) -> None:
-        remains = remains_of(app.ec2, app.config, tag)
-        removed = ClusterLifecycle(app.ec2, app.config, tag, progress=progress()).terminate()
+        lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
+        removed = lifecycle.terminate()
         login.forget(tag)
         click.echo(f"Terminated {tag}: {', '.join(removed) or 'nothing was left to remove'}.")
-        for line in describe_remains(app.ec2, remains):
+        for line in describe_remains(app.ec2, lifecycle.remains):
             click.echo(line)
 
     _for_each_cluster(app, tags, "Terminate", terminate_cluster, confirm=confirm, force=force)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 
 import click
@@ -10,8 +9,7 @@ import cloup
 
 from starcluster.cli.options import confirm_option
 from starcluster.cli.output import sure
-from starcluster.errors import InputError
-from starcluster.setup.python2 import converted, is_python3
+from starcluster.setup.python2 import conversion_of
 
 
 @cloup.command()
@@ -27,23 +25,14 @@ def convertplugin(file: Path, confirm: bool) -> None:
       starcluster convertplugin ~/.starcluster/plugins/myplugin.py
       starcluster convertplugin --confirm myplugin.py
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        text = file.read_text(encoding="latin-1")  # the default of Python 2
-    if is_python3(text, str(file)):
-        click.echo(f"{file} is Python 3: nothing to convert.")
-        return
-    new = converted(text, str(file))
-    if new == text:
+    found = conversion_of(file)
+    if found is None:
         click.echo(f"{file}: nothing to convert.")
         return
-    old, kept = text.splitlines(), file.with_name(f"{file.name}.python2")
-    if kept.exists():
-        raise InputError(f"{kept} already exists", "Rename or remove it; nothing was changed.")
-    for line in difflib.unified_diff(old, new.splitlines(), str(kept), str(file), lineterm=""):
+    for line in found.diff():
         click.echo(line)
     sure(f"Write these changes to {file}?", confirmed=confirm)
-    kept.write_bytes(file.read_bytes())
-    file.write_text(new, encoding="utf-8")
-    click.echo(f"Converted {file}; the old text is in {kept}. Read it, and test it on a cluster.")
+    found.write()
+    click.echo(
+        f"Converted {file}; the old text is in {found.kept}. Read it, and test it on a cluster."
+    )

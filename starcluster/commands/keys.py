@@ -39,7 +39,7 @@ def createkey(
 ) -> None:
     """Create a key pair NAME, or import one.
 
-    Only this machine gets the private key.
+    Only this machine gets the private key. The key pair has the tags of the default template.
 
     \b
     Examples:
@@ -56,7 +56,8 @@ def createkey(
         raise InputError(f"{short(config_file)} already has a section [key {name}]", fix)
     if import_key:
         place = _private_half(import_key.expanduser())
-        app.ec2.import_key_pair(name, _public_line(import_key.expanduser()))
+        public = _public_line(import_key.expanduser())
+        app.ec2.import_key_pair(name, public, app.config.default_tags())
     else:
         place = (output_file or Path("~/.ssh") / f"{name}.pem").expanduser().absolute()
         _create(app, name, place)
@@ -75,7 +76,7 @@ def _create(app: App, name: str, place: Path) -> None:
         fix = "Choose another file with -o, or import this key: --import-key."
         raise InputError(f"file {short(place)} already exists", fix) from None
     try:
-        _, private = app.ec2.create_key_pair(name)
+        _, private = app.ec2.create_key_pair(name, app.config.default_tags())
     except BaseException:
         os.close(descriptor)
         place.unlink()

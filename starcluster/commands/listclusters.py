@@ -18,8 +18,8 @@ from starcluster.cli.output import say_json, shown, table
 from starcluster.cluster.cluster import Cluster, all_clusters, find
 from starcluster.cluster.costs import NodeCost, costs_now, total_per_hour, total_so_far
 from starcluster.errors import ClusterError, StarClusterError
-from starcluster.launch.claims import notes
-from starcluster.launch.launcher import TAG_DESCRIPTION
+from starcluster.launch.claim.claims import notes
+from starcluster.launch.tags import TAG_DESCRIPTION
 from starcluster.threadpool import ThreadPool
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _lines(listed: Listed) -> list[str]:
             (
                 alias or "(no alias)",
                 instance.state,
-                instance.type + (" spot" if instance.is_spot else ""),
+                instance.type + " spot" * instance.is_spot + " block" * instance.prepaid,
                 instance.zone,
                 instance.id,
                 instance.public_ip or instance.private_ip,

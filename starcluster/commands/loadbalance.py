@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING, Any
 import click
 import cloup
 
-from starcluster.balance.decide import Limits
-from starcluster.balance.limits import STOP_S, check_limits
+from starcluster.balance.decision.decide import Limits
+from starcluster.balance.decision.limits import STOP_S, check_limits
 from starcluster.balance.loop import Balancer
-from starcluster.balance.plots import new_figure
-from starcluster.balance.stats import Stats
+from starcluster.balance.stats.plots import new_figure
+from starcluster.balance.stats.rows import Stats
+from starcluster.balance.turn import Turn
+from starcluster.cli import login
 from starcluster.cli.options import COUNT, Number
-from starcluster.cluster.cluster import find
+from starcluster.cluster.cluster import Cluster, find
 from starcluster.cluster.lifecycle import ClusterLifecycle
-from starcluster.cluster.remains import describe_disks
+from starcluster.cluster.remains import describe_disks, describe_remains
+from starcluster.commands import _on_master
 from starcluster.commands._report import progress
 
 if TYPE_CHECKING:
     from starcluster.cli.app import App
+
+_OUTPUTS = ("dump_stats", "dump_stats_file", "plot", "plot_output_dir")
 
 
 @cloup.command()
@@ -74,6 +79,31 @@ if TYPE_CHECKING:
         is_flag=True,
         help="Terminate the cluster when no job is left. Held jobs and jobs in the error state "
         "are left too.",
+    ),
+)
+@cloup.option_group(
+    "On the master",
+    cloup.option(
+        "--install",
+        is_flag=True,
+        help="Install it on the master, with these options: a systemd unit that runs while this "
+        "machine is off. A second --install replaces program and options.",
+    ),
+    cloup.option(
+        "--uninstall", is_flag=True, help="Remove it from the master, and delete its role."
+    ),
+    cloup.option(
+        "--instance-profile",
+        metavar="NAME",
+        default="",
+        help="Give the master this IAM instance profile. Default: make a role that can change "
+        "this cluster only.",
+    ),
+    cloup.option(
+        "--dry-run",
+        is_flag=True,
+        help="Print what would be done now, and change nothing. With --install: print the unit "
+        "and the policy of the role.",
     ),
 )
 @cloup.option_group(
@@ -150,23 +180,19 @@ def loadbalance(
     app: App,
     /,
     tag: str,
-    max_nodes: int | None,
-    min_nodes: int,
     interval: float,
-    job_wait_time: float,
-    add_nodes_per_iter: int,
-    kill_after: float,
-    stabilization_time: float,
-    kill_cluster: bool,
-    budget: float | None,
-    idle_stop: float | None,
     lookback_window: float,
-    **outputs: Any,
+    install: bool,
+    uninstall: bool,
+    instance_profile: str,
+    dry_run: bool,
+    **options: Any,
 ) -> None:
     """Add nodes for waiting jobs and remove idle nodes, until Ctrl-C.
 
     It adds a node only if a waiting job would start on it, and prints the reason of each decision.
-    This machine must stay on: the command checks the queue from here.
+    This machine must stay on: the command checks the queue from here. With --install the master
+    does this instead.
 
     \b
     Examples:
@@ -174,9 +200,56 @@ def loadbalance(
       starcluster loadbalance -m 16 -a 4 --kill-cluster gpucluster
       starcluster loadbalance -m 16 --budget 50 --idle-stop 60 gpucluster
       starcluster loadbalance -m 16 --dump-stats --plot gpucluster
+      starcluster balance --install -m 16 --budget 50 --idle-stop 60 gpucluster
+      starcluster balance --uninstall gpucluster
     """
     cluster = find(app.ec2, app.config, tag)
-    limits = Limits(
+    if uninstall:
+        _on_master.uninstall(cluster, instance_profile)
+        return
+    outputs = {name: options.pop(name) for name in _OUTPUTS}
+    limits = limits_of(cluster, interval, **options)
+    check_limits(limits, cluster)
+    if install:
+        _on_master.refuse_outputs(outputs)
+        _on_master.install(
+            cluster,
+            _on_master.options_of(limits, interval),
+            instance_profile,
+            dry_run=dry_run,
+        )
+        return
+    lifecycle = ClusterLifecycle(
+        app.ec2, app.config, tag, progress=progress(), on_bad_node="remove"
+    )
+    if dry_run:
+        Balancer(lifecycle, limits, say=click.echo).look(cluster)
+        return
+    stats = stats_for(tag, lookback_window, **outputs)
+    # The cost is also reported when Ctrl-C ends it.
+    with lifecycle.report_cost_on_error(), Turn(on_master=cluster.is_here) as turn:
+        end = Balancer(
+            lifecycle, limits, interval_s=interval, turn=turn, stats=stats, say=click.echo
+        ).run()
+    _report_end(app, lifecycle, end)
+
+
+def limits_of(
+    cluster: Cluster,
+    interval_s: float,
+    *,
+    max_nodes: int | None,
+    min_nodes: int,
+    job_wait_time: float,
+    add_nodes_per_iter: int,
+    kill_after: float,
+    stabilization_time: float,
+    kill_cluster: bool,
+    budget: float | None,
+    idle_stop: float | None,
+) -> Limits:
+    """Return the limits that the options of the command, named as there, and the config set."""
+    return Limits(
         min_nodes=min_nodes,
         max_nodes=max_nodes or max(len(cluster.instances), min_nodes),
         job_wait_s=job_wait_time,
@@ -186,17 +259,18 @@ def loadbalance(
         kill_cluster=kill_cluster,
         budget=budget or cluster.template.budget,
         idle_stop_s=_seconds(cluster.template.idle_stop if idle_stop is None else idle_stop),
-        reserve_s=interval + STOP_S,
+        reserve_s=interval_s + STOP_S,
     )
-    check_limits(limits, cluster)
-    lifecycle = ClusterLifecycle(
-        app.ec2, app.config, tag, progress=progress(), on_bad_node="remove"
-    )
-    stats = stats_for(tag, lookback_window, **outputs)
-    with lifecycle.report_cost_on_error():  # also when Ctrl-C ends it
-        balancer = Balancer(lifecycle, limits, interval_s=interval, stats=stats, say=click.echo)
-        end = balancer.run()
+
+
+def _report_end(app: App, lifecycle: ClusterLifecycle, end: str) -> None:
+    """Print how the cluster ended, and what remains and costs."""
+    tag = lifecycle.name
     click.echo(f"Cluster {tag} is {end}.")
+    if end == "terminated":
+        login.forget(tag)
+        for line in describe_remains(app.ec2, lifecycle.remains):
+            click.echo(line)
     if end == "stopped":
         click.echo(describe_disks(app.ec2, tag))
         click.echo(f"Start it later: starcluster start -x {tag}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -55,6 +56,12 @@ if TYPE_CHECKING:
 @cloup.option_group(
     "Names, images and failures",
     cloup.option(
+        "--capacity-reservation",
+        metavar="ID",
+        help="Launch the nodes in this capacity reservation or Capacity Block. Default: "
+        "capacity_reservation of the cluster.",
+    ),
+    cloup.option(
         "-a",
         "--alias",
         metavar="NAMES",
@@ -84,6 +91,7 @@ def addnode(
     image_id: str | None,
     availability_zone: str | None,
     bid: float | None,
+    capacity_reservation: str | None,
     no_create: bool,
     on_bad_node: str,
 ) -> None:
@@ -108,9 +116,15 @@ def addnode(
             node_image_id=image_id,
             availability_zone=availability_zone,
             spot_bid=None if bid is None else str(bid),
+            capacity_reservation=capacity_reservation,
         )
         inventory = checked(app, only_nodes(template, len(names)), overrides)
         nodes = plan.more_nodes(template, names)
+        types = [node.instance_type for node in nodes]
+        for line in (
+            inventory.reserved.lines(types, datetime.now(UTC)) if inventory.reserved else ()
+        ):
+            click.echo(line)
         outcome = lifecycle.add(nodes, template, inventory, renumber=alias is None)
     finish(tag, lifecycle, outcome, f"New: {', '.join(outcome.ready)}")
 
@@ -149,7 +163,12 @@ def names_of_new(cluster: Cluster, alias: str | None, count: int | None, *, new:
             raise InputError("-x requires -a", "Give the aliases of the instances: -x -a node003")
         return named
     if clash := [name for name in named if name in taken or name == MASTER]:
-        raise InputError(f"node {', '.join(clash)} already exists", "Choose other aliases.")
+        which = ",".join(clash)
+        again = f"If it is not set up: starcluster addnode -x -a {which} {cluster.name}"
+        raise InputError(
+            f"node {', '.join(clash)} already exists",
+            "Choose other aliases." if MASTER in clash else f"Choose other aliases.\n{again}",
+        )
     short = [name.removeprefix(f"{cluster.name}-") for name in taken]
     return named or plan.free_aliases(short, count or 1)
 
@@ -202,10 +221,16 @@ def removenode(
       starcluster removenode --confirm -a node003,node004 gpucluster
     """
     cluster = find(app.ec2, app.config, tag)
-    names = aliases_to_remove(cluster, aliases, num_nodes)
+
+    def choose(cluster: Cluster) -> list[str]:
+        return aliases_to_remove(cluster, aliases, num_nodes)
+
+    names = choose(cluster)
     sure(f"Remove {', '.join(names)} from {tag}?", confirmed=confirm)
     lifecycle = ClusterLifecycle(app.ec2, app.config, tag, progress=progress())
-    removed = lifecycle.remove(names, keep=keep_instance, force=force)
+    # Without a question, the last nodes are those at the time of the change.
+    chosen = choose if confirm and not aliases else names
+    removed = lifecycle.remove(chosen, keep=keep_instance, force=force)
     kept = "; the instances keep running" if keep_instance else ""
     click.echo(f"Removed from {tag}: {', '.join(removed)}{kept}.")
 

@@ -38,7 +38,7 @@ def runplugin(app: App, plugin: str, tag: str | None) -> None:
             f"no node of cluster '{cluster.name}' is running ({cluster.state})",
             f"Start it: starcluster start -x {cluster.name}",
         )
-    with contextlib.closing(cluster):
+    with contextlib.closing(cluster), cluster.setting_up():  # no balancer removes its nodes
         run_hook("run", chosen, cluster.nodes, cluster.template)
     count = len(cluster.nodes)
     click.echo(f"Ran plugin {plugin} on {count} nodes of cluster {cluster.name}.")

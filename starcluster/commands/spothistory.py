@@ -13,7 +13,7 @@ import click
 import cloup
 
 from starcluster.aws.model import SpotPrice
-from starcluster.balance.plots import write_plot
+from starcluster.balance.stats.plots import write_plot
 from starcluster.cli.app import App
 from starcluster.cli.options import Number, json_option
 from starcluster.cli.output import say_json, table

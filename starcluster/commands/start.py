@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,7 +17,7 @@ from starcluster.commands._checks import checked
 from starcluster.commands._quota import check_quotas
 from starcluster.commands._report import finish, progress
 from starcluster.config.schema import start_options
-from starcluster.launch import plan
+from starcluster.launch import efa, plan
 from starcluster.launch.origin import Origin
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def config_option(name: str) -> Callable[[Decorated], Decorated]:
         "-l", "--login-master", is_flag=True, help="Log in to the master when the cluster is ready."
     ),
     bad_node_option,
+    config_option("tags"),
     cloup.option(
         "-d",
         "--description",
@@ -89,12 +91,16 @@ def config_option(name: str) -> Callable[[Decorated], Decorated]:
     config_option("master_instance_type"),
     config_option("master_image_id"),
     config_option("force_spot_master"),
+    config_option("instance_profile"),
+    config_option("capacity_reservation"),
 )
 @cloup.option_group(
     "Network",
     config_option("availability_zone"),
     config_option("subnet_id"),
     config_option("public_ips"),
+    config_option("efa"),
+    config_option("ssh_from"),
     config_option("dns_prefix"),
 )
 @cloup.option_group(
@@ -138,7 +144,8 @@ def start(app: App, /, tag: str, on_bad_node: str, **options: Any) -> None:
         for line in described(app, launcher):
             click.echo(line)
         if options["dry_run"] or options["validate_only"]:
-            check_quotas(app.ec2, plan.whole_cluster(template))
+            prepaid = launcher.context.reserved.prepaid
+            check_quotas(app.ec2, plan.whole_cluster(template), prepaid)
             passed = "All checks passed. " if check else ""
             click.echo(f"{passed}Nothing was launched.")
             return
@@ -167,9 +174,16 @@ def described(app: App, launcher: Launcher) -> list[str]:
         first = batch[0]
         names = first.alias if len(batch) == 1 else f"{first.alias} ... {batch[-1].alias}"
         kind = "spot" if first.spot else "on demand"
+        if context.reserved.takes(first.instance_type):
+            kind = "reserved"
         image = context.images[first.image_id]
         lines.append(
             f"  {len(batch)} x {first.instance_type} {kind}, {names}, {image.name or image.id}"
         )
     lines.append(f"Price: {plan.cost(nodes, context.on_demand, context.spot)}")
+    if context.spot_zones:
+        lines.append(f"Zone: {context.spot_zones[0]}; the best one for spot instances now")
+    types = [node.instance_type for node in nodes]
+    lines += context.reserved.lines(types, datetime.now(UTC))
+    lines += efa.lines(launcher.template, context.efa)
     return lines

@@ -11,8 +11,10 @@ import click
 import cloup
 
 from starcluster.aws import prices
-from starcluster.balance import journal
-from starcluster.balance.money import Entry, spent
+from starcluster.balance.journal import journal
+from starcluster.balance.journal.money import Entry, spent
+from starcluster.balance.on_master.service import Installed, installed
+from starcluster.balance.on_master.unit import UNIT
 from starcluster.cli.options import COUNT, json_option
 from starcluster.cli.output import say_json, shown, table
 from starcluster.cluster.cluster import Cluster, find, only_running
@@ -48,7 +50,7 @@ def status(app: App, tag: str | None, last: int, as_json: bool) -> None:
       starcluster status --last 50 --json gpucluster
     """
     cluster = find(app.ec2, app.config, tag) if tag else only_running(app.ec2, app.config)
-    entries, problem = _entries(cluster)
+    entries, there, problem = _read(cluster)
     now = datetime.now(UTC)
     before = entries[-1] if entries else None
     known = prices.on_demand(app.ec2, {instance.type for instance in cluster.instances})
@@ -62,6 +64,7 @@ def status(app: App, tag: str | None, last: int, as_json: bool) -> None:
         "spent": None if problem else round(spent(before, cluster.instances, known, now), 4),
         "budget": before.budget if before else cluster.template.budget,
         "problem": problem,
+        "balancer": _balancer(there, before),
         "decisions": [asdict(entry) for entry in decisions(entries)[-last:]],
         "checked": before.time if before else None,
     }
@@ -73,20 +76,34 @@ def status(app: App, tag: str | None, last: int, as_json: bool) -> None:
         since = "Spent since the start" if before else "Spent by the current nodes"
         limit = f" of the budget of ${facts['budget']:.2f}" if facts["budget"] else ""
         click.echo(f"{since}: ${facts['spent']:.2f}{limit}")
-    click.echo("\n".join(_lines(cluster, entries, problem, last, now)))
+    if there is not None:
+        click.echo(
+            f"Its balancer is on the master ({there.state}), installed by {there.by} on "
+            f"{shown(there.at)} UTC: {' '.join(there.options)}"
+        )
+    click.echo("\n".join(_lines(cluster, entries, there, problem, last, now)))
 
 
-def _entries(cluster: Cluster) -> tuple[list[Entry], str]:
-    """Return the journal, and why it could not be read."""
+def _read(cluster: Cluster) -> tuple[list[Entry], Installed | None, str]:
+    """Return the journal, the balancer of the master, and why they could not be read."""
     masters = [instance for instance in cluster.instances if is_master(instance.alias)]
     if not masters or masters[0].state != "running":
-        return [], "the journal of loadbalance is on the master, which does not run"
+        return [], None, "the journal of loadbalance is on the master, which does not run"
     try:
-        return journal.last_entries(cluster.master.ssh, 2000), ""
+        ssh = cluster.master.ssh
+        return journal.last_entries(ssh, 2000), installed(ssh), ""
     except SshError as error:
-        return [], f"cannot read the journal of loadbalance: {error.what}"
+        return [], None, f"cannot read the journal of loadbalance: {error.what}"
     finally:
         cluster.close()
+
+
+def _balancer(there: Installed | None, last: Entry | None) -> dict[str, object] | None:
+    """Return where the balancer is; None if none has ever checked the cluster."""
+    by = last.by if last else ""
+    if there is not None:
+        return {"where": "master", **asdict(there), "checked_by": by}
+    return {"where": "elsewhere", "checked_by": by} if last else None
 
 
 def decisions(entries: Sequence[Entry]) -> list[Entry]:
@@ -100,14 +117,23 @@ def decisions(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _lines(
-    cluster: Cluster, entries: Sequence[Entry], problem: str, last: int, now: datetime
+    cluster: Cluster,
+    entries: Sequence[Entry],
+    there: Installed | None,
+    problem: str,
+    last: int,
+    now: datetime,
 ) -> Iterator[str]:
     start = f"starcluster loadbalance {cluster.name}"
+    if there is not None:
+        log = f"journalctl -u {UNIT}"
+        start = f"starcluster sshmaster {cluster.name} '{log}'"
     if problem:
         yield problem[0].upper() + problem[1:]
         return
     if not entries:
-        yield f"loadbalance has not checked this cluster. Start it: {start}"
+        what = "Its log" if there is not None else "Start it"
+        yield f"loadbalance has not checked this cluster. {what}: {start}"
         return
     latest = entries[-1]
     age_s = (now - latest.time).total_seconds()
@@ -116,7 +142,8 @@ def _lines(
         f"{latest.waiting_jobs} waiting"
     )
     if not latest.is_recent(now):
-        yield f"It does not seem to run. Start it: {start}"
+        what = "Its log" if there is not None else "Start it"
+        yield f"It does not seem to run. {what}: {start}"
     rows = [
         (shown(entry.time), entry.nodes, entry.action, entry.why)
         for entry in decisions(entries)[-last:]

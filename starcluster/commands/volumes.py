@@ -46,7 +46,7 @@ _HEADINGS = ("ID", "NAME", "GIB", "STATE", "TYPE", "ZONE", "ENCRYPTED", "INSTANC
     "tags",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="Set this tag of the volume. Repeatable. Default: no tag.",
+    help="Set this tag of the volume, too. Repeatable. Default: only tags of the default template.",
 )
 @original_options("createvolume")
 @click.pass_obj
@@ -68,7 +68,8 @@ def createvolume(
     if zone not in zones:
         fix = did_you_mean(zone, zones) or f"Available: {', '.join(zones)}."
         raise InputError(f"no zone '{zone}' in {app.ec2.region}", fix)
-    given = {key: value for key, _, value in (tag.partition("=") for tag in tags)}
+    given = app.config.default_tags()
+    given |= {key: value for key, _, value in (tag.partition("=") for tag in tags)}
     if name:
         given["Name"] = name
     made = app.ec2.create_volume(size, zone, type=type_, snapshot_id=snapshot, tags=given or None)

@@ -9,6 +9,7 @@ from typing import Any
 
 from starcluster.config import schema
 from starcluster.config import values as reader
+from starcluster.config.portable import Portable, Target, portable
 from starcluster.config.sections import AwsSettings, GlobalSettings, Key, Plugin
 from starcluster.config.syntax import (
     Document,
@@ -120,17 +121,31 @@ class Config:
             raise self._error(f"cannot start template '{name}'", problems)
         return template
 
+    def for_master(
+        self, template: Template, overrides: Mapping[str, str], target: Target
+    ) -> Portable:
+        """Return the config that the master of a cluster needs to add nodes; see portable."""
+        return portable(self._document, self._aws, template, overrides, target)
+
     def images_named(self) -> dict[str, set[str]]:
         """Return the images that each template names, also a template that has mistakes."""
         found: dict[str, set[str]] = {}
         for name in self.template_names:
-            values = reader.typed(
-                reader.inherited(self._document, name, []), schema.CLUSTER, [], f"cluster {name}"
-            )
+            values = self._valid_values(name)
             named = {values.get("node_image_id", ""), values.get("master_image_id", "")}
             named |= {kind.image_id for kind in values.get("node_instance_type", ())}
             found[name] = named - {""}
         return found
+
+    def default_tags(self) -> dict[str, str]:
+        """Return the ``tags`` of the default template, also if it has mistakes."""
+        known = self.template_names
+        name = self.globals.default_template or (known[0] if len(known) == 1 else "")
+        return dict(self._valid_values(name).get("tags", ())) if name in known else {}
+
+    def _valid_values(self, name: str) -> Mapping[str, Any]:
+        entries = reader.inherited(self._document, name, [])
+        return reader.typed(entries, schema.CLUSTER, [], f"cluster {name}")
 
     def refusal(
         self,

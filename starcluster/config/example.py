@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from starcluster.config.keys import ConfigKey
+from starcluster.config.keys import ConfigKey, keys_of
 from starcluster.config.schema import SECTIONS
+from starcluster.config.volume import ONLY_OF, Kind, Volume
 
 _WIDTH = 99
 
@@ -39,6 +40,7 @@ class _Block:
         values: Values that differ from the default, by key.
         active: Whether the section is in force; otherwise it is a comment.
         short: Whether to show only the keys of ``values``, without help.
+        only: Keys to show. Default: all.
     """
 
     kind: str
@@ -47,6 +49,14 @@ class _Block:
     values: Mapping[str, str] = field(default_factory=dict)
     active: bool = True
     short: bool = False
+    only: Collection[str] = ()
+
+
+def _keys_of(kind: Kind) -> tuple[str, ...]:
+    others = [other for other in Kind if other != kind]
+    return tuple(
+        name for name in keys_of(Volume) if name not in others and kind in ONLY_OF.get(name, Kind)
+    )
 
 
 _BLOCKS = (
@@ -78,12 +88,39 @@ _BLOCKS = (
         name="data",
         intro="EBS volumes, shared with all nodes. Create one: starcluster createvolume 200 "
         "us-east-1a -n data",
+        values={"volume_id": "vol-0123456789abcdef0"},
         active=False,
+        only=_keys_of(Kind.EBS),
+    ),
+    _Block(
+        kind="volume",
+        name="shared",
+        intro="Storage that already exists and that all nodes mount: EFS (efs_id), FSx for Lustre "
+        "(fsx_id) or an S3 bucket (bucket).",
+        values={"efs_id": "fs-0123456789abcdef0", "mount_path": "/shared"},
+        active=False,
+        only=_keys_of(Kind.EFS),
+    ),
+    _Block(
+        kind="volume",
+        name="fast",
+        intro="",
+        values={"fsx_id": "fs-0123456789abcdef1", "mount_path": "/fast"},
+        active=False,
+        short=True,
+    ),
+    _Block(
+        kind="volume",
+        name="images",
+        intro="",
+        values={"bucket": "my-data", "mount_path": "/images"},
+        active=False,
+        only=("bucket", "mount_path", "prefix"),
     ),
     _Block(
         kind="permission",
         name="web",
-        intro="Ports that are open to addresses outside the cluster. SSH is always open.",
+        intro="Ports that are open to addresses outside the cluster; for SSH see ssh_from.",
         values={"cidr_ip": "203.0.113.0/24"},
         active=False,
     ),
@@ -134,6 +171,8 @@ def _lines(block: _Block) -> Iterator[str]:
         yield from (f"{mark}{name} = {value}" for name, value in block.values.items())
         return
     for key in SECTIONS[block.kind].values():
+        if block.only and key.name not in block.only:
+            continue
         if key.name != "extends":  # the section after it is the example
             yield from _comment(_help(key))
             line = _setting(key, block.values.get(key.name, ""))

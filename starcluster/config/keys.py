@@ -82,6 +82,8 @@ class ConfigKey:
             return str(self.default).lower()
         if self.required or self.default in (None, "", ()):
             return ""
+        if isinstance(self.default, tuple):
+            return ", ".join(self.default)
         return str(self.default)
 
 

@@ -110,6 +110,14 @@ def directory_or_url(value: str) -> str:
     return value if is_url(value) else str(expand(text(value)))
 
 
+def prefix(value: str) -> str:
+    """Return the prefix of S3 keys with a slash at its end and none at its start."""
+    found = f"{value.strip('/')}/"
+    if not re.fullmatch(r"[\w./=@:+-]+", found) or found == "/" or "//" in found:
+        raise ValueError("expected a prefix such as imagenet/train/")
+    return found
+
+
 def matching(pattern: str, wanted: str) -> Parser:
     """Return a parser of text that matches all of ``pattern``; ``wanted`` is the error."""
 

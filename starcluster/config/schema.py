@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from starcluster.config.account import AccountKeys
 from starcluster.config.keys import ConfigKey, keys_of
 from starcluster.config.parsers import text
 from starcluster.config.sections import (
@@ -12,9 +13,9 @@ from starcluster.config.sections import (
     Key,
     Permission,
     Plugin,
-    Volume,
 )
 from starcluster.config.template import Template
+from starcluster.config.volume import Volume
 
 _INCLUDE = ConfigKey(
     name="include",
@@ -35,7 +36,12 @@ GLOBAL: Mapping[str, ConfigKey] = {**keys_of(GlobalSettings), "include": _INCLUD
 AWS: Mapping[str, ConfigKey] = keys_of(AwsSettings)
 KEY: Mapping[str, ConfigKey] = keys_of(Key)
 PLUGIN: Mapping[str, ConfigKey] = keys_of(Plugin)
-CLUSTER: Mapping[str, ConfigKey] = {"extends": _EXTENDS, **keys_of(Template)}
+_ACCOUNT = keys_of(AccountKeys)  # rare, so the last ones of their section
+CLUSTER: Mapping[str, ConfigKey] = {
+    "extends": _EXTENDS,
+    **{name: key for name, key in keys_of(Template).items() if name not in _ACCOUNT},
+    **_ACCOUNT,
+}
 SECTIONS: Mapping[str, Mapping[str, ConfigKey]] = {
     "global": GLOBAL,
     "aws info": AWS,

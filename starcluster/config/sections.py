@@ -42,6 +42,15 @@ class GlobalSettings:
             example="true",
         ),
     )
+    master_of: str = field(
+        default="",
+        metadata=setting(
+            text,
+            "``balance --install`` writes this into the config of the master: the machine is the "
+            "master of this cluster. It connects to the nodes by their private addresses.",
+            example="gpucluster",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,45 +172,6 @@ class Key:
             example="~/.ssh/mykey.pem",
             option="-K, --key-location FILE",
         )
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Volume:
-    """``[volume NAME]``: an EBS volume that the master mounts and shares by NFS."""
-
-    name: str
-    volume_id: str = field(
-        metadata=setting(
-            matching(r"vol-[0-9a-f]{8,17}", "expected a volume id such as vol-0a1b2c3d"),
-            "Id of an EBS volume. It must be in the same zone as the nodes.",
-            example="vol-0123456789abcdef0",
-        )
-    )
-    mount_path: str = field(
-        metadata=setting(
-            matching(r"/\S+", "expected a directory such as /data"),
-            "Mount the volume at this directory on the master, and by NFS on all other nodes.",
-            example="/data",
-        )
-    )
-    partition: int | None = field(
-        default=None,
-        metadata=setting(
-            whole(1),
-            "Mount the partition of this number.",
-            example="1",
-            unset="the first, or the whole volume if it has no partitions",
-        ),
-    )
-    device: str = field(
-        default="",
-        metadata=setting(
-            matching(r"/dev/[a-z0-9]+", "expected a device such as /dev/sdz"),
-            "Attach the volume as this device.",
-            example="/dev/sdz",
-            unset="the next free device name",
-        ),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from starcluster.config.keys import setting
+from starcluster.config.network import NetworkKeys
 from starcluster.config.parsers import (
     NodeType,
     boolean,
@@ -22,7 +23,8 @@ from starcluster.config.parsers import (
     total_dollars,
     whole,
 )
-from starcluster.config.sections import Key, Permission, Plugin, Volume
+from starcluster.config.sections import Key, Permission, Plugin
+from starcluster.config.volume import Volume
 
 DEFAULT_IMAGE = (
     "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
@@ -34,7 +36,7 @@ USER_NAME = matching(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(NetworkKeys):
     """A cluster template, with inherited values and referenced sections filled in.
 
     The ``help`` of each key describes the field.
@@ -295,6 +297,16 @@ class Template:
             "Declare that the images have no cloud-init. ``start`` refuses such images, because "
             "cloud-init installs the host keys of the nodes.",
             example="true",
+        ),
+    )
+    metadata_access: str = field(
+        default="root",
+        metadata=setting(
+            one_of("root", "all"),
+            "Users of the nodes that can reach the metadata service of EC2: only ``root``, or "
+            "``all``. With ``all``, every job can read the user data and use the role of the "
+            "instance.",
+            example="all",
         ),
     )
     dns_prefix: bool = field(

@@ -8,9 +8,10 @@ from typing import Any
 
 from starcluster.config import schema
 from starcluster.config.keys import ConfigKey
-from starcluster.config.sections import Key, Permission, Plugin, Volume
+from starcluster.config.sections import Key, Permission, Plugin
 from starcluster.config.syntax import Document, Entry, Problem, Section, Where
 from starcluster.config.validate import permission_problems
+from starcluster.config.volume import Volume, own_problems
 from starcluster.errors import did_you_mean
 
 _CIRCULAR = "extends is circular"
@@ -92,8 +93,15 @@ def keys(document: Document, problems: list[Problem]) -> dict[str, Key]:
 
 def volumes(document: Document, problems: list[Problem]) -> dict[str, Volume]:
     """Return the valid ``[volume]`` sections."""
-    found = _valid(document, "volume", problems)
-    return {name: Volume(name=name, **values) for name, values in found.items()}
+    valid: dict[str, Volume] = {}
+    for name, values in _valid(document, "volume", problems).items():
+        volume, section = Volume(name=name, **values), document.sections["volume", name]
+        given = [key for key, entry in section.entries.items() if entry.value]
+        wrong = list(own_problems(volume, given))
+        problems += [Problem(where=section.where, text=f"[volume {name}] {text}") for text in wrong]
+        if not wrong:
+            valid[name] = volume
+    return valid
 
 
 def permissions(document: Document, problems: list[Problem]) -> dict[str, Permission]:

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from starcluster.aws.aliases import packed
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import Instance, LaunchRequest, Place, Subnet
 from starcluster.config.template import Template
-from starcluster.errors import (
-    AwsError,
-    CapacityError,
-    ClusterError,
-    InputError,
-    NotFound,
-    Unreachable,
-)
-from starcluster.launch import groups, hold, plan
-from starcluster.launch.hold import Held
-from starcluster.launch.origin import Origin, origin_tags
+from starcluster.errors import AwsError, CapacityError, QuotaError
+from starcluster.launch import efa, groups, names, plan, zones
+from starcluster.launch.budget import Budget
+from starcluster.launch.claim import hold
+from starcluster.launch.claim.hold import Held
+from starcluster.launch.origin import Origin
 from starcluster.launch.plan import Planned
+from starcluster.launch.sent import Ask, Sent
 from starcluster.launch.survey import LaunchContext
-from starcluster.launch.userdata import TAG_HOST_KEY, new_host_key, scripts_of, user_data
-from starcluster.model import TAG_ALIAS, TAG_ALIASES, TAG_CLUSTER, TAG_NAME, TAG_VERSION
-from starcluster.threadpool import ThreadPool
+from starcluster.launch.tags import cluster_tags, instance_tags
+from starcluster.launch.userdata import new_host_key, scripts_of, user_data
+from starcluster.model import TAG_HOST_KEY
 
-VERSION = "1"
-"""Version of the format of the tags."""
-TAG_DESCRIPTION = "starcluster:description"
-_TAG_LETTERS = 256
-
-_ROUNDING = 1e-6
-NAMED_IN_CONSOLE = 32
-"""Largest launch whose nodes get individual names in AWS's console: each costs a request."""
 Progress = Callable[[str, str], None]
-Ask = Callable[[LaunchRequest], tuple[list[Instance], list[AwsError]]]
 
 
 class Launcher:
     """Launches nodes of one cluster within the max_hourly_cost of its template.
 
     Attributes:
+        login_key: Public key that can log in to new nodes, in addition to the key pair.
         made: The launched instances, named.
         sent: Every instance that AWS may have launched, by alias; None without a response.
+        group: Id of the security group; empty until AWS has told it.
+        makes_group: Whether a request for the group was possibly sent.
     """
 
     def __init__(
@@ -57,30 +47,28 @@ class Launcher:
         description: str = "",
     ) -> None:
         self.ec2, self.name, self.template = ec2, name, template
-        self._dollars: dict[str, float] = {}  # per hour, by alias
+        self._budget = Budget(template.max_hourly_cost, context.on_demand)
         self._zone = ""
+        self.login_key = ""
         self.made: list[Instance] = []
-        self.group = ""  # id of the security group
-        self.sent: dict[str, Instance | None] = {}
-        if len(description) > _TAG_LETTERS:
-            raise InputError(
-                f"the description is too long: {len(description)} characters, "
-                f"a tag can have {_TAG_LETTERS}",
-                "Shorten it: -d TEXT",
-            )
-        self._more_tags = {TAG_DESCRIPTION: description} if description else {}
-        self.origin, self.context, self._progress = origin, context, progress
+        self.group = ""
+        self.makes_group = False
+        self.sent = Sent()
+        self._tags = instance_tags(name, template, origin, description)
+        self.context, self._progress = context, progress
 
     def join(self, *, dollars: float, zone: str) -> None:
         """Set cost (dollars per hour) and zone of the nodes that the cluster already has."""
-        self._dollars[""], self._zone = dollars, zone
+        self._budget.add("", dollars)
+        self._zone = zone
 
     def check(self, nodes: Sequence[Planned]) -> None:
         """Ask AWS whether it would launch ``nodes``; creates nothing."""
         base = self._base("", "")  # with the tags, because permissions can depend on them
         for batch in plan.batches(nodes):
             request = self._request(batch, base, self.context.subnets)
-            self.ec2.check_run(replace(request, group_ids=(), placement_group=""))
+            cards = efa.interfaces(self.context.efa.get(request.places[0].instance_type))
+            self.ec2.check_run(replace(request, group_ids=(), placement_group="", interfaces=cards))
 
     def launch(self, nodes: Sequence[Planned], held: Held) -> list[Instance]:
         """Launch ``nodes`` with a claim; return their tagged instances in the same order.
@@ -92,21 +80,45 @@ class Launcher:
         """
         self.made = []
         self._held = held
-        group = groups.security_group(self.ec2, self.name, self.template, vpc=self.context.vpc)
+        self.makes_group = True
+        group = groups.security_group(
+            self.ec2,
+            self.name,
+            self.template,
+            vpc=self.context.vpc,
+            caller=self.context.caller,
+            more=self.context.ports,
+            new=not held.before,
+        )
         self.group = group
-        placement = groups.placement_group(self.ec2, self.name, self.template)
+        if self.context.efa:
+            groups.join_outbound(self.ec2, self.name, group)
+        placement = ""
+        # The nodes of a reservation are outside of a new placement group.
+        close = bool(self.context.efa) and not self.context.reserved.found
+        if self.template.placement_group or close:
+            placement = groups.placement_group(self.ec2, self.name, self.template)
         base = replace(self._base(group, placement), template_id=held.id)
         made: dict[str, Instance] = {}
         for node in nodes:
             cost = plan.cost([node], self.context.on_demand, self.context.spot)
-            self._dollars[node.alias] = cost.dollars
+            self._budget.add(node.alias, cost.dollars)
         for batch in plan.batches(nodes):
             for node in batch:
                 self._progress(node.alias, "launching")
             request = self._request(batch, base, self._near(placement))
-            made |= self._launch(batch, request)
+            launched = self._launch(batch, request)
+            made |= launched
             self._zone = self._zone or next(iter(made.values())).zone
+            self._tell_zones(launched.values())
         return [made[node.alias] for node in nodes]
+
+    def _tell_zones(self, launched: Iterable[Instance]) -> None:
+        """Report nodes that are not in the zone of the cluster."""
+        away = Counter(each.zone for each in launched if each.zone not in ("", self._zone))
+        for zone, count in away.items():
+            text = f"{count} of the new nodes are in {zone}, the cluster is in {self._zone}"
+            self._progress("", f"{text}: AWS bills traffic between zones")
 
     def _near(self, placement: str) -> list[Subnet]:
         """Return the subnets, those in the zone of the cluster's first nodes first."""
@@ -121,7 +133,10 @@ class Launcher:
         short = alias.removeprefix(f"{self.name}-")
         node = planned.get(short) or plan.more_nodes(self.template, [short])[0]
         host = plan.host_name(self.name, node.alias, self.template)
-        with hold.take(self.ec2, self.name, "addnode", [host], progress=self._progress) as held:
+        tags = dict(self.template.tags)
+        with hold.take(
+            self.ec2, self.name, "addnode", [host], progress=self._progress, tags=tags
+        ) as held:
             return self.launch([node], held)[0]
 
     def _base(self, group: str, placement: str) -> LaunchRequest:
@@ -132,16 +147,10 @@ class Launcher:
             count=0,
             places=(),
             group_ids=(group,) if group else (),
-            user_data=user_data(key, scripts_of(self.template)),
+            user_data=user_data(key, scripts_of(self.template), login_key=self.login_key),
             placement_group=placement,
-            tags={
-                TAG_CLUSTER: self.name,
-                TAG_VERSION: VERSION,
-                TAG_HOST_KEY: key.public,
-                TAG_NAME: self.name,
-                **origin_tags(self.origin),
-                **self._more_tags,
-            },
+            tags={**self._tags, TAG_HOST_KEY: key.public},
+            other_tags=cluster_tags(self.name, self.template),
         )
 
     def _request(
@@ -149,20 +158,30 @@ class Launcher:
     ) -> LaunchRequest:
         image = self.context.images[batch[0].image_id]
         kind = batch[0].instance_type
+        reserved = self.context.reserved
         where = plan.places(self.template, kind, subnets, self.context.offers)
+        where = reserved.usable(where, kind)
         if not where:
             zones = ", ".join(self.context.offers.get(kind, ())) or "none"
             raise CapacityError(
                 f"no subnet of this cluster is in a zone that offers {kind} (zones: {zones})",
                 "Choose one of these zones with -a, or a subnet there with -N.",
             )
-        own = replace(base, image_id=image.id, root_device=image.root_device)
+        own = replace(
+            base,
+            image_id=image.id,
+            root_device=image.root_device,
+            capacity_reservation=reserved.target(kind, spot=batch[0].spot),
+            capacity_block=kind in reserved.prepaid,
+        )
+        if not self.template.placement_group and kind not in self.context.efa:
+            own = replace(own, placement_group="")
         return plan.request(batch, where, self.template, own)
 
     def _launch(self, batch: Sequence[Planned], request: LaunchRequest) -> dict[str, Instance]:
         named: dict[str, Instance] = {}
         if request.spot:
-            made, errors = self._send(batch, request, self.ec2.run_fleet)
+            made, errors = self._launch_spot(batch, request)
             named = self._named(batch, made)
             if len(made) == request.count:
                 return named
@@ -171,17 +190,18 @@ class Launcher:
             self._progress("", f"launching {count} of {len(batch)} on demand instead of spot{why}")
             batch = batch[len(made) :]
             request = replace(request, spot=False, spot_bid=None, count=len(batch))
+            if made and request.placement_group:
+                near = tuple(each for each in request.places if each.zone == made[0].zone)
+                request = replace(request, places=near)
         missing: CapacityError | None = None
         for place in request.places:
-            if not self._affords(batch, place.instance_type):
+            if not self._budget.affords(batch, place.instance_type):
                 what = f"{place.instance_type} on demand would exceed max_hourly_cost"
                 fix = "Raise max_hourly_cost or spot_bid in the template."
                 missing = missing or CapacityError(what, fix)
                 continue
-            tags = {**request.tags, **self._names(batch)}
-            attempt = replace(request, places=(place,), tags=tags)
             try:
-                made, _ = self._send(batch, attempt, lambda wanted: (self.ec2.run(wanted), []))
+                made, _ = self._run(batch, request, place)
                 return named | self._named(batch, made)
             except CapacityError as error:
                 missing = error
@@ -189,87 +209,62 @@ class Launcher:
         assert missing is not None  # noqa: S101 - there is at least one place
         raise missing
 
+    def _launch_spot(
+        self, batch: Sequence[Planned], request: LaunchRequest
+    ) -> tuple[list[Instance], list[AwsError]]:
+        """Launch spot instances in the first zone of ``request``, and the rest in one other zone.
+
+        Return the instances and the errors of other places.
+        """
+        made: list[Instance] = []
+        errors: list[AwsError] = []
+        for places in zones.in_turn(request.places):
+            rest = batch[len(made) :]
+            wanted = replace(request, places=places, count=len(rest))
+            found, failed = self._spot_in(rest, wanted)
+            made += found
+            errors += failed
+            # A placement group is in one zone.
+            if len(made) == len(batch) or (made and request.placement_group):
+                break
+        return made, errors
+
+    def _spot_in(
+        self, batch: Sequence[Planned], request: LaunchRequest
+    ) -> tuple[list[Instance], list[AwsError]]:
+        if not self.context.efa.keys() & {place.instance_type for place in request.places}:
+            return self._send(batch, request, self.ec2.run_fleet)
+        errors: list[AwsError] = []
+        for place in request.places:  # a fleet has the same interfaces for all types
+            try:
+                return self._run(batch, request, place)
+            except (CapacityError, QuotaError) as error:
+                errors.append(error)
+        return [], errors
+
+    def _run(
+        self, batch: Sequence[Planned], request: LaunchRequest, place: Place
+    ) -> tuple[list[Instance], list[AwsError]]:
+        cards = efa.interfaces(self.context.efa.get(place.instance_type))
+        tags = {**request.tags, **names.tags_of_launch(self.name, self._hosts(batch))}
+        attempt = replace(request, places=(place,), interfaces=cards, tags=tags)
+        return self._send(batch, attempt, lambda wanted: (self.ec2.run(wanted), []))
+
     def _send(
         self, batch: Sequence[Planned], request: LaunchRequest, ask: Ask
     ) -> tuple[list[Instance], list[AwsError]]:
-        """Send a launch with its token, and note in :attr:`sent` what it may have launched."""
-        aliases = [plan.host_name(self.name, node.alias, self.template) for node in batch]
-        places = [f"{place.instance_type} {place.subnet_id}" for place in request.places]
-        token = self._held.token("spot" if request.spot else "", *aliases, *places)
-        self.sent |= dict.fromkeys(aliases)
-        self._held.launched = list(self.sent)
-        try:
-            made, errors = ask(replace(request, token=token))
-        except Unreachable:
-            raise
-        except AwsError as error:  # AWS refused, so nothing was launched
-            self._forget(aliases)
-            if isinstance(error, NotFound) and error.code.startswith("InvalidLaunchTemplate"):
-                raise ClusterError(
-                    f"another command took over cluster '{self.name}' during the launch",
-                    f"See what runs: starcluster listclusters {self.name}",
-                ) from error
-            raise
-        self.sent |= dict(zip(aliases, made, strict=False))
-        self._forget(aliases[len(made) :])
-        return made, errors
+        return self.sent.send(self._held, self._hosts(batch), request, ask)
 
-    def _forget(self, aliases: Sequence[str]) -> None:
-        for alias in aliases:
-            self.sent.pop(alias, None)
-        self._held.launched = list(self.sent)
-
-    def _affords(self, batch: Sequence[Planned], instance_type: str) -> bool:
-        """Return whether ``batch`` on demand stays within max_hourly_cost; if so, add its cost."""
-        limit = self.template.max_hourly_cost
-        price = self.context.on_demand.get(instance_type)
-        if limit is None:
-            return True
-        dollars = self._dollars | dict.fromkeys((node.alias for node in batch), price or 0.0)
-        if price is None or sum(dollars.values()) > limit + _ROUNDING:
-            return False
-        self._dollars = dollars
-        return True
-
-    def _names(self, batch: Sequence[Planned]) -> dict[str, str]:
-        """Return the tags that give instances of one launch their aliases."""
-        aliases = [plan.host_name(self.name, node.alias, self.template) for node in batch]
-        if len(aliases) == 1:
-            return tags_of_node(self.name, aliases[0])
-        text = packed(aliases)
-        return {TAG_ALIASES: text} if text else {}
+    def _hosts(self, batch: Sequence[Planned]) -> list[str]:
+        return [plan.host_name(self.name, node.alias, self.template) for node in batch]
 
     def _named(self, batch: Sequence[Planned], made: Sequence[Instance]) -> dict[str, Instance]:
-        """Return launched instances by short alias; tag those that the launch did not name."""
-        nodes = {plan.host_name(self.name, node.alias, self.template): node for node in batch}
-        there = {instance.alias: instance for instance in made if instance.alias in nodes}
-        left = [alias for alias in nodes if alias not in there]
-        there |= dict(
-            zip(left, (instance for instance in made if not instance.alias), strict=False)
-        )
-
-        many = len(made) > NAMED_IN_CONSOLE
-
-        def name(alias: str, instance: Instance) -> Instance:
-            tags = tags_of_node(self.name, alias)
-            known = instance.alias == alias
-            if known and (many or tags.items() <= instance.tags.items()):
-                return instance
-            try:
-                self.ec2.tag([instance.id], tags)
-            except AwsError:
-                if not known:
-                    raise
-            return replace(instance, tags={**instance.tags, **tags})
-
-        named = ThreadPool().map(name, list(there), list(there.values()))
-        self.made += named
-        return {nodes[alias].alias: instance for alias, instance in zip(there, named, strict=True)}
-
-
-def tags_of_node(cluster: str, alias: str) -> dict[str, str]:
-    """Return the tags that make an instance the node ``alias`` of ``cluster``."""
-    return {TAG_ALIAS: alias, TAG_NAME: f"{cluster}-{alias.removeprefix(f'{cluster}-')}"}
+        """Tag launched instances that have no names yet; return them by the aliases of the plan."""
+        hosts = self._hosts(batch)
+        found = names.name(self.ec2, self.name, hosts, made)
+        self.made += found.values()
+        aliases = {host: node.alias for host, node in zip(hosts, batch, strict=True)}
+        return {aliases[host]: instance for host, instance in found.items()}
 
 
 def _shown(place: Place) -> str:

@@ -8,13 +8,9 @@ from dataclasses import dataclass
 
 from starcluster.aws.model import Instance, LaunchRequest, Place, Subnet
 from starcluster.config.parsers import NodeType
-from starcluster.config.sections import Permission
 from starcluster.config.template import Template
 from starcluster.errors import InputError
 from starcluster.model import MASTER
-
-SSH = Permission(name="ssh", from_port=22, to_port=22)
-
 
 # The name is part of names in AWS, where * and ? are wildcards, and of local paths.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -124,8 +120,15 @@ def cost(
 
 
 def cost_of(instances: Iterable[Instance], on_demand: Mapping[str, float]) -> Cost:
-    """Return an upper bound of the cost of running instances: their on-demand prices."""
-    running = [instance for instance in instances if instance.state in ("pending", "running")]
+    """Return an upper bound of the cost of running instances: their on-demand prices.
+
+    Those in a Capacity Block cost nothing more.
+    """
+    running = [
+        instance
+        for instance in instances
+        if instance.state in ("pending", "running") and not instance.prepaid
+    ]
     nodes = [
         Planned(alias=instance.alias, instance_type=instance.type, image_id="")
         for instance in running
@@ -180,16 +183,6 @@ def places(
     )
 
 
-def permissions(template: Template) -> tuple[Permission, ...]:
-    """Return the ports to open; SSH is open to all addresses unless the template limits it."""
-    named = [
-        permission
-        for permission in template.permissions
-        if permission.from_port <= SSH.from_port <= permission.to_port
-    ]
-    return template.permissions if named else (SSH, *template.permissions)
-
-
 def request(
     batch: Sequence[Planned],
     where: tuple[Place, ...],
@@ -205,6 +198,7 @@ def request(
         group_ids=base.group_ids,
         user_data=base.user_data,
         tags=base.tags,
+        other_tags=base.other_tags,
         spot=batch[0].spot,
         spot_bid=template.spot_bid if batch[0].spot else None,
         placement_group=base.placement_group,
@@ -212,8 +206,14 @@ def request(
         root_size_gib=template.root_volume_size,
         root_encrypted=template.root_volume_encrypted,
         public_ip=template.public_ips,
+        interfaces=base.interfaces,
         token=base.token,
+        instance_profile=template.instance_profile,
+        capacity_reservation=base.capacity_reservation,
+        capacity_block=base.capacity_block,
         template_id=base.template_id,
+        # Only root of the node; with a second hop a container could ask too.
+        metadata_hops=1 if template.metadata_access == "root" else 2,
     )
 
 

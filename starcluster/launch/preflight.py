@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from starcluster.aws.ec2 import Ec2
-from starcluster.aws.model import EbsVolume, Image, InstanceType, Subnet
+from starcluster.aws.model import EbsVolume, Image, InstanceProfile, InstanceType, Subnet
+from starcluster.config.account import names_reservation
 from starcluster.config.template import Template
+from starcluster.config.volume import disks
 from starcluster.errors import NotFound, did_you_mean
+from starcluster.launch import efa
+from starcluster.launch import reserved as reserving
+from starcluster.launch.reserved import Reserved
+from starcluster.launch.storage import StorageInventory, fetch_storage, storage_problems
 
 T = TypeVar("T")
 
@@ -27,6 +34,9 @@ class AwsInventory:
         offers: Zones that offer each type.
         zones: Available zones of the region.
         keys: Public key by key pair name; empty if AWS does not report it.
+        profile: The instance profile of the template; None if it does not exist.
+        reserved: None if it was not asked for.
+        storage: The file systems and buckets.
         meant: A suggestion for each type that is not offered.
     """
 
@@ -38,6 +48,9 @@ class AwsInventory:
     volumes: Mapping[str, EbsVolume] = field(default_factory=dict)
     subnets: Mapping[str, Subnet] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
+    profile: InstanceProfile | None = None
+    reserved: Reserved | None = None
+    storage: StorageInventory = field(default_factory=StorageInventory)
     meant: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -61,12 +74,22 @@ def images_of(template: Template) -> dict[str, list[str]]:
 def fetch(ec2: Ec2, template: Template) -> AwsInventory:
     """Ask AWS in parallel about everything that ``template`` names. Changes nothing."""
     names = types_of(template)
-    volumes = {volume.volume_id for volume in template.volumes}
+    volumes = {volume.volume_id for volume in disks(template.volumes)}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         types = pool.submit(ec2.instance_types, names)
         offers = pool.submit(ec2.zones_offering, names)
         zones = pool.submit(ec2.zones)
         keys = pool.submit(ec2.key_pairs)
+        profile = (
+            pool.submit(_found_or_none, ec2.instance_profile, template.instance_profile)
+            if template.instance_profile
+            else None
+        )
+        reference = template.capacity_reservation
+        reservations = pool.submit(
+            ec2.reservations if names_reservation(reference) else lambda _: [], reference
+        )
+        storage = pool.submit(fetch_storage, ec2, template)
         found_images = pool.map(lambda ref: _found_or_none(ec2.image, ref), images_of(template))
         found_volumes = pool.map(lambda id: _found_or_none(ec2.volume, id), sorted(volumes))
         found_subnets = pool.map(
@@ -83,6 +106,9 @@ def fetch(ec2: Ec2, template: Template) -> AwsInventory:
             volumes=_present(zip(sorted(volumes), found_volumes, strict=True)),
             subnets=_present(zip(template.subnet_id, found_subnets, strict=True)),
             keys={key.name: key.public for key in keys.result()},
+            reserved=Reserved(reference=reference, found=tuple(reservations.result())),
+            profile=profile.result() if profile else None,
+            storage=storage.result(),
             meant={name: did_you_mean(name, known) for name in unknown},
         )
 
@@ -120,6 +146,12 @@ def aws_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[
     if len({subnet.vpc_id for subnet in inventory.subnets.values()}) > 1:
         yield "subnet_id", "the subnets belong to several VPCs, but nodes must reach each other"
     yield from _volume_problems(template, inventory)
+    yield from _profile_problems(template, inventory)
+    yield from efa.problems(template, inventory.types)
+    zones = _zones_wanted(template, inventory)
+    for text in reserving.problems(template, inventory.reserved, zones, datetime.now(UTC)):
+        yield "capacity_reservation", text
+    yield from storage_problems(template, inventory.storage, inventory.images.values(), zones)
 
 
 def _zones_wanted(template: Template, inventory: AwsInventory) -> list[str]:
@@ -173,7 +205,7 @@ def _image_problems(template: Template, inventory: AwsInventory) -> Iterator[tup
 
 def _volume_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
     wanted = _zones_wanted(template, inventory)
-    for volume in template.volumes:
+    for volume in disks(template.volumes):
         found = inventory.volumes.get(volume.volume_id)
         if found is None:
             yield "volumes", f"{volume.name}: {inventory.region} has no volume {volume.volume_id}"
@@ -185,7 +217,22 @@ def _volume_problems(template: Template, inventory: AwsInventory) -> Iterator[tu
         if wanted and found.zone not in wanted:
             text = f"{volume.name}: {found.id} is in {found.zone}"
             yield "volumes", f"{text}, but the nodes are in {', '.join(wanted)}"
-    there = [inventory.volumes.get(volume.volume_id) for volume in template.volumes]
+    there = [inventory.volumes.get(volume.volume_id) for volume in disks(template.volumes)]
     zones = {found.zone for found in there if found is not None}
     if len(zones) > 1:
         yield "volumes", f"the volumes are in several zones: {', '.join(sorted(zones))}"
+
+
+def _profile_problems(template: Template, inventory: AwsInventory) -> Iterator[tuple[str, str]]:
+    wanted, found = template.instance_profile, inventory.profile
+    name = wanted.rpartition("/")[2]
+    if not wanted:
+        return
+    if found is None:
+        text = f"the account has no instance profile '{name}'"
+        yield "instance_profile", f"{text}. List them: aws iam list-instance-profiles"
+    elif found.arn and wanted.startswith("arn:") and wanted != found.arn:
+        yield "instance_profile", f"'{name}' of this account is {found.arn}"
+    elif found.arn and not found.roles:
+        text = f"'{name}' has no role. Add one: aws iam add-role-to-instance-profile"
+        yield "instance_profile", f"{text} --instance-profile-name {name} --role-name ROLE"

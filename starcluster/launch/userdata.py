@@ -1,7 +1,8 @@
 """Build the user data for cloud-init: the host key of a launch and the user's scripts.
 
 The private key is only in the user data, never in a log, an argument or a tag. The public key is a
-tag of the instance, so every machine with access to the cluster can verify its nodes.
+tag of the instance, so every machine with access to the cluster can verify its nodes. After the
+first login ``setup.host_key`` replaces the key.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from pathlib import Path, PurePath
 from starcluster.config.template import Template
 from starcluster.errors import ConfigError
 
-TAG_HOST_KEY = "starcluster:host_key"
 LIMIT = 16384
 """Most bytes of user data that EC2 accepts."""
 
@@ -44,10 +44,13 @@ def new_host_key() -> HostKey:
     return HostKey(public=public.decode(), private=private)
 
 
-def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> str:
+def user_data(
+    host_key: HostKey, scripts: Mapping[str, str] | None = None, *, login_key: str = ""
+) -> str:
     """Return the user data that EC2 passes to cloud-init.
 
     Args:
+        login_key: Public key that can log in, in addition to the key pair of the instance.
         scripts: Texts by path, each with a ``#!`` line. cloud-init runs them one after another as
             root at the first boot.
 
@@ -64,6 +67,7 @@ def user_data(host_key: HostKey, scripts: Mapping[str, str] | None = None) -> st
                 "ed25519_private": host_key.private,
                 "ed25519_public": host_key.public + "\n",
             },
+            **({"ssh_authorized_keys": [login_key]} if login_key else {}),
         }
     )
     text = _parts([("cloud-config", "host-key", config), *_script_parts(scripts or {})])

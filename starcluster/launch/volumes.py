@@ -24,6 +24,8 @@ def attach(
     """
     # Of several sections of a volume, the first one names it in messages.
     once = {volume.volume_id: volume for volume in reversed(with_devices(volumes))}
+    if not once:
+        return
     found = {volume.id: volume for volume in ec2.volumes(list(once))}
     new = []
     for volume in reversed(once.values()):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from starcluster.node.host_keys import split
+
 BEGIN = "# starcluster: nodes"
 END = "# starcluster: end"
 
@@ -51,5 +53,5 @@ def known_hosts(text: str, keys: Mapping[tuple[str, ...], str]) -> str:
         for line in text.splitlines()
         if line.startswith("#") or not ours.intersection(line.split(" ", 1)[0].split(","))
     ]
-    added = [f"{','.join(names)} {' '.join(key.split()[:2])}" for names, key in keys.items()]
+    added = [f"{','.join(names)} {split(key)[0]}" for names, key in keys.items()]
     return "".join(f"{line}\n" for line in (*kept, *added))

@@ -168,6 +168,11 @@ class InEc2:
         return self._ec2
 
     @property
+    def has_ec2(self) -> bool:
+        """Whether it was opened with access to EC2."""
+        return self._ec2 is not None
+
+    @property
     def region(self) -> Region:
         """Region of the node; its ``name`` is such as ``us-east-1``."""
         return Region(name=self.ec2.region, endpoint="")

@@ -25,8 +25,11 @@ from starcluster.errors import (
     SshError,
 )
 from starcluster.logger import log, redact
+from starcluster.node import host_keys
 from starcluster.node.commands import Answer, RemoteCommands, without_profile
 from starcluster.node.files import OneAtATime, RemoteFiles, Sftp
+from starcluster.node.tunnel import RETRY_S, TUNNELS, Forwarding, Tunnel
+from starmint import extra_command
 
 if TYPE_CHECKING:
     import paramiko
@@ -51,19 +54,27 @@ class Shell(RemoteCommands, RemoteFiles):
         host_key: str,
         timeout_s: float,
         name: str = "",
+        tunnel: Forwarding | None = None,
+        no_answer: Callable[[], tuple[str, str]] = lambda: ("", ""),
     ) -> None:
         """Prepare; nothing is sent.
 
         Args:
-            host_key: The public host key of the node, as in ``ssh_host_ed25519_key.pub``.
+            host_key: The public host key of the node, as in ``ssh_host_ed25519_key.pub``; several
+                separated by commas while it is replaced.
             timeout_s: Timeout to connect, and for a node that stops answering.
             name: Name of the node in messages. Default: ``host``.
+            tunnel: How to reach the node, instead of a direct connection.
+            no_answer: Return why nothing answers at ``host`` and the fix, or empty texts.
         """
         self.host, self.port, self.user = host, port, user
         self.key, self.host_key, self.timeout_s = key, host_key, timeout_s
         self.name = name or host
+        self._way = tunnel
+        self._why_no_answer = no_answer
         self._lock = threading.RLock()
         self._transport: paramiko.Transport | None = None
+        self._tunnel: Tunnel | None = None
         self._sftp: Sftp | None = None
         self._sessions = threading.BoundedSemaphore(_SESSIONS)
         self._last_status = 0
@@ -81,16 +92,31 @@ class Shell(RemoteCommands, RemoteFiles):
             HostKeyMismatch: The node presented another host key; this is not retried.
         """
         deadline = time.monotonic() + wait_s
+        pause = RETRY_S if self._way else _STEP_S
         with self._lock:
             while not self.is_connected:
                 try:
-                    self._transport = self._opened()
+                    if self._way:
+                        self._way.check()
+                    with TUNNELS if self._way else contextlib.nullcontext():
+                        self._transport = self._opened()
                 except HostKeyMismatch:
                     raise
-                except SshError:
-                    if time.monotonic() + _STEP_S > deadline:
+                except SshError as error:
+                    if time.monotonic() + pause > deadline or self._is_final(error):
+                        self._explain(error)
                         raise
-                    time.sleep(_STEP_S)
+                    time.sleep(pause)
+
+    def _is_final(self, error: SshError) -> bool:
+        return self._way is not None and self._way.is_final(error.what)
+
+    def _explain(self, error: SshError) -> None:
+        """Say why nothing answered, if a security group can be the reason."""
+        if isinstance(error.__cause__, TimeoutError):
+            why, fix = self._why_no_answer()
+            if why:
+                error.what, error.fix = f"{error.what}; {why}", fix
 
     @property
     def is_connected(self) -> bool:
@@ -102,8 +128,11 @@ class Shell(RemoteCommands, RemoteFiles):
         # Without the lock: another thread holds it as long as it waits for a node that boots.
         self._sftp = None
         transport, self._transport = self._transport, None
+        tunnel, self._tunnel = self._tunnel, None
         if transport is not None:
             transport.close()
+        if tunnel is not None:
+            tunnel.close()
 
     def switch_user(self, user: str) -> None:
         """Reconnect as another user of the node, who must accept the same key."""
@@ -122,18 +151,18 @@ class Shell(RemoteCommands, RemoteFiles):
         """Return a transport that has authenticated both sides."""
         lib = _paramiko()
         transport: paramiko.Transport | None = None
+        tunnel: Tunnel | None = None
         try:
-            connection = socket.create_connection((self.host, self.port), self.timeout_s)
-            # Close the connection if data stays unacknowledged; TCP alone waits 15 minutes.
-            milliseconds = int(max(self.timeout_s, 1) * 1000)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+            if self._way:
+                self._tunnel = tunnel = Tunnel(self._way)
+                connection = tunnel.socket
+            else:
+                connection = self._dialled()
             transport = lib.Transport(connection)
             transport.daemon = True
             for limit in ("banner_timeout", "handshake_timeout", "auth_timeout", "channel_timeout"):
                 setattr(transport, limit, self.timeout_s)
-            kind = self.host_key.split()[0]
-            kinds = ("rsa-sha2-512", "rsa-sha2-256") if kind == "ssh-rsa" else (kind,)
-            transport.get_security_options().key_types = kinds
+            transport.get_security_options().key_types = _algorithms(self.host_key)
             transport.start_client(timeout=self.timeout_s)
             self._verify(transport)
             transport.auth_publickey(self.user, _private_key(self.key))
@@ -141,17 +170,26 @@ class Shell(RemoteCommands, RemoteFiles):
         except (OSError, EOFError, lib.SSHException) as error:
             if transport is not None:
                 transport.close()
-            raise self._not_connected(error) from error
+            raise self._not_connected(error, tunnel) from error
         except BaseException:
             if transport is not None:
                 transport.close()
+            if tunnel is not None:
+                tunnel.close()
             raise
         log.debug("%s: connected as %s", self.name, self.user)
         return transport
 
+    def _dialled(self) -> socket.socket:
+        connection = socket.create_connection((self.host, self.port), self.timeout_s)
+        # Close the connection if data stays unacknowledged; TCP alone waits 15 minutes.
+        milliseconds = int(max(self.timeout_s, 1) * 1000)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+        return connection
+
     def _verify(self, transport: paramiko.Transport) -> None:
         shown = transport.get_remote_server_key()
-        if f"{shown.get_name()} {shown.get_base64()}" != " ".join(self.host_key.split()[:2]):
+        if f"{shown.get_name()} {shown.get_base64()}" not in host_keys.split(self.host_key):
             raise self._mismatch(shown.fingerprint)
 
     def _mismatch(self, shown: str) -> HostKeyMismatch:
@@ -161,7 +199,7 @@ class Shell(RemoteCommands, RemoteFiles):
             "Another machine may use this address now. Nothing was sent to it.",
         )
 
-    def _not_connected(self, error: Exception) -> SshError:
+    def _not_connected(self, error: Exception, tunnel: Tunnel | None) -> SshError:
         lib = _paramiko()
         where = f"{self.name}: {self.host} port {self.port}"
         if isinstance(error, lib.AuthenticationException):
@@ -172,6 +210,9 @@ class Shell(RemoteCommands, RemoteFiles):
         if isinstance(error, lib.ssh_exception.IncompatiblePeer):
             return self._mismatch("of another type")
         words = str(error) or type(error).__name__
+        if self._way and tunnel is not None:
+            through = f"{where}: cannot connect through {self._way.through}"
+            return SshError(f"{through}: {tunnel.close()} ({words})", self._way.fix)
         if _is_private(self.host):
             words += "; it has no public address (set public_ips, or reach its network by a VPN)"
         return SshError(
@@ -298,6 +339,14 @@ class Shell(RemoteCommands, RemoteFiles):
             return self._sftp
 
 
+def _algorithms(keys: str) -> tuple[str, ...]:
+    """Return the signature algorithms of host keys."""
+    found: list[str] = []
+    for kind in (key.split()[0] for key in host_keys.split(keys)):
+        found += ("rsa-sha2-512", "rsa-sha2-256") if kind == "ssh-rsa" else (kind,)
+    return tuple(dict.fromkeys(found))
+
+
 def _is_private(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_private
@@ -335,5 +384,5 @@ def _paramiko() -> Any:
         return importlib.import_module("paramiko")
     except ImportError as error:
         raise MissingExtra(
-            "SSH requires the package paramiko", "Install it: pip install 'starmint[aws]'"
+            "SSH requires the package paramiko", f"Install it: {extra_command('aws')}"
         ) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from starcluster.clustersetup import DefaultClusterSetup, for_each
 from starcluster.config.parsers import directory_or_url
-from starcluster.config.sections import Volume
+from starcluster.config.volume import Kind, Volume
 from starcluster.errors import ConfigError
 from starcluster.node.node import Node
 from starcluster.setup import steps
@@ -73,9 +73,8 @@ class SGEPlugin(DefaultClusterSetup):
             _qconf(master, "-mattr", "queue", "slots", f"[{master.alias}=0]")
 
     def _options(self, user: str, shell: str, volumes: Any) -> steps.SetupOptions:
-        mounted = tuple(
-            Volume(name=name, **dict(volume)) for name, volume in (volumes or {}).items()
-        )
+        given = (Volume(name=name, **dict(volume)) for name, volume in (volumes or {}).items())
+        mounted = tuple(volume for volume in given if volume.kind is not Kind.S3)
         return steps.SetupOptions(user=user, shell=shell, volumes=mounted, packages=self._packages)
 
     def _known(self, master: Node) -> set[str]:

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from starcluster.clustersetup import ClusterSetup
-from starcluster.config.devices import with_devices
-from starcluster.config.sections import Plugin, Volume
+from starcluster.config.sections import Plugin
 from starcluster.config.template import Template
+from starcluster.config.volume import Volume, file_systems, with_devices
 from starcluster.errors import ConfigError, PluginError, SetupError, StarClusterError
 from starcluster.logger import log
 from starcluster.node.node import Node
 from starcluster.original import replacement_of
 from starcluster.setup.python2 import fix_for
+from starmint import install_command
 
 FOLDER = Path("~/.starcluster/plugins")
 
@@ -94,7 +95,7 @@ def _module(name: str, where: str, folder: Path) -> Any:
         if name == missing or name.startswith(f"{missing}."):
             fix = f"Put {name.partition('.')[0]}.py into {folder}, or install its package."
         else:
-            fix = f"Install the package that the plugin imports: pip install {missing}"
+            fix = f"Install the package that the plugin imports: {install_command(missing)}"
             fix = fix_for(error, _file_of(error) or name) or fix
         raise PluginError(f"{where}: no module named '{missing}'", fix) from error
     except SyntaxError as error:
@@ -189,8 +190,9 @@ def volumes_for_plugins(volumes: Sequence[Volume]) -> Mapping[str, Mapping[str, 
             "device": volume.device,
             "partition": volume.partition,
             "mount_path": volume.mount_path,
+            volume.kind.value: volume.id,
         }
-        for volume in with_devices(volumes)
+        for volume in (*with_devices(volumes), *file_systems(volumes))
     }
 
 

@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from sge_jobs import DEBIAN_MIRRORS, DEBIAN_PACKAGES, DebianPackage
+from sge_jobs import DEBIAN_MIRRORS, DEBIAN_PACKAGES, HWLOC_PACKAGES, DebianPackage
 from starcluster.config.parsers import is_url
 from starcluster.errors import StarClusterError
 from starcluster.logger import log
@@ -27,10 +27,8 @@ CACHE = Path("~/.starcluster/packages")
 _SILENCE_S, _FETCH_S = 30, 600
 _CHUNK = 1 << 16
 _RETRY_S = 60
-_INSTALL_S = 1800.0  # includes the locks of other programs: apt.sh waits
-_UNPACK = (
-    'set -eu; folder=$(mktemp -d); chmod 755 "$folder"; tar -xf - -C "$folder"; echo "$folder"'
-)
+INSTALL_S = 1800.0  # includes the locks of other programs: apt.sh waits
+UNPACK = 'set -eu; folder=$(mktemp -d); chmod 755 "$folder"; tar -xf - -C "$folder"; echo "$folder"'
 _FIX = "Set gridengine_packages to a directory or URL that has the file"
 
 
@@ -39,7 +37,7 @@ def replace_packages(node: Node, found: Mapping[str, Sequence[str]], source: str
 
     Args:
         found: Facts of prepare.sh: ``crash`` (the signal), ``architecture`` and ``package``, the
-            installed packages.
+            packages to replace.
         source: Directory or URL of the files. Default: Debian's mirrors.
 
     Raises:
@@ -54,15 +52,15 @@ def replace_packages(node: Node, found: Mapping[str, Sequence[str]], source: str
     )
     packages = _needed(architecture, names)
     files = _downloads.get(packages, source)
-    folder = node.ssh.checked(["sh", "-c", _UNPACK], stdin=_tar(files), timeout_s=_INSTALL_S)
+    folder = node.ssh.checked(["sh", "-c", UNPACK], stdin=_tar(files), timeout_s=INSTALL_S)
     values = {
         "FOLDER": folder.strip(),
         "DIGESTS": "\n".join(f"{package.sha256}  {package.file}" for package in packages),
-        "NAMES": " ".join(package.name for package in packages),
+        "NAMES": " ".join(each.name for each in packages if each in DEBIAN_PACKAGES),
         "TOOLS": TOOLS,
     }
     argv = ["sh", "-s", "gridengine"]
-    node.ssh.checked(argv, stdin=script("apt+gridengine", values), timeout_s=_INSTALL_S)
+    node.ssh.checked(argv, stdin=script("apt+gridengine", values), timeout_s=INSTALL_S)
 
 
 class _Downloads:
@@ -92,7 +90,7 @@ _downloads = _Downloads()
 def _needed(architecture: str, names: Iterable[str]) -> list[DebianPackage]:
     found = [
         package
-        for package in DEBIAN_PACKAGES
+        for package in (*DEBIAN_PACKAGES, *HWLOC_PACKAGES)
         if package.name in names and package.architecture in ("all", architecture)
     ]
     if {package.name for package in found} != set(names):
@@ -116,16 +114,17 @@ def fetch(package: DebianPackage, source: str = "", cache: Path = CACHE) -> byte
     if kept.is_file() and _digest(data := kept.read_bytes()) == package.sha256:
         return data
     problems = []
-    for place in [source] if source else DEBIAN_MIRRORS:
+    mirrors = [f"{mirror.rstrip('/')}/{package.folder}" for mirror in DEBIAN_MIRRORS]
+    for place in [source] if source else mirrors:
         where = f"{place.rstrip('/')}/{package.file}"
         try:
-            data = _read(where, package.size)
+            data = read(where, package.size)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
             problems.append(f"{where}: {reason}")
             continue
         if _digest(data) == package.sha256:
-            _keep(kept, data)
+            keep(kept, data)
             return data
         problems.append(f"{where}: wrong SHA-256 {_digest(data)}, expected {package.sha256}")
     raise StarClusterError(f"cannot fetch a package of Debian 12: {'; '.join(problems)}. {_FIX}")
@@ -135,7 +134,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _read(where: str, size: int) -> bytes:
+def read(where: str, size: int) -> bytes:
     """Read a file or URL, at most one byte more than ``size``."""
     if not is_url(where):
         with Path(where).open("rb") as file:
@@ -152,7 +151,8 @@ def _read(where: str, size: int) -> bytes:
     return data
 
 
-def _keep(path: Path, data: bytes) -> None:
+def keep(path: Path, data: bytes) -> None:
+    """Write a file at once, with its directories."""
     path.parent.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     with os.fdopen(number, "wb") as file:

@@ -15,8 +15,10 @@ from starcluster.config.template import Template
 from starcluster.errors import SetupError, StarClusterError
 from starcluster.logger import log
 from starcluster.node.node import Node
-from starcluster.setup import steps
+from starcluster.setup import efa, steps
 from starcluster.setup.hooks import LoadedPlugin, call, hook_arguments
+from starcluster.setup.host_key import replace_host_key
+from starcluster.setup.mounts import before_users
 from starcluster.setup.parallel import on_all
 
 __all__ = ["SetupResult", "Step", "add_nodes", "remove_nodes", "run_hook", "set_up"]
@@ -30,6 +32,7 @@ class Step(StrEnum):
 
     CONNECT = "connecting"
     PREPARE = "installing packages"
+    MOUNT = "mounting file systems"
     START_MASTER = "starting Grid Engine"
     REGISTER = "adding nodes to the queue"
     JOIN = "joining the cluster"
@@ -168,7 +171,7 @@ class _SetUp:
     def _prepare(self, new: Sequence[Node]) -> dict[Node, steps.NodeFacts]:
         master, options = self.master, self.options
         adding = master not in new
-        reached = self._on(new, Step.CONNECT, lambda node: node.ssh.connect())
+        reached = self._on(new, Step.CONNECT, _connect)
         others = [node for node in self.nodes if node not in new or node in reached]
         if adding:
             old = [node for node in self.nodes if node not in new]
@@ -181,7 +184,23 @@ class _SetUp:
             lambda node: steps.prepare(node, others, master, options),
         )
         self._require_master()
+        if self.template.efa != "false":
+            self._check_efa(list(done))
+        if before_users(options.volumes):
+            mounted = self._on(list(done), Step.MOUNT, lambda node: steps.mount(node, options))
+            self._require_master()
+            done = {node: done[node] for node in mounted}
         return done
+
+    def _check_efa(self, nodes: Sequence[Node]) -> None:
+        reports, failed = on_all(nodes, efa.check)
+        for node, (report, problem) in reports.items():
+            if report:
+                self._progress(node.alias, report)
+            if problem:
+                log.warning("%s: %s", node.alias, problem)
+        for alias, why in failed.items():
+            log.warning("%s: cannot check EFA: %s", alias, why)
 
     def _join(self, prepared: Mapping[Node, steps.NodeFacts], new: Sequence[Node]) -> None:
         workers = [node for node in self.nodes if node is not self.master]
@@ -251,6 +270,12 @@ class _SetUp:
     def _report(self, nodes: Sequence[Node], what: str) -> None:
         for node in nodes:
             self._progress(node.alias, what)
+
+
+def _connect(node: Node) -> None:
+    node.ssh.connect()
+    if node.has_ec2:
+        replace_host_key(node)
 
 
 def _introduce(node: Node, others: Sequence[Node]) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sge_jobs import LOAD_REPORTS, LOST_HOSTS
-from starcluster.config import Volume, with_devices
+from starcluster.config import Volume, disks, file_systems, with_devices
 from starcluster.config.template import Template
 from starcluster.node.hosts_file import known_hosts
 from starcluster.node.node import EXPORT_OPTIONS, Node
+from starcluster.setup.mountpoint import install_mountpoint
+from starcluster.setup.mounts import MOUNT_S, after_users, before_users, mount_lines, needs
 from starcluster.setup.packages import replace_packages
 from starcluster.setup.scripts import facts, script
 from starcluster.setup.tools import TOOLS, install
@@ -29,6 +31,7 @@ class SetupOptions:
     Attributes:
         queue: Whether to set up Grid Engine.
         packages: Directory or URL of Grid Engine packages; empty for Debian's mirrors.
+        metadata: Users that can reach the metadata service: ``root`` or ``all``.
     """
 
     user: str
@@ -36,6 +39,7 @@ class SetupOptions:
     volumes: tuple[Volume, ...] = ()
     queue: bool = True
     packages: str = ""
+    metadata: str = "root"
 
     @classmethod
     def of(cls, template: Template) -> SetupOptions:
@@ -46,12 +50,15 @@ class SetupOptions:
             volumes=template.volumes,
             queue=not template.disable_queue,
             packages=template.gridengine_packages,
+            metadata=template.metadata_access,
         )
 
     @property
     def shares(self) -> tuple[str, ...]:
         """Directories that the nodes mount from the master."""
-        return tuple(dict.fromkeys(["/home", *(volume.mount_path for volume in self.volumes)]))
+        own = {volume.mount_path for volume in file_systems(self.volumes)}
+        paths = dict.fromkeys(["/home", *(volume.mount_path for volume in disks(self.volumes))])
+        return tuple(path for path in paths if path not in own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +92,25 @@ def prepare(node: Node, everyone: Sequence[Node], master: Node, options: SetupOp
     install(node)
     values = {
         **_common(options),
+        "STORAGE": needs(options.volumes),
         "ROLE": "master" if node is master else "node",
         "MASTER": master.alias,
         "TOOLS": TOOLS,
+        "METADATA": options.metadata,
     }
-    found = _run(node, "apt+prepare", values, _PACKAGES_S)
+    found = _run(node, "apt+prepare+metadata", values, _PACKAGES_S)
     if "crash" in found:
         replace_packages(node, found, options.packages)
+    if "s3" in values["STORAGE"]:
+        install_mountpoint(node)
     return NodeFacts(processors=int(found["processors"][0]), gpus=int(found["gpus"][0]))
+
+
+def mount(node: Node, options: SetupOptions) -> None:
+    """Mount the file systems of EFS and FSx; those of S3 follow in :func:`join`."""
+    volumes = before_users(options.volumes)
+    values = {"MOUNTS": mount_lines(volumes)}
+    _run(node, "apt+mounts", values, _PACKAGES_S + MOUNT_S * len(volumes))
 
 
 def know_hosts(node: Node, everyone: Iterable[Node]) -> None:
@@ -157,8 +175,9 @@ def join(node: Node, master: Node, base: Base, options: SetupOptions) -> None:
         "MASTER": master.alias,
         "SHARES": "\n".join(base.shares),
         "ROOT_KEY": base.root_key,
+        "MOUNTS": mount_lines(after_users(options.volumes)),
     }
-    _run(node, "user+join", values, _STEP_S)
+    _run(node, "user+mounts+join", values, _STEP_S + MOUNT_S * len(after_users(options.volumes)))
 
 
 def hide_secrets(node: Node, *, limit_s: int) -> None:

@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
+from xml.sax.saxutils import escape
 
 _REGION = re.compile(r"Credential=[^/]+/\d+/([a-z0-9-]+)/")
 
-_REFUSED = (
-    b"<Response><Errors><Error><Code>AuthFailure</Code><Message>not validated</Message></Error>"
-    b"</Errors><RequestID>1</RequestID></Response>"
-)
+
+def _refusal(code: str, message: str) -> bytes:
+    error = f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message></Error>"
+    return (f"<Response><Errors>{error}</Errors><RequestID>1</RequestID></Response>").encode()
 
 
 @dataclass
@@ -30,6 +32,10 @@ class Front:
         quota: vCPUs of every quota.
         parameters: SSM parameters by name.
         closed: Regions that refuse the credentials.
+        refusals: Codes and messages of the errors of the next requests, by action of EC2.
+        answers: Responses of EC2 by action, as the XML inside of the response.
+        paths: Responses of services that are asked by path, as JSON.
+        asked: Every request of EC2 and IAM, as the fields of its form.
     """
 
     moto: str
@@ -38,7 +44,17 @@ class Front:
     quota: float = 64.0
     parameters: dict[str, str] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
+    refusals: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    answers: dict[str, str] = field(
+        default_factory=lambda: {"DescribePlacementGroups": "<placementGroupSet/>"}
+    )
+    paths: dict[str, dict[str, Any]] = field(default_factory=dict)
+    asked: list[dict[str, str]] = field(default_factory=list)
     address: str = ""
+
+    def sent(self, action: str) -> list[dict[str, str]]:
+        """Return the requests of an action."""
+        return [form for form in self.asked if form["Action"] == action]
 
     def answer(self, action: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the response to a request that moto does not answer as AWS does."""
@@ -76,14 +92,32 @@ def in_front_of(moto: str) -> Iterator[Front]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             region = _REGION.search(self.headers.get("Authorization", ""))
             if region and region[1] in front.closed:
-                self._reply(401, "text/xml", _REFUSED)
+                self._reply(401, "text/xml", _refusal("AuthFailure", "not validated"))
                 return
             action = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
-            told = front.answer(action, json.loads(body)) if action else None
+            told = front.paths.get(self.path)
+            if not action and told is None and self._of_form(body):
+                return
+            if action:
+                told = front.answer(action, json.loads(body))
             if told is None:
                 self._reply(*_asked(front.moto, self.path, dict(self.headers), body))
             else:
                 self._reply(200, "application/x-amz-json-1.1", json.dumps(told).encode())
+
+        def _of_form(self, body: bytes) -> bool:
+            form = dict(parse_qsl(body.decode()))
+            name = form.get("Action", "")
+            if name:
+                front.asked.append(form)
+            if left := front.refusals.get(name):
+                self._reply(400, "text/xml", _refusal(*left.pop(0)))
+            elif name in front.answers:
+                text = f"<{name}Response>{front.answers[name]}</{name}Response>"
+                self._reply(200, "text/xml", text.encode())
+            else:
+                return False
+            return True
 
         def _reply(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)

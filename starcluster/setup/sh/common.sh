@@ -16,6 +16,16 @@ sge_environment() {
     export SGE_ROOT SGE_CELL SGE_ARCH
 }
 
+# Grid Engine runs as root, so the cluster's user manages nothing, also if it is sgeadmin. Daemons
+# that an earlier version started keep their user.
+admin_user() {
+    if running sge_qmaster || running sge_execd; then
+        awk '$1 == "admin_user" { print $2 }' "$SGE_ROOT/$SGE_CELL/common/bootstrap" 2>/dev/null
+    else
+        echo none
+    fi
+}
+
 until_true() { # SECONDS COMMAND...
     tries=$(($1 * 10))
     shift

@@ -39,7 +39,7 @@ hide() {
         find "$path" -xdev -type f -exec shred -n 1 -u {} + # a snapshot includes free blocks
         rm -rf "$path"
     done
-    sed -i '/ nfs rw,hard,noatime,nofail 0 0$/d' /etc/fstab 2>/dev/null || :
+    sed -i -e '/ nfs rw,hard,noatime,nofail 0 0$/d' -e '/,x-starcluster 0 0$/d' /etc/fstab 2>/dev/null || :
     sed -i '/^# starcluster: nodes$/,/^# starcluster: end$/d' /etc/hosts
     sync
 }

@@ -41,7 +41,8 @@ paths_of_original() { # ROOT: /opt/sge6
 [ "$ROLE" = master ] || mount_shares
 if [ "$QUEUE" = yes ]; then
     sge_environment
-    chown -R sgeadmin: /var/spool/gridengine/execd "$SGE_ROOT/$SGE_CELL"
+    running sge_execd || [ "$(admin_user)" = sgeadmin ] \
+        || chown -R root: /var/spool/gridengine "$SGE_ROOT"
     mkdir -p /run/gridengine
     paths_of_original /opt/sge6
     start_daemon sge_execd gridengine-exec

@@ -94,7 +94,7 @@ make_cell() {
     if [ ! -e $spool/.starcluster-made ]; then
         rm -rf $spool/spooldb
         mkdir -p $spool/qmaster/job_scripts $spool/spooldb
-        chown -R sgeadmin: $spool "$SGE_ROOT/$SGE_CELL"
+        chown -R root: $spool "$SGE_ROOT"
         work=$(mktemp -d)
         sed -e :a -e '/\\$/N; s/\\\n//; ta' -e '/^DB_SPOOLING_SERVER/d' \
             /usr/share/gridengine/default-configuration >"$work/given"
@@ -103,13 +103,12 @@ make_cell() {
             $1 in ours { print $1 ours[$1]; next }
             { print }' - "$work/given" >"$work/configuration"
         chmod -R a+rX "$work"
-        as() { setpriv --reuid=sgeadmin --regid="$(id -g sgeadmin)" --init-groups "$@" >/dev/null; }
         cd /tmp
-        as spoolinit berkeleydb libspoolb $spool/spooldb init
-        as spooldefaults configuration "$work/configuration"
-        as spooldefaults complexes /usr/share/gridengine/util/resources/centry
-        as spooldefaults usersets /usr/share/gridengine/util/resources/usersets
-        as spooldefaults managers root sgeadmin
+        spoolinit berkeleydb libspoolb $spool/spooldb init >/dev/null
+        spooldefaults configuration "$work/configuration" >/dev/null
+        spooldefaults complexes /usr/share/gridengine/util/resources/centry >/dev/null
+        spooldefaults usersets /usr/share/gridengine/util/resources/usersets >/dev/null
+        spooldefaults managers root >/dev/null
         rm -r "$work"
         touch $spool/.starcluster-made
     fi

@@ -1,5 +1,6 @@
 # Install the packages of a node, and configure the master for Grid Engine. Runs as root; a rerun
 # changes nothing. QUEUE: yes for Grid Engine. ROLE: master or node. MASTER: host name of the master.
+# STORAGE: tls for the tunnel to EFS.
 
 missing=
 need() { # PROGRAM PACKAGE
@@ -20,8 +21,9 @@ point_to_master() {
     common=$SGE_ROOT/$SGE_CELL/common
     mkdir -p "$common" /var/spool/gridengine/execd
     printf '%s\n' "$MASTER" >"$common/act_qmaster"
-    cat >"$common/bootstrap" <<'END'
-admin_user sgeadmin
+    admin=$(admin_user)
+    cat >"$common/bootstrap" <<END
+admin_user ${admin:-none}
 default_domain none
 ignore_fqdn true
 spooling_method berkeleydb
@@ -38,6 +40,8 @@ END
 export SGE_ROOT=$SGE_ROOT SGE_CELL=$SGE_CELL SGE_ARCH=$SGE_ARCH
 case :\$PATH: in *:/usr/lib/gridengine:*) ;; *) PATH=/usr/lib/gridengine:\$PATH ;; esac
 END
+    # The packages give this directory, in which root writes, to sgeadmin.
+    sed -i 's/chown sgeadmin:sgeadmin/chown root:root/' /etc/init.d/gridengine-* 2>/dev/null || :
     if [ -w /etc/default/gridengine ]; then
         sed -i -e 's/^SGE_START_EXECD=.*/SGE_START_EXECD=yes/' /etc/default/gridengine
         [ "$ROLE" != master ] \
@@ -45,7 +49,7 @@ END
     fi
 }
 
-probe() { # report a crash of Grid Engine, and its packages on this node
+probe() { # report a crash of Grid Engine, and the packages of this node to replace
     crash=$(spooldefaults_crash)
     [ -n "$crash" ] || return 0
     tell crash "$crash"
@@ -54,12 +58,19 @@ probe() { # report a crash of Grid Engine, and its packages on this node
         words=$(dpkg-query -W -f '${db:Status-Status}' "gridengine-$part" 2>/dev/null) || continue
         [ "$words" = not-installed ] || [ "$words" = config-files ] || tell package "gridengine-$part"
     done
+    words=$(dpkg-query -W -f '${Version}' libhwloc15 2>/dev/null) || words=
+    dpkg --compare-versions "$words" ge 2.7.1 || tell package libhwloc15 # Ubuntu 22.04
 }
 
 # Wait for scripts in the user data: they run last at boot, can use apt-get, and prepare for jobs.
 ! command -v cloud-init >/dev/null || timeout 600 cloud-init status --wait >/dev/null 2>&1 || :
 need mount.nfs nfs-common
 need python3 python3
+need ip iproute2
+case " $STORAGE " in *" tls "*) # amazon-efs-utils of an image replaces the tunnel
+    command -v mount.efs >/dev/null || need stunnel4 stunnel4
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates" ;;
+esac
 [ "$ROLE" != master ] || need exportfs nfs-kernel-server
 if [ "$QUEUE" = yes ]; then
     command -v sendmail >/dev/null || missing="$missing nullmailer"

@@ -29,7 +29,7 @@ else
         groupmod -g "$NUMBER" "$(id -gn "$CLUSTER_USER")"
         usermod -u "$NUMBER" -g "$NUMBER" -d "$home" -s "$shell" "$CLUSTER_USER"
         find /var/lib/gridengine /var/spool/gridengine -xdev -uid "$old" \
-            -exec chown -h "$CLUSTER_USER:" {} + 2>/dev/null || :
+            -exec chown -h root: {} + 2>/dev/null || :
     else
         getent group "$CLUSTER_USER" >/dev/null || groupadd -g "$NUMBER" "$CLUSTER_USER"
         useradd -M -u "$NUMBER" -g "$CLUSTER_USER" -d "$home" -s "$shell" "$CLUSTER_USER"

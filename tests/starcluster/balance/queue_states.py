@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from starcluster.balance.cell import (
+from starcluster.balance.cell.model import (
     Attribute,
     Cell,
     Environment,
@@ -20,7 +20,7 @@ from starcluster.balance.cell import (
     Place,
     Value,
 )
-from starcluster.balance.decide import Decision, Limits, QueueSnapshot
+from starcluster.balance.decision.decide import Decision, Limits, QueueSnapshot
 
 TABLE = Path(__file__).parents[3] / "docs/_tables/loadbalance.rst"
 KIND = "g4dn.xlarge"

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starcluster.balance import loop as balancer
-from starcluster.balance.cell import Cell, Job, JobState, NewNode
-from starcluster.balance.decide import Decision, Limits, QueueSnapshot, decide
+from starcluster.balance.cell.model import Cell, Job, JobState, NewNode
+from starcluster.balance.cell.placement import simulate
+from starcluster.balance.decision.decide import Decision, Limits, QueueSnapshot, decide
 from starcluster.balance.loop import Balancer
-from starcluster.balance.placement import simulate
 from starcluster.errors import CredentialsError, SshError
 from tests.starcluster.balance.queue_states import ATTRIBUTES, ENVIRONMENTS, job, place
 

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from sge_jobs.model import AccountingRecord
-from starcluster.balance.cell import Job
-from starcluster.balance.decide import Decision, QueueSnapshot
-from starcluster.balance.stats import Row, Stats, row_of
+from starcluster.balance.cell.model import Job
+from starcluster.balance.decision.decide import Decision, QueueSnapshot
+from starcluster.balance.stats.rows import Row, Stats, row_of
 from starcluster.commands.loadbalance import stats_for
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

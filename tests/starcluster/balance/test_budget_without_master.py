@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from starcluster.balance import loop
-from starcluster.balance.decide import Costs, Limits
+from starcluster.balance.decision.decide import Costs, Limits
 from starcluster.balance.loop import Balancer
+from starcluster.balance.observation.setups import Setups
 from starcluster.errors import AwsError, SshError
 from starcluster.model import TAG_ALIAS
 
@@ -48,6 +49,7 @@ def test_a_spent_budget_ends_the_cluster_although_its_queue_is_unknown(
         raise SshError("master: no answer")
 
     monkeypatch.setattr(Balancer, "run_once", unreachable)
+    monkeypatch.setattr(Setups, "running", lambda *_: None)
     spent = iter([9.0, 9.5, 9.99, 10.03])
     lifecycle: Any = Lifecycle()
     said: list[str] = []

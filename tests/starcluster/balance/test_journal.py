@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from starcluster.balance import journal
-from starcluster.balance.money import Entry
+from starcluster.balance.journal import journal
+from starcluster.balance.journal.money import Entry
 from starcluster.commands.status import decisions
 
 ENTRY = Entry(

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from starcluster.aws.model import Instance
-from starcluster.balance.decide import Costs, Limits, QueueSnapshot, decide
-from starcluster.balance.limits import check_limits
-from starcluster.balance.money import Entry, idle_since, spent
+from starcluster.balance.decision.decide import Costs, Limits, QueueSnapshot, decide
+from starcluster.balance.decision.limits import check_limits
+from starcluster.balance.journal.money import Entry, idle_since, spent
 from starcluster.config.parsers import NodeType
 from starcluster.errors import InputError
 from starcluster.model import TAG_ALIAS
@@ -128,9 +128,13 @@ def test_limits_that_cannot_be_kept_are_refused(monkeypatch: pytest.MonkeyPatch)
         fallback_instance_types=("b.large",),
     )
     cluster: Any = SimpleNamespace(name="gpu", ec2=None, instances=(master,), template=template)
-    monkeypatch.setattr("starcluster.balance.limits.prices.on_demand", lambda ec2, types: PRICES)
+    monkeypatch.setattr(
+        "starcluster.balance.decision.limits.prices.on_demand", lambda ec2, types: PRICES
+    )
     check_limits(BUDGET, cluster)
-    monkeypatch.setattr("starcluster.balance.limits.prices.on_demand", lambda ec2, types: {})
+    monkeypatch.setattr(
+        "starcluster.balance.decision.limits.prices.on_demand", lambda ec2, types: {}
+    )
     with pytest.raises(InputError, match=r"\$50\.00.* a\.large, b\.large") as caught:
         check_limits(BUDGET, cluster)
     assert "pricing:GetProducts" in caught.value.fix

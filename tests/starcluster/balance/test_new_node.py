@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from starcluster.aws.model import InstanceType
-from starcluster.balance.cell import Cell, NewNode, Place, Value
-from starcluster.balance.new_node import NewNodes
-from starcluster.balance.read import Reading
+from starcluster.balance.cell.model import Cell, NewNode, Place, Value
+from starcluster.balance.observation.new_node import NewNodes
+from starcluster.balance.observation.read import Reading
 
 FACTS = InstanceType(
     name="g5.2xlarge",

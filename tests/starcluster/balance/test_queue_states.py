@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starcluster.balance.decide import decide
+from starcluster.balance.decision.decide import decide
 from tests.starcluster.balance.queue_states import STATES, TABLE, State, table
 
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from starcluster.balance.cell import Attribute
-from starcluster.balance.requests import matches, matches_queue, number, satisfied
+from starcluster.balance.cell.model import Attribute
+from starcluster.balance.cell.requests import matches, matches_queue, number, satisfied
 
 
 @pytest.mark.parametrize(

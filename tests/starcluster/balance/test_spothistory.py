@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from starcluster.aws.model import SpotPrice
-from starcluster.balance.plots import write_plot
+from starcluster.balance.stats.plots import write_plot
 from starcluster.commands.spothistory import summary
 from tests import commands
 

@@ -25,7 +25,7 @@ from tests.starcluster.conftest import IMAGE
 def instance(ec2: Ec2) -> Instance:
     """A node with a root and a data volume."""
     place = Place(instance_type="t3.micro", zone="us-east-1a")
-    tags = {TAG_CLUSTER: "c", TAG_ALIAS: "node001"}
+    tags = {TAG_CLUSTER: "c", TAG_ALIAS: "node001", "team": "vision"}
     (made,) = ec2.run(LaunchRequest(image_id=IMAGE, count=1, places=(place,), tags=tags))
     volume = ec2.create_volume(3, "us-east-1a")
     ec2.attach_volume(volume.id, made.id, "/dev/sdf")
@@ -81,9 +81,10 @@ def test_secrets_are_away_while_the_snapshot_begins(
     for kind in ("image", "snapshot"):
         filters = [{"Name": "resource-type", "Values": [kind]}]
         tags = ec2.call("ec2", "DescribeTags", Filters=filters)["Tags"]
-        assert [(tag["Key"], tag["Value"]) for tag in tags] == [
+        assert sorted((tag["Key"], tag["Value"]) for tag in tags) == [
             ("Name", "mine (1)"),
             (TAG_CLUSTER, "c"),
+            ("team", "vision"),
         ]
 
 

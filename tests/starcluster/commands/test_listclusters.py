@@ -15,8 +15,7 @@ from starcluster.aws.regions import ask_regions
 from starcluster.cluster.costs import NodeCost, cost_of, total_per_hour, total_so_far
 from starcluster.errors import CredentialsError
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
-from tests.starcluster.commands.conftest import Run
-from tests.starcluster.conftest import IMAGE
+from tests.starcluster.conftest import IMAGE, Run
 from tests.starcluster.front import Front
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

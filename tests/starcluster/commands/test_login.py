@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from starcluster.aws.model import Instance
 from starcluster.cli import login
 from starcluster.errors import NodeError
-from starcluster.launch.userdata import TAG_HOST_KEY
-from starcluster.model import TAG_CLUSTER
+from starcluster.model import TAG_CLUSTER, TAG_HOST_KEY
 
 INSTANCE = Instance(
     id="i-1",
@@ -61,3 +61,18 @@ def test_an_instance_without_a_known_host_key_is_not_logged_in_to() -> None:
     stranger = Instance(id="i-2", state="running", type="t", image_id="a", zone="z")
     with pytest.raises(NodeError, match=f"i-2: .*{TAG_HOST_KEY}"):
         login.remember(stranger)
+
+
+def test_ssh_that_gets_no_answer_is_explained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(login, "KNOWN_HOSTS", tmp_path)
+    monkeypatch.setattr(login, "why_no_answer", lambda *_: ("not open to 192.0.2.9", "allow it"))
+    cluster = mock.Mock(template=mock.Mock(key=mock.Mock(location=Path("key"))))
+    cluster.way_to.return_value = None
+    for status, said in ((1, False), (255, True)):
+        caplog.clear()
+        done = mock.Mock(returncode=status)
+        monkeypatch.setattr(login.subprocess, "run", lambda *_, done=done, **__: done)
+        assert login.run_ssh_to(cluster, INSTANCE, "root", ()) == status
+        assert ("192.0.2.9" in caplog.text) is said

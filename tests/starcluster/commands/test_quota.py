@@ -6,8 +6,7 @@ import pytest
 
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import LaunchRequest, Place
-from tests.starcluster.commands.conftest import Run
-from tests.starcluster.conftest import IMAGE
+from tests.starcluster.conftest import IMAGE, Run
 from tests.starcluster.front import Front
 
 

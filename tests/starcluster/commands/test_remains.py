@@ -7,12 +7,12 @@ import pytest
 from starcluster.aws.disks import priced
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import EbsVolume, Image, LaunchRequest, Place
+from starcluster.balance.loop import Balancer
 from starcluster.config import config
 from starcluster.errors import AlreadyThere
 from starcluster.launch.origin import Origin, origin_tags
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER, TAG_NAME
-from tests.starcluster.commands.conftest import Run
-from tests.starcluster.conftest import IMAGE
+from tests.starcluster.conftest import IMAGE, Run
 from tests.starcluster.front import Front
 
 
@@ -89,6 +89,23 @@ def test_terminate_names_what_stays_and_costs(
     assert f"elastic address {address['PublicIp']}" in kept
     assert address["AllocationId"] in kept
     assert front.monthly
+
+
+def test_loadbalance_names_what_stays_after_it_terminated_the_cluster(
+    big: Run, ec2: Ec2, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(self: Balancer) -> str:
+        self.lifecycle.terminate()
+        return "terminated"
+
+    monkeypatch.setattr(Balancer, "run", run)
+    id = launch(ec2)
+    image = image_of(ec2, id)
+    done = big("loadbalance", "--kill-cluster", "big")
+    assert done.returncode == 0, done.stderr
+    assert ec2.instances() == []
+    kept = done.stdout[done.stdout.index("Still there, and billed by AWS:") :]
+    assert f"image {image.id} (mine)" in kept
 
 
 def test_terminate_is_silent_where_nothing_stays(big: Run, ec2: Ec2) -> None:

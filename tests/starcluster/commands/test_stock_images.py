@@ -6,8 +6,7 @@ import json
 
 from starcluster.aws.stock import choices
 from starcluster.config.template import DEFAULT_IMAGE
-from tests.starcluster.commands.conftest import Run
-from tests.starcluster.conftest import IMAGE
+from tests.starcluster.conftest import IMAGE, Run
 from tests.starcluster.front import Front
 
 DEBIAN = "/aws/service/debian/release/12/latest/arm64"

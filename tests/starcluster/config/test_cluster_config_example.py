@@ -33,7 +33,8 @@ def load(home: Path, text: str) -> Config:
 def uncommented() -> str:
     text = re.sub(r"^#(?=\[|\w+ = )", "", example(), flags=re.MULTILINE)
     # Keys that exclude each other, or that name files that do not exist.
-    return re.sub(r"^(include|subnet_id) = .*\n", "", text, flags=re.MULTILINE)
+    excluded = "include|subnet_id|capacity_reservation|ssh_via"
+    return re.sub(rf"^({excluded}) = .*\n", "", text, flags=re.MULTILINE)
 
 
 def test_the_file_at_the_root_is_what_the_declarations_give() -> None:

@@ -91,7 +91,9 @@ setup_class = starcluster_plugins.gpu_sge.GpuSge
 def test_every_key_of_a_cluster_reaches_its_template(tmp_path: Path) -> None:
     (tmp_path / ".starcluster").mkdir()
     (tmp_path / ".starcluster/first-boot.sh").touch()
-    given = {"extends", "subnet_id"}  # tested below; subnet_id excludes availability_zone
+    # Tested elsewhere: subnet_id excludes availability_zone, capacity_reservation spot_bid, ssh_via
+    # ssh_from.
+    given = {"extends", "subnet_id", "capacity_reservation", "ssh_via"}
     given |= {"keyname", "cluster_size", "node_instance_type"}  # also in BASE
     keys = [key for key in schema.CLUSTER.values() if key.name not in given]
     lines = "".join(f"{key.name} = {key.example}\n" for key in keys)

@@ -187,7 +187,8 @@ def test_nodes_that_were_to_be_had_work_though_the_others_were_not(
     monkeypatch.setattr(Ec2, "run_fleet", one_of_two)
     monkeypatch.setattr(Ec2, "run", none)
     monkeypatch.setattr(resize, "add_nodes", join)
-    template = settings.template("big", {"spot_bid": "0.5"})
+    zone = {"availability_zone": "us-east-1a"}
+    template = settings.template("big", {"spot_bid": "0.5", **zone})
     with pytest.raises(CapacityError, match=NO_CAPACITY):
         cluster.add(plan.more_nodes(template, ["node002", "node003"]), template)
     assert joined == ["node002"]

@@ -30,6 +30,10 @@ class SilentShell:
     def close(self) -> None:
         """Do nothing."""
 
+    def checked(self, argv: list[str], *, stdin: str = "", timeout_s: float = 0.0) -> str:
+        """Print nothing."""
+        return ""
+
 
 @pytest.mark.slow
 def test_requests_grow_with_pages_not_with_nodes(

@@ -10,7 +10,7 @@ import pytest
 
 from starcluster.aws.model import Subnet
 from starcluster.config.parsers import NodeType
-from starcluster.config.sections import Key, Permission
+from starcluster.config.sections import Key
 from starcluster.config.template import Template
 from starcluster.errors import InputError
 from starcluster.launch import plan
@@ -123,14 +123,6 @@ def test_the_wanted_type_is_tried_everywhere_before_another_one() -> None:
         ("g5.xlarge", "b"),
         ("g6.xlarge", "b"),
     ]
-
-
-def test_ssh_is_open_unless_the_template_says_from_where() -> None:
-    assert plan.permissions(TEMPLATE) == (plan.SSH,)
-    web = Permission(name="web", from_port=80, to_port=80)
-    assert plan.permissions(replace(TEMPLATE, permissions=(web,))) == (plan.SSH, web)
-    office = Permission(name="office", from_port=0, to_port=1024, cidr_ip="10.0.0.0/8")
-    assert plan.permissions(replace(TEMPLATE, permissions=(office,))) == (office,)
 
 
 @pytest.mark.parametrize("text", ["", "x" * 200, 'quotes " and \\ ' * 60])

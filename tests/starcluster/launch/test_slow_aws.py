@@ -12,7 +12,8 @@ from starcluster.aws.ec2 import Ec2
 from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.config import config
 from starcluster.errors import ClusterError, InputError, StarClusterError
-from starcluster.launch import claims, hold, plan
+from starcluster.launch import plan, wait
+from starcluster.launch.claim import claims, hold
 from starcluster.launch.origin import Origin
 from starcluster.model import group_name
 from tests.testbed.hostless import HostlessCloud, without_hosts
@@ -148,6 +149,8 @@ def test_terminate_directly_after_an_interrupted_launch_leaves_nothing(
 def test_terminate_by_another_process_ends_a_launch_that_aws_does_not_list(
     cloud: HostlessCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    cloud.rules(seed=1, lag_s=[600.0, 600.0])
+
     def killed(self: Any, *_: Any) -> None:
         raise SystemExit
 
@@ -158,6 +161,7 @@ def test_terminate_by_another_process_ends_a_launch_that_aws_does_not_list(
             start(operation(cloud, "killed"))
     assert operation(cloud, "killed").ec2.instances(cluster="killed") == []
     assert len(cloud.live("killed")) == 3
+    cloud.rules(seed=1, lag_s=[LAG_S, LAG_S])
     removed = operation(cloud, "killed").terminate()
     assert {"master", "node001", "node002"} <= set(removed)
     assert cloud.left("killed") == []
@@ -186,6 +190,7 @@ def test_a_start_takes_over_what_a_killed_start_claimed(
         boot, _, _ = claims.this_process()[0].split()
         patched.setattr(hold, "this_process", lambda: (f"{boot} 1 0.00", "ghost"))
         hold.take(operation(cloud, "ghost").ec2, "ghost", "start", ())
+    monkeypatch.setattr(wait, "LAG_S", 2 * LAG_S)
     assert cloud.left("ghost") == ["starcluster/ghost"]
     assert len(start(operation(cloud, "ghost")).ready) == 3
     operation(cloud, "ghost").terminate()

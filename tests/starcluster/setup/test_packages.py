@@ -53,7 +53,9 @@ class Mirror:
 
     def give(self, data: bytes) -> None:
         """Serve the package under its name as S3 reads it: there, a plain + is a space."""
-        self.files[f"/pool/{PACKAGE.file.replace('+', '%2B')}"] = data
+        name = PACKAGE.file.replace("+", "%2B")
+        for folder in ("/pool", f"/pool/{PACKAGE.folder}"):  # of the user, as of Debian
+            self.files[f"{folder}/{name}"] = data
 
 
 @pytest.fixture
@@ -119,7 +121,7 @@ def test_the_second_mirror_has_what_the_first_has_not(
         with pytest.raises(StarClusterError) as caught:
             fetch(PACKAGE, cache=cache)
         assert first.url in caught.value.what
-        assert f"{mirror.url}{PACKAGE.file}: Not Found" in caught.value.what
+        assert f"{mirror.url}{PACKAGE.folder}/{PACKAGE.file}: Not Found" in caught.value.what
         mirror.give(CONTENT)
         assert fetch(PACKAGE, cache=cache) == CONTENT
     finally:

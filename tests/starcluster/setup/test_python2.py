@@ -131,10 +131,11 @@ def test_what_is_no_python_at_all(plugin: Path, tmp_path: Path) -> None:
 
 def test_without_the_extra(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fissix.refactor", None)
-    with pytest.raises(MissingExtra, match=r"starmint\[python2\]"):
-        python2.converted(OLD, "x.py")
+    with pytest.raises(MissingExtra, match=r"install .fissix"):
+        python2.conversion_of(plugin)
 
 
-def test_a_syntax_that_stays_invalid_is_refused() -> None:
+def test_a_syntax_that_stays_invalid_is_refused(plugin: Path) -> None:
+    plugin.write_text("def f((a, b)=1, **)\n")
     with pytest.raises(InputError):
-        python2.converted("def f((a, b)=1, **)\n", "x.py")
+        python2.conversion_of(plugin)

@@ -1,0 +1,1 @@
+"""Decide what to do with a cluster, and say why."""

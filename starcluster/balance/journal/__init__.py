@@ -1,0 +1,1 @@
+"""The record of all checks on the master, and the money in it."""

@@ -1,0 +1,1 @@
+"""Read a cluster: its queue, its instances and their cost."""

@@ -1,0 +1,1 @@
+"""A balancer on the master: a systemd unit with a role that can change its cluster only."""

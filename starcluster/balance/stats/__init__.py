@@ -1,0 +1,1 @@
+"""CSV lines and plots of the queue, and plots of prices."""
