@@ -17,10 +17,15 @@ on first use.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sge_jobs.cell.desired import LOAD_REPORTS, LOST_HOSTS
-    from sge_jobs.cell.packages import DEBIAN_MIRRORS, DEBIAN_PACKAGES, DebianPackage
-    from sge_jobs.errors import InputError, QueueUnreachable, SgeJobsError, SubmitError
+    from sge_jobs.cell.packages import (
+        DEBIAN_MIRRORS,
+        DEBIAN_PACKAGES,
+        HWLOC_PACKAGES,
+        DebianPackage,
+    )
+    from sge_jobs.errors import InputError, QueueFull, QueueUnreachable, SgeJobsError, SubmitError
     from sge_jobs.exit_codes import RESCHEDULE
-    from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, QueuedJob
+    from sge_jobs.model import AccountingRecord, Host, JobSpec, JobStatus, Obstacle, QueuedJob
     from sge_jobs.queue.qacct import parse_accounting
     from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
     from sge_jobs.queue.queue import Queue
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEBIAN_MIRRORS",
     "DEBIAN_PACKAGES",
+    "HWLOC_PACKAGES",
     "LOAD_REPORTS",
     "LOST_HOSTS",
     "RESCHEDULE",
@@ -38,7 +44,9 @@ __all__ = [
     "InputError",
     "JobSpec",
     "JobStatus",
+    "Obstacle",
     "Queue",
+    "QueueFull",
     "QueueUnreachable",
     "QueuedJob",
     "Resources",
@@ -52,14 +60,26 @@ __all__ = [
 
 _HOMES = {
     "sge_jobs.cell.desired": ("LOAD_REPORTS", "LOST_HOSTS"),
-    "sge_jobs.cell.packages": ("DEBIAN_MIRRORS", "DEBIAN_PACKAGES", "DebianPackage"),
-    "sge_jobs.errors": ("InputError", "QueueUnreachable", "SgeJobsError", "SubmitError"),
+    "sge_jobs.cell.packages": (
+        "DEBIAN_MIRRORS",
+        "DEBIAN_PACKAGES",
+        "DebianPackage",
+        "HWLOC_PACKAGES",
+    ),
+    "sge_jobs.errors": (
+        "InputError",
+        "QueueFull",
+        "QueueUnreachable",
+        "SgeJobsError",
+        "SubmitError",
+    ),
     "sge_jobs.exit_codes": ("RESCHEDULE",),
     "sge_jobs.model": (
         "AccountingRecord",
         "Host",
         "JobSpec",
         "JobStatus",
+        "Obstacle",
         "QueuedJob",
     ),
     "sge_jobs.queue.qacct": ("parse_accounting",),

@@ -3,6 +3,7 @@
 SgeJobsError            exit code 1
 ├── InputError          exit code 2: invalid input
 ├── SubmitError         Grid Engine refused a job
+│   └── QueueFull       because of a limit on the number of jobs
 ├── QueueUnreachable    the master does not respond; the state of all jobs is unknown
 └── CellError           Grid Engine refused a change of the cell
 """
@@ -32,6 +33,10 @@ class InputError(SgeJobsError):
 
 class SubmitError(SgeJobsError):
     """Grid Engine refused a job."""
+
+
+class QueueFull(SubmitError):
+    """Grid Engine refused a job because of a limit on the number of jobs."""
 
 
 class QueueUnreachable(SgeJobsError):

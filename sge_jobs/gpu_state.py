@@ -5,9 +5,10 @@
 ``1+0/GPU-5a/h/12/3/alice/1700000000+1/GPU-7c/o/11//bob/1699990000/s4711.python3``
 
 It has a version, then for each GPU its index, UUID, status, job, task, user, start, and processes
-that should not use it (``s`` left by an ended job, ``f`` outside Grid Engine). Each character other
-than letters, digits, ``.``, ``_`` and ``-`` is written as ``~`` and two hexadecimal digits a byte.
-Therefore, the word needs no quotes in ``HOST:name:value``, in lists, in XML and in printf.
+that should not use it (``s`` left by an ended job, ``f`` outside Grid Engine, ``j`` of a job that
+has other GPUs). Each character other than letters, digits, ``.``, ``_`` and ``-`` is written as
+``~`` and two hexadecimal digits a byte. Therefore, the word needs no quotes in
+``HOST:name:value``, in lists, in XML and in printf.
 
 This module runs under Python 3.9 on the nodes.
 """
@@ -22,6 +23,9 @@ from enum import Enum
 MAX_LENGTH = 900
 """Grid Engine 8.1.9 copies a load value into 1000 bytes without checking its length."""
 
+SHARE_SLACK = 0.001
+"""What ``gpu_share`` has in addition, against rounding; less than any share."""
+
 _VERSION = "1"
 _PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
 _HEX = frozenset(string.hexdigits)
@@ -33,13 +37,16 @@ class GpuStatus(Enum):
     """Whether a GPU can be assigned.
 
     ``OUTLIVED``: leftover processes of an ended job use it. ``BLOCKED``: a process outside Grid
-    Engine uses it, or its lock file is invalid.
+    Engine uses it, or its lock file is invalid. ``SHARED``: jobs of one user have shares of it.
+    ``TURNS``: the same, but its MPS daemon does not run, so the jobs take turns.
     """
 
     FREE = "f"
     HELD = "h"
     OUTLIVED = "o"
     BLOCKED = "b"
+    SHARED = "s"
+    TURNS = "t"
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,24 @@ class Intruder:
     """A process on a GPU that does not belong to the job of the GPU.
 
     Attributes:
-        foreign: Whether it runs outside Grid Engine; otherwise the GPU's last job left it.
+        foreign: Whether it never belonged to the job of the GPU; otherwise the GPU's last job left
+            it.
+        job: Job and task of a foreign process, such as 12.3; empty if it runs outside Grid Engine.
     """
 
     pid: int
     command: str = ""
     foreign: bool = False
+    job: str = ""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of a GPU that a job has, in thousandths."""
+
+    job: str
+    task: str
+    thousandths: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +80,9 @@ class GpuUse:
 
     Attributes:
         uuid: UUID; only its first characters if the host has too many GPUs for one word.
-        job, task, user: The job that has it, or the last job if ``OUTLIVED``; empty if free.
+        job, task, user: The job that has it, or the last job if ``OUTLIVED``; empty if free. If it
+            is shared, one of the jobs.
+        shares: The jobs that share it.
         since: Start of the job in seconds since the epoch; 0 if free.
     """
 
@@ -73,6 +94,7 @@ class GpuUse:
     user: str = ""
     since: int = 0
     intruders: tuple[Intruder, ...] = ()
+    shares: tuple[Share, ...] = ()
 
 
 def encode(gpus: Sequence[GpuUse]) -> str:
@@ -97,6 +119,8 @@ def _encode_gpu(gpu: GpuUse, detail: int) -> str:
     since = str(gpu.since) if gpu.since else ""
     words = [str(gpu.index), uuid, gpu.status.value, gpu.job, gpu.task, gpu.user, since]
     fields = [_escape(word) for word in words]
+    if detail < 3:
+        fields += [f"p{share.job}.{share.task}.{share.thousandths}" for share in gpu.shares]
     if detail < 2:
         shown = gpu.intruders if detail == 0 else gpu.intruders[:4]
         fields += [_encode_intruder(intruder, detail == 0) for intruder in shown]
@@ -105,6 +129,8 @@ def _encode_gpu(gpu: GpuUse, detail: int) -> str:
 
 def _encode_intruder(intruder: Intruder, with_command: bool) -> str:
     command = _escape(intruder.command[:30]) if with_command else ""
+    if intruder.job:
+        return f"j{intruder.pid}.{_escape(intruder.job.replace('.', '-'))}.{command}"
     return f"{'f' if intruder.foreign else 's'}{intruder.pid}.{command}"
 
 
@@ -156,16 +182,35 @@ def _decode_gpu(text: str) -> GpuUse:
         task=task,
         user=user,
         since=_number(since) if since else 0,
-        intruders=tuple(_decode_intruders(fields[7:])),
+        intruders=tuple(_decode_intruders(field for field in fields[7:] if field[:1] != "p")),
+        shares=tuple(_decode_share(field) for field in fields[7:] if field[:1] == "p"),
+    )
+
+
+def _decode_share(field: str) -> Share:
+    job, task, share = (*field[1:].split(".", 2), "", "")[:3]
+    return Share(
+        job=str(_number(job)), task=str(_number(task)) if task else "", thousandths=_number(share)
     )
 
 
 def _decode_intruders(fields: Iterable[str]) -> Iterable[Intruder]:
     for field in fields:
         pid, mark, command = field[1:].partition(".")
-        if field[:1] not in ("s", "f") or not mark:
+        if field[:1] not in ("s", "f", "j") or not mark:
             raise ValueError(f"'{field[:40]}' is not a process")
-        yield Intruder(pid=_number(pid), command=_unescape(command), foreign=field[0] == "f")
+        job, command = command.split(".", 1) if field[0] == "j" else ("", command)
+        yield Intruder(
+            pid=_number(pid),
+            command=_unescape(command),
+            foreign=field[0] != "s",
+            job=_label(job) if job else "",
+        )
+
+
+def _label(text: str) -> str:
+    job, mark, task = text.partition("-")
+    return f"{_number(job)}.{_number(task)}" if mark else str(_number(job))
 
 
 def _number(text: str) -> int:

@@ -63,7 +63,7 @@ class QueuedJob:
         state: Grid Engine's letters, such as ``hqw``.
         host: Host on which it runs; empty while it waits.
         since: Time of its start, or of its submission while it waits, in seconds since the epoch.
-        gpus: Number of requested GPUs.
+        gpus: Number of requested GPUs, or the requested share of one.
     """
 
     id: str
@@ -76,7 +76,24 @@ class QueuedJob:
     host: str = ""
     slots: int = 1
     since: float = 0.0
-    gpus: int = 0
+    gpus: float = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a waiting job cannot start, whatever other jobs do.
+
+    Attributes:
+        reason: Grid Engine's reason, or the states of the queue instances that could run the job.
+        fix: What to do, with commands.
+        key: Changes if the reason changes, but not with names of hosts and measured values.
+        passes: Whether it can end without a change by a user or manager, such as an alarm.
+    """
+
+    reason: str
+    fix: str
+    key: str
+    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +147,12 @@ class Host:
         gpus: Number of GPUs that jobs can use, without those that processes outside of jobs block;
             None if the cell has no number for the host.
         gpus_used: Number of GPUs that running jobs requested.
+        gpu_shares: Number of GPUs that jobs can share, including the shares in use; None if the
+            cell has no number for the host.
+        gpu_shares_used: Sum of the shares that running jobs requested.
         gpu_state: Last report of its sensor, see :mod:`sge_jobs.gpu_state`; empty without a sensor.
+        gpu_fault: Why it is out of the rotation, as its sensor reports it; see
+            :func:`sge_jobs.cell.rotation.fault_of`.
     """
 
     name: str
@@ -141,5 +163,8 @@ class Host:
     load: float | None = None
     gpus: int | None = None
     gpus_used: int = 0
+    gpu_shares: float | None = None
+    gpu_shares_used: float = 0.0
     gpu_state: str = ""
+    gpu_fault: str = ""
     queues: tuple[QueueInstance, ...] = ()

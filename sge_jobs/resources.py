@@ -36,6 +36,24 @@ def read_duration(text: str) -> float:
     raise ValueError("expected 90, 90s, 10m, 2h, 1d or 1:30:00")
 
 
+def read_gpus(value: str | float) -> float:
+    """Return a number of GPUs, or a share of one GPU: ``2``, ``0``, ``0.25``.
+
+    Raises:
+        ValueError: ``value`` is not such a number. A share has at most two decimal places.
+    """
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if number >= 1 or number == 0:
+        if number.is_integer():
+            return int(number)
+    elif number > 0 and round(number, 2) == number:
+        return number
+    raise ValueError("expected a whole number, or a share of one GPU from 0.01 to 0.99")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """How users request one resource, and how it is passed to qsub.
@@ -74,7 +92,7 @@ class Resources:
     """The resources that a job requests; a field with its default requests nothing.
 
     Attributes:
-        gpus: GPUs of one host.
+        gpus: GPUs of one host, or a share of one GPU, such as 0.25.
         walltime_s: Seconds until Grid Engine terminates the job; None for the limit of the queue.
         memory: Free memory that the host must have, such as ``8G``; empty for any.
         requests: Further ``-l`` requests, each ``name=value``.
@@ -84,10 +102,10 @@ class Resources:
         options: Further arguments of qsub, not changed.
     """
 
-    gpus: int = _need(
-        0, "-g", "--gpus", metavar="N", parse=int, common=True,
-        help="Assign this many GPUs of one host. Default: 0.",
-        qsub=lambda need: ("-l", f"gpu={need.gpus}"),
+    gpus: float = _need(
+        0, "-g", "--gpus", metavar="N", parse=read_gpus, common=True,
+        help="Assign this many GPUs of one host, or a share of one GPU, e.g. 0.25. Default: 0.",
+        qsub=lambda need: ("-l", f"gpu{'_share' if 0 < need.gpus < 1 else ''}={need.gpus:g}"),
     )  # fmt: skip
     walltime_s: float | None = _need(
         None, "-t", "--time", metavar="TIME", parse=read_duration, common=True,

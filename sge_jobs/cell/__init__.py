@@ -2,7 +2,8 @@
 
 from sge_jobs.cell.changes import Change, ChangePlan
 from sge_jobs.cell.desired import DesiredCell
-from sge_jobs.cell.diagnosis import Machine, Problem, cell_problems, name_problems
+from sge_jobs.cell.diagnosis import Machine, cell_problems, name_problems
+from sge_jobs.cell.problem import Problem
 from sge_jobs.cell.qconf import Qconf
 from sge_jobs.cell.qconf_text import CellConfig
 from sge_jobs.cell.removal import plan_removal

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 GPU_COMPLEX = "gpu gpu INT <= YES JOB 0 0"
+SHARE_COMPLEX = "gpu_share gpu_share DOUBLE <= YES JOB 0 0"
 STATE_COMPLEX = "gpu_state gpu_state STRING == YES NO NONE 0"
+# The shortcut tells the sensors to restrict the device files of the GPUs.
+STATE_COMPLEX_CLOSED = "gpu_state gpu_closed STRING == YES NO NONE 0"
+FAULT_COMPLEX = "gpu_fault gpu_fault STRING == NO NO NONE 0"
+# The shortcut tells the sensors that a faulty host stays in the rotation.
+FAULT_COMPLEX_KEPT = "gpu_fault gpu_kept STRING == NO NO NONE 0"
 PARALLEL_ENVIRONMENT = {
     "pe_name": "smp",
     "slots": "9999",
@@ -62,6 +68,9 @@ class DesiredCell:
         gpus: Number of GPUs by host; replaces a number that the site has set.
         gpus_everywhere: Number of GPUs for every host without a number; None for ``sensed``.
         sensed: Number of GPUs that each host's sensor reports, for hosts without a number.
+        keeps_hosts: Whether hosts that cannot start jobs stay in the rotation.
+        restricts_devices: Whether only the processes of its jobs can open a GPU; None to keep what
+            the cell has.
     """
 
     queue: str
@@ -70,3 +79,5 @@ class DesiredCell:
     gpus: Mapping[str, int] = field(default_factory=dict)
     gpus_everywhere: int | None = None
     sensed: Mapping[str, int] = field(default_factory=dict)
+    keeps_hosts: bool = False
+    restricts_devices: bool | None = None

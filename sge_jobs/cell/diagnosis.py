@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from sge_jobs.cell.gpu_problems import use_problems
+from sge_jobs.cell.host_problems import host_problems, state_problems
+from sge_jobs.cell.problem import Problem
 from sge_jobs.cell.qconf_text import CellConfig, cluster_default, complex_rows, gpus_given
-from sge_jobs.gpu_state import GpuStatus, GpuUse, count, decode
+from sge_jobs.gpu_state import count, decode
 from sge_jobs.model import Host
 
+_NEWER = ("gpu_share", "gpu_fault")  # complexes that the first version did not have
 _SETUP = "As a manager, on the master: sge-jobs setup"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """A problem and how to fix it."""
-
-    what: str
-    fix: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +66,21 @@ def _host_lines(text: str) -> Iterator[tuple[str, str, list[str]]]:
             yield words[0], words[1], words[2:]
 
 
+def manager_problems(managers: Iterable[str], owners: Collection[str]) -> Iterator[Problem]:
+    """Yield the managers, apart from root, who run jobs: a job could let Grid Engine become root.
+
+    Args:
+        owners: Owners of the jobs in the cell.
+    """
+    for name in managers:
+        if name != "root" and name in owners:
+            yield Problem(
+                what=f"{name} is a manager of Grid Engine and runs jobs: each of these jobs can run"
+                " programs as root on every host",
+                fix=f"Run jobs as another user, or as root on the master: qconf -dm {name}",
+            )
+
+
 def cell_problems(
     cell: CellConfig,
     hosts: Sequence[Host],
@@ -86,8 +97,8 @@ def cell_problems(
             fix="Add one: qconf -ae HOST    Then start its execution daemon",
         )
     for host in hosts:
-        yield from _host_problems(host)
-        yield from _queue_problems(host)
+        yield from host_problems(cell, host)
+        yield from state_problems(cell, host)
     yield from _gpu_setup_problems(cell, queue)
     if "gpu_state" in complex_rows(cell.complexes):
         yield from _caller_problems(cell, hosts)
@@ -113,50 +124,6 @@ def _access_problems(
         )
 
 
-def _host_problems(host: Host) -> Iterator[Problem]:
-    if not host.reachable:
-        yield Problem(
-            what=f"host {host.name} does not respond",
-            fix=f"On {host.name}: systemctl restart gridengine-exec; its log is in"
-            " /var/spool/gridengine/execd. If the host no longer exists: qconf -de HOST",
-        )
-    elif not host.queues:
-        yield Problem(
-            what=f"host {host.name} is in no queue",
-            fix=f"qconf -aattr hostgroup hostlist {host.name} @allhosts",
-        )
-
-
-def _queue_problems(host: Host) -> Iterator[Problem]:
-    for queue in host.queues:
-        name = f"{queue.name}@{host.name}"
-        for letters, what, fix in _STATES:
-            if any(letter in queue.state for letter in letters):
-                yield Problem(what=what.format(name), fix=fix.format(name))
-        if queue.slots == 0:
-            yield Problem(
-                what=f"queue {name} has no slots",
-                fix=f"qconf -rattr queue slots NUMBER {queue.name}",
-            )
-
-
-_STATES = (
-    (
-        "aA",
-        "queue {} is in state a (alarm) and starts no jobs: its host's load exceeds a threshold",
-        "Show the threshold: qstat -f -explain a -q {}    Remove it for GPU hosts: sge-jobs setup",
-    ),
-    (
-        "E",
-        "queue {} is in state E (error) and starts no jobs: a job failed to start there",
-        "Show the reason: qstat -f -explain E -q {0}    After the fix: qmod -cq {0}",
-    ),
-    ("dD", "queue {} is disabled", "qmod -e {}"),
-    ("sSC", "queue {} is suspended", "qmod -usq {}"),
-    ("c", "queue {} has an ambiguous configuration", "qstat -f -explain c -q {}"),
-)
-
-
 def _gpu_setup_problems(cell: CellConfig, queue: str) -> Iterator[Problem]:
     rows = complex_rows(cell.complexes)
     if "gpu" not in rows:
@@ -173,6 +140,13 @@ def _gpu_setup_problems(cell: CellConfig, queue: str) -> Iterator[Problem]:
             what="hosts cannot report who uses their GPUs: the cell has no complex (resource)"
             " gpu_state",
             fix=_SETUP,
+        )
+    missing = [name for name in _NEWER if name not in rows]
+    if missing and "gpu" in rows and "gpu_state" in rows:
+        yield Problem(
+            what="the cell was set up by an earlier version of sge-jobs: it has no complex"
+            f" (resource) {' and no '.join(missing)}",
+            fix=f"{_SETUP}    Jobs keep running and keep their GPUs",
         )
     if queue not in cell.queues:
         names = ", ".join(cell.queues) or "none"
@@ -246,22 +220,4 @@ def _gpu_problems(cell: CellConfig, host: Host) -> Iterator[Problem]:
             fix=f"{check}As a manager, on the master: sge-jobs setup --gpus {host.name}={there}",
         )
     for use in uses:
-        yield from _use_problems(host, use)
-
-
-def _use_problems(host: Host, use: GpuUse) -> Iterator[Problem]:
-    pids = " ".join(str(process.pid) for process in use.intruders)
-    names = ", ".join(f"{process.pid} {process.command}".strip() for process in use.intruders)
-    where = f"GPU {use.index} of host {host.name}"
-    fix = (
-        f"On {host.name}: kill {pids}" if pids else f"Show its processes on {host.name}: nvidia-smi"
-    )
-    if use.status is GpuStatus.OUTLIVED:
-        job = f"{use.job}.{use.task}" if use.task else use.job
-        what = f"{where} is in use by leftover processes of job {job}, which ended: {names}"
-        yield Problem(what=what, fix=fix)
-    elif use.status is GpuStatus.BLOCKED:
-        blocker = f"a process outside Grid Engine: {names}" if names else "an invalid lock file"
-        yield Problem(what=f"{where} is blocked by {blocker}", fix=fix)
-    elif use.intruders:
-        yield Problem(what=f"{where} is also in use by processes outside its job: {names}", fix=fix)
+        yield from use_problems(host, use)

@@ -17,13 +17,18 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebianPackage:
-    """A package file of Debian; ``size`` in bytes, ``architecture`` in dpkg's words."""
+    """A package file of Debian; ``size`` in bytes, ``architecture`` in dpkg's words.
+
+    Attributes:
+        folder: Its folder in ``pool/main`` of Debian's archive.
+    """
 
     name: str
     version: str
     architecture: str
     size: int
     sha256: str
+    folder: str = "g/gridengine"
 
     @property
     def file(self) -> str:
@@ -63,11 +68,28 @@ DEBIAN_PACKAGES = _packages(
 )  # fmt: skip
 """Grid Engine of Debian 12, for amd64 and arm64."""
 
-DEBIAN_MIRRORS = (
-    "http://deb.debian.org/debian/pool/main/g/gridengine",
-    "https://snapshot.debian.org/archive/debian/20250520T000000Z/pool/main/g/gridengine",
+_HWLOC = "2.7.1"
+HWLOC_PACKAGES = tuple(
+    DebianPackage(
+        name="libhwloc15",
+        version="2.9.0-1",
+        architecture=architecture,
+        size=size,
+        sha256=digest,
+        folder="h/hwloc",
+    )
+    for architecture, size, digest in (
+        ("amd64", 153644, "4e7194b5d9adbb1a7d11a9501a4be4a4fa22876b69c73b7998056f552962c0e4"),
+        ("arm64", 132952, "5e15e107581df5fac0cbaba9b3e355826eec6234966064d0faa921633e8e3410"),
+    )
 )
-"""Addresses of the files; the second one keeps them when Debian 12 has left the first."""
+"""A library that they need and that Ubuntu 22.04 has in an older version than 2.7.1."""
+
+DEBIAN_MIRRORS = (
+    "http://deb.debian.org/debian/pool/main",
+    "https://snapshot.debian.org/archive/debian/20250520T000000Z/pool/main",
+)
+"""Addresses of their folders; the second one keeps them when Debian 12 has left the first."""
 
 
 def explain(error: SgeJobsError) -> SgeJobsError:
@@ -101,11 +123,20 @@ def install_commands(architecture: str = "") -> str:
     machine = platform.machine()
     wanted = ("all", architecture or _ARCHITECTURES.get(machine, machine))
     packages = [package for package in DEBIAN_PACKAGES if package.architecture in wanted]
-    gets = "".join(f"get {package.file} {package.sha256} &&\n" for package in packages)
+    hwloc = next((each for each in HWLOC_PACKAGES if each.architecture in wanted), None)
+    gets = "".join(f"get {_path(package)} {package.sha256} &&\n" for package in packages)
+    if hwloc is not None:
+        installed = "$(dpkg-query -W -f '${Version}' libhwloc15 2>/dev/null)"
+        newer = f'dpkg --compare-versions "{installed}" ge {_HWLOC}'
+        gets += f"{{ {newer} || get {_path(hwloc)} {hwloc.sha256}; }} &&\n"
     names = " ".join(package.name for package in packages)
     first, second = DEBIAN_MIRRORS
     return f"""\
-load() {{ /usr/lib/apt/apt-helper download-file "$1/$2" "$2" "SHA256:$3"; }}
+load() {{ /usr/lib/apt/apt-helper download-file "$1/$2" "${{2##*/}}" "SHA256:$3"; }}
 get() {{ load {first} $1 $2 || load {second} $1 $2; }}
 cd "$(mktemp -d)" && chmod 755 . &&
 {gets}apt-get install -y --allow-downgrades ./*.deb && apt-mark hold {names}"""
+
+
+def _path(package: DebianPackage) -> str:
+    return f"{package.folder}/{package.file}"

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sge_jobs.cell.changes import Change
-from sge_jobs.cell.qconf_text import Attributes, CellConfig, parse_attributes
+from sge_jobs.cell.gpu_counts import gpu_counts
+from sge_jobs.cell.qconf_text import Attributes, CellConfig, parse_attributes, parse_queues
 from sge_jobs.errors import CellError, InputError
+from sge_jobs.model import Host
 from sge_jobs.queue.commands import Answer, Commands, access_fix
 
+_MOST_GROUPS = 8
 _NOT_MANAGER = re.compile(r"must be (a )?manager|is no admin(istrative)? host|not an admin", re.I)
 
 
@@ -41,6 +44,26 @@ class Qconf:
             local={name: self._attributes("-sconf", name) for name in self._names("-sconfl")},
         )
 
+    def overview(self, hosts: Sequence[Host]) -> CellConfig:
+        """Return what a diagnosis of ``hosts`` needs, in at most 25 calls for any number of hosts.
+
+        Of the attributes of hosts, it contains only the number of GPUs.
+        """
+        lost = any(not host.reachable for host in hosts)
+        groups = self._names("-shgrpl")[:_MOST_GROUPS] if lost else []
+        queues = self._commands.run("qconf", "-sq", "*")
+        return CellConfig(
+            complexes=self._show("-sc"),
+            callers=(*self._names("-sh"), *self._names("-ss")),
+            hosts=gpu_counts(hosts, self._hosts_with, self._attributes),
+            queues=parse_queues(queues.out if queues.status == 0 else ""),
+            configuration=self._attributes("-sconf", "global"),
+            host_groups={name: self._attributes("-shgrp", name) for name in groups},
+        )
+
+    def _hosts_with(self, complex_values: str) -> list[str]:
+        return self._names("-sobjl", "exechost", "complex_values", complex_values)
+
     def queues(self) -> list[str]:
         """Return the names of the cluster queues."""
         return self._names("-sql")
@@ -48,6 +71,10 @@ class Qconf:
     def submit_hosts(self) -> list[str]:
         """Return the hosts from which jobs can be submitted."""
         return self._names("-ss")
+
+    def managers(self) -> list[str]:
+        """Return the managers of the cell."""
+        return list(self._names("-sm"))
 
     def apply(self, change: Change) -> None:
         """Make one change; CellError with the message of qconf if it is refused."""
@@ -83,8 +110,8 @@ class Qconf:
     def _attributes(self, *arguments: str) -> Attributes:
         return parse_attributes(self._show(*arguments))
 
-    def _names(self, option: str) -> list[str]:
-        answer = self._commands.run("qconf", option)
+    def _names(self, *arguments: str) -> list[str]:
+        answer = self._commands.run("qconf", *arguments)
         if answer.status and (fix := access_fix(answer.words)):
-            raise CellError(f"qconf {option}: {answer.words}", fix)
+            raise CellError(f"qconf {' '.join(arguments)}: {answer.words}", fix)
         return answer.out.split() if answer.status == 0 else []  # status 1: none exists

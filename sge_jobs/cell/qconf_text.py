@@ -24,6 +24,7 @@ class CellConfig:
         parallel_environments: Attributes of each parallel environment.
         scheduler: Attributes of ``qconf -ssconf``.
         configuration: Attributes of ``qconf -sconf global``.
+        host_groups: Attributes of the host groups, if they were read.
         local: Attributes of ``qconf -sconf HOST``, for each host with a local configuration.
     """
 
@@ -34,6 +35,7 @@ class CellConfig:
     parallel_environments: Mapping[str, Attributes] = field(default_factory=dict)
     scheduler: Attributes = field(default_factory=dict)
     configuration: Attributes = field(default_factory=dict)
+    host_groups: Mapping[str, Attributes] = field(default_factory=dict)
     local: Mapping[str, Attributes] = field(default_factory=dict)
 
 
@@ -42,6 +44,13 @@ def parse_attributes(text: str) -> dict[str, str]:
     lines = _CONTINUED.sub("", text).splitlines()
     pairs = (line.split(None, 1) for line in lines if line.strip() and not line.startswith("#"))
     return {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}
+
+
+def parse_queues(text: str) -> dict[str, Attributes]:
+    """Return the attributes of each queue in the output of ``qconf -sq '*'``."""
+    parts = re.split(r"(?m)^(?=qname\s)", text)
+    queues = [parse_attributes(part) for part in parts if part.strip()]
+    return {queue["qname"]: queue for queue in queues if "qname" in queue}
 
 
 def format_attributes(attributes: Attributes) -> str:

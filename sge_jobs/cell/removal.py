@@ -24,7 +24,8 @@ def plan_removal(cell: CellConfig) -> ChangePlan:
         if any(map(_is_ours, _sensors(own.get("load_sensor", ""))))
     ]
     rows = complex_rows(cell.complexes)
-    left += [f"complex {name}" for name in ("gpu", "gpu_state") if name in rows]
+    kinds = ("gpu", "gpu_share", "gpu_state", "gpu_fault")
+    left += [f"complex {name}" for name in kinds if name in rows]
     left.append(
         "number of GPUs of the hosts, submit hosts, smp, rerun, load_thresholds, timings and limits"
     )

@@ -11,6 +11,8 @@ from pathlib import PurePosixPath
 
 from sge_jobs.cell.changes import Change, ChangePlan, configured, setting_lines
 from sge_jobs.cell.desired import (
+    FAULT_COMPLEX,
+    FAULT_COMPLEX_KEPT,
     GPU_COMPLEX,
     LOAD_REPORTS,
     LOST_HOSTS,
@@ -18,7 +20,9 @@ from sge_jobs.cell.desired import (
     PARAMETERS,
     QUEUE,
     SCHEDULER,
+    SHARE_COMPLEX,
     STATE_COMPLEX,
+    STATE_COMPLEX_CLOSED,
     DesiredCell,
 )
 from sge_jobs.cell.qconf_text import (
@@ -30,6 +34,7 @@ from sge_jobs.cell.qconf_text import (
     list_items,
     list_values,
 )
+from sge_jobs.gpu_state import SHARE_SLACK
 
 
 def plan_setup(cell: CellConfig, desired: DesiredCell, *, waited: bool = False) -> ChangePlan:
@@ -75,14 +80,27 @@ def _callers(cell: CellConfig, desired: DesiredCell, left: list[str]) -> Iterato
 def _complexes(cell: CellConfig, desired: DesiredCell, left: list[str]) -> Iterator[Change]:
     rows = complex_rows(cell.complexes)
     new: list[str] = []
-    for line in (GPU_COMPLEX, STATE_COMPLEX):
+    fault, state = [FAULT_COMPLEX, FAULT_COMPLEX_KEPT], [STATE_COMPLEX, STATE_COMPLEX_CLOSED]
+    if desired.keeps_hosts:
+        fault.reverse()
+    if desired.restricts_devices is None:
+        closes = STATE_COMPLEX_CLOSED.split() in rows.values()
+    else:
+        closes = desired.restricts_devices
+    if closes:
+        state.reverse()
+    lines = cell.complexes.rstrip("\n").split("\n")
+    kept = [line for line in lines if line.split() not in (fault[1].split(), state[1].split())]
+    for line in set(lines) - set(kept):
+        del rows[line.split()[0]]
+    for line in (GPU_COMPLEX, SHARE_COMPLEX, state[0], fault[0]):
         name = line.split()[0]
         if name not in rows:
             new.append(line)
         elif (found := " ".join(rows[name])) != line:
             left.append(f"complex {name}: {found} (recommended: {line})")
     if new:
-        text = "\n".join([cell.complexes.rstrip("\n"), *new, ""])
+        text = "\n".join([*kept, *new, ""])
         yield Change(arguments=("-Mc", "FILE"), text=text, lines=tuple(new))
 
 
@@ -95,10 +113,32 @@ def _gpu_counts(cell: CellConfig, desired: DesiredCell, left: list[str]) -> Iter
         if wished is None:
             wished = desired.sensed.get(host)
         count = desired.gpus.get(host, wished if found is None else None)
-        if count is not None and found != str(count):
-            yield Change(arguments=("-mattr", "exechost", "complex_values", f"gpu={count}", host))
-        elif count is None and wished is not None and found != str(wished):
+        total = found if count is None else str(count)
+        new = {} if total is None or found == total else {"gpu": total}
+        if total is not None:
+            new |= _shares(attributes.get("complex_values", ""), found, total)
+        if new:
+            values = ",".join(f"{name}={value}" for name, value in new.items())
+            yield Change(arguments=("-mattr", "exechost", "complex_values", values, host))
+        if count is None and wished is not None and found != str(wished):
             left.append(f"host {host}: gpu={found} (change it with --gpus {host}={wished})")
+
+
+def _shares(complex_values: str, gpus_before: str | None, gpus: str) -> dict[str, str]:
+    """Return the new ``gpu_share`` of a host: as many as GPUs, unless the site chose a number."""
+    if f"gpu={gpus_before}(" in complex_values:
+        return {}  # Grid Engine 9 chooses the GPUs of its jobs
+    before = list_values(complex_values).get("gpu_share")
+    is_ours = before is None or (gpus_before is not None and before == shares_given(gpus_before))
+    new = shares_given(gpus)
+    return {"gpu_share": new} if is_ours and new not in ("", before) else {}
+
+
+def shares_given(gpus: str) -> str:
+    """Return the ``gpu_share`` of a host with this number of GPUs; empty for other text."""
+    if not gpus.isdigit():
+        return ""
+    return f"{int(gpus) + SHARE_SLACK:g}" if int(gpus) else "0"
 
 
 def _parallel_environment(

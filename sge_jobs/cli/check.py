@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import argparse
 import os
+import pwd
 import socket
 from dataclasses import asdict
 from pathlib import Path
 
-from sge_jobs.cell.diagnosis import Machine, Problem, cell_problems, name_problems
+from sge_jobs.cell.diagnosis import Machine, cell_problems, manager_problems, name_problems
 from sge_jobs.cell.packages import explain
+from sge_jobs.cell.problem import Problem
 from sge_jobs.cell.qconf import Qconf
+from sge_jobs.cell.qconf_text import cluster_default
+from sge_jobs.cell.rotation import rotation_problems
+from sge_jobs.cell.stuck_jobs import may_be_stuck, stuck_problems
 from sge_jobs.cli.help import first_group
 from sge_jobs.cli.output import say, say_json
 from sge_jobs.errors import SgeJobsError
-from sge_jobs.model import JobStatus
 from sge_jobs.queue.queue import Queue
 
 HELP = """\
 List the problems of this cell and how to fix each of them.
 
 A cell is one installation of Grid Engine: a master, its queues and its hosts. The command checks
-this machine, the hosts, the queues, the GPU setup and your jobs in the error state. It exits with 0
-if there is no problem, otherwise with 1.
+this machine, the hosts, the queues, the GPU setup and your jobs that cannot start; for a manager of
+the cell, the jobs of all users. It exits with 0 if there is no problem, otherwise with 1.
 
 Examples:
   sge-jobs check
@@ -54,25 +58,23 @@ def find_problems(queue_name: str, machine: Machine) -> list[Problem]:
     qconf, queue = Qconf(), Queue()
     problems = list(name_problems(machine))
     try:
-        cell = qconf.read(qconf.queues())
+        hosts, jobs = queue.snapshot()
+        cell = qconf.overview(hosts)
         submit_hosts = qconf.submit_hosts()
-        hosts = queue.hosts()
-        stuck = [job for job in queue.jobs() if job.status is JobStatus.ERROR]
-        reasons = {job.id: queue.error_reason(job.id) for job in stuck}
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        managers = qconf.managers()
+        shows_all = user in managers
+        stuck = [job for job in jobs if may_be_stuck(job) and (shows_all or job.owner == user)]
+        starts = queue.failed_starts(dict.fromkeys(job.id for job in stuck))
     except SgeJobsError as error:
         found = explain(error)
         return [Problem(what=found.what, fix=found.fix), *problems]
+    problems += manager_problems(managers, {job.owner for job in jobs})
     problems += cell_problems(
         cell, hosts, queue=queue_name, submit_hosts=submit_hosts, machine=machine
     )
-    problems += [
-        Problem(
-            what=f"job {id} is in state E (error): {reason}",
-            fix=f"Fix this, then rerun the job: qmod -cj {id}",
-        )
-        for id, reason in reasons.items()
-    ]
-    return problems
+    starter = cluster_default(cell.queues.get(queue_name, {}).get("starter_method", "gpu-starter"))
+    return [*problems, *rotation_problems(hosts, starter), *stuck_problems(stuck, starts)]
 
 
 def this_machine() -> Machine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -59,10 +60,14 @@ def _with_help(text: str) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 for success, 1 for a failure, 2 for invalid input."""
-    arguments = build_parser().parse_args(argv)
+    """Run the command and exit: 0 done, 1 failed, 2 invalid input, 130 Ctrl-C, 143 SIGTERM."""
     try:
-        sys.exit(arguments.run(arguments))
+        try:
+            arguments = build_parser().parse_args(argv)
+            code = arguments.run(arguments)
+        finally:
+            sys.stdout.flush()  # an error at the exit of the interpreter cannot be handled
+        sys.exit(code)
     except SgeJobsError as error:
         _say(f"Error: {error}")
         sys.exit(error.exit_code)
@@ -72,8 +77,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         _say(f"Error: {error}")
         sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(1)
+    except KeyboardInterrupt as error:
+        number = error.args[0] if error.args else signal.SIGINT
+        sys.exit(128 + int(number))
 
 
 def _say(text: str) -> None:

@@ -14,6 +14,7 @@ from types import FrameType
 from sge_jobs.cli.job_options import add_job_arguments, job_spec
 from sge_jobs.cli.output import say
 from sge_jobs.cli.submit import dry_run
+from sge_jobs.cli.waiting import Waiting
 from sge_jobs.errors import QueueUnreachable, SgeJobsError
 from sge_jobs.model import AccountingRecord, JobSpec, JobStatus, QueuedJob
 from sge_jobs.queue.qsub import job_name
@@ -93,6 +94,7 @@ class Log:
 def _follow(queue: Queue, id: str, log: Log) -> None:
     """Copy the log until the job ends; SgeJobsError if it cannot start."""
     pause_s, asked_at, said = _ASK_S[0], 0.0, ""
+    waiting = Waiting(queue, id)
     while True:
         log.copy()
         if time.monotonic() - asked_at >= pause_s:
@@ -103,7 +105,7 @@ def _follow(queue: Queue, id: str, log: Log) -> None:
             else:
                 if not rows:
                     break
-                said = _say_once(_words(queue, rows[0]), said)
+                said = _say_once(_words(queue, rows[0], waiting), said)
             asked_at, pause_s = time.monotonic(), min(pause_s * 1.2, _ASK_S[1])
         time.sleep(_LOOK_S)
     _copy_rest(log)
@@ -117,7 +119,7 @@ def _copy_rest(log: Log) -> None:
         time.sleep(_LOOK_S)
 
 
-def _words(queue: Queue, job: QueuedJob) -> str:
+def _words(queue: Queue, job: QueuedJob, waiting: Waiting) -> str:
     """Return a line about the state of the job; SgeJobsError if it cannot start."""
     if job.status is JobStatus.ERROR:
         reason = queue.error_reason(job.id)
@@ -128,6 +130,8 @@ def _words(queue: Queue, job: QueuedJob) -> str:
         )
     if job.status is JobStatus.RUNNING:
         return f"Job {job.id} runs on {job.host}."
+    if job.status is JobStatus.PENDING and (text := waiting.words()):
+        return text
     return f"Job {job.id} is {job.status.value}."
 
 
@@ -180,5 +184,5 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)

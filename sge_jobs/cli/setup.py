@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
-import stat
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from sge_jobs.cell.changes import Change, ChangePlan
-from sge_jobs.cell.desired import DesiredCell
+from sge_jobs.cell.desired import STATE_COMPLEX_CLOSED, DesiredCell
 from sge_jobs.cell.packages import explain
 from sge_jobs.cell.qconf import Qconf
-from sge_jobs.cell.qconf_text import CellConfig, list_values
+from sge_jobs.cell.qconf_text import CellConfig, complex_rows, list_values
 from sge_jobs.cell.removal import plan_removal
 from sge_jobs.cell.setup_plan import hosts_are_configured, plan_setup
 from sge_jobs.cli.help import first_group
 from sge_jobs.cli.output import say
+from sge_jobs.cli.owners import others_than_root
 from sge_jobs.errors import InputError, QueueUnreachable
 from sge_jobs.gpu_state import count
 
@@ -32,11 +31,12 @@ Configure a cell so that each job gets its own GPUs; run it on the master, as a 
 A cell is one installation of Grid Engine. This command adds missing values and replaces those that
 are still the defaults of Grid Engine's packages:
 
-  complexes   gpu and gpu_state; a complex is a resource that jobs can request with qsub -l
+  complexes   gpu, gpu_state, gpu_fault; a complex is a resource that jobs can request with qsub -l
   hosts       the number of GPUs of each host, and the permission to query the master
   starter     the program that assigns GPUs to each job of the queue and then starts it
   sensor      the program on each host that reports who uses its GPUs
   smp         a parallel environment for several slots on one host
+  faults      a host that cannot start jobs with GPUs offers none until it can (--keep-hosts)
   timings     the next job starts within a second; a lost host is noticed in half a minute
 
 Values that the site has set do not change; they are listed. A second run changes nothing.
@@ -71,6 +71,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " path on this machine."
     )
     add("--files", metavar="DIR", type=Path, default=NODE_FILES, help=help)
+    help = (
+        "Let hosts that cannot start jobs with GPUs stay in the rotation. Default: such a host"
+        " offers no GPUs until its check passes; it needs no rights for that."
+    )
+    add("--keep-hosts", action="store_true", help=help)
+    help = (
+        "Let only the processes of its jobs open the device of a GPU (/dev/nvidiaN). Requires the"
+        " driver option NVreg_ModifyDeviceFiles=0 on the hosts. Default: as it is; at first, all"
+        " users can open it."
+    )
+    add("--restrict-devices", action=argparse.BooleanOptionalAction, help=help)
     help = "Remove the starter and the sensor from all queues and hosts."
     add("--undo", action="store_true", help=help)
     help = "Print every qconf call without running it."
@@ -106,6 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
         gpus={host: count for host, count in counts.items() if host},
         gpus_everywhere=counts.get(""),
         sensed=sensed_gpus(cell),
+        keeps_hosts=arguments.keep_hosts,
+        restricts_devices=arguments.restrict_devices,
     )
     made = plan_setup(cell, desired)
     _apply(qconf, made.changes, dry_run=arguments.dry_run)
@@ -123,7 +136,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _undo(*, dry_run: bool) -> int:
     qconf = Qconf()
-    made = plan_removal(qconf.read(qconf.queues()))
+    cell = qconf.read(qconf.queues())
+    if STATE_COMPLEX_CLOSED.split()[1] in complex_rows(cell.complexes).get("gpu_state", []):
+        raise InputError(
+            "the cell restricts the devices of GPUs, and without the sensor they stay closed",
+            "Run sge-jobs setup --no-restrict-devices, and wait five minutes",
+        )
+    made = plan_removal(cell)
     _apply(qconf, made.changes, dry_run=dry_run)
     say("Not changed:" + "".join(f"\n  {line}" for line in made.left))
     say("Nothing was changed." if dry_run else "Done." if made.changes else "Nothing to change.")
@@ -187,42 +206,6 @@ def _usable(folder: Path) -> PurePosixPath:
                 f"Install this package where users of every host can read it. {_GIVE_PATH}",
             )
     return PurePosixPath(folder)
-
-
-def others_than_root(folder: Path) -> list[str]:
-    """Return the users and groups that can change the programs in ``folder`` that root runs.
-
-    Raises:
-        InputError: Every user can.
-    """
-    package = folder.absolute().parent
-    files = [*package.glob("*.py"), *package.glob("__pycache__/*"), *folder.rglob("*")]
-    above = {*folder.absolute().parents, *folder.resolve().parents, folder}
-    found = set()
-    for path in (*sorted(above), package / "__pycache__", *files):
-        if not path.exists():
-            continue
-        status = path.stat()
-        sticky = (
-            path.is_dir() and status.st_mode & stat.S_ISVTX
-        )  # only owners can replace its files
-        if status.st_mode & stat.S_IWOTH and not sticky:
-            raise InputError(
-                f"{path}: every user can change it, and root runs it on every host",
-                f"Run: chmod o-w {shlex.quote(str(path))}    Then check that it is not changed.",
-            )
-        if status.st_uid:
-            found.add(_name(path.owner, status.st_uid))
-        if status.st_mode & stat.S_IWGRP and status.st_gid and not sticky:
-            found.add(f"group {_name(path.group, status.st_gid)}")
-    return sorted(found)
-
-
-def _name(ask: Callable[[], str], number: int) -> str:
-    try:
-        return ask()
-    except KeyError:
-        return str(number)
 
 
 def _hosts_without(cell: CellConfig, made: ChangePlan) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 
+from sge_jobs.cell.rotation import fault_of
 from sge_jobs.cli.help import first_group
 from sge_jobs.cli.output import ago, say, say_json, table
 from sge_jobs.model import Host, QueuedJob
@@ -29,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print hosts and jobs."""
-    queue = Queue()
-    hosts, jobs = queue.hosts(), queue.jobs(arguments.user)
+    hosts, all_jobs = Queue().snapshot()
+    jobs = [job for job in all_jobs if fnmatchcase(job.owner, arguments.user)]
     if arguments.json:
         listed = [{**asdict(job), "status": job.status.value} for job in jobs]
         say_json({"hosts": [asdict(host) for host in hosts], "jobs": listed})
@@ -60,6 +62,8 @@ def _host_state(host: Host) -> str:
     states = [f"{queue.name} {queue.state}" for queue in host.queues if queue.state]
     if not host.reachable:
         states.insert(0, "does not respond")
+    elif (fault := fault_of(host)) is not None:
+        states.insert(0, f"{'out of the rotation' if fault.times else 'faulty'}: {fault.reason}")
     return ", ".join(states) or "ok"
 
 
@@ -72,7 +76,7 @@ def _jobs(jobs: list[QueuedJob], now: float) -> str:
             f"{job.status.value} ({job.state})",
             job.host or "-",
             str(job.slots),
-            str(job.gpus),
+            f"{job.gpus:g}",
             ago(job.since, now),
         )
         for job in jobs

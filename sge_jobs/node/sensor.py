@@ -1,36 +1,40 @@
 """Load sensor of the execution daemon: update the list of GPUs and report who uses each.
 
 For each line on standard input, it prints values of the host: ``gpu``, the number of GPUs for which
-the scheduler can send jobs, and ``gpu_state``, see :mod:`sge_jobs.gpu_state`. It exits on ``quit``
-or the end of input.
+the scheduler can send jobs, ``gpu_state``, see :mod:`sge_jobs.gpu_state`, and ``gpu_fault``, see
+:mod:`sge_jobs.node.rotation`. It exits on ``quit`` or the end of input.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from sge_jobs import gpu_state
-from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder
-from sge_jobs.node.claim.lock_files import default_directory
-from sge_jobs.node.claim.lock_state import LockState, of_same_job
-from sge_jobs.node.claim.locks import Locks
-from sge_jobs.node.claim.processes import read_process, shepherd_of
+from sge_jobs.gpu_state import Intruder
+from sge_jobs.node.child import in_child
+from sge_jobs.node.claim.attendant import AttendantProcess
+from sge_jobs.node.claim.lock_files import DIRECTORY
+from sge_jobs.node.claim.lock_state import LockState
+from sge_jobs.node.claim.locks import Held, Locks
+from sge_jobs.node.claim.run_directory import LockError
+from sge_jobs.node.claim.upgrade import remove_old
+from sge_jobs.node.devices import RESTRICTED, RESTRICTING, DeviceRule
 from sge_jobs.node.gpus import cell_counts, detect, inventory
-from sge_jobs.node.queries import read_all
+from sge_jobs.node.mps import Mps
+from sge_jobs.node.mps_daemons import end_unused, has_daemon, start_missing
+from sge_jobs.node.rotation import COMPLEX, KEPT, Rotation, check_host
+from sge_jobs.node.strays import tell_strays
+from sge_jobs.node.uses import for_scheduler, intruders, shares_left, use_of
 
 _FIND_AGAIN_S = 20.0
 _ASK_AGAIN_S = 300.0
-_QUERY_S = 30.0
 _MUTEX_S = 5.0
-_TOLERATED = ("nvidia-cuda-mps",)
-_killed: list[int] = []
 
 
 class Sensor:
@@ -40,7 +44,10 @@ class Sensor:
         host: Name of the host that the execution daemon expects.
         cache: File with the list of GPUs, which starters read.
         declared: File in which an administrator declares GPUs.
-        directory: Directory of lock files; empty for the default.
+        directory: Directory of the files of the GPUs.
+        check: Returns why jobs cannot get GPUs; empty if they can.
+        devices: Whether and how the device files of the GPUs are restricted.
+        mps: The MPS daemons of this host.
     """
 
     def __init__(
@@ -49,33 +56,57 @@ class Sensor:
         host: str = "",
         cache: str = inventory.CACHE,
         declared: str = inventory.DECLARED,
-        directory: str = "",
+        directory: str = DIRECTORY,
+        check: Callable[[], str] = check_host,
+        devices: DeviceRule | None = None,
+        mps: Mps | None = None,
     ) -> None:
         self.host = host or os.environ.get("HOST", "") or socket.gethostname()
         self._cache, self._declared, self._directory = cache, declared, directory
+        self._mps = mps or Mps()
         self._boot = inventory.boot_id()
         self._found: inventory.Inventory | None = None
         self._find_at = self._ask_at = 0.0
-        self._kind, self._given = "", 0
+        self._complex, self._given = cell_counts.GpuComplex(), 0
+        self._devices = devices or DeviceRule()
+        self._rotation = Rotation(self.host, lambda: self._devices.problem or check())
+        self._reports_faults = False
 
     def report(self) -> list[str]:
         """Return the lines between ``begin`` and ``end``, and update the cache and the locks."""
         known = self._inventory()
         states = self._survey(known) if known.gpus else []
+        daemons = self._daemons(states)
         foreign = self._foreign(known, states)
         uses = [
-            use_of(gpu, state, foreign.get(gpu.uuid, ()))
+            use_of(gpu, state, foreign.get(gpu.uuid, ()), has_daemon=has_daemon(daemons, state))
             for gpu, state in zip(known.gpus, states)  # noqa: B905 (Python 3.9 has no strict)
         ]
         by_uuid = {
             use.uuid: [process.pid for process in use.intruders if process.foreign] for use in uses
         }
+        tell_strays(self.host, uses)
         blocked = {uuid: pids for uuid, pids in by_uuid.items() if pids}
         self._write(known, blocked)
         lines = [f"{self.host}:gpu_state:{gpu_state.encode(uses)}"]
-        if self._kind in ("", "YES", "JOB"):
-            lines.insert(0, f"{self.host}:gpu:{for_scheduler(uses, self._given)}")
+        if self._reports_faults:
+            if known.gpus or (self._given and self._rotation.fault is None):
+                self._rotation.look()
+            lines.append(f"{self.host}:{COMPLEX}:{self._rotation.word()}")
+        if self._complex.consumable in ("", "YES", "JOB"):
+            is_out = self._reports_faults and self._rotation.is_out
+            usable = 0 if is_out else for_scheduler(uses, self._given)
+            may_share = self._mps.program and not is_out
+            lines.insert(0, f"{self.host}:gpu:{usable}")
+            lines.insert(1, f"{self.host}:gpu_share:{shares_left(uses) if may_share else 0}")
         return lines
+
+    def _daemons(self, states: Sequence[LockState]) -> set[tuple[str, int]]:
+        """Restart MPS daemons that ended; return those that ran before."""
+        running = self._mps.running()
+        for problem in start_missing(self._mps, states, running):
+            _complain(sys.stderr, problem)
+        return running
 
     def _inventory(self) -> inventory.Inventory:
         if self._found is None or time.monotonic() >= self._find_at:
@@ -91,17 +122,24 @@ class Sensor:
 
     def _ask(self) -> None:
         """Query the master how the cell counts GPUs, and how many it configures for this host."""
-        if self._kind and time.monotonic() < self._ask_at:
+        if self._complex.consumable and time.monotonic() < self._ask_at:
             return
-        self._kind = cell_counts.consumable_kind() or self._kind
+        remove_old()
+        if complexes := cell_counts.complexes():
+            self._complex = cell_counts.parse_gpu_complex(complexes)
+            shortcut = cell_counts.shortcut_of(complexes, COMPLEX)
+            self._reports_faults, self._rotation.stays = bool(shortcut), shortcut == KEPT
+            state_word = cell_counts.shortcut_of(complexes, RESTRICTING)
+            self._devices.wanted = state_word == RESTRICTED
         if self._found is not None and self._found.gpus:
             self._given = cell_counts.given_gpus(self.host) or self._given
         self._ask_at = time.monotonic() + _ASK_AGAIN_S
 
     def _write(self, known: inventory.Inventory, blocked: Mapping[str, Sequence[int]]) -> None:
         fresh = inventory.Inventory(
-            source=known.source, gpus=known.gpus, per_slot=self._kind == "YES", blocked=blocked
-        )
+            source=known.source, gpus=known.gpus, per_slot=self._complex.per_slot,
+            chosen=self._complex.chosen, closed=self._devices.closed, blocked=blocked,
+        )  # fmt: skip
         text = inventory.encode(fresh, self._boot)
         with contextlib.suppress(OSError):
             if inventory.read_text(self._cache) == text:
@@ -110,142 +148,56 @@ class Sensor:
         inventory.write_whole(self._cache, text)
 
     def _survey(self, known: inventory.Inventory) -> list[LockState]:
-        locks = Locks(self._directory or default_directory(), self._boot)
         try:
-            locks.own()
-            mutex = locks.mutex(time.monotonic() + _MUTEX_S)
-            try:
-                return locks.survey(known.uuids, tidy=mutex >= 0)
-            finally:
-                if mutex >= 0:
-                    os.close(mutex)
-        finally:
-            locks.close()
+            with Held(Locks(self._directory, self._boot), _MUTEX_S) as locks:
+                states = locks.survey(known.uuids)
+                end_unused(self._mps, states)
+                self._devices.apply(states)
+                return states
+        except LockError as error:
+            return [LockState(uuid=uuid, problem=str(error)) for uuid in known.uuids]
 
     def _foreign(
         self, known: inventory.Inventory, states: Sequence[LockState]
     ) -> dict[str, tuple[Intruder, ...]]:
-        if known.source in ("declared", "none"):
+        if known.source == "none":
             return {}
         text = in_child(lambda: "\n".join(f"{p.uuid},{p.pid},{p.name}" for p in detect.processes()))
-        if not text:
-            return {}
-        by_uuid = {state.uuid: state for state in states}
-        found: dict[str, tuple[Intruder, ...]] = {}
-        for gpu_process in detect.parse_smi_processes(text):
-            state = by_uuid.get(gpu_process.uuid)
-            if state is not None and is_foreign(gpu_process, state):
-                intruder = Intruder(pid=gpu_process.pid, command=gpu_process.name, foreign=True)
-                found[gpu_process.uuid] = (*found.get(gpu_process.uuid, ()), intruder)
-        return found
+        return intruders(detect.parse_smi_processes(text), states) if text else {}
 
 
-def is_foreign(gpu_process: detect.GpuProcess, state: LockState, proc: str = "/proc") -> bool:
-    """Whether ``gpu_process`` belongs neither to the GPU's job nor to its last job."""
-    process = read_process(gpu_process.pid, proc)
-    if gpu_process.name.startswith(_TOLERATED) or process is None:
-        return False
-    if state.record is None:
-        return True
-    if state.record.group and state.record.group in process.groups:
-        return False
-    shepherd = shepherd_of(process, proc=proc)
-    return shepherd is None or not of_same_job(state.record, shepherd, proc)
-
-
-def use_of(gpu: inventory.Gpu, state: LockState, foreign: Sequence[Intruder]) -> GpuUse:
-    """Return the report on one GPU: who uses it."""
-    record = state.record
-    if state.outlived:
-        status = GpuStatus.OUTLIVED
-    elif state.problem:
-        status = GpuStatus.BLOCKED
-    elif not state.free:
-        status = GpuStatus.HELD
-    else:
-        status, record = (GpuStatus.BLOCKED if foreign else GpuStatus.FREE), None
-    left = [Intruder(pid=p.pid, command=p.name) for p in state.processes if state.outlived]
-    return GpuUse(
-        index=gpu.index,
-        uuid=gpu.uuid,
-        status=status,
-        job=record.job if record is not None and record.job.isdigit() else "",
-        task=record.task if record is not None else "",
-        user=record.user if record is not None else "",
-        since=record.since if record is not None else 0,
-        intruders=(*left, *foreign),
-    )
-
-
-def for_scheduler(uses: Sequence[GpuUse], given: int = 0) -> int:
-    """Return the load value ``gpu``: the number of GPUs, or of free GPUs if some are not usable.
-
-    Grid Engine uses the smaller of this value and the number that it has not given to jobs.
-
-    Args:
-        given: Number of GPUs that the cell configures for this host; some may have failed.
-    """
-    kept = any(use.status in (GpuStatus.OUTLIVED, GpuStatus.BLOCKED) for use in uses)
-    if kept or len(uses) < given:
-        return sum(use.status is GpuStatus.FREE for use in uses)
-    return len(uses)
-
-
-def in_child(produce: Callable[[], str], timeout_s: float = _QUERY_S) -> str | None:
-    """Return the result of ``produce()`` in a child process; None if it fails or hangs.
-
-    A faulty driver makes its caller hang or crash, which must not happen to the sensor.
-    """
-    _reap()
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            with os.fdopen(writing, "w", encoding="utf-8") as pipe:
-                pipe.write(produce())
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writing)
-    try:
-        data = read_all(reading, time.monotonic() + timeout_s)
-    finally:
-        os.close(reading)
-    if data is None:
-        os.kill(pid, signal.SIGKILL)
-        _killed.append(pid)  # do not wait: a process inside the driver may never end
-        return None
-    _, status = os.waitpid(pid, 0)
-    return data.decode("utf-8", "replace") if status == 0 else None
-
-
-def _reap() -> None:
-    """Reap killed children that have ended, so that zombies do not accumulate."""
-    for pid in list(_killed):
-        if os.waitpid(pid, os.WNOHANG)[0] == pid:
-            _killed.remove(pid)
-
-
-def serve(sensor: Sensor, requests: TextIO, answers: TextIO, errors: TextIO) -> None:
+def serve(sensor: Sensor, requests: Iterable[str], answers: TextIO, errors: TextIO) -> None:
     """Answer each line of ``requests`` until ``quit`` or the end of input."""
-    for line in iter(requests.readline, ""):
+    for line in requests:
         if line.strip() == "quit":
             return
         try:
             lines = sensor.report()
         except Exception as error:  # noqa: BLE001 (the sensor must not exit)
-            errors.write(f"sge-jobs sensor: {type(error).__name__}: {error}\n")
-            errors.flush()
+            _complain(errors, error)
             lines = []
         answers.write("\n".join(["begin", *lines, "end"]) + "\n")
         answers.flush()
+
+
+def _complain(errors: TextIO, error: Exception | str) -> None:
+    what = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    errors.write(f"sge-jobs sensor: {what}\n")
+    errors.flush()
 
 
 def main() -> int:
     """Serve the execution daemon that started this program."""
     from sge_jobs.node.claim import starter  # noqa: F401 (root writes the bytecode for later jobs)
 
+    attendant = AttendantProcess()
+
+    def requests() -> Iterator[str]:
+        attendant.ensure()
+        for line in iter(sys.stdin.readline, ""):
+            attendant.ensure()
+            yield line
+
     with contextlib.suppress(BrokenPipeError):
-        serve(Sensor(), sys.stdin, sys.stdout, sys.stderr)
+        serve(Sensor(), requests(), sys.stdout, sys.stderr)
     return 0

@@ -19,6 +19,13 @@ _DEBIAN_DEFAULTS = Path("/etc/default/gridengine")
 _DEBIAN_WRAPPER = "gridengine-wrapper"  # takes 100 ms per call
 _ARCHITECTURES = {"x86_64": "lx-amd64", "aarch64": "lx-arm64", "i686": "lx-x86"}
 _ANSWERS = {"LC_ALL": "C.UTF-8", "TZ": "UTC0"}  # not for qsub: -V would copy them into the job
+# Variables that locate and authenticate a cell. The others change what commands print, such as
+# SGE_SINGLE_LINE, SGE_LONG_QNAMES and SGE_DEBUG_LEVEL.
+_CELL = {
+    *("SGE_ROOT", "SGE_CELL", "SGE_ARCH", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT"),
+    *("SGE_CAKEYFILE", "SGE_CERTFILE", "SGE_KEYFILE", "SGE_NO_CA_LOCAL_ROOT"),
+}
+_CHANGING = ("SGE_", "MORE_INFO", "GRIDLOCALEDIR", "GRIDPACKAGE", "LANGUAGE")
 _UNREACHABLE = re.compile(
     r"commlib error|unable to (send message to|contact) qmaster|can't resolve host name"
     r"|cell directory .* doesn't exist|set the environment variable SGE_ROOT"
@@ -95,7 +102,7 @@ class Commands:
                 stdin=source,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=self._environment if name == "qsub" else {**self._environment, **_ANSWERS},
+                env=self.environment if name == "qsub" else {**self.environment, **_ANSWERS},
                 pass_fds=tuple(inherit),
                 start_new_session=True,
             )
@@ -131,8 +138,13 @@ class Commands:
         return found
 
     @cached_property
-    def _environment(self) -> dict[str, str]:
-        return with_cell(os.environ)
+    def environment(self) -> dict[str, str]:
+        """Environment variables of the commands; those that change their output are removed."""
+        return {
+            name: value
+            for name, value in with_cell(os.environ).items()
+            if name in _CELL or not name.startswith(_CHANGING)
+        }
 
 
 def with_cell(environment: Mapping[str, str]) -> dict[str, str]:

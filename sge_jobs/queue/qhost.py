@@ -12,7 +12,7 @@ _WITH_A_GPU = {JobStatus.RUNNING, JobStatus.SUSPENDED, JobStatus.ENDING}
 
 
 def parse_hosts(xml: str, jobs: Iterable[QueuedJob]) -> list[Host]:
-    """Return the rows of ``qhost -xml -q -F gpu,gpu_state``.
+    """Return the rows of ``qhost -xml -q -F gpu,gpu_share,gpu_state,gpu_fault``.
 
     Args:
         jobs: Jobs of all users; they give the number of GPUs in use, because qhost shows only how
@@ -21,10 +21,10 @@ def parse_hosts(xml: str, jobs: Iterable[QueuedJob]) -> list[Host]:
     Raises:
         ValueError: ``xml`` is not an output of qhost.
     """
-    used: dict[str, int] = {}
+    used: dict[str, list[float]] = {}
     for job in jobs:
         if job.host and job.status in _WITH_A_GPU:
-            used[short_name(job.host)] = used.get(short_name(job.host), 0) + job.gpus
+            used.setdefault(short_name(job.host), []).append(job.gpus)
     rows = read_xml(xml, "qhost").iter("host")
     return [_host(row, used) for row in rows if row.get("name") != "global"]
 
@@ -34,14 +34,17 @@ def short_name(host: str) -> str:
     return host.partition(".")[0].lower()
 
 
-def _host(row: Element, used: dict[str, int]) -> Host:
+def _host(row: Element, used: dict[str, list[float]]) -> Host:
     values = {value.get("name", ""): (value.text or "").strip() for value in row.iter("hostvalue")}
     resources = {
         value.get("name"): (value.text or "").strip() for value in row.iter("resourcevalue")
     }
     name = row.get("name", "")
-    gpus_used = used.get(short_name(name), 0)
+    requests = used.get(short_name(name), [])
+    gpus_used = sum(int(request) for request in requests)
+    shares_used = round(sum(request for request in requests if request < 1), 2)
     left = _number(resources.get("gpu", ""))
+    shares_left = _number(resources.get("gpu_share", ""))
     load = _number(values.get("load_avg", ""))
     queues = tuple(_queue(queue) for queue in row.iter("queue"))
     return Host(
@@ -53,7 +56,10 @@ def _host(row: Element, used: dict[str, int]) -> Host:
         load=load,
         gpus=None if left is None else round(left) + gpus_used,
         gpus_used=gpus_used,
+        gpu_shares=None if shares_left is None else round(shares_left + shares_used, 2),
+        gpu_shares_used=shares_used,
         gpu_state=resources.get("gpu_state", ""),
+        gpu_fault=resources.get("gpu_fault", ""),
         queues=queues,
     )
 

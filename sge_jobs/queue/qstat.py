@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache, lru_cache
 from xml.etree import ElementTree
 
 from sge_jobs.model import JobStatus, QueuedJob
+from sge_jobs.node.failed_start import FailedStart
+from sge_jobs.node.failed_start import find as find_failed_start
 
-_REASON = re.compile(r"^error reason\s+\d*:\s*(.+?)\s*$", re.MULTILINE)
+_PLACE = re.compile(r"<(?:JB_job_number|queue_name|tasks)>[^<]*")
+_IS_PLACED = re.compile(r"<queue_name>[^<]")
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_TASK_TAG = re.compile(r"<(/?)JATASK:[^>]*>")
 _STAMP = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d \[\d+:\d+\]: (?:error: )?")
 
 
@@ -29,12 +35,44 @@ def parse_jobs(xml: str) -> list[QueuedJob]:
     return [_job(row, places.get(row, "")) for row in root.iter("job_list")]
 
 
-def parse_error_reason(text: str) -> str:
-    """Return why a job is in the error state E, from ``qstat -j``; empty if it is not."""
-    reasons = [_STAMP.sub("", reason) for reason in _REASON.findall(text)]
-    return "; ".join(dict.fromkeys(reasons))
+def parse_error_reason(xml: str) -> str:
+    """Return why a job is in the error state E, from ``qstat -xml -j``; empty if it is not.
+
+    Raises:
+        ValueError: ``xml`` is not an output of qstat.
+    """
+    messages = read_xml(xml, "").iter("QIM_message")
+    reasons = [_STAMP.sub("", (message.text or "").strip()) for message in messages]
+    return "; ".join(dict.fromkeys(filter(None, reasons)))
 
 
+def placed_jobs(xml: str) -> list[str]:
+    """Return a text for each job on a host in ``qstat -xml -r``, without parsing the rest."""
+    return sorted(
+        "".join(_PLACE.findall(row)) for row in xml.split("</job_list>") if _IS_PLACED.search(row)
+    )
+
+
+def parse_failed_starts(xml: str) -> dict[str, FailedStart]:
+    """Return the last failed start of each job in the output of ``qstat -xml -j``, by number.
+
+    The host is empty if only Grid Engine gives a reason.
+
+    Raises:
+        ValueError: ``xml`` is not an output of qstat.
+    """
+    found: dict[str, FailedStart] = {}
+    for row in read_xml(xml, "").iterfind("djob_info/element"):
+        number, details = row.findtext("JB_job_number", ""), ElementTree.tostring(row, "unicode")
+        start = find_failed_start(details)
+        if start is not None:
+            found[number] = start
+        elif reason := parse_error_reason(details):
+            found[number] = FailedStart("", reason)
+    return found
+
+
+@cache
 def job_status(state: str) -> JobStatus:
     """Return the status for the letters of ``qstat``."""
     if "d" in state:
@@ -49,13 +87,20 @@ def job_status(state: str) -> JobStatus:
 
 
 def read_xml(xml: str, root_name: str) -> ElementTree.Element:
-    """Return the root of a command's output; ValueError for incomplete or other XML."""
-    # Grid Engine 8.1.9 writes "%lt;" instead of "&lt;".
+    """Return the root of a command's output; ValueError for incomplete or other XML.
+
+    Args:
+        xml: The output.
+        root_name: Name of the root; empty for any.
+    """
+    # Grid Engine 8.1.9 writes "%lt;" instead of "&lt;", control characters in variables of jobs,
+    # and after a restart of the master the element "JATASK:       1.".
+    text = _NOT_XML.sub("?", _TASK_TAG.sub(r"<\1JATASK>", xml.replace("%lt;", "&lt;")))
     try:
-        root = ElementTree.fromstring(xml.replace("%lt;", "&lt;"))  # noqa: S314
+        root = ElementTree.fromstring(text)  # noqa: S314
     except ElementTree.ParseError as error:
         raise ValueError(f"not XML: {error}") from None
-    if root.tag != root_name:
+    if root_name and root.tag != root_name:
         raise ValueError(f"expected <{root_name}>, not <{root.tag}>")
     return root
 
@@ -79,11 +124,13 @@ def _job(row: ElementTree.Element, place: str) -> QueuedJob:
     )
 
 
-def _gpus(requests: Iterable[ElementTree.Element]) -> int:
-    wanted = [float(field.text or 0) for field in requests if field.get("name") == "gpu"]
-    return int(max(wanted, default=0))
+def _gpus(requests: Iterable[ElementTree.Element]) -> float:
+    """Return the number of requested GPUs, or the share of one."""
+    wanted = {field.get("name"): field.text for field in requests}
+    return int(float(wanted.get("gpu") or 0)) or float(wanted.get("gpu_share") or 0)
 
 
+@lru_cache(maxsize=10_000)
 def _seconds(stamp: str) -> float:
     if not stamp:
         return 0.0

@@ -13,7 +13,8 @@ from pathlib import Path
 from sge_jobs.errors import InputError
 from sge_jobs.exit_codes import JOB_ERROR, RESCHEDULE
 from sge_jobs.model import JobSpec
-from sge_jobs.resources import resource_argv
+from sge_jobs.node.failed_start import LOG, pack
+from sge_jobs.resources import read_gpus, resource_argv
 
 _NAME_LIMIT = 120  # Grid Engine allows 512; the name of the log has a limit too
 _FORBIDDEN_NAMES = {"none", "all", "template"}
@@ -74,8 +75,9 @@ def qsub_argv(spec: JobSpec) -> list[str]:
         argv += ["-o", ".", "-wd", str(spec.directory)]
     else:
         # The script itself changes the directory and opens the log. If this fails, the job can go
-        # to another host; Grid Engine would put it into state E until a user clears it.
-        argv += ["-o", "/dev/null", "-wd", "/"]
+        # to another host; Grid Engine would put it into state E until a user clears it. The starter
+        # also writes to the log, if it cannot start the script.
+        argv += ["-o", "/dev/null", "-wd", "/", "-v", f"{LOG}={pack(str(spec.log))}"]
     argv += resource_argv(spec.resources)
     if spec.tasks:
         argv += ["-t", spec.tasks]
@@ -96,7 +98,7 @@ def job_script(spec: JobSpec) -> str:
     """
     _check(spec)
     change = f"keep_trying cd {shlex.quote(str(spec.directory))}"
-    lines = ["#!/bin/bash", _KEEP_TRYING]
+    lines = ["#!/bin/bash", f"unset {LOG}", _KEEP_TRYING]
     if spec.log is not None:
         task = '."$SGE_TASK_ID"' if spec.tasks else ""
         lines.append(f"open_log() {{ exec >>{shlex.quote(str(spec.log))}{task}; }}")
@@ -130,8 +132,10 @@ def _wrong_values(spec: JobSpec) -> list[str]:
     resources = spec.resources
     if not spec.argv or not spec.argv[0]:
         wrong.append("no program to run: argv is empty")
-    if resources.gpus < 0:
-        wrong.append(f"gpus is {resources.gpus}, must be at least 0")
+    try:
+        read_gpus(resources.gpus)
+    except ValueError as error:
+        wrong.append(f"gpus is {resources.gpus}, {error}")
     if resources.slots < 1:
         wrong.append(f"slots is {resources.slots}, must be at least 1")
     walltime = resources.walltime_s

@@ -133,11 +133,11 @@ def qstat(state: dict[str, Any], arguments: list[str]) -> int:
     if "-j" in arguments:
         job = state["jobs"].get(arguments[-1])
         if job is None:
-            print(f"Following jobs do not exist: \n{arguments[-1]}", file=sys.stderr)
-            return 1
-        print(f"job_number: {arguments[-1]}")
-        if job["reason"]:
-            print(f"error reason          1:      {job['reason']}")
+            print(f"<?xml version='1.0'?><unknown_jobs><ST_name>{arguments[-1]}</ST_name>")
+            print("</unknown_jobs>")
+            return 0
+        reason = f"<QIM_message>{escape(job['reason'])}</QIM_message>" if job["reason"] else ""
+        print(f"<?xml version='1.0'?><detailed_job_info>{reason}</detailed_job_info>")
         return 0
     rows = "".join(_row(id, job) for id, job in state["jobs"].items())
     print(f"<?xml version='1.0'?><job_info><queue_info>{rows}</queue_info></job_info>")

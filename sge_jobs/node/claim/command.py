@@ -16,13 +16,18 @@ LOGIN = "SGE_STARTER_USE_LOGIN_SHELL"
 
 
 class Command:
-    """A program and its ``argv``, including ``argv[0]``."""
+    """A program and its ``argv``, including ``argv[0]``.
 
-    __slots__ = ("argv", "program")
+    Attributes:
+        stdin: Descriptor of its standard input; 0 for that of this process.
+    """
 
-    def __init__(self, program: str, argv: Sequence[str]) -> None:
+    __slots__ = ("argv", "program", "stdin")
+
+    def __init__(self, program: str, argv: Sequence[str], stdin: int = 0) -> None:
         self.program = program
         self.argv = list(argv)
+        self.stdin = stdin
 
 
 def parse_config(text: str) -> dict[str, str]:

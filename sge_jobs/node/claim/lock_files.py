@@ -1,174 +1,117 @@
-"""The directory of lock files, one per GPU, which every user can open but not remove.
+"""The files of the GPUs, one per GPU, which only root can open: users cannot lock or write them.
 
-Users may replace files by links or by other users' files. Therefore, links are not followed, and
-only regular files with one name are used.
+A file has its full size from the start, so that a claim does not need free space.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import stat
 import time
 
-HIGH_DESCRIPTOR = 200
-"""Scripts use small descriptors, and bash uses 255."""
+from sge_jobs.node.claim import record as records
+from sge_jobs.node.claim.record import Record
+from sge_jobs.node.claim.run_directory import LockError, open_private
+from sge_jobs.node.gpus.inventory import RUN_DIRECTORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DIRECTORY = RUN_DIRECTORY + "/locks"
+HOLDERS = 64
+"""Most records in one file: the processes that can share a GPU, and the tasks of parallel jobs."""
 
 _CLAIMS = "claims"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class LockError(Exception):
-    """The directory or a lock file cannot be used."""
-
-
-def default_directory() -> str:
-    """Return the directory of lock files: in memory, writable for all, the same for every job."""
-    try:
-        mode = os.stat("/run/lock").st_mode
-    except OSError:
-        mode = 0
-    shared = stat.S_ISVTX | stat.S_IWOTH
-    return "/run/lock/sge_jobs" if mode & shared == shared else "/dev/shm/sge_jobs"  # noqa: S108 (made without following links)
-
-
 class LockFiles:
-    """The lock files of this host.
+    """The files of this host's GPUs; only root can use them.
 
     Args:
-        directory: Path of the directory; created if missing.
+        directory: Path of the directory; it and its parent are created if missing.
 
     Raises:
-        LockError: The directory cannot be created or opened.
+        LockError: The directory cannot be created or opened, or a user could write it.
     """
 
     def __init__(self, directory: str) -> None:
         self._path = directory
-        self._directory = _open_directory(directory)
+        self._directory = open_private(directory)
 
     def close(self) -> None:
-        """Close the directory; this releases no lock."""
+        """Close the directory; this releases no GPU."""
         os.close(self._directory)
 
-    def own(self) -> None:
-        """Make root the owner of the directory and its files, so that no user can remove a lock."""
-        if os.getuid() != 0:
-            return
-        os.fchown(self._directory, 0, 0)
-        os.fchmod(self._directory, 0o1777)
-        for name in os.listdir(self._directory):
-            try:  # noqa: SIM105 (the import of contextlib takes 4 ms)
-                self._own_file(name)
-            except OSError:
-                pass
+    def mutex(self, until: float) -> int:
+        """Return the descriptor of the lock on all files; -1 if it is not free by ``until``."""
+        descriptor = self._open(_CLAIMS, 0)
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    os.close(descriptor)
+                    return -1
+                time.sleep(0.005)
+            else:
+                return descriptor
 
-    def _own_file(self, name: str) -> None:
-        status = os.stat(name, dir_fd=self._directory, follow_symlinks=False)
-        if stat.S_ISDIR(status.st_mode):
-            return
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-            os.unlink(name, dir_fd=self._directory)
-            return
-        descriptor = os.open(name, _OPEN, dir_fd=self._directory)
+    def read(self, name: str) -> list[Record]:
+        """Return the records in file ``name``, by place; it is created if missing.
+
+        Raises:
+            LockError: The file cannot be used.
+        """
+        descriptor = self._open(name, HOLDERS * records.SIZE)
         try:
-            status = os.fstat(descriptor)  # the name may have been given to another file
-            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-                os.fchown(descriptor, 0, 0)
-                os.fchmod(descriptor, 0o666)
+            data = os.pread(descriptor, HOLDERS * records.SIZE, 0)
+        finally:
+            os.close(descriptor)
+        pieces = (data[at : at + records.SIZE] for at in range(0, len(data), records.SIZE))
+        return [record for record in map(records.decode, pieces) if record is not None]
+
+    def write(self, name: str, holders: Sequence[Record]) -> None:
+        """Replace the records in file ``name``.
+
+        Records that remain keep their order or move forward. So a write that is cut short leaves
+        one twice, but loses none.
+
+        Raises:
+            LockError: The file cannot be used, or there are too many records.
+        """
+        if len(holders) > HOLDERS:
+            raise LockError(f"{self._path}/{name}: a GPU has at most {HOLDERS} holders")
+        texts = [records.encode(record) for record in holders]
+        texts += [b"\0" * records.SIZE] * (HOLDERS - len(texts))
+        descriptor = self._open(name, HOLDERS * records.SIZE)
+        try:
+            os.pwrite(descriptor, b"".join(texts), 0)
+        except OSError as error:
+            raise LockError(f"{self._path}/{name}: {error.strerror}") from error
         finally:
             os.close(descriptor)
 
-    def mutex(self, until: float) -> int:
-        """Return the descriptor of the lock on all claims; -1 if it is not free by ``until``."""
-        descriptor = self.open(_CLAIMS)
-        while True:
-            if try_lock(descriptor, fcntl.LOCK_EX):
-                return descriptor
-            if time.monotonic() >= until:
-                os.close(descriptor)
-                return -1
-            time.sleep(0.005)
-
-    def open(self, name: str) -> int:
-        """Return a descriptor of lock file ``name``, which is created if missing.
-
-        Raises:
-            LockError: It is a link, not a regular file, or not accessible for this user.
-        """
-        for _ in range(10):
-            try:
-                descriptor = self._open_or_make(name)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise LockError(f"{self._path}/{name}: {error.strerror}") from error
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-                os.close(descriptor)
-                raise LockError(f"{self._path}/{name} is not a regular file with one name")
-            if status.st_nlink == 1:
-                return descriptor
+    def _open(self, name: str, size: int) -> int:
+        try:
+            descriptor = self._open_or_make(name)
+        except OSError as error:
+            raise LockError(f"{self._path}/{name}: {error.strerror}") from error
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise LockError(f"{self._path}/{name} is not a regular file")
+            if os.fstat(descriptor).st_size < size:
+                os.posix_fallocate(descriptor, 0, size)
+        except (OSError, LockError) as error:
             os.close(descriptor)
-        raise LockError(f"{self._path}/{name}: another process keeps removing and creating it")
+            what = error.strerror if isinstance(error, OSError) else str(error)
+            raise LockError(f"{self._path}/{name}: {what}") from error
+        return descriptor
 
     def _open_or_make(self, name: str) -> int:
-        # fs.protected_regular refuses O_CREAT on another user's file in a sticky directory.
         try:
+            return os.open(name, _OPEN | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._directory)
+        except FileExistsError:
             return os.open(name, _OPEN, dir_fd=self._directory)
-        except FileNotFoundError:
-            before = os.umask(0)
-            try:
-                flags = _OPEN | os.O_CREAT | os.O_EXCL
-                return os.open(name, flags, 0o666, dir_fd=self._directory)
-            finally:
-                os.umask(before)
-
-    def lock(self, name: str, kind: int) -> int:
-        """Return the descriptor of ``name``, locked as ``kind`` (LOCK_EX, LOCK_SH); else -1."""
-        try:
-            descriptor = self.open(name)
-        except LockError:
-            return -1
-        if try_lock(descriptor, kind) and os.fstat(descriptor).st_nlink:
-            return descriptor
-        os.close(descriptor)
-        return -1
-
-
-def _open_directory(path: str) -> int:
-    before = os.umask(0)
-    try:
-        os.mkdir(path, 0o1777)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise LockError(f"{path}: {error.strerror}") from error
-    finally:
-        os.umask(before)
-    try:
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        raise LockError(f"{path}: {error.strerror}") from error
-
-
-def try_lock(descriptor: int, kind: int) -> bool:
-    """Try to take the lock without waiting; return whether it was free."""
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            return False
-        raise
-    return True
-
-
-def raise_descriptor(descriptor: int) -> int:
-    """Return a copy of ``descriptor`` above :data:`HIGH_DESCRIPTOR` that the job inherits."""
-    try:
-        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD, HIGH_DESCRIPTOR)
-    except OSError:
-        os.set_inheritable(descriptor, True)
-        return descriptor
-    os.close(descriptor)
-    return high

@@ -1,12 +1,12 @@
-"""The state of a GPU: its lock, the record in its lock file, and the processes of that job.
+"""The state of a GPU: the jobs in its file that still run, and processes that jobs left.
 
 Grid Engine reuses the additional group of an ended job, so a group alone does not identify a job.
 """
 
 from __future__ import annotations
 
-from sge_jobs.node.claim.processes import Process, job_of_shepherd, shepherd_of
-from sge_jobs.node.claim.record import Record
+from sge_jobs.node.claim.processes import Process, read_process, shepherd_of
+from sge_jobs.node.claim.record import WHOLE, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,47 +14,65 @@ if TYPE_CHECKING:
 
 
 class LockState:
-    """The state of one GPU's lock.
+    """The state of one GPU.
 
     Attributes:
-        held: Whether a process holds the lock.
-        shared: Whether tasks of a parallel job share it.
-        record: The job that took it last; None if unknown.
-        job_alive: Whether the job of the record still runs.
-        processes: Running processes of the job of the record.
-        problem: Why the lock file cannot be used; empty if it can.
+        holders: Records of the jobs that have it, in the order of its file.
+        ended: Those of ended jobs that left processes.
+        processes: These processes.
+        problem: Why the file of the GPU cannot be used; empty if it can.
     """
 
-    __slots__ = ("held", "job_alive", "problem", "processes", "record", "shared", "uuid")
+    __slots__ = ("ended", "holders", "problem", "processes", "uuid")
 
     def __init__(
         self,
         *,
         uuid: str,
-        held: bool = False,
-        shared: bool = False,
-        record: Record | None = None,
-        job_alive: bool = False,
+        holders: Sequence[Record] = (),
+        ended: Sequence[Record] = (),
         processes: Sequence[Process] = (),
         problem: str = "",
     ) -> None:
         self.uuid = uuid
-        self.held = held
-        self.shared = shared
-        self.record = record
-        self.job_alive = job_alive
+        self.holders = tuple(holders)
+        self.ended = tuple(ended)
         self.processes = tuple(processes)
         self.problem = problem
 
     @property
+    def running(self) -> list[Record]:
+        """The records of jobs that run."""
+        return [record for record in self.holders if record not in self.ended]
+
+    @property
+    def record(self) -> Record | None:
+        """The job to name: the first one that left processes or runs; None if there is none."""
+        return next(iter((*self.ended, *self.holders)), None)
+
+    @property
     def free(self) -> bool:
-        """Whether a job can claim the GPU."""
-        return not self.held and not self.processes and not self.problem
+        """Whether a job can have the GPU for itself."""
+        return not self.holders and not self.problem
 
     @property
     def outlived(self) -> bool:
         """Whether leftover processes of an ended job use the GPU."""
-        return not self.free and not self.job_alive and not self.problem and bool(self.record)
+        return bool(self.ended) and not self.problem
+
+    @property
+    def unused(self) -> int:
+        """Thousandths that no job has; 0 with leftover processes."""
+        if self.ended or self.problem:
+            return 0
+        shares = {(record.job, record.task): record.share for record in self.running}
+        return max(0, WHOLE - sum(shares.values()))
+
+
+def is_running(record: Record, proc: str = "/proc") -> bool:
+    """Whether the shepherd of the record, which ends with its job, still runs."""
+    shepherd = read_process(record.shepherd, proc)
+    return shepherd is not None and is_shepherd_of(record, shepherd)
 
 
 def running_processes(record: Record, processes: dict[int, Process]) -> list[Process]:
@@ -80,11 +98,6 @@ def running_processes(record: Record, processes: dict[int, Process]) -> list[Pro
     ]
 
 
-def of_same_job(record: Record, shepherd: Process, proc: str = "/proc") -> bool:
-    """Whether ``shepherd`` supervises the job of ``record`` or one of its parallel tasks."""
-    return job_of_shepherd(shepherd, proc) == (record.job, record.task or "1")
-
-
 def is_shepherd_of(record: Record, shepherd: Process) -> bool:
     """Whether ``shepherd`` is the process that started the job of ``record``."""
-    return (shepherd.pid, shepherd.started) == (record.shepherd, record.shepherd_started)
+    return shepherd.is_shepherd and (shepherd.pid, shepherd.started) == record.identity

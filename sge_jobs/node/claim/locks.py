@@ -1,35 +1,34 @@
-"""Claim GPUs with ``flock``: one lock file per GPU, locked by the processes of the job.
+"""Claim GPUs: write the job into the files of its GPUs.
 
-The kernel releases a lock when the last process that holds it ends, for whatever reason. A leftover
-process of a job can run without the lock. Therefore, a job also writes its additional group into
-the file, and a GPU cannot be claimed while a process still has the group of the last job.
+A GPU belongs to the jobs in its file as long as their shepherds run or processes have the
+additional group of such a job. Nothing releases a GPU: the kernel knows which processes run. So a
+GPU is free when the job's processes are gone, whatever was killed in which order.
 
-Every access to the locks requires another lock, ``claims``. It keeps surveys and claims apart, and
-a claim of several GPUs gets all of them or none.
+Every access to the files requires the mutex, which the kernel releases when its holder ends.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 
-from sge_jobs.node.claim import record as records
-from sge_jobs.node.claim.lock_files import LockError, LockFiles, raise_descriptor, try_lock
-from sge_jobs.node.claim.lock_state import LockState, is_shepherd_of, of_same_job, running_processes
-from sge_jobs.node.claim.processes import Process, carriers, read_process, shepherds
-from sge_jobs.node.claim.record import Record
+from sge_jobs.node.claim.lock_files import LockFiles
+from sge_jobs.node.claim.lock_state import LockState, is_running, running_processes
+from sge_jobs.node.claim.packing import choose
+from sge_jobs.node.claim.processes import Process, carriers
+from sge_jobs.node.claim.record import WHOLE, Record
+from sge_jobs.node.claim.run_directory import LockError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 class Locks(LockFiles):
-    """The locks on the GPUs of this host.
+    """The jobs that have the GPUs of this host.
 
     Args:
-        directory: Directory of the lock files; created if missing.
+        directory: Directory of the files; created if missing.
         boot: Boot ID of the kernel; records of an earlier boot are ignored.
     """
 
@@ -38,134 +37,124 @@ class Locks(LockFiles):
         self._boot = boot
         self._proc = proc
 
-    def read(self, descriptor: int) -> Record | None:
-        """Return the record in an open lock file; None unless this boot wrote it."""
-        record = records.decode(os.pread(descriptor, records.SIZE, 0))
-        return record if record is not None and record.boot == self._boot else None
-
-    def survey(self, uuids: Sequence[str], *, tidy: bool = False) -> list[LockState]:
-        """Return the state of each GPU; the caller holds the mutex.
-
-        Args:
-            tidy: Erase the records of free GPUs, because Grid Engine reuses their groups.
-        """
-        found = [self._inspect(uuid) for uuid in uuids]
-        groups = {state.record.group for state in found if state.record and state.record.group}
-        processes = carriers(groups, self._proc)
-        for state in found:
-            self._judge(state, processes)
-            if tidy and state.free and state.record is not None:
-                self._forget(state.uuid)
-        return found
-
-    def _inspect(self, uuid: str) -> LockState:
-        try:
-            descriptor = self.open(uuid)
-        except LockError as error:
-            return LockState(uuid=uuid, problem=str(error))
-        try:
-            held = not try_lock(descriptor, fcntl.LOCK_EX)
-            shared = held and try_lock(descriptor, fcntl.LOCK_SH)
-            return LockState(uuid=uuid, held=held, shared=shared, record=self.read(descriptor))
-        finally:
-            os.close(descriptor)
-
-    def _judge(self, state: LockState, processes: dict[int, Process]) -> None:
-        record = state.record
-        if record is None or not record.shepherd:
-            state.job_alive = state.held
-        else:
-            shepherd = read_process(record.shepherd, self._proc)
-            state.job_alive = shepherd is not None and is_shepherd_of(record, shepherd)
-        if record is None:
-            return
-        state.processes = tuple(running_processes(record, processes))
-        if (
-            state.shared and not state.job_alive
-        ):  # the first parallel task may end before the others
-            state.job_alive = any(
-                of_same_job(record, shepherd) for shepherd in shepherds(self._proc)
-            )
-
-    def _forget(self, uuid: str) -> None:
-        descriptor = self.lock(uuid, fcntl.LOCK_EX)
-        if descriptor >= 0:
-            os.ftruncate(descriptor, 0)
-            os.close(descriptor)
-
-    def claim(
-        self, wanted: int, uuids: Sequence[str], mine: Record, *, shared: bool = False
-    ) -> tuple[list[tuple[str, int]], list[LockState]]:
-        """Claim ``wanted`` GPUs of ``uuids``, or none; the caller holds the mutex.
-
-        A GPU is skipped if the job in its record still has running processes.
-
-        Args:
-            shared: Whether further tasks of the same job can join, see :meth:`join`.
-
-        Returns:
-            UUID and descriptor of each claimed GPU; if too few are free, the state of every GPU.
-        """
-        taken: list[tuple[str, int]] = []
-        doubtful: list[tuple[str, int, Record]] = []
-        for uuid in uuids:
-            if len(taken) == wanted:
-                break
-            descriptor = self.lock(uuid, fcntl.LOCK_EX)
-            if descriptor < 0:
-                continue
-            record = self.read(descriptor)
-            if record is None or record.group in (0, mine.group):
-                taken.append((uuid, descriptor))
-            else:
-                doubtful.append((uuid, descriptor, record))
-        groups = {record.group for _, _, record in doubtful} if len(taken) < wanted else set()
-        processes = carriers(groups, self._proc)
-        for uuid, descriptor, record in doubtful:
-            if len(taken) < wanted and not running_processes(record, processes):
-                taken.append((uuid, descriptor))
-            else:
-                os.close(descriptor)
-        if len(taken) < wanted:
-            for _, descriptor in taken:
-                os.close(descriptor)
-            return [], self.survey(uuids)
-        order = {uuid: place for place, uuid in enumerate(uuids)}
-        taken.sort(key=lambda item: order[item[0]])
-        return [(uuid, self._keep(descriptor, mine, shared)) for uuid, descriptor in taken], []
-
-    def join(self, uuids: Sequence[str], mine: Record) -> list[tuple[str, int]]:
-        """Return UUID and descriptor of the GPUs that other tasks of ``mine``'s job share.
+    def survey(self, uuids: Sequence[str]) -> list[LockState]:
+        """Return the state of each GPU, and erase the records of ended jobs without processes.
 
         The caller holds the mutex.
         """
-        joined = []
+        found: list[tuple[str, list[Record], str]] = []
         for uuid in uuids:
-            descriptor = self.lock(uuid, fcntl.LOCK_SH)
-            if descriptor < 0:
-                continue
-            record = self.read(descriptor)
-            if record is not None and record.same_job(mine):
-                joined.append((uuid, raise_descriptor(descriptor)))
-            else:
-                os.close(descriptor)
-        return joined
+            try:
+                found.append((uuid, self.read(uuid), ""))
+            except LockError as error:
+                found.append((uuid, [], str(error)))
+        records = {record.identity: record for _, held, _ in found for record in held}
+        running = {
+            identity
+            for identity, record in records.items()
+            if record.boot == self._boot and is_running(record, self._proc)
+        }
+        left = {
+            identity: record
+            for identity, record in records.items()
+            if record.boot == self._boot and identity not in running
+        }
+        processes = carriers({record.group for record in left.values() if record.group}, self._proc)
+        leftover = {key: running_processes(record, processes) for key, record in left.items()}
+        return [self._state(uuid, held, running, leftover, what) for uuid, held, what in found]
 
-    def _keep(self, descriptor: int, mine: Record, shared: bool) -> int:
-        os.pwrite(descriptor, records.encode(mine), 0)
-        os.ftruncate(descriptor, records.SIZE)
-        if shared:
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-        return raise_descriptor(descriptor)
+    def _state(
+        self,
+        uuid: str,
+        held: Sequence[Record],
+        running: set[tuple[int, int]],
+        leftover: dict[tuple[int, int], list[Process]],
+        problem: str,
+    ) -> LockState:
+        valid = [
+            record for record in held if record.identity in running or leftover.get(record.identity)
+        ]
+        if len(valid) < len(held):
+            self.write(uuid, valid)
+        ended = [record for record in valid if record.identity not in running]
+        return LockState(
+            uuid=uuid,
+            holders=valid,
+            ended=ended,
+            processes=[process for record in ended for process in leftover[record.identity]],
+            problem=problem,
+        )
 
+    def claim(
+        self, wanted: int, uuids: Sequence[str], mine: Record
+    ) -> tuple[list[str], list[LockState]]:
+        """Claim ``wanted`` GPUs of ``uuids``, or a share of one; the caller holds the mutex.
 
-def wait_and_claim(
-    attempt: Callable[[], tuple[list[tuple[str, int]], list[LockState]]], seconds: float
-) -> tuple[list[tuple[str, int]], list[LockState]]:
-    """Call ``attempt`` until it claims GPUs: every 50 ms, or 0.5 s with leftover processes."""
-    until = time.monotonic() + seconds
-    while True:
-        taken, states = attempt()
-        if taken or time.monotonic() >= until:
+        A job that already has GPUs keeps these.
+
+        Returns:
+            UUID of each claimed GPU; if too few are free, none and the state of every GPU.
+        """
+        states = self.survey(uuids)
+        taken = [state.uuid for state in states if _has(state, mine)]
+        if taken:
             return taken, states
-        time.sleep(0.5 if any(state.processes for state in states) else 0.05)
+        if mine.share < WHOLE:
+            chosen = choose(states, mine)
+            taken = [chosen.uuid] if chosen is not None else []
+        else:
+            taken = [state.uuid for state in states if state.free][:wanted]
+        if len(taken) < wanted:
+            return [], states
+        self.give(taken, states, mine)
+        return taken, states
+
+    def join(self, uuids: Sequence[str], mine: Record) -> list[str]:
+        """Share the GPUs that other tasks of ``mine``'s job have; the caller holds the mutex.
+
+        Returns:
+            UUID of each of them.
+        """
+        states = self.survey(uuids)
+        taken = [
+            state.uuid for state in states if any(record.same_job(mine) for record in state.running)
+        ]
+        new = [state.uuid for state in states if state.uuid in taken and not _has(state, mine)]
+        self.give(new, states, mine)
+        return taken
+
+    def give(self, uuids: Sequence[str], states: Sequence[LockState], mine: Record) -> None:
+        """Add ``mine`` to the files of ``uuids``, whose ``states`` are known."""
+        for state in states:
+            if state.uuid in uuids:
+                self.write(state.uuid, [*state.holders, mine])
+
+
+class Held:
+    """Hold the mutex of ``locks``, and close them at the end.
+
+    Raises:
+        LockError: Another process held the mutex for ``seconds``.
+    """
+
+    def __init__(self, locks: Locks, seconds: float) -> None:
+        self._locks, self._seconds = locks, seconds
+        self._mutex = -1
+
+    def __enter__(self) -> Locks:
+        try:
+            self._mutex = self._locks.mutex(time.monotonic() + self._seconds)
+            if self._mutex < 0:
+                raise LockError(f"another process of root locked 'claims' for {self._seconds:g} s")
+        except BaseException:
+            self._locks.close()
+            raise
+        return self._locks
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._mutex)
+        self._locks.close()
+
+
+def _has(state: LockState, mine: Record) -> bool:
+    return any(record.identity == mine.identity for record in state.running)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 SHEPHERD = "sge_shepherd"
+ROOT = 0
 
 
 class Process:
@@ -18,18 +19,32 @@ class Process:
 
     Attributes:
         started: Start time in clock ticks since boot; with the pid, it identifies a process.
+        uid: Real user ID; a program with the setuid bit does not change it.
     """
 
-    __slots__ = ("groups", "name", "parent", "pid", "started")
+    __slots__ = ("groups", "name", "parent", "pid", "started", "uid")
 
     def __init__(
-        self, *, pid: int, name: str, parent: int, groups: frozenset[int], started: int
+        self,
+        *,
+        pid: int,
+        name: str,
+        parent: int,
+        groups: frozenset[int],
+        started: int,
+        uid: int,
     ) -> None:
         self.pid = pid
         self.name = name
         self.parent = parent
         self.groups = groups
         self.started = started
+        self.uid = uid
+
+    @property
+    def is_shepherd(self) -> bool:
+        """Whether it is Grid Engine's: a process of a user has the name that its user chose."""
+        return self.uid == ROOT and self.name.startswith(SHEPHERD)
 
 
 def read_process(pid: int, proc: str = "/proc") -> Process | None:
@@ -41,17 +56,18 @@ def read_process(pid: int, proc: str = "/proc") -> Process | None:
         fields = stat[name_end + 2 :].split()
         if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no other thread runs
             return None
-        groups = frozenset(map(int, _groups(_read(f"{proc}/{pid}/status"))))
+        status = _read(f"{proc}/{pid}/status")
         return Process(
-            pid=pid, name=name, parent=int(fields[1]), groups=groups,
-            started=int(fields[19]),
+            pid=pid, name=name, parent=int(fields[1]), started=int(fields[19]),
+            groups=frozenset(map(int, _numbers(status, b"\nGroups:"))),
+            uid=int(_numbers(status, b"\nUid:")[0]),
         )  # fmt: skip
     except (OSError, ValueError, IndexError):
         return None
 
 
-def _groups(status: bytes) -> list[bytes]:
-    start = status.index(b"\nGroups:") + 8
+def _numbers(status: bytes, title: bytes) -> list[bytes]:
+    start = status.index(title) + len(title)
     return status[start : status.index(b"\n", start)].split()
 
 
@@ -69,7 +85,7 @@ def carriers(groups: Collection[int], proc: str = "/proc") -> dict[int, Process]
         if not entry.isdigit() or entry in skip:
             continue
         try:
-            carried = _groups(_read(f"{proc}/{entry}/status"))
+            carried = _numbers(_read(f"{proc}/{entry}/status"), b"\nGroups:")
         except (OSError, ValueError):
             continue
         if not wanted.isdisjoint(carried):
@@ -95,18 +111,6 @@ def _kernel_threads(proc: str) -> set[str]:
         return set()
 
 
-def shepherds(proc: str = "/proc") -> list[Process]:
-    """Return every shepherd of the host."""
-    found = []
-    skip = _kernel_threads(proc)
-    for entry in os.listdir(proc):
-        if entry.isdigit() and entry not in skip:
-            process = read_process(int(entry), proc)
-            if process is not None and process.name.startswith(SHEPHERD):
-                found.append(process)
-    return found
-
-
 def shepherd_of(
     process: Process | None, processes: dict[int, Process] | None = None, proc: str = "/proc"
 ) -> Process | None:
@@ -115,26 +119,31 @@ def shepherd_of(
     Looks up ancestors in ``processes`` if given, otherwise in /proc.
     """
     for _ in range(100):
-        if process is None or process.name.startswith(SHEPHERD):
+        if process is None or process.is_shepherd:
             return process
         parent = process.parent
         process = processes.get(parent) if processes is not None else read_process(parent, proc)
     return None
 
 
-def job_of_shepherd(process: Process, proc: str = "/proc") -> tuple[str, str]:
-    """Return job and task of shepherd ``process``; the task is 1 for a job that is not an array.
+def spool_of(shepherd: Process, proc: str = "/proc") -> str:
+    """Return the spool directory of the job of ``shepherd``, from the kernel; else empty.
 
-    Only root can read them. Both are empty for other users, and if ``process`` is not a shepherd.
+    Only root can read it. The path is ``.../active_jobs/JOB.TASK``, or ``.../JOB.TASK/PETASK`` for
+    a task that a parallel job started.
     """
-    if not process.name.startswith(SHEPHERD):
-        return "", ""
     try:
-        directory = os.readlink(f"{proc}/{process.pid}/cwd")
+        directory = os.readlink(f"{proc}/{shepherd.pid}/cwd") if shepherd.is_shepherd else ""
     except OSError:
-        return "", ""
-    job, _, task = directory.partition("/active_jobs/")[2].partition("/")[0].partition(".")
-    return job, task
+        return ""
+    return directory if "/active_jobs/" in directory else ""
+
+
+def job_of_spool(directory: str) -> tuple[str, str, str]:
+    """Return job, task and parallel task of a spool directory; the task is 1 without an array."""
+    name, _, parallel = directory.rpartition("/active_jobs/")[2].partition("/")
+    job, _, task = name.partition(".")
+    return (job, task, parallel) if job.isdigit() and task.isdigit() else ("", "", "")
 
 
 def _read(path: str) -> bytes:

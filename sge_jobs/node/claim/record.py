@@ -1,26 +1,32 @@
-"""The record that a job writes into the lock file of its GPU.
+"""A record in the file of a GPU: one job that has the GPU, or a share of it.
 
-Any user can write such a file, so readers validate everything in it.
+Only root writes these files, and what the record says of the job comes from Grid Engine and the
+kernel, never from variables or files of the user.
 """
 
 from __future__ import annotations
 
 SIZE = 512
-_TITLE = "sge_jobs lock 1"
-_NUMBERS = ("since", "group", "pid", "shepherd", "shepherd_started")
-_WORDS = ("job", "task", "user", "boot")
+WHOLE = 1000
+"""The share of a job that has the GPU for itself, in thousandths."""
+
+_TITLE = "sge_jobs lock 2"
+_NUMBERS = ("since", "share", "group", "shepherd", "shepherd_started")
+_WORDS = ("job", "task", "parallel", "user", "boot")
 _LATEST = 2**33  # seconds since the epoch: a date that every C library can format
 
 
 class Record:
-    """The job that claimed a GPU.
+    """A job that has a GPU.
 
     Attributes:
         task: Number of the array task; empty for a job that is not an array.
+        parallel: Name of the task that a parallel job started; empty for the job itself.
+        user: Owner of the job.
         since: Time of the claim in seconds since the epoch.
+        share: Thousandths of the GPU; :data:`WHOLE` for a GPU that no other job shares.
         group: Additional group that Grid Engine gave the processes of the job; 0 if unknown.
-        pid: First process of the job.
-        shepherd, shepherd_started: Grid Engine's process above the job; 0 if unknown.
+        shepherd, shepherd_started: Grid Engine's process above the job.
         boot: Boot ID of the kernel.
     """
 
@@ -32,20 +38,22 @@ class Record:
         job: str,
         user: str,
         boot: str,
+        shepherd: int,
+        shepherd_started: int,
         task: str = "",
+        parallel: str = "",
         since: int = 0,
+        share: int = WHOLE,
         group: int = 0,
-        pid: int = 0,
-        shepherd: int = 0,
-        shepherd_started: int = 0,
     ) -> None:
         self.job = job
         self.task = task
+        self.parallel = parallel
         self.user = user
         self.boot = boot
         self.since = since
+        self.share = share
         self.group = group
-        self.pid = pid
         self.shepherd = shepherd
         self.shepherd_started = shepherd_started
 
@@ -54,11 +62,14 @@ class Record:
         """Job and task as Grid Engine writes them: ``12`` or ``12.3``."""
         return f"{self.job}.{self.task}" if self.task else self.job
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Pid and start of the shepherd: one for each run of a job or parallel task."""
+        return self.shepherd, self.shepherd_started
+
     def same_job(self, other: Record) -> bool:
         """Whether both belong to the same job, or to the same task of an array."""
-        return (self.job, self.task, self.user, self.boot) == (
-            other.job, other.task, other.user, other.boot,
-        )  # fmt: skip
+        return (self.job, self.task) == (other.job, other.task)
 
 
 def encode(record: Record) -> bytes:
@@ -76,21 +87,20 @@ def decode(data: bytes) -> Record | None:
         lines = data[:SIZE].decode("ascii").rstrip(" ").split("\n")
     except UnicodeDecodeError:
         return None
-    if len(lines) != 12 or lines[0] != _TITLE or lines[-2:] != ["end", ""]:
+    if lines[0] != _TITLE or lines[-2:] != ["end", ""]:
         return None
     fields = dict(line.partition(" ")[::2] for line in lines[1:-2])
-    if len(fields) != 9 or not all(key in fields for key in (*_WORDS, *_NUMBERS)):
+    if len(lines) != len(fields) + 3 or set(fields) != {*_WORDS, *_NUMBERS}:
         return None
-    if not all(_is_number(fields[key]) for key in _NUMBERS) or not fields["job"]:
-        return None
-    if any(_word(fields[key]) != fields[key] for key in _WORDS):
+    if not all(_is_number(fields[key]) for key in _NUMBERS) or not fields["job"].isdigit():
         return None
     if (fields["task"] and not fields["task"].isdigit()) or int(fields["since"]) > _LATEST:
         return None
     return Record(
-        job=fields["job"], task=fields["task"], user=fields["user"], boot=fields["boot"],
-        since=int(fields["since"]), group=int(fields["group"]), pid=int(fields["pid"]),
-        shepherd=int(fields["shepherd"]), shepherd_started=int(fields["shepherd_started"]),
+        job=fields["job"], task=fields["task"], parallel=fields["parallel"], user=fields["user"],
+        boot=fields["boot"], since=int(fields["since"]), share=int(fields["share"]),
+        group=int(fields["group"]), shepherd=int(fields["shepherd"]),
+        shepherd_started=int(fields["shepherd_started"]),
     )  # fmt: skip
 
 

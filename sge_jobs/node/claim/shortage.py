@@ -29,9 +29,11 @@ def describe(state: LockState) -> str:
         return state.problem
     if state.free:
         return "free"
-    if state.record is None:
-        return "locked by an unknown process"
-    holder = f"job {state.record.label} of {state.record.user} since {_date(state.record.since)}"
+    jobs = {
+        record.label: f"job {record.label} of {record.user} since {_date(record.since)}"
+        for record in state.ended or state.holders
+    }
+    holder = ", ".join(jobs.values())
     if not state.outlived:
         return holder
     left = ", ".join(f"{process.pid} ({process.name})" for process in state.processes[:5])

@@ -8,22 +8,52 @@ import re
 from sge_jobs.node.queries import QueryFailed, ask, find_program
 
 
-def consumable_kind() -> str:
-    """Return how the cell counts ``gpu``: YES, JOB or NO; empty if qconf fails."""
+class GpuComplex:
+    """How the cell counts ``gpu``.
+
+    Attributes:
+        kind: Type, such as INT or RSMAP; empty if unknown.
+        consumable: YES, JOB or NO; empty if unknown.
+    """
+
+    __slots__ = ("consumable", "kind")
+
+    def __init__(self, kind: str = "", consumable: str = "") -> None:
+        self.kind = kind
+        self.consumable = consumable
+
+    @property
+    def per_slot(self) -> bool:
+        """Whether a request counts for each slot."""
+        return self.consumable == "YES"
+
+    @property
+    def chosen(self) -> bool:
+        """Whether Grid Engine chooses the GPUs of a job."""
+        return self.kind == "RSMAP"
+
+
+def complexes() -> str:
+    """Return the output of ``qconf -sc``; empty if it fails."""
     try:
-        text = ask([find_program("qconf", os.environ), "-sc"], os.environ, 10.0)
+        return ask([find_program("qconf", os.environ), "-sc"], os.environ, 10.0)
     except QueryFailed:
         return ""
-    return parse_consumable_kind(text)
 
 
-def parse_consumable_kind(qconf: str) -> str:
-    """Return the column ``consumable`` of ``gpu`` in ``qconf -sc``: YES, JOB or NO; else empty."""
+def shortcut_of(qconf: str, name: str) -> str:
+    """Return the shortcut of complex ``name`` in the output of ``qconf -sc``; else empty."""
+    rows = (line.split() for line in qconf.split("\n"))
+    return next((row[1] for row in rows if len(row) > 1 and row[0] == name), "")
+
+
+def parse_gpu_complex(qconf: str) -> GpuComplex:
+    """Return the row of ``gpu`` in ``qconf -sc``; unknown without one."""
     for line in qconf.split("\n"):
         columns = line.split()
         if len(columns) >= 6 and columns[0] == "gpu":
-            return columns[5].upper()
-    return ""
+            return GpuComplex(columns[2].upper(), columns[5].upper())
+    return GpuComplex()
 
 
 def given_gpus(host: str) -> int:

@@ -85,8 +85,8 @@ def _by_nvml() -> list[Gpu]:
         return []
     try:
         found = [
-            Gpu(index=place, uuid=uuid, name=name)
-            for place, (_, uuid, name) in enumerate(_handles(nvml))
+            Gpu(index=place, uuid=uuid, name=name, memory_mib=_memory_mib(nvml, handle))
+            for place, (handle, uuid, name) in enumerate(_handles(nvml))
             if uuid
         ]
     except nvml.NVMLError:
@@ -112,6 +112,13 @@ def _handles(nvml: Any) -> Iterator[tuple[Any, str, str]]:
         yield from rows
 
 
+def _memory_mib(nvml: Any, handle: Any) -> int:
+    try:
+        return int(nvml.nvmlDeviceGetMemoryInfo(handle).total) >> 20
+    except nvml.NVMLError:
+        return 0
+
+
 def _slices(nvml: Any, handle: Any) -> list[Any]:
     try:
         enabled, _ = nvml.nvmlDeviceGetMigMode(handle)
@@ -132,10 +139,21 @@ def _text(value: str | bytes) -> str:
 
 
 def _by_smi() -> list[Gpu]:
+    gpus = parse_smi_list(_smi_output("-L"))
+    memory = _smi_output("--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits")
+    for line in memory.splitlines() if gpus else ():
+        uuid, _, mib = line.partition(", ")
+        for gpu in gpus:
+            if gpu.uuid == uuid and mib.isdigit():
+                gpu.memory_mib = int(mib)
+    return gpus
+
+
+def _smi_output(*arguments: str) -> str:
     try:
-        return parse_smi_list(_smi("-L"))
+        return _smi(*arguments)
     except QueryFailed as error:  # also if only one of many GPUs fails
-        return parse_smi_list(error.output)
+        return error.output
 
 
 def parse_smi_list(text: str) -> list[Gpu]:
@@ -159,11 +177,8 @@ def processes() -> list[GpuProcess]:
     found = _processes_by_nvml()
     if found is not None:
         return found
-    try:
-        text = _smi("--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
-    except QueryFailed as error:
-        text = error.output
-    return parse_smi_processes(text)
+    query = "--query-compute-apps=gpu_uuid,pid,process_name"
+    return parse_smi_processes(_smi_output(query, "--format=csv,noheader"))
 
 
 def parse_smi_processes(text: str) -> list[GpuProcess]:

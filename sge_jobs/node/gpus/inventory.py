@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 RUN_DIRECTORY = "/run/sge_jobs"
+MPS_DIRECTORY = "/run/sge_jobs_mps/daemons"  # apart from the locks, because users can fill it
 CACHE = RUN_DIRECTORY + "/gpus"
 DECLARED = "/etc/sge-gpus"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -19,12 +20,17 @@ _UUID_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 class Gpu:
-    """One GPU, or one MIG slice of a GPU."""
+    """One GPU, or one MIG slice of a GPU.
 
-    __slots__ = ("index", "name", "uuid")
+    Attributes:
+        memory_mib: Its memory; 0 if unknown.
+    """
 
-    def __init__(self, *, index: int, uuid: str, name: str = "") -> None:
+    __slots__ = ("index", "memory_mib", "name", "uuid")
+
+    def __init__(self, *, index: int, uuid: str, name: str = "", memory_mib: int = 0) -> None:
         self.index = index
+        self.memory_mib = memory_mib
         self.uuid = uuid
         self.name = name
 
@@ -35,10 +41,12 @@ class Inventory:
     Attributes:
         source: declared, nvml, nvidia-smi or none.
         per_slot: Whether a request ``gpu=N`` counts for each slot, not for the whole job.
+        chosen: Whether Grid Engine chooses the GPUs of a job (``gpu`` is an RSMAP).
+        closed: Whether only the processes of its jobs can open the device of a GPU.
         blocked: Processes outside Grid Engine that use a GPU, by UUID.
     """
 
-    __slots__ = ("blocked", "gpus", "per_slot", "source")
+    __slots__ = ("blocked", "chosen", "closed", "gpus", "per_slot", "source")
 
     def __init__(
         self,
@@ -46,11 +54,15 @@ class Inventory:
         source: str,
         gpus: Sequence[Gpu],
         per_slot: bool = False,
+        chosen: bool = False,
+        closed: bool = False,
         blocked: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         self.source = source
         self.gpus = tuple(gpus)
         self.per_slot = per_slot
+        self.chosen = chosen
+        self.closed = closed
         self.blocked = {uuid: tuple(pids) for uuid, pids in (blocked or {}).items()}
 
     @property
@@ -109,7 +121,10 @@ def encode(inventory: Inventory, boot: str) -> str:
         f"boot {boot}",
         f"source {inventory.source}",
         f"per_slot {int(inventory.per_slot)}",
+        f"chosen {int(inventory.chosen)}",
+        f"closed {int(inventory.closed)}",
         *(f"gpu {gpu.index} {gpu.uuid} {gpu.name}".rstrip() for gpu in inventory.gpus),
+        *(f"memory {gpu.uuid} {gpu.memory_mib}" for gpu in inventory.gpus if gpu.memory_mib),
         *(f"blocked {uuid} {' '.join(map(str, pids))}" for uuid, pids in inventory.blocked.items()),
         "end",
     ]
@@ -123,7 +138,7 @@ def decode(text: str, boot: str) -> Inventory | None:
         return None
     gpus: list[Gpu] = []
     blocked: dict[str, list[int]] = {}
-    fields = {"source": "", "per_slot": "0"}
+    fields = {"source": "", "per_slot": "0", "chosen": "0", "closed": "0"}
     for line in lines[1:-2]:
         key, _, value = line.partition(" ")
         if key == "gpu":
@@ -132,14 +147,20 @@ def decode(text: str, boot: str) -> Inventory | None:
             if not index.isdigit() or not valid_uuid(uuid):
                 return None
             gpus.append(Gpu(index=int(index), uuid=uuid, name=name))
+        elif key == "memory":
+            uuid, _, mib = value.partition(" ")
+            for gpu in gpus:
+                if gpu.uuid == uuid and mib.isdigit():
+                    gpu.memory_mib = int(mib)
         elif key == "blocked":
             uuid, *pids = value.split()
             blocked[uuid] = [int(pid) for pid in pids if pid.isdigit()]
         else:
             fields[key] = value
     return Inventory(
-        source=fields["source"], gpus=gpus, per_slot=fields["per_slot"] == "1", blocked=blocked
-    )
+        source=fields["source"], gpus=gpus, per_slot=fields["per_slot"] == "1",
+        chosen=fields["chosen"] == "1", closed=fields["closed"] == "1", blocked=blocked,
+    )  # fmt: skip
 
 
 def read_cache(path: str = CACHE, boot: str | None = None) -> Inventory | None:

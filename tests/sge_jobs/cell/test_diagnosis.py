@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from sge_jobs.cell.desired import GPU_COMPLEX, STATE_COMPLEX
-from sge_jobs.cell.diagnosis import Machine, Problem, cell_problems, name_problems
+from sge_jobs.cell.desired import FAULT_COMPLEX, GPU_COMPLEX, SHARE_COMPLEX, STATE_COMPLEX
+from sge_jobs.cell.diagnosis import Machine, cell_problems, manager_problems, name_problems
+from sge_jobs.cell.problem import Problem
 from sge_jobs.cell.qconf_text import CellConfig
 from sge_jobs.cli.gpus import gpu_rows
 from sge_jobs.cli.setup import sensed_gpus
@@ -31,8 +32,9 @@ HOST = Host(
     gpu_state=encode(FREE),
     queues=(QueueInstance(name="all.q", slots=4),),
 )
+NEWER = f"{SHARE_COMPLEX}\n{FAULT_COMPLEX}\n"
 CELL = CellConfig(
-    complexes=f"{GPU_COMPLEX}\n{STATE_COMPLEX}\n",
+    complexes=f"{GPU_COMPLEX}\n{STATE_COMPLEX}\n{NEWER}",
     callers=("node1",),
     hosts={"node1": {"complex_values": "gpu=2"}},
     queues={"all.q": {"starter_method": "/x/sge_jobs/node/gpu-starter"}},
@@ -106,13 +108,24 @@ def test_root_is_here_as_the_manager_and_need_not_submit() -> None:
             "all.q@node1",
             "slots NUMBER",
         ),
-        (problems(replace(CELL, complexes=STATE_COMPLEX)), " gpu", "sge-jobs setup"),
+        (problems(replace(CELL, complexes=f"{STATE_COMPLEX}\n{NEWER}")), " gpu", "sge-jobs setup"),
         (
-            problems(replace(CELL, complexes=f"gpu gpu INT <= YES NO 0 0\n{STATE_COMPLEX}")),
+            problems(replace(CELL, complexes=f"{GPU_COMPLEX}\n{STATE_COMPLEX}\n{FAULT_COMPLEX}")),
+            "no complex (resource) gpu_share",
+            "sge-jobs setup",
+        ),
+        (
+            problems(
+                replace(CELL, complexes=f"gpu gpu INT <= YES NO 0 0\n{STATE_COMPLEX}\n{NEWER}")
+            ),
             " gpu ",
             GPU_COMPLEX,
         ),
-        (problems(replace(CELL, complexes=GPU_COMPLEX)), " gpu_state", "sge-jobs setup"),
+        (
+            problems(replace(CELL, complexes=f"{GPU_COMPLEX}\n{NEWER}")),
+            " gpu_state",
+            "sge-jobs setup",
+        ),
         (problems(replace(CELL, queues={})), "queue all.q", "--queue NAME"),
         (
             problems(replace(CELL, queues={"all.q": {"starter_method": "NONE"}})),
@@ -240,3 +253,17 @@ def test_another_queue_that_starts_jobs_on_gpus_is_named(
 def test_a_host_without_gpus_needs_no_sensor() -> None:
     cell = replace(CELL, hosts={"node1": {"complex_values": "NONE"}})
     assert problems(cell, replace(HOST, gpu_state="", gpus=None)) == []
+
+
+def test_a_job_on_the_gpu_of_another_is_named() -> None:
+    stray = Intruder(pid=43, command="python3", foreign=True, job="9.2")
+    for status in (GpuStatus.HELD, GpuStatus.BLOCKED):
+        (found,) = problems(host=with_gpu(status=status, intruders=(stray,)))
+        assert all(fact in found.what for fact in ("job 9.2 ", "GPU 0 ", "node1", "43 python3"))
+        assert "qdel 9.2" in found.fix
+
+
+def test_a_manager_who_runs_jobs_is_named() -> None:
+    (problem,) = manager_problems(["root", "sgeadmin", "admin"], {"root", "alice", "sgeadmin"})
+    assert problem.what.startswith("sgeadmin ")
+    assert "qconf -dm sgeadmin" in problem.fix

@@ -21,7 +21,7 @@ def test_only_an_unreachable_master_is_explained(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("architecture", ["amd64", "arm64"])
 def test_the_commands_check_every_file_before_they_install(architecture: str) -> None:
     text = packages.install_commands(architecture)
-    for package in packages.DEBIAN_PACKAGES:
+    for package in (*packages.DEBIAN_PACKAGES, *packages.HWLOC_PACKAGES):
         is_mine = package.architecture in ("all", architecture)
-        assert (f"get {package.file} {package.sha256} &&\n" in text) is is_mine
-    assert text.index("get gridengine-master") < text.index("apt-get install")
+        assert (f"get {package.folder}/{package.file} {package.sha256}" in text) is is_mine
+    assert text.index("gridengine-master") < text.index("apt-get install")

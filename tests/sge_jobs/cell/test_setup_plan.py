@@ -7,8 +7,16 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from sge_jobs.cell.changes import ChangePlan
-from sge_jobs.cell.desired import GPU_COMPLEX, STATE_COMPLEX, DesiredCell
+from sge_jobs.cell.changes import Change, ChangePlan
+from sge_jobs.cell.desired import (
+    FAULT_COMPLEX,
+    FAULT_COMPLEX_KEPT,
+    GPU_COMPLEX,
+    SHARE_COMPLEX,
+    STATE_COMPLEX,
+    STATE_COMPLEX_CLOSED,
+    DesiredCell,
+)
 from sge_jobs.cell.qconf_text import (
     CellConfig,
     cluster_default,
@@ -57,9 +65,11 @@ DESIRED = DesiredCell(
 FRESH_CELL = f"""\
 qconf -Mc FILE
     {GPU_COMPLEX}
+    {SHARE_COMPLEX}
     {STATE_COMPLEX}
-qconf -mattr exechost complex_values gpu=2 node1
-qconf -mattr exechost complex_values gpu=2 node2
+    {FAULT_COMPLEX}
+qconf -mattr exechost complex_values gpu=2,gpu_share=2.001 node1
+qconf -mattr exechost complex_values gpu=2,gpu_share=2.001 node2
 qconf -Ap FILE
     pe_name smp
     allocation_rule $pe_slots
@@ -99,7 +109,9 @@ def carried_out(cell: CellConfig, made: ChangePlan) -> CellConfig:
                 found = parse_attributes(change.text)
                 cell = replace(cell, parallel_environments={found["pe_name"]: found})
             case [_, "exechost", name, value, host]:
-                hosts = {**cell.hosts, host: {**cell.hosts[host], name: value}}
+                values = list_values(cell.hosts[host].get(name, "")) | list_values(value)
+                items = ",".join(f"{key}={text}" for key, text in values.items())
+                hosts = {**cell.hosts, host: {**cell.hosts[host], name: items}}
                 cell = replace(cell, hosts=hosts)
             case [_, "queue", name, value, queue]:
                 queues = {queue: {**cell.queues[queue], name: value}}
@@ -218,8 +230,13 @@ def test_programs_of_an_earlier_installation_are_replaced() -> None:
 def test_a_named_host_gets_the_number_it_was_given() -> None:
     cell = replace(FRESH, hosts={"a": {"complex_values": "gpu=4"}, "b": {"complex_values": "NONE"}})
     made = plan_setup(cell, replace(DESIRED, gpus={"a": 8}, gpus_everywhere=None))
-    assert "complex_values gpu=8 a" in shown(made)
+    assert "complex_values gpu=8,gpu_share=8.001 a" in shown(made)
     assert "exechost complex_values gpu=2 b" not in shown(made)
+    more = replace(DESIRED, gpus={"a": 9, "b": 9})
+    hosts = carried_out(cell, made).hosts | {"b": {"complex_values": "gpu=4,gpu_share=1.5"}}
+    text = shown(plan_setup(replace(cell, hosts=hosts), more))
+    assert "complex_values gpu=9,gpu_share=9.001 a" in text
+    assert "complex_values gpu=9 b" in text  # the site chose its number of shares
 
 
 def test_undo_takes_the_programs_out_and_nothing_of_the_site() -> None:
@@ -260,13 +277,15 @@ def test_a_resource_map_of_as_many_devices_stays() -> None:
 def test_a_sensor_gives_the_number_of_a_host_that_has_none() -> None:
     desired = replace(DESIRED, gpus_everywhere=None, sensed={"node1": 4})
     text = shown(plan_setup(FRESH, desired))
-    assert "complex_values gpu=4 node1" in text
+    assert "complex_values gpu=4,gpu_share=4.001 node1" in text
     assert "node2" not in text
 
 
 def test_running_hosts_first_report_often_and_only_then_count_as_lost() -> None:
     """If max_unheard is lowered first, a host that still reports every 40 s loses its jobs."""
-    up = {"node1": {"complex_values": "gpu=2", "load_values": "load_avg=0.1,num_proc=2"}}
+    up = {
+        "node1": {"complex_values": "gpu=2,gpu_share=2", "load_values": "load_avg=0.1,num_proc=2"}
+    }
     cell = replace(FRESH, hosts=up)
     made = plan_setup(cell, DESIRED)
     assert "max_unheard" not in shown(made)
@@ -309,3 +328,34 @@ def test_small_parsers() -> None:
     assert list_values("gpu=2,license=1") == {"gpu": "2", "license": "1"}
     assert list_values("NONE") == {}
     assert cluster_default("NONE,[node1=/x y]") == "NONE"
+
+
+def test_a_site_can_keep_faulty_hosts_in_the_rotation() -> None:
+    keeps = replace(DESIRED, keeps_hosts=True)
+    assert FAULT_COMPLEX_KEPT in str(plan_setup(FRESH, keeps).changes)
+    others = f"{GPU_COMPLEX}\n{SHARE_COMPLEX}\n{STATE_COMPLEX}\n"
+    with_fault = replace(FRESH, complexes=f"{others}{FAULT_COMPLEX}\n")
+    change = next(c for c in plan_setup(with_fault, keeps).changes if c.arguments[0] == "-Mc")
+    assert change.text == f"{others}{FAULT_COMPLEX_KEPT}\n"
+    for complexes, wish in ((with_fault.complexes, DESIRED), (change.text, keeps)):
+        same = plan_setup(replace(FRESH, complexes=complexes), wish)
+        assert "-Mc" not in [change.arguments[0] for change in same.changes]
+    back = plan_setup(replace(FRESH, complexes=change.text), DESIRED).changes
+    assert with_fault.complexes in [change.text for change in back]
+
+
+def test_setup_with_and_without_the_restriction_of_devices() -> None:
+    closes = replace(DESIRED, restricts_devices=True)
+    complexes = f"{GPU_COMPLEX}\n{SHARE_COMPLEX}\n{STATE_COMPLEX}\n{FAULT_COMPLEX}\n"
+    (change,) = _complex_changes(complexes, closes)
+    closed = f"{GPU_COMPLEX}\n{SHARE_COMPLEX}\n{FAULT_COMPLEX}\n{STATE_COMPLEX_CLOSED}\n"
+    assert change.text == closed
+    assert _complex_changes(closed, closes) == []
+    assert _complex_changes(closed, DESIRED) == [], "it stays, for a setup without the option"
+    (back,) = _complex_changes(closed, replace(DESIRED, restricts_devices=False))
+    assert sorted(back.text.splitlines()) == sorted(complexes.splitlines())
+
+
+def _complex_changes(complexes: str, wish: DesiredCell) -> list[Change]:
+    made = plan_setup(replace(FRESH, complexes=complexes), wish)
+    return [change for change in made.changes if change.arguments[0] == "-Mc"]

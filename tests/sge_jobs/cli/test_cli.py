@@ -14,9 +14,10 @@ from sge_jobs.cli import run
 from sge_jobs.cli.gpus import GpuRow, gpu_rows
 from sge_jobs.cli.main import COMMANDS, main
 from sge_jobs.cli.output import ago, table
-from sge_jobs.cli.setup import others_than_root, read_counts
+from sge_jobs.cli.owners import others_than_root
+from sge_jobs.cli.setup import read_counts
 from sge_jobs.errors import InputError
-from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, encode
+from sge_jobs.gpu_state import GpuStatus, GpuUse, Intruder, Share, encode
 from sge_jobs.model import Host, JobStatus, QueuedJob
 from sge_jobs.queue.queue import Queue
 from sge_jobs.resources import read_duration
@@ -58,7 +59,7 @@ def test_a_job_that_is_interrupted_while_it_is_queued_is_ended(
     qsub.chmod(0o755)
     argv = [sys.executable, "-m", "sge_jobs", "run", "--", "true"]
     done = subprocess.run(argv, check=False, capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == {"INT": 130, "TERM": 143}[number], done.stderr
     with cell.state() as state:
         assert [call[0] for call in state["calls"]] == ["qsub", "qdel"]
     assert cell.jobs() == {}
@@ -247,11 +248,24 @@ def test_a_sensor_tells_which_gpu_and_who_else_is_on_it() -> None:
         status="held",
         job="7",
         task="3",
+        share=1.0,
         name="trial",
         user="alice",
         since=90.0,
         processes=(foreign, left),
     )
+
+
+def test_a_shared_gpu_has_a_row_for_each_of_its_jobs() -> None:
+    shares = (Share("7", "3", 250), Share("8", "", 500))
+    use = GpuUse(
+        index=0, uuid="GPU-a", status=GpuStatus.SHARED, job="7", user="alice", shares=shares
+    )
+    rows = gpu_rows([Host(name="node1", reachable=True, gpu_state=encode([use]))], [JOB])
+    assert [(row.status, row.job, row.task, row.share, row.name) for row in rows] == [
+        ("shared", "7", "3", 0.25, "trial"),
+        ("shared", "8", "", 0.5, ""),
+    ]
 
 
 def test_without_a_sensor_gpus_are_counted() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from sge_jobs.gpu_state import GpuStatus, Intruder, decode
-from sge_jobs.node import sensor
+from sge_jobs.node import child, sensor, uses
+from sge_jobs.node.claim import processes
 from sge_jobs.node.claim.lock_state import LockState
 from sge_jobs.node.claim.locks import Locks
 from sge_jobs.node.claim.processes import Process
@@ -19,6 +20,7 @@ from sge_jobs.node.claim.record import Record
 from sge_jobs.node.gpus import cell_counts, inventory
 from sge_jobs.node.gpus import detect as gpus
 from sge_jobs.node.gpus.inventory import Gpu, boot_id, read_cache
+from tests.sge_jobs.node.claim.shepherds import shepherd
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -26,13 +28,16 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sensor.Sensor:
     (tmp_path / "declared").write_text("GPU-a\nGPU-b\n")
-    monkeypatch.setattr(cell_counts, "consumable_kind", lambda: "JOB")
+    (tmp_path / "run").mkdir(mode=0o755)
+    monkeypatch.setattr(cell_counts, "complexes", lambda: "gpu gpu INT <= YES JOB 0 0\n")
+    monkeypatch.setattr(sensor, "remove_old", lambda: None)  # the host can have real ones
+    monkeypatch.setattr(processes, "ROOT", os.getuid())
     monkeypatch.setattr(cell_counts, "given_gpus", lambda host: 2)
     return sensor.Sensor(
         host="node1",
         cache=str(tmp_path / "run" / "gpus"),
         declared=str(tmp_path / "declared"),
-        directory=str(tmp_path / "locks"),
+        directory=str(tmp_path / "run" / "locks"),
     )
 
 
@@ -48,59 +53,75 @@ def values(lines: list[str]) -> dict[str, str]:
 
 def test_each_line_is_answered_until_quit(made: sensor.Sensor, tmp_path: Path) -> None:
     lines, _ = serve(made, "\n\nquit\n\n")
-    assert lines[0::4] == ["begin", "begin"]
-    assert lines[3::4] == ["end", "end"]
+    assert lines[0::5] == ["begin", "begin"]
+    assert lines[4::5] == ["end", "end"]
     assert lines[1] == "node1:gpu:2"
     assert [gpu.uuid for gpu in decode(values(lines)["gpu_state"])] == ["GPU-a", "GPU-b"]
     cache = read_cache(str(tmp_path / "run" / "gpus"))
     assert cache is not None
     assert (cache.uuids, cache.per_slot) == (("GPU-a", "GPU-b"), False)
-    assert sorted(path.name for path in (tmp_path / "locks").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "run" / "locks").iterdir()) == [
         "GPU-a",
         "GPU-b",
         "claims",
     ]
 
 
-def test_a_holder_is_named(made: sensor.Sensor, tmp_path: Path) -> None:
-    locks = Locks(str(tmp_path / "locks"), boot_id())
-    mine = Record(job="7", task="2", user="al ice", boot=boot_id(), since=5)
-    ((_, descriptor),), _ = locks.claim(1, ["GPU-b"], mine)
+def hold(tmp_path: Path, children: list[int], gpu: str = "GPU-b") -> None:
+    """Give ``gpu`` to a running job."""
+    above = shepherd(children)
+    locks = Locks(str(tmp_path / "run" / "locks"), boot_id())
+    mine = Record(
+        job="7", task="2", user="al ice", boot=boot_id(), since=5, shepherd=above.pid,
+        shepherd_started=above.started,
+    )  # fmt: skip
+    assert locks.claim(1, [gpu], mine)[0] == [gpu]
+    locks.close()
+
+
+def test_a_holder_is_named(made: sensor.Sensor, tmp_path: Path, children: list[int]) -> None:
+    hold(tmp_path, children)
     lines, _ = serve(made, "\n")
     assert values(lines)["gpu"] == "2"
     free, held = decode(values(lines)["gpu_state"])
     assert (free.status, held.status) == (GpuStatus.FREE, GpuStatus.HELD)
     assert (held.job, held.task, held.user, held.since) == ("7", "2", "al_ice", 5)
-    os.close(descriptor)
-    locks.close()
 
 
 def test_a_host_that_lost_a_gpu_is_offered_for_its_free_ones_only(
-    made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: sensor.Sensor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    children: list[int],
 ) -> None:
     """Otherwise Grid Engine, which counts 3 GPUs, sends a job that goes back to the queue."""
     monkeypatch.setattr(cell_counts, "given_gpus", lambda host: 3)
-    locks = Locks(str(tmp_path / "locks"), boot_id())
-    mine = Record(job="7", user="alice", boot=boot_id(), since=5)
-    ((_, descriptor),), _ = locks.claim(1, ["GPU-b"], mine)
+    hold(tmp_path, children)
     lines, _ = serve(made, "\n")
     assert values(lines)["gpu"] == "1"
-    os.close(descriptor)
-    locks.close()
 
 
-def test_an_error_does_not_end_it_and_reports_nothing(made: sensor.Sensor, tmp_path: Path) -> None:
-    (tmp_path / "locks").write_text("in the way")
+def test_files_that_cannot_be_used_block_the_gpus(made: sensor.Sensor, tmp_path: Path) -> None:
+    (tmp_path / "run" / "locks").write_text("in the way")
+    reported = values(serve(made, "\n")[0])
+    assert reported["gpu"] == "0"
+    assert {use.status for use in decode(reported["gpu_state"])} == {GpuStatus.BLOCKED}
+
+
+def test_an_error_does_not_end_it_and_reports_nothing(
+    made: sensor.Sensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made, "_foreign", lambda *_: 1 / 0)
     lines, errors = serve(made, "\n\n")
     assert lines == ["begin", "end"] * 2
-    assert "LockError" in errors
+    assert "ZeroDivisionError" in errors
 
 
 def test_a_host_whose_gpus_cannot_be_found_offers_none_until_they_are(
     made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "declared").write_text("gpus: 2\n")
-    assert values(serve(made, "\n")[0]) == {"gpu": "0", "gpu_state": "1"}
+    assert values(serve(made, "\n")[0]) == {"gpu": "0", "gpu_share": "0", "gpu_state": "1"}
     (tmp_path / "declared").write_text("count = 1\n")
     assert values(serve(made, "\n")[0])["gpu"] == "0"  # not every report looks for GPUs
     monkeypatch.setattr(made, "_find_at", 0.0)
@@ -114,9 +135,9 @@ def test_a_lost_gpu_is_missed_soon_and_the_master_seldom_asked(
 
     def ask() -> str:
         asked.append(now[0])
-        return "JOB"
+        return "gpu gpu INT <= YES JOB 0 0\n"
 
-    monkeypatch.setattr(cell_counts, "consumable_kind", ask)
+    monkeypatch.setattr(cell_counts, "complexes", ask)
     monkeypatch.setattr(sensor.time, "monotonic", lambda: now[0])
     assert values(serve(made, "\n")[0])["gpu"] == "2"
     (tmp_path / "declared").write_text("GPU-b\n")
@@ -139,10 +160,12 @@ def test_the_cache_is_not_written_again_when_nothing_changed(
 
 def process(pid: int, name: str = "python3", group: int = 0) -> Process:
     groups = frozenset([group] if group else [])
-    return Process(pid=pid, name=name, parent=1, groups=groups, started=9)
+    return Process(pid=pid, name=name, parent=1, groups=groups, started=9, uid=1000)
 
 
-RECORD = Record(job="7", user="alice", boot="b", since=5, group=20001)
+RECORD = Record(
+    job="7", user="alice", boot="b", since=5, group=20001, shepherd=6, shepherd_started=9
+)
 GPU = Gpu(index=0, uuid="GPU-a")
 
 
@@ -150,13 +173,10 @@ GPU = Gpu(index=0, uuid="GPU-a")
     ("state", "foreign", "status", "free"),
     [
         (LockState(uuid="GPU-a"), (), GpuStatus.FREE, 2),
-        (LockState(uuid="GPU-a", held=True, record=RECORD, job_alive=True), (), GpuStatus.HELD, 2),
-        (LockState(uuid="GPU-a", held=True), (), GpuStatus.HELD, 2),
-        (LockState(uuid="GPU-a", held=True, record=RECORD), (), GpuStatus.OUTLIVED, 1),
-        (LockState(uuid="GPU-a", record=RECORD, processes=[process(9)]), (), GpuStatus.OUTLIVED, 1),
+        (LockState(uuid="GPU-a", holders=[RECORD]), (), GpuStatus.HELD, 2),
         (
-            LockState(uuid="GPU-a", record=RECORD, processes=[process(9)], job_alive=True), (),
-            GpuStatus.HELD, 2,
+            LockState(uuid="GPU-a", holders=[RECORD], ended=[RECORD], processes=[process(9)]), (),
+            GpuStatus.OUTLIVED, 1,
         ),
         (LockState(uuid="GPU-a", problem="no plain file"), (), GpuStatus.BLOCKED, 1),
         (LockState(uuid="GPU-a"), (Intruder(pid=4, foreign=True),), GpuStatus.BLOCKED, 1),
@@ -165,53 +185,58 @@ GPU = Gpu(index=0, uuid="GPU-a")
 def test_the_scheduler_hears_of_fewer_gpus_only_when_one_cannot_be_given(
     state: LockState, foreign: tuple[Intruder, ...], status: GpuStatus, free: int
 ) -> None:
-    use = sensor.use_of(GPU, state, foreign)
-    other = sensor.use_of(Gpu(index=1, uuid="GPU-b"), LockState(uuid="GPU-b"), ())
+    use = uses.use_of(GPU, state, foreign)
+    other = uses.use_of(Gpu(index=1, uuid="GPU-b"), LockState(uuid="GPU-b"), ())
     assert use.status is status
-    assert sensor.for_scheduler([use, other]) == free
+    assert uses.for_scheduler([use, other]) == free
 
 
 def proc_of(path: Path, pid: int, group: str, parent: int = 1, name: str = "python3") -> None:
     """Write the files of a process in /proc."""
     (path / str(pid)).mkdir(parents=True)
     (path / str(pid) / "stat").write_text(f"{pid} ({name}) S {parent} " + "0 " * 17 + "9 0 0\n")
-    (path / str(pid) / "status").write_text(f"Name:\tx\nUid:\t1\t1\nGroups:\t{group}\nEnd:\n")
+    uid = 0 if name == "sge_shepherd" else 1000
+    (path / str(pid) / "status").write_text(f"Name:\tx\nUid:\t{uid}\t1\nGroups:\t{group}\nEnd:\n")
 
 
-def test_a_process_is_foreign_unless_it_is_of_the_job(tmp_path: Path) -> None:
+def test_a_process_is_an_intruder_unless_it_is_of_the_job(tmp_path: Path) -> None:
     proc_of(tmp_path, 9, "100")
     proc_of(tmp_path, 8, "100 20001")
     proc_of(tmp_path, 7, "", parent=6)  # belongs to another task of a parallel job
     proc_of(tmp_path, 6, "", name="sge_shepherd")
     (tmp_path / "6" / "cwd").symlink_to("/spool/active_jobs/7.1/1.node1")
-    held = LockState(uuid="GPU-a", held=True, record=RECORD, job_alive=True)
+    proc_of(tmp_path, 4, "", parent=3)  # belongs to a job without GPUs
+    proc_of(tmp_path, 3, "", name="sge_shepherd")
+    (tmp_path / "3" / "cwd").symlink_to("/spool/active_jobs/8.2")
+    states = [LockState(uuid="GPU-a", holders=[RECORD]), LockState(uuid="GPU-b")]
 
-    def foreign(pid: int, state: LockState, name: str = "python3") -> bool:
-        one = gpus.GpuProcess(uuid="GPU-a", pid=pid, name=name)
-        return sensor.is_foreign(one, state, str(tmp_path))
+    def intruders(pid: int, gpu: str, name: str = "python3") -> list[tuple[str, bool]]:
+        one = gpus.GpuProcess(uuid=gpu, pid=pid, name=name)
+        found = uses.intruders([one], states, str(tmp_path)).get(gpu, ())
+        return [(each.job, each.foreign) for each in found]
 
-    assert foreign(9, held)
-    assert foreign(8, LockState(uuid="GPU-a"))
-    assert not foreign(8, held)
-    assert not foreign(7, held)
-    assert not foreign(5, held)  # it has ended
-    assert not foreign(9, held, "nvidia-cuda-mps-server")
+    assert intruders(9, "GPU-a") == [("", True)]
+    assert intruders(8, "GPU-a") == intruders(7, "GPU-a") == []
+    assert intruders(8, "GPU-b") == intruders(7, "GPU-b") == [("7", True)]
+    assert intruders(4, "GPU-a") == [("8.2", True)]
+    assert intruders(5, "GPU-a") == []  # it has ended
+    assert intruders(9, "GPU-a", "nvidia-cuda-mps-server") == []
 
 
 def test_a_query_that_hangs_or_crashes_gives_nothing() -> None:
     started = time.monotonic()
-    assert sensor.in_child(lambda: "x" * 100000) == "x" * 100000
-    assert sensor.in_child(lambda: str(time.sleep(60)), 0.2) is None
-    assert sensor.in_child(lambda: os._exit(3)) is None
+    assert child.in_child(lambda: "x" * 100000) == "x" * 100000
+    assert child.in_child(lambda: str(time.sleep(60)), 0.2) is None
+    assert child.in_child(lambda: os._exit(3)) is None
     assert time.monotonic() - started < 30
 
 
 def test_a_child_that_was_killed_is_no_zombie_for_ever() -> None:
     assert sensor.in_child(lambda: str(time.sleep(60)), 0.1) is None
-    killed = sensor._killed[-1]
+    killed = child._left[-1]
     assert os.waitid(os.P_PID, killed, os.WEXITED | os.WNOWAIT) is not None  # it has ended
     assert sensor.in_child(lambda: "x") == "x"
-    assert killed not in sensor._killed
+    assert killed not in child._left
     with pytest.raises(ChildProcessError):
         os.waitpid(killed, os.WNOHANG)
 

@@ -99,9 +99,9 @@ def test_letters_of_a_state(state: str, status: JobStatus) -> None:
 
 
 def test_the_reason_of_state_e_is_told_once_and_without_process_numbers() -> None:
-    reason = parse_error_reason(answer("qstat_j.txt"))
+    reason = parse_error_reason(answer("qstat_j.xml"))
     assert reason == 'can\'t open output file "/tmp/joe/a b/log": No such file or directory'
-    assert parse_error_reason("job_number: 12\n") == ""
+    assert parse_error_reason("<unknown_jobs><ST_name>12</ST_name></unknown_jobs>") == ""
 
 
 def test_each_run_in_qacct_is_a_record() -> None:

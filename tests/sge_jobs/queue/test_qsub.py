@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sge_jobs.errors import InputError
 from sge_jobs.model import JobSpec
 from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
-from sge_jobs.resources import Resources, needs, parse_resources, resource_argv
+from sge_jobs.resources import Resources, needs, parse_resources, read_gpus, resource_argv
 
 # Prints the arguments of the job, its directory and a variable.
 SHOW = (
@@ -176,7 +176,8 @@ def test_qsub_gets_every_resource(tmp_path: Path) -> None:
         rerunnable=False,
     )
     assert " ".join(qsub_argv(made)) == (
-        "-terse -b n -C  -N n -S /bin/bash -r n -j y -o /dev/null -wd / -l gpu=2 -l h_rt=60"
+        "-terse -b n -C  -N n -S /bin/bash -r n -j y -o /dev/null -wd /"
+        f" -v SGE_JOBS_LOG={tmp_path}/a~072b~040c -l gpu=2 -l h_rt=60"
         " -l mem_free=8G -l arch=lx-amd64 -l scratch=10G -pe smp 4 -q gpu.q -P vision"
         " -t 1-41:2 -tc 6 -p -10"
     )
@@ -231,6 +232,9 @@ def test_names_are_legal_and_differ_where_texts_do(one: str, other: str) -> None
         ({"tasks": "1-"}, "'1-'"),
         ({"tasks": "1-3", "concurrent_tasks": 0}, "concurrent tasks .*0"),
         ({"resources": Resources(gpus=-1)}, "gpus .*-1"),
+        ({"resources": Resources(gpus=1.5)}, "gpus .*1.5"),
+        ({"resources": Resources(gpus=0.001)}, "gpus .*0.001"),
+        ({"resources": Resources(gpus=float("nan"))}, "gpus .*nan"),
         ({"resources": Resources(slots=0)}, "slots .*0"),
         ({"resources": Resources(walltime_s=0)}, "walltime .*0 s"),
         ({"resources": Resources(walltime_s=float("nan"))}, "walltime .*nan s"),
@@ -242,6 +246,19 @@ def test_what_cannot_run_is_refused_before_qsub(
     for make in (job_script, qsub_argv):
         with pytest.raises(InputError, match=said):
             make(spec(tmp_path, **changed))
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"), [("2", ["-l", "gpu=2"]), ("0.25", ["-l", "gpu_share=0.25"]), ("0", [])]
+)
+def test_whole_gpus_and_a_share_of_one_are_requested(text: str, request_: list[str]) -> None:
+    assert resource_argv(Resources(gpus=read_gpus(text))) == request_
+
+
+@pytest.mark.parametrize("text", ["", "two", "-1", "1.5", "0.001", "nan", "inf", "1e400"])
+def test_other_numbers_of_gpus_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"0\.01"):
+        read_gpus(text)
 
 
 def test_each_resource_has_an_option_and_arguments_of_qsub() -> None:

@@ -21,7 +21,10 @@ needs_root = pytest.mark.root  # only root can give a process a group
 def made(
     pid: int, parent: int, started: int, name: str = "x", groups: tuple[int, ...] = (5,)
 ) -> Process:
-    return Process(pid=pid, name=name, parent=parent, groups=frozenset(groups), started=started)
+    return Process(
+        pid=pid, name=name, parent=parent, groups=frozenset(groups), started=started,
+        uid=os.getuid(),
+    )  # fmt: skip
 
 
 def test_a_group_that_grid_engine_uses_again_makes_no_survivors() -> None:

@@ -1,11 +1,9 @@
-"""The starter as a process: the real launcher, a fake qstat, real locks."""
+"""The starter as a process: the real launcher, a fake qstat, answers of the sensor."""
 
 from __future__ import annotations
 
 import ast
-import fcntl
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -16,10 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sge_jobs.node.claim.lock_state import LockState
-from sge_jobs.node.claim.record import Record
-from sge_jobs.node.claim.shortage import describe
-from sge_jobs.node.gpus.inventory import Gpu, Inventory, boot_id, encode
+from sge_jobs.node.claim.answer import Answer, write_answer
 
 ROOT = Path(__file__).resolve().parents[4]
 SHARED = ROOT / "sge_jobs"
@@ -29,24 +24,26 @@ RUN = """
 import sys
 sys.path.append(sys.argv.pop(1))
 from sge_jobs.node.claim import starter
-class Settings(starter.NodeSettings):
-    cache, locks = sys.argv.pop(1), sys.argv.pop(1)
-    declared = "/nonexistent"
-    gpu_wait_s, qstat_wait_s = 0.2, 0.2
-starter.main(sys.argv[1:], "", Settings())
+starter._SOON_S = starter._QSTAT_S = 0.2
+starter.main(sys.argv[1:], "", 0.5)
 """
+XML = """<?xml version='1.0'?>
+<detailed_job_info><djob_info><element><JB_job_number>12</JB_job_number><JB_hard_resource_list>
+{}</JB_hard_resource_list></element></djob_info></detailed_job_info>
+"""
+REQUEST = """<qstat_l_requests><CE_name>{}</CE_name><CE_stringval>{}</CE_stringval>
+</qstat_l_requests>"""
 
 
 @dataclass
 class FakeHost:
-    """A host with GPUs, on which qstat prints ``qstat.txt``."""
+    """A host on which qstat prints ``qstat.txt``."""
 
     path: Path
     environment: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         (self.path / "spool").mkdir(parents=True)
-        self.gpus("GPU-0", "GPU-1")
         tool = self.path / "bin" / "qstat"
         tool.parent.mkdir()
         tool.write_text('#!/bin/sh\nread line < "${0%/*}/../qstat.txt" || exit 1\n'
@@ -64,48 +61,29 @@ class FakeHost:
             "SGE_STARTER_USE_LOGIN_SHELL": "false",
         }
 
-    def gpus(
-        self, *uuids: str, per_slot: bool = False, blocked: dict[str, list[int]] | None = None
-    ) -> None:
-        found = [Gpu(index=place, uuid=uuid) for place, uuid in enumerate(uuids)]
-        known = Inventory(source="declared", gpus=found, per_slot=per_slot, blocked=blocked)
-        (self.path / "gpus").write_text(encode(known, boot_id()))
-
     def asks(self, resources: str) -> None:
-        line = f"hard resource_list:         {resources}\n" if resources else ""
-        (self.path / "qstat.txt").write_text(f"job_number:                 12\n{line}")
+        pairs = [item.split("=") for item in resources.split(",") if item]
+        (self.path / "qstat.txt").write_text(
+            XML.format("".join(REQUEST.format(*pair) for pair in pairs))
+        )
+
+    def answer(self, *gpus: str, code: int = 0, what: str = "", shepherd: int = 0) -> None:
+        given = Answer(gpus, code=code, what=what, shepherd=shepherd)
+        write_answer(str(self.path / "spool"), given)
 
     def config(self, **lines: str) -> None:
-        given = {
-            "handle_as_binary": "1",
-            "no_shell": "1",
-            "pe": "none",
-            "pe_task_id": "NONE",
-            **lines,
-        }
+        given = {"handle_as_binary": "1", "no_shell": "1", **lines}
         text = "".join(f"{key}={value}\n" for key, value in given.items())
         (self.path / "spool" / "config").write_text(text)
 
     def argv(self, *command: str) -> list[str]:
-        python = [sys.executable, "-I", "-S", "-c", RUN, str(ROOT)]
-        return [*python, str(self.path / "gpus"), str(self.path / "locks"), *command]
+        return [sys.executable, "-I", "-S", "-c", RUN, str(ROOT), *command]
 
     def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         env = {**self.environment, **environment}
         return subprocess.run(
             self.argv(*command), check=False, env=env, capture_output=True, text=True, timeout=60
         )
-
-    def hold(self, *command: str, **environment: str) -> subprocess.Popen[str]:
-        """Start a job that runs until its standard input ends; return after it started."""
-        process = subprocess.Popen(
-            self.argv("sh", "-c", "echo $CUDA_VISIBLE_DEVICES; cat"),
-            env={**self.environment, **environment},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("GPU-")
-        return process
 
 
 @pytest.fixture
@@ -118,137 +96,64 @@ def visible(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout.strip()
 
 
-def test_a_job_gets_as_many_gpus_as_it_asked_for(host: FakeHost) -> None:
-    for resources, expected in (
-        ("", ""), ("h_rt=60", ""), ("gpu=1", "GPU-0"), ("gpu=2,h_rt=9", "GPU-0,GPU-1"),
-    ):  # fmt: skip
-        host.asks(resources)
+def test_a_job_sees_the_gpus_of_its_answer(host: FakeHost) -> None:
+    for gpus in ((), ("GPU-0",), ("GPU-1", "GPU-0")):
+        host.answer(*gpus)
         done = host.run("printenv", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
-        assert visible(done) == f"{expected}\nPCI_BUS_ID".strip()
+        assert visible(done) == f"{','.join(gpus)}\nPCI_BUS_ID".strip()
 
 
-def test_a_job_that_asked_for_none_sees_none_even_if_its_variable_says_so(host: FakeHost) -> None:
-    done = host.run("printenv", "CUDA_VISIBLE_DEVICES", CUDA_VISIBLE_DEVICES="0,1")
-    assert visible(done) == ""
+def test_variables_of_a_user_change_nothing(host: FakeHost) -> None:
+    host.answer("GPU-0")
+    own = {"CUDA_VISIBLE_DEVICES": "0,1", "SGE_HGR_gpu": "0 1"}
+    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES", **own)) == "GPU-0"
 
 
-def test_a_gpu_that_is_taken_is_named_and_the_job_goes_back(host: FakeHost) -> None:
-    host.asks("gpu=1")
-    held = host.hold(JOB_ID="11", USER="bob")
-    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-1"
-    host.asks("gpu=2")
+def test_a_job_that_cannot_run_ends_with_the_code_and_the_words_of_the_answer(
+    host: FakeHost,
+) -> None:
+    host.answer(code=99, what="GPU-0: job 11\nGPU-1: job 12")
     done = host.run("true")
     assert done.returncode == 99
-    assert re.search(r"GPU-0: job 11 .*\bbob\b", done.stderr)
-    assert "GPU-1: " in done.stderr
-    held.send_signal(signal.SIGKILL)
-    held.communicate()
-    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-0,GPU-1"
+    assert done.stderr.endswith(": GPU-0: job 11\nGPU-1: job 12\n")
 
 
-@pytest.mark.parametrize("words", ["since 999999999999999999", "task abc"])
-def test_what_a_user_wrote_into_a_lock_file_breaks_no_other_job(host: FakeHost, words: str) -> None:
-    host.asks("gpu=2")
-    host.run("true")
-    file = host.path / "locks" / "GPU-0"
-    key = words.partition(" ")[0]
-    lines = file.read_text().split("\n")
-    file.write_text("\n".join(words if line.startswith(f"{key} ") else line for line in lines))
-    with file.open("r+") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        done = host.run("true")
-    assert (done.returncode, "GPU-0: " in done.stderr) == (99, True)
-    assert "job 12 of" not in done.stderr
-
-
-def test_any_record_can_be_described() -> None:
-    record = Record(job="1", user="u", boot="b", since=10**18)
-    held = LockState(uuid="GPU-0", held=True, record=record, job_alive=True)
-    assert re.search(r"\bjob 1 .*\bu\b", describe(held))
-
-
-def test_a_master_that_does_not_answer_sends_the_job_back(host: FakeHost) -> None:
-    (host.path / "qstat.txt").write_text("")
+def test_without_an_answer_only_jobs_without_gpus_run(host: FakeHost) -> None:
+    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES", CUDA_VISIBLE_DEVICES="0")) == ""
+    host.asks("h_rt=9,gpu=1")
     done = host.run("true")
-    assert done.returncode == 99
-    assert "job 12 " in done.stderr
-    assert "qstat" in done.stderr
-
-
-def test_grid_engine_9_says_itself_which_devices(host: FakeHost) -> None:
-    host.asks("gpu=2")
-    both = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="1 0")
-    assert visible(both) == "GPU-1,GPU-0"
-    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="GPU-1")) == "GPU-1"
-    done = host.run("true", SGE_HGR_gpu="7")
-    assert done.returncode == 100
-    assert "GPU 7" in done.stderr
-
-
-def test_a_user_who_names_devices_gets_no_more_than_asked_for(host: FakeHost) -> None:
-    for resources, expected in (("", ""), ("gpu=1", "GPU-0")):
-        host.asks(resources)
-        done = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="0 1")
-        assert visible(done) == expected
-    host.config(pe="smp", host_slots="2")  # like a cell of Grid Engine 9 that counts per slot
-    done = host.run("printenv", "CUDA_VISIBLE_DEVICES", SGE_HGR_gpu="0 1")
-    assert visible(done) == "GPU-0,GPU-1"
-
-
-def test_a_fault_of_ours_never_lets_a_gpu_job_run_without_its_gpu(host: FakeHost) -> None:
+    assert (done.returncode, "job 12 " in done.stderr) == (99, True)
     host.asks("gpu=many")
     done = host.run("true")
     assert (done.returncode, "gpu=many" in done.stderr) == (100, True)
-    host.asks("gpu=1")
-    (host.path / "locks").write_text("no directory")
+    (host.path / "qstat.txt").write_text("")  # the master does not answer
     done = host.run("true")
-    assert (done.returncode, "/locks: " in done.stderr) == (100, True)
-    host.asks("")
-    assert host.run("true").returncode == 0
+    assert (done.returncode, "qstat" in done.stderr) == (99, True)
 
 
-def test_a_host_without_gpus_sends_a_gpu_job_back_and_runs_the_others(host: FakeHost) -> None:
-    host.gpus()
+@pytest.mark.parametrize("text", ["", "sge_jobs answer 1\n", "\0" * 100, "x\n" * 9])
+def test_an_incomplete_answer_is_none(host: FakeHost, text: str) -> None:
     host.asks("gpu=1")
-    done = host.run("true")
-    assert (done.returncode, "nvidia-smi" in done.stderr) == (99, True)
-    host.asks("")
-    assert host.run("true").returncode == 0
+    (host.path / "spool" / "sge_jobs").write_text(text)
+    assert host.run("true").returncode == 99
 
 
-def test_a_gpu_that_a_foreign_process_uses_is_not_given(host: FakeHost) -> None:
-    host.gpus("GPU-0", "GPU-1", blocked={"GPU-0": [os.getpid(), 2**22]})
-    host.asks("gpu=1")
-    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-1"
-    host.asks("gpu=2")
-    done = host.run("true")
-    (line,) = (line for line in done.stderr.splitlines() if "GPU-0: " in line)
-    assert (done.returncode, line.endswith(f" {os.getpid()}")) == (99, True)
-
-
-def test_a_foreign_process_that_has_ended_blocks_nothing(host: FakeHost) -> None:
-    host.gpus("GPU-0", blocked={"GPU-0": [2**22]})
-    host.asks("gpu=1")
-    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-0"
-
-
-def test_gpus_count_for_each_slot_where_the_cell_says_so(host: FakeHost) -> None:
-    host.asks("gpu=1")
-    host.config(pe="smp", host_slots="2")
-    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-0"
-    host.gpus("GPU-0", "GPU-1", per_slot=True)
-    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-0,GPU-1"
-
-
-def test_further_tasks_of_a_parallel_job_share_its_gpus(host: FakeHost) -> None:
-    host.asks("gpu=1")
-    host.config(pe="smp", host_slots="2", job_owner="bob")
-    first = host.hold()
-    host.config(pe="smp", host_slots="2", job_owner="bob", pe_task_id="1.node")
-    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES")) == "GPU-0"
-    assert visible(host.run("printenv", "CUDA_VISIBLE_DEVICES", JOB_ID="13")) == ""
-    first.kill()
-    first.communicate()
+def test_the_profile_of_a_login_shell_does_not_change_the_gpus(host: FakeHost) -> None:
+    profile = host.path / ".profile"
+    profile.write_text("export CUDA_VISIBLE_DEVICES=0; own=1\n")
+    script = host.path / "a script"
+    script.write_text('echo "$0 $# $1 [$own] $CUDA_VISIBLE_DEVICES"\n')
+    shell = {
+        "HOME": str(host.path),
+        "SGE_STARTER_SHELL_START_MODE": "posix_compliant",
+        "SGE_STARTER_USE_LOGIN_SHELL": "true",
+    }
+    host.answer("GPU-0", "GPU-1")
+    host.config(handle_as_binary="0")
+    done = host.run(str(script), "a b", **shell)
+    assert visible(done) == f"{script} 1 a b [1] GPU-0,GPU-1"
+    host.config(no_shell="0")
+    assert visible(host.run('echo "$own $CUDA_VISIBLE_DEVICES"', **shell)) == "1 GPU-0,GPU-1"
 
 
 def test_exit_status_arguments_and_signals_are_the_jobs_own(host: FakeHost) -> None:
@@ -300,12 +205,13 @@ def test_without_a_working_package_jobs_without_gpus_still_run(
     host: FakeHost, installed: Path
 ) -> None:
     (installed.parent / "claim" / "starter.py").write_text("import nothing_of_this_name\n")
+    (host.path / "qstat.txt").write_text("job_number: 12\n")
     done = launcher_run(installed, "echo", "a b", env=host.environment)
     assert (done.returncode, done.stdout) == (0, "a b\n")
     host.config(no_shell="0")
     done = launcher_run(installed, "echo $HOME;", "exit 5", env={**host.environment, "HOME": "/x"})
     assert (done.returncode, done.stdout) == (5, "/x\n")
-    host.asks("h_rt=9,gpu=1")
+    (host.path / "qstat.txt").write_text("job_number: 12\nhard resource_list: h_rt=9,gpu=1\n")
     done = launcher_run(installed, "true", env=host.environment)
     assert (done.returncode, "SGE_JOBS_PYTHON" in done.stderr) == (100, True)
     (host.path / "qstat.txt").write_text("")

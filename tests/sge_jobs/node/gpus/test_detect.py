@@ -139,6 +139,11 @@ class FakeNvml(types.ModuleType):
     def _DeviceGetName(self, handle: int) -> bytes:  # noqa: N802
         return b"NVIDIA H200"
 
+    def _DeviceGetMemoryInfo(self, handle: int | str) -> types.SimpleNamespace:  # noqa: N802
+        if handle == "MIG-a":
+            raise self.NVMLError("not supported")
+        return types.SimpleNamespace(total=(len(str(handle)) << 30) + 1)
+
     def _DeviceGetUUID(self, handle: int | str) -> str:  # noqa: N802
         return handle if isinstance(handle, str) else f"GPU-{handle}"
 
@@ -173,6 +178,10 @@ def test_nvml_tells_slices_and_whole_gpus_and_is_left_again(nvml: FakeNvml) -> N
     found = gpus.detect("/nonexistent")
     assert found.source == "nvml"
     assert found.uuids == ("MIG-a", "MIG-b", "GPU-1")
+    assert [gpu.memory_mib for gpu in found.gpus] == [0, 5 << 10, 1 << 10]
+    again = decode(encode(found, "b"), "b")
+    assert again is not None
+    assert [gpu.memory_mib for gpu in again.gpus] == [0, 5 << 10, 1 << 10]
     seen = [(one.uuid, one.pid, bool(one.name)) for one in gpus.processes()]
     assert seen == [("MIG-b", os.getpid(), True), ("GPU-1", os.getpid(), True)]
     assert nvml.begun == 0
