@@ -10,8 +10,9 @@ from spearmint.trial.reporting import region, report
 
 if TYPE_CHECKING:
     from spearmint.search import Search
+    from spearmint.tasks import executor
 
-__all__ = ["Search", "__version__", "region", "report"]
+__all__ = ["Search", "__version__", "executor", "region", "report"]
 
 # The runner of a trial must start without Optuna.
-__getattr__ = lazy_names(__name__, {"Search": "spearmint.search"})
+__getattr__ = lazy_names(__name__, {"Search": "spearmint.search", "executor": "spearmint.tasks"})

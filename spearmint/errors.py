@@ -8,19 +8,23 @@ SpearmintError                  exit code 1
 │   ├── NotWritable             the directory of the experiment cannot be written
 │   └── AlreadyRunning          another controller runs the experiment
 ├── SearchFailed                too many trials failed in a row
-├── SearchStopped               Ctrl-C stopped the search before it was complete
+├── CannotStart                 the queue can never run a trial of the search
+├── OutputClosed                nobody reads the output of the search any more
+├── Interrupted                 exit code 130: Ctrl-C stopped a command
+│   └── SearchStopped           Ctrl-C, or exit code 143: SIGTERM stopped the search
 ├── StorageError                the database cannot be read or written
 └── DriverError                 a job could not be submitted
+    ├── QueueFull               the queue accepts no more jobs at present
     └── DriverUnreachable       the queue does not answer; the state of all jobs is unknown
 """
 
 from __future__ import annotations
 
 import shlex
+import signal
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import ClassVar
 
 
 class SpearmintError(Exception):
@@ -31,7 +35,7 @@ class SpearmintError(Exception):
         fix: What the user can do; empty for nothing.
     """
 
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1
 
     def __init__(self, what: str, fix: str = "") -> None:
         super().__init__(what)
@@ -83,8 +87,32 @@ class SearchFailed(SpearmintError):
     """The search stopped because too many trials failed in a row."""
 
 
-class SearchStopped(SpearmintError):
-    """The user stopped the search before it was complete."""
+class CannotStart(SpearmintError):
+    """The queue can never run a trial of the search, as it is configured now."""
+
+
+class OutputClosed(SpearmintError):
+    """Nobody reads the output of a search any more, as in ``spearmint ... | head``."""
+
+
+class Interrupted(SpearmintError):
+    """Ctrl-C stopped a command."""
+
+    exit_code = 128 + signal.SIGINT
+
+
+class SearchStopped(Interrupted):
+    """A signal stopped the search before it was complete.
+
+    Args:
+        what: What happened.
+        fix: What the user can do.
+        number: The signal.
+    """
+
+    def __init__(self, what: str, fix: str = "", *, number: int = signal.SIGINT) -> None:
+        super().__init__(what, fix)
+        self.exit_code = 128 + number
 
 
 class StorageError(SpearmintError):
@@ -93,6 +121,10 @@ class StorageError(SpearmintError):
 
 class DriverError(SpearmintError):
     """A job could not be submitted, or the queue did not answer."""
+
+
+class QueueFull(DriverError):
+    """The queue accepts no more jobs at present, because of a limit on their number."""
 
 
 class DriverUnreachable(DriverError):

@@ -54,6 +54,23 @@ def _finite(text: str) -> float:
     return number
 
 
+def parse_gpus(value: str | float) -> float:
+    """Return a number of GPUs, or a share of one GPU with at most two decimal places.
+
+    Raises:
+        ValueError: ``value`` is something else.
+    """
+    number = _finite(str(value))
+    if number.is_integer() and number >= 0:
+        return int(number)
+    if 0 < number < 1 and round(number, 2) == number:
+        return number
+    raise ValueError(
+        f"invalid number of GPUs {value!r}: expected a whole number, or a share of one GPU from "
+        "0.01 to 0.99"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ValueType:
     """The type of the values of a setting.
@@ -74,6 +91,7 @@ class ValueType:
 
 INTEGER = ValueType("integer", "uint32", int, "1")
 NUMBER = ValueType("number", "double", _finite, "0.5")
+GPUS = ValueType("number", "double", parse_gpus, "1")
 SECONDS = ValueType("seconds", "double", _seconds, "3600")
 TEXT = ValueType("text", "string", str, '"TEXT"')
 DURATION = ValueType("duration", "string", parse_duration, '"2h"')

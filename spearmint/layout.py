@@ -57,6 +57,11 @@ class Layout:
         return self.root / ".spearmint" / "tickets"
 
     @property
+    def avoided_hosts(self) -> Path:
+        """Hosts that trials avoid because jobs could not start there."""
+        return self.root / ".spearmint" / "hosts.json"
+
+    @property
     def submit_lock(self) -> Path:
         """Lock that is held while a job is submitted."""
         return self.root / ".spearmint" / "submit.lock"

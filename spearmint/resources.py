@@ -11,20 +11,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spearmint.errors import InputError
-from spearmint.fields import DURATION, INTEGER, PATH, TEXT, VARIABLE, Key, setting, settings_of
+from spearmint.fields import (
+    DURATION,
+    GPUS,
+    INTEGER,
+    PATH,
+    TEXT,
+    VARIABLE,
+    Key,
+    setting,
+    settings_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     """Resources that a driver with a queue requests for each trial."""
 
-    gpus: int = setting(
+    gpus: float = setting(
         1,
-        INTEGER,
+        GPUS,
         "--gpus",
         key=Key(number=1),
-        minimum=0,
-        help="Request this many GPUs on one host.",
+        help="Request this many GPUs on one host, or a share of one GPU, e.g. 0.25.",
     )
     slots: int = setting(
         1,
@@ -68,8 +77,8 @@ class Resources:
         "--queue",
         key=Key(number=6),
         metavar="NAME",
-        help="Submit to this queue, as qsub -q does.",
-        absent="a queue that Grid Engine chooses",
+        help="Submit to this queue, as qsub -q does; with Slurm, to this partition.",
+        absent="a queue that Grid Engine chooses, or Slurm's default partition",
     )
     project: str = setting(
         "",
@@ -78,7 +87,8 @@ class Resources:
         "--project",
         key=Key(number=7),
         metavar="NAME",
-        help="Submit for this project, as qsub -P does.",
+        help="Submit for this project, as qsub -P does; with Slurm, for this account; with "
+        "HTCondor, for this accounting group.",
         absent="no project",
     )
     requests: tuple[str, ...] = setting(
@@ -89,7 +99,8 @@ class Resources:
         key=Key(number=8, name="request"),
         repeated=True,
         metavar="NAME=VALUE",
-        help="Request another resource, as qsub -l does.",
+        help="Request another resource, as qsub -l does; with Slurm, pass --NAME=VALUE to sbatch; "
+        "with HTCondor, add NAME = VALUE to the submit description.",
     )
     options: tuple[str, ...] = setting(
         (),
@@ -98,7 +109,7 @@ class Resources:
         key=Key(number=9, name="option"),
         repeated=True,
         metavar="ARG",
-        help="Pass this argument to qsub.",
+        help="Pass this argument to qsub, sbatch or condor_submit.",
     )
     environment: tuple[tuple[str, str], ...] = setting(
         (),
@@ -135,6 +146,26 @@ class Resources:
         metavar="LINE",
         help="Run this line of shell before each trial.",
     )
+    qos: str = setting(
+        "",
+        TEXT,
+        "--qos",
+        key=Key(number=14),
+        metavar="NAME",
+        help="Submit with this quality of service of Slurm.",
+        absent="the account's own",
+        submit={"SLURM": ("--qos={value}",)},
+    )
+    constraint: str = setting(
+        "",
+        TEXT,
+        "--constraint",
+        key=Key(number=15),
+        metavar="FEATURES",
+        help="Request a host with these features of Slurm, e.g. a100 or 'a100|h100'.",
+        absent="any host",
+        submit={"SLURM": ("--constraint={value}",)},
+    )
 
 
 def submit_arguments(resources: Resources, driver: str) -> tuple[str, ...]:
@@ -142,7 +173,7 @@ def submit_arguments(resources: Resources, driver: str) -> tuple[str, ...]:
 
     Args:
         resources: Resources of one trial.
-        driver: Name of the driver, ``SGE``.
+        driver: Name of the driver, such as ``SGE``.
 
     Raises:
         InputError: A field is set that declares arguments for other drivers only.

@@ -30,7 +30,8 @@ class RunOptions:
         metavar="NAME",
         registry="spearmint.drivers.registry:DRIVERS",
         plugins="spearmint.drivers",
-        help="Run trials on this host (local), on Grid Engine (SGE), or by a custom driver, "
+        help="Run trials on this host (local), on Grid Engine (SGE), on Slurm (SLURM), on "
+        "HTCondor (HTCONDOR), on workers of Celery (CELERY), or by a custom driver, "
         "package.module:Class.",
         absent="the driver of earlier runs, or local",
     )
@@ -61,7 +62,7 @@ class RunOptions:
         is_common=True,
         minimum=1,
         help="Run this many trials at the same time. If there are regions, they share this number.",
-        absent="1; with --driver=SGE, as many as the cell has room for",
+        absent="1; with a queue, as many as its hosts have room for",
     )
     queue_ahead: int = _trial(
         0,
@@ -72,6 +73,16 @@ class RunOptions:
         help="Queue this many trials in addition to --max-concurrent, so that no GPU waits for a "
         "proposal. Their points are chosen earlier, without the newest results. Requires a "
         "driver with a queue.",
+    )
+    wait: bool = _trial(
+        False,
+        SWITCH,
+        "--wait",
+        limit="waits",
+        needs="queue",
+        help="Keep waiting if the queue can never run a trial as it is configured now, for example "
+        "because all its hosts are disabled. Without it, the search then ends with an error. A "
+        "search whose first trial has started, or that waits for other jobs, always waits.",
     )
     max_retries: int | None = _trial(
         None,
@@ -95,6 +106,13 @@ class RunOptions:
         ),
         help="Terminate a trial after this long, e.g. 90, 15m or 2h. It counts as failed (broken).",
         absent="no limit",
+    )
+    retry_broken: bool = _trial(
+        False,
+        SWITCH,
+        "--retry-broken",
+        help="First rerun the points of failed (broken) trials as new trials, for example after "
+        "a missing file was supplied. The failures no longer count against their points.",
     )
     max_finished_jobs: int = _stop(
         10000,
@@ -255,7 +273,11 @@ class RunOptions:
         absent="3s",
     )
     web_status: bool = _display(
-        False, SWITCH, "-w", "--web-status", help="Serve optuna-dashboard while the search runs."
+        False,
+        SWITCH,
+        "-w",
+        "--web-status",
+        help="Serve optuna-dashboard and the report while the search runs.",
     )
     host: str = _display(
         "127.0.0.1",

@@ -43,7 +43,7 @@ def portfolio(space: Space, problems: Sequence[tuple[Array, Array]], size: int) 
     if not known:
         return np.empty((0, len(space)))
     candidates = np.concatenate([points[np.argsort(y)[:_CANDIDATES]] for points, y in known])
-    values = np.stack([predict(space, x, _normal_scores(y), candidates) for x, y in known])
+    values = np.stack([predict(space, x, _normal_scores(y), candidates)[0] for x, y in known])
     least = np.full(len(known), np.inf)
     chosen: list[int] = []
     while len(chosen) < size:

@@ -10,6 +10,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from spearmint.choosers.model_chooser import ModelChooser
 from spearmint.errors import InputError
+from starmint import extra_command
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -51,7 +52,7 @@ class CMAChooser(ModelChooser):
     ) -> None:
         super().__init__(seed=seed)
         if not find_spec("cmaes"):
-            raise InputError("CMAChooser needs cmaes", "Install it: pip install 'starmint[cma]'")
+            raise InputError("CMAChooser needs cmaes", f"Install it: {extra_command('cma')}")
         if not 0.0 < sigma0 <= 10.0:
             raise InputError(f"invalid sigma0 {sigma0}: expected above 0 and at most 10")
         if population_size != 0 and population_size < 3:

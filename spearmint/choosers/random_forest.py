@@ -9,6 +9,7 @@ import numpy as np
 
 from spearmint.choosers.model_chooser import ModelChooser
 from spearmint.errors import InputError
+from starmint import extra_command
 
 if TYPE_CHECKING:
     from spearmint.choosers.history import History
@@ -46,7 +47,7 @@ class RandomForestEIChooser(ModelChooser):
         if not find_spec("sklearn"):
             raise InputError(
                 "RandomForestEIChooser needs scikit-learn",
-                "Install it: pip install 'starmint[forest]'",
+                f"Install it: {extra_command('forest')}",
             )
         for name, value in {"n_trees": n_trees, "min_samples_leaf": min_samples_leaf}.items():
             if value < 1:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from spearmint import __version__
-from spearmint.errors import SpearmintError, did_you_mean
+from spearmint.errors import Interrupted, SpearmintError, did_you_mean
 
 _OS_FIX = "Fix this and rerun the command; finished trials are safe."
 
@@ -18,6 +20,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": (
         "spearmint.cli.run:run",
         "Run the search of a config.pb, or continue it (the default command).",
+    ),
+    "init": (
+        "spearmint.cli.init:init",
+        "Write config.pb and a wrapper that run at once, to begin a search with.",
     ),
     "status": (
         "spearmint.cli.status:status",
@@ -32,6 +38,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "spearmint.cli.import_:import_",
         "Add results of earlier runs to a search, as complete trials.",
     ),
+    "convert": (
+        "spearmint.cli.convert:convert",
+        "Convert an experiment of the original Spearmint to Python 3 and config.pb.",
+    ),
     "report": (
         "spearmint.cli.report:report",
         "Write an HTML page about a search, with plots as PNG files.",
@@ -39,6 +49,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "cleanup": (
         "spearmint.cli.cleanup:cleanup",
         "Delete a search: its trials, its files and its running jobs.",
+    ),
+    "worker": (
+        "spearmint.cli.worker:worker",
+        "Run the trials of searches with --driver=CELERY on this host.",
+    ),
+    "workers": (
+        "spearmint.cli.workers:workers",
+        "List the workers of --driver=CELERY that answer within two seconds.",
     ),
 }
 """``module:name`` of each command, and the first sentence of its help.
@@ -96,6 +114,7 @@ def cli() -> None:
 
     \b
     Examples:
+      spearmint init experiment
       spearmint --max-concurrent=2 --max-finished-jobs=40 examples/branin/config.pb
       spearmint --driver=local --method=TPESampler --trial-timeout=10m experiment/
       spearmint status experiment/
@@ -103,12 +122,30 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed or stopped, 2 invalid input."""
+    """Run the command line and exit: 0 done, 1 failed, 2 invalid input, 128 + signal."""
     try:
-        cli(prog_name="spearmint")
+        code = cli.main(prog_name="spearmint", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except SpearmintError as error:
-        click.echo(f"Error: {error}", err=True)
+        _end(str(error), error.exit_code)
+    except click.ClickException as error:
+        error.show()
         sys.exit(error.exit_code)
-    except OSError as error:
-        click.echo(f"Error: {error}\n{_OS_FIX}", err=True)
+    except (click.Abort, KeyboardInterrupt) as error:
+        is_signal = isinstance(error.__context__ or error, KeyboardInterrupt)
+        if is_signal:
+            _end("interrupted", Interrupted.exit_code)
+        _end("not confirmed", 1)
+    except BrokenPipeError:  # as in: spearmint status | head -1
+        from spearmint.view.progress import discard_output
+
+        discard_output()
         sys.exit(1)
+    except OSError as error:
+        _end(f"{error}\n{_OS_FIX}", 1)
+
+
+def _end(text: str, code: int) -> NoReturn:
+    with contextlib.suppress(OSError):  # nobody reads the errors
+        click.echo(f"Error: {text}", err=True)
+    sys.exit(code)

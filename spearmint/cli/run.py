@@ -38,15 +38,16 @@ def run(config: Path | None, run_job: Path | None, **options: Any) -> None:
     """Run the search of a config.pb, or continue it (the default command).
 
     Rerun the command to continue a search that stopped, for any reason. Press Ctrl-C once to
-    start no more trials and wait for the running ones, and twice to terminate them. On Grid
-    Engine, Ctrl-C leaves the jobs in the queue: rerun the command to follow them, or add --cancel
-    to terminate them.
+    start no more trials and wait for the running ones, and twice to terminate them. With a
+    queue, Ctrl-C leaves the jobs in it: rerun the command to follow them, or add --cancel to
+    terminate them.
 
     \b
     Examples:
       spearmint --max-concurrent=2 --max-finished-jobs=40 examples/branin/config.pb
       spearmint --pruner=median --patience=20 --max-time=2h experiment/config.pb
       spearmint --driver=SGE --gpus=1 --walltime=4h --queue-ahead=2 experiment/config.pb
+      spearmint --driver=SLURM --queue=gpu --project=lab --qos=long experiment/config.pb
     """
     if run_job is not None:
         _run_job(run_job)

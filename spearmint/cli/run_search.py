@@ -26,14 +26,22 @@ from spearmint.cli.overrides import (
 )
 from spearmint.cli.setting_options import given_options
 from spearmint.cli.summary import greet, summarise
-from spearmint.config.reader import load_experiment, require_wrapper
+from spearmint.config.reader import load_experiment
+from spearmint.config.wrapper import require_syntax, require_wrapper
 from spearmint.controller.controller import Controller
 from spearmint.controller.orphans import choose_driver
 from spearmint.controller.signals import stop_on_signals
 from spearmint.controller.study_run import StudyRun
 from spearmint.controller.submission import job_request
 from spearmint.drivers import Driver, DriverSettings, JobRequest, make_driver
-from spearmint.errors import DriverUnreachable, NoSearch, NotWritable, SearchStopped, StorageError
+from spearmint.errors import (
+    DriverUnreachable,
+    NoSearch,
+    NotWritable,
+    OutputClosed,
+    SearchStopped,
+    StorageError,
+)
 from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.resources import Resources
@@ -67,6 +75,8 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     resources = override_resources(declared.resources, needed)
     experiment = dataclasses.replace(override(declared, chosen), resources=resources)
     require_wrapper(experiment)
+    if not chosen.cancel:
+        require_syntax(experiment)
     require_needs(chosen, experiment)
     _tools(experiment, chosen)
     driver = _driver(experiment, chosen)
@@ -118,6 +128,7 @@ def _cancel(experiment: Experiment, driver: Driver, options: RunOptions) -> None
         cancelled = sum(study.n_running for study in studies)
         for study in studies:
             study.end_running()
+        driver.forget_others([])
         for text in driver.notices():
             observer.note(text)
     if cancelled:
@@ -176,9 +187,15 @@ def _search_once(
     follows_capacity: bool,
 ) -> None:
     total = options.max_finished_jobs * len(sessions)
-    url = sessions[0].study.url
     with (
-        WebStatus(options.web_status, options.host, options.port, url, console),
+        WebStatus(
+            options.web_status,
+            options.host,
+            options.port,
+            config=sessions[0].experiment.path,
+            url=sessions[0].study.url,
+            console=console,
+        ),
         make_observer(console, total) as observer,
         stop_on_signals() as stop,
     ):
@@ -188,14 +205,29 @@ def _search_once(
         controller = Controller(
             studies=studies, driver=driver, limits=limits, observer=observer, stop=stop
         )
-        figures = controller.run()
+        try:
+            figures = controller.run()
+        except BrokenPipeError:
+            raise _output_closed(controller) from None
     summarise(console, sessions, options, figures)
     finished = sum(progress.finished for progress in figures.values())
     if stop.requested and finished < total:
         raise SearchStopped(
             f"stopped with {finished} of {total} trials finished",
             "Rerun the command to continue.",
+            number=stop.number,
         )
+
+
+def _output_closed(controller: Controller) -> OutputClosed:
+    """Terminate the local trials of a search that nobody watches, and return its error."""
+    if controller.driver.detaches:
+        return OutputClosed("nobody reads the output", "Jobs continue; rerun to follow them.")
+    controller.cancel()
+    return OutputClosed(
+        "nobody reads the output; the running trials were terminated",
+        "Rerun the command to continue. To keep its output, redirect it to a file.",
+    )
 
 
 def _study_run(
@@ -209,4 +241,5 @@ def _study_run(
         limits=study_limits(options),
         records=Records(session.layout, session.experiment, grid_size=options.grid_size),
         observer=observer,
+        retries_broken=options.retry_broken and not options.cancel,
     )

@@ -9,9 +9,10 @@ from rich.console import Console
 from spearmint.controller.events import StudyCounts
 from spearmint.errors import next_command
 from spearmint.formatting import format_duration
-from spearmint.model import Experiment, Trial, ranking
+from spearmint.model import Experiment, Language, Trial, ranking
 from spearmint.run_options import RunOptions
 from spearmint.store.session import Session
+from spearmint.trial.languages import shell_command, wrappers
 from spearmint.view.tables import broken_lines, trial_table
 
 _SHOWN = 5
@@ -32,6 +33,18 @@ def greet(console: Console, sessions: Sequence[Session], options: RunOptions, dr
         markup=False,
         soft_wrap=True,
     )
+    if experiment.language is Language.SHELL and (note := _not_executable(experiment)):
+        console.print(note, markup=False, soft_wrap=True)
+
+
+def _not_executable(experiment: Experiment) -> str:
+    """Return which program runs a script that is not executable; empty if it is."""
+    found = wrappers(experiment.language, experiment.directory, experiment.name)
+    path = next(path for path in found if path.is_file())
+    *program, _ = shell_command(path)
+    if not program:
+        return ""
+    return f"{path.name} is not executable: {' '.join(program)} runs it. Or: chmod +x {path}"
 
 
 def summarise(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from spearmint.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from spearmint.config.reader import load_experiment, require_wrapper
+    from spearmint.config.reader import load_experiment
     from spearmint.config.regions import pick_region, read_regions
     from spearmint.config.variables import describe, fits
+    from spearmint.config.wrapper import require_wrapper
 
 __all__ = [
     "describe",
@@ -29,6 +30,6 @@ __getattr__ = lazy_names(
         "load_experiment": "spearmint.config.reader",
         "pick_region": "spearmint.config.regions",
         "read_regions": "spearmint.config.regions",
-        "require_wrapper": "spearmint.config.reader",
+        "require_wrapper": "spearmint.config.wrapper",
     },
 )

@@ -8,14 +8,16 @@ from pathlib import Path
 
 from spearmint.config import experiment_pb2 as pb
 from spearmint.config.document import Document
+from spearmint.config.hips import NAME as HIPS_NAME
+from spearmint.config.hips import is_hips
 from spearmint.config.regions import region_problem
 from spearmint.config.values import read_values
 from spearmint.config.variables import read_seed_point, read_variable
-from spearmint.errors import ConfigError, InputError, did_you_mean, reason_of
+from spearmint.errors import ConfigError, InputError, next_command, reason_of
 from spearmint.model import Experiment, Language, Variable
 from spearmint.resources import Resources
 from spearmint.run_options import RunOptions
-from spearmint.trial.languages import environment_name, wrappers
+from spearmint.trial.languages import environment_name
 
 DEFAULT_NAME = "config.pb"
 
@@ -38,6 +40,7 @@ def load_experiment(path: Path) -> Experiment:
         directory, path = path, path / DEFAULT_NAME
         others = [] if path.exists() else sorted(found.name for found in directory.glob("*.pb"))
         path = directory / others[0] if len(others) == 1 else path
+    _refuse_hips(path)
     path = path.parent.resolve() / path.name  # one spelling: it identifies the jobs
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -51,6 +54,17 @@ def load_experiment(path: Path) -> Experiment:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {reason_of(error)}") from None
     return _experiment(Document(path, text))
+
+
+def _refuse_hips(path: Path) -> None:
+    """Raise InputError for the config.json of the HIPS variant, given or without a config.pb."""
+    other = path.with_name(HIPS_NAME)
+    asked = path == other or (path.name == DEFAULT_NAME and not path.exists())
+    if asked and is_hips(other):
+        raise InputError(
+            f"{other} is a config of the HIPS variant of Spearmint",
+            f"Write config.pb from it: {next_command('convert', path.parent)}",
+        )
 
 
 def _experiment(document: Document) -> Experiment:
@@ -127,18 +141,3 @@ def _require_unique(document: Document, variables: Iterable[Variable], language:
                 fix += " With SHELL, each character other than A-Z, a-z, 0-9 and _ becomes _."
             what = f"duplicate variable {variable.name!r}"
             raise document.error(what, fix, "variable", i, "name", 0)
-
-
-def require_wrapper(experiment: Experiment) -> None:
-    """Check that the user's code exists, before any trial starts.
-
-    Raises:
-        InputError: The code does not exist.
-    """
-    files = wrappers(experiment.language, experiment.directory, experiment.name)
-    if not any(path.is_file() for path in files):
-        others = [path.stem for path in experiment.directory.glob(f"*{files[-1].suffix}")]
-        raise InputError(
-            f"no such file: {' or '.join(map(str, files))}, which config.pb names",
-            did_you_mean(experiment.name, others) or "Create it, or correct the name in config.pb.",
-        )

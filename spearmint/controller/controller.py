@@ -6,16 +6,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spearmint.controller.capacity import Capacity
 from spearmint.controller.events import SearchObserver, StudyCounts
 from spearmint.controller.limits import SearchLimits
 from spearmint.controller.signals import StopRequest
 from spearmint.controller.study_run import StudyRun
 from spearmint.controller.warm_start import warm_points
-from spearmint.drivers import Driver
-from spearmint.errors import DriverUnreachable, SearchFailed
+from spearmint.drivers import Driver, Job
+from spearmint.errors import CannotStart, DriverUnreachable, QueueFull, SearchFailed
 from spearmint.formatting import format_duration
 
-_CAPACITY_S = 60.0  # interval of checks for added and removed hosts
+_REFUSED_S = 10.0  # until the next submission after the queue had no room for one
 _SLICE_S = 0.2  # interval of checks for Ctrl-C and for new reports
 
 
@@ -32,12 +33,17 @@ class Controller:
     observer: SearchObserver
     stop: StopRequest = field(default_factory=StopRequest)
     _started_at: float = field(default_factory=time.monotonic)
-    _concurrent: int = 1
-    _sized_at: float = 0.0
+    _capacity: Capacity = field(init=False)
     _noted: set[str] = field(default_factory=set)
     _noted_stop: bool = False
+    _refused_at: float | None = None  # when the queue had no room for a submission
     _was_reached: bool = False
     _is_unreachable: bool = False
+
+    def __post_init__(self) -> None:
+        self._capacity = Capacity(
+            self.driver, self.limits.concurrent, follows=self.limits.follows_capacity
+        )
 
     def run(self) -> Mapping[str, StudyCounts]:
         """Search until a limit or a stop; return the last counts by region.
@@ -49,16 +55,17 @@ class Controller:
             DriverUnreachable: The queue did not answer the first call.
             StorageError, DriverError: Running trials continue, and the next run adopts them.
         """
-        self._started_at = self._sized_at = time.monotonic()
-        self._concurrent = self.limits.concurrent
+        self._started_at = time.monotonic()
         for study in self.studies:
             study.resume()
+        self.driver.forget_others(self._jobs())
         self._note_done()
         while not self._must_stop():
             self._call_queue(self._collect)
             if not self._is_unreachable:
                 self._call_queue(self._fill)
-            if not self._is_unreachable and not any(study.is_busy for study in self.studies):
+            is_idle = not any(study.is_busy for study in self.studies)
+            if is_idle and not self._is_unreachable and self._refused_at is None:
                 break
             self._note_stop()
             self._wait()
@@ -66,6 +73,7 @@ class Controller:
             self._note_detached()
         elif self.stop.now:
             self.cancel()
+        self.driver.forget_others(self._jobs())
         self._check_failures()
         return {study.experiment.region: study.counts() for study in self.studies}
 
@@ -85,6 +93,7 @@ class Controller:
         """Terminate all jobs. The next run restarts their trials."""
         for study in self.studies:
             study.end_running()
+        self.driver.forget_others(self._jobs())
 
     def _call_queue(self, call: Callable[[], None]) -> None:
         """Call the queue; report when it stops answering, and when it answers again."""
@@ -99,49 +108,63 @@ class Controller:
             return
         if self._is_unreachable:
             self.observer.note("The queue answers again.")
+            self._capacity.expect_return()
         self._was_reached, self._is_unreachable = True, False
+
+    def _jobs(self) -> list[Job]:
+        return [job for study in self.studies for job in study.jobs]
 
     def _n_running(self) -> int:
         return sum(study.n_running for study in self.studies)
 
     def _collect(self) -> None:
         """Poll the driver once for all studies."""
-        states = self.driver.poll([job for study in self.studies for job in study.jobs])
+        states = self.driver.poll(self._jobs())
+        self._check_blocked()
         for text in self.driver.notices():
             self.observer.note(text)
         for study in self.studies:
             study.collect(states)
 
+    def _check_blocked(self) -> None:
+        """Delete all jobs and raise CannotStart if the queue can never run any of them."""
+        if not self.limits.waits and (reason := self.driver.blocked()):
+            self.cancel()
+            raise CannotStart(
+                f"{reason}\nNo trial has started, and the jobs are deleted.",
+                "After the fix, rerun the command. To wait for it instead: add --wait",
+            )
+
     def _fill(self) -> None:
         """Start as many trials as the limits allow."""
-        self._follow_capacity()
-        most = self._concurrent + self.limits.queue_ahead
+        if text := self._capacity.update():
+            self.observer.note(text)
+        most = self._capacity.concurrent + self.limits.queue_ahead
+        if self._refused_at is not None and time.monotonic() - self._refused_at < _REFUSED_S:
+            return
         while self._n_running() < most and not self.stop.requested:
             if reason := self._stop_reason():
                 self._note_once(f"No new trials: {reason}.")
-                return
-            ready = [study for study in self._admitted() if self._wants_trial(study)]
+            ready = [study for study in self._admitted() if not reason and self._wants_trial(study)]
             if not ready:
+                self._refused_at = None
                 return
             chosen = min(ready, key=lambda study: (study.n_running, study.tally.finished))
             if self.limits.warm_start and not chosen.has_begun:
                 self._warm(chosen)
-            chosen.start_trial()
-
-    def _follow_capacity(self) -> None:
-        """Update the number of concurrent trials from the driver, once a minute."""
-        if self.limits.follows_capacity and time.monotonic() - self._sized_at >= _CAPACITY_S:
-            found = self.driver.capacity()
-            self._sized_at = time.monotonic()
-            if found != self._concurrent:
-                self.observer.note(f"The queue now has room for {found} concurrent trials.")
-            self._concurrent = found
+            try:
+                chosen.start_trial()
+            except QueueFull as error:
+                self._note_once(f"{error}\nRetrying until the queue accepts more jobs.")
+                self._refused_at = time.monotonic()
+                return
+            self._refused_at = None
 
     def _admitted(self) -> Sequence[StudyRun]:
         """Return the studies that can start trials; with a warm start, later studies wait."""
         if not self.limits.warm_start:
             return self.studies
-        room = self._concurrent - sum(study.is_open for study in self.studies)
+        room = self._capacity.concurrent - sum(study.is_open for study in self.studies)
         closed = [study for study in self.studies if not study.has_begun]
         waiting = set(map(id, closed[max(0, room) :]))
         return [study for study in self.studies if id(study) not in waiting]
@@ -196,7 +219,7 @@ class Controller:
         polling_s = self.limits.polling_s if self._n_running() else _SLICE_S
         deadline = time.monotonic() + polling_s
         requested = self.stop.requested
-        jobs = [job for study in self.studies for job in study.jobs]
+        jobs = self._jobs()
         while not self.stop.now and self.stop.requested == requested:
             if self._prune():
                 return

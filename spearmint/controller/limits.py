@@ -13,6 +13,7 @@ class SearchLimits:
         concurrent: Number of trials that run at the same time.
         follows_capacity: Whether ``concurrent`` follows the capacity of the driver.
         queue_ahead: Additional trials in the queue, so that no GPU waits for a proposal.
+        waits: Whether to wait if the queue can never run the trials, as it is configured now.
         polling_s: Longest time between two polls of the driver, in seconds.
         time_s: Seconds after which no more trials start.
         trial_time_s: Total seconds of all trials after which no more trials start.
@@ -23,6 +24,7 @@ class SearchLimits:
     concurrent: int = 1
     follows_capacity: bool = False
     queue_ahead: int = 0
+    waits: bool = False
     polling_s: float = 3.0
     time_s: float | None = None
     trial_time_s: float | None = None

@@ -20,19 +20,24 @@ _TAIL_LINES, _TAIL_BYTES = 20, 8192
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Stores the result of each trial of a study, then calls ``on_end`` with the trial."""
+    """Stores the result of each trial of a study, then calls ``on_end`` with the trial.
+
+    ``on_success`` is called before a complete or pruned trial is stored.
+    """
 
     study: Study
     layout: Layout
     driver: Driver
     observer: SearchObserver
     on_end: Callable[[Trial], None]
+    on_success: Callable[[], None] = lambda: None
 
     def settle(self, running: RunningTrial) -> Trial | None:
         """Store the trial of a job that ended, or return the trial if it must be retried."""
         if self.store_job_result(running):
             return None
         if running.ended_by == "pruned":
+            self.on_success()
             self.on_end(self.study.prune(running.trial, running.seconds()))
             return None
         if running.ended_by == "timeout":
@@ -51,6 +56,9 @@ class Outcomes:
         if not end.again:
             self._store_broken(running.trial, end.text, seconds)
             return None
+        if not end.counts:
+            self.observer.note(f"{running.trial.label} is rerun on another host: {end.text}")
+            return running.trial
         trial = self.study.add_loss(running.trial)
         if trial.lost > self.study.experiment.max_retries:
             times = f", {trial.lost} times" if trial.lost > 1 else ""
@@ -79,6 +87,7 @@ class Outcomes:
         if result.value is None:
             self.on_end(self.study.break_(trial, result, tail_of(self.layout.output(trial.id))))
         else:
+            self.on_success()  # before the trial is stored, which a kill can prevent
             self.on_end(self.study.complete(trial, result))
         return True
 

@@ -11,6 +11,7 @@ from spearmint.layout import TrialFolder, read_json
 from spearmint.model import Trial
 
 _STUCK_S = 60.0
+_NEW_RUNNER_S = 10.0  # the job may have started after the last listing of the queue
 
 
 @dataclass(slots=True)
@@ -47,6 +48,14 @@ class RunningTrial:
     def seconds(self) -> float:
         """Return the run time in seconds; 0 while the job is queued."""
         return 0.0 if self.waiting else time.time() - self.started
+
+    def requeue(self) -> None:
+        """Note that the job is queued; delete what the runner of an earlier start has written."""
+        if not self.waiting:
+            with contextlib.suppress(OSError):
+                if time.time() - self.folder.runner.stat().st_mtime > _NEW_RUNNER_S:
+                    self.folder.runner.unlink()
+        self.waiting, self.started = True, time.time()
 
     def is_stuck(self) -> bool:
         """Return whether the controller terminated the job and the host has not confirmed it."""

@@ -18,10 +18,12 @@ class StopRequest:
     Attributes:
         requested: Start no more trials.
         now: Terminate the running trials as well.
+        number: The signal; 0 without one.
     """
 
     requested: bool = False
     now: bool = False
+    number: int = 0
 
 
 @contextmanager
@@ -31,7 +33,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         stop.now = stop.requested
-        stop.requested = True
+        stop.requested, stop.number = True, number
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:

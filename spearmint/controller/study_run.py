@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 
 from spearmint.controller.ending import EXIT_GRACE_S, EndingJobs
 from spearmint.controller.events import SearchObserver, StudyCounts
+from spearmint.controller.failures import Failures, retry, retry_note
 from spearmint.controller.limits import StudyLimits
 from spearmint.controller.outcomes import Outcomes
 from spearmint.controller.running_trial import RunningTrial
-from spearmint.controller.submission import code_has_changed, job_request, prepare_folder
+from spearmint.controller.submission import job_request, prepare_folder
 from spearmint.controller.tally import Tally
 from spearmint.drivers import Driver, Job, JobState
-from spearmint.errors import DriverUnreachable, SearchFailed
+from spearmint.errors import DriverUnreachable, QueueFull, SearchFailed
 from spearmint.layout import Layout, TrialFolder
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.records import Records
@@ -40,7 +41,9 @@ class StudyRun:
     limits: StudyLimits
     records: Records
     observer: SearchObserver
+    retries_broken: bool = False
     tally: Tally = field(init=False)
+    _failures: Failures = field(init=False)
     _outcomes: Outcomes = field(init=False)
     _ending: EndingJobs = field(init=False)
     _running: dict[int, RunningTrial] = field(default_factory=dict)
@@ -48,8 +51,14 @@ class StudyRun:
 
     def __post_init__(self) -> None:
         self.tally = Tally(limits=self.limits, maximize=self.experiment.maximize)
+        self._failures = Failures(self.study, self.layout)
         self._outcomes = Outcomes(
-            self.study, self.layout, self.driver, self.observer, on_end=self._count_ended
+            self.study,
+            self.layout,
+            self.driver,
+            self.observer,
+            on_end=self._count_ended,
+            on_success=self._forgive,
         )
         self._ending = EndingJobs(self.driver)
 
@@ -108,19 +117,17 @@ class StudyRun:
         self.layout.jobs.mkdir(parents=True, exist_ok=True)
         self.layout.outputs.mkdir(exist_ok=True)
         trials = self.study.trials()
+        running = [trial for trial in trials if trial.state is TrialState.RUNNING]
         for trial in trials:
             if trial.state is not TrialState.RUNNING:
                 self.tally.add(trial)
         self.tally.forget_failures()
-        if (
-            self.tally.broken
-            and not self.tally.finished
-            and code_has_changed(self.study, self.layout)
-        ):
-            self.study.disregard(trial for trial in trials if trial.state is TrialState.BROKEN)
-        for trial in trials:
-            if trial.state is TrialState.RUNNING:
-                self._resume_trial(trial)
+        self._failures.resume(trials, retried=self.retries_broken)
+        if self.retries_broken:
+            n = retry(self.study, trials)
+            self.observer.note(retry_note(n, self.tally, len(running)))
+        for trial in running:
+            self._resume_trial(trial)
 
     def _resume_trial(self, trial: Trial) -> None:
         folder = self.layout.folder(trial.id)
@@ -134,13 +141,13 @@ class StudyRun:
         """Start a trial that waits for a retry, or else a new trial.
 
         Raises:
-            DriverUnreachable: The next call starts the trial.
+            DriverUnreachable, QueueFull: The next call starts the trial.
         """
         trial = self._waiting.popleft() if self._waiting else self.study.ask()
         try:
             folder = prepare_folder(self.experiment, self.layout, trial, self.study.key(trial))
             job = self.driver.submit(job_request(self.experiment, self.layout, trial.id))
-        except DriverUnreachable:
+        except (DriverUnreachable, QueueFull):
             self._waiting.appendleft(trial)
             raise
         self._add_running(trial, folder, job)
@@ -162,7 +169,7 @@ class StudyRun:
             elif state is JobState.FINISHED:
                 self._finish(running)
             elif state is JobState.WAITING:
-                running.waiting, running.started = True, time.time()
+                running.requeue()
             else:
                 self._note_started(running)
                 self._terminate_overdue(running)
@@ -223,7 +230,17 @@ class StudyRun:
             return True
         return self.study.should_prune(running.trial)
 
+    def _forgive(self) -> None:
+        """Report failures that no longer count, because a trial succeeds now."""
+        if n := self._failures.succeed():
+            self.observer.note(
+                f"A trial succeeds where all failed: the failures of {n} earlier trials no longer "
+                "count against their points. Rerun with --retry-broken to repeat them."
+            )
+
     def _count_ended(self, trial: Trial) -> None:
+        if trial.state is TrialState.BROKEN:
+            self._failures.add(trial)
         self.tally.add(trial)
         self._record()
         self.observer.ended(trial, self.counts())

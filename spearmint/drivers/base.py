@@ -45,10 +45,12 @@ class JobEnd:
     Attributes:
         text: One line for users.
         again: Whether to retry the trial; False if a retry would fail in the same way.
+        counts: Whether a retry counts for ``max_retries``; False if only the host is at fault.
     """
 
     text: str
     again: bool = True
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,14 @@ class Driver(ABC):
     def notices(self) -> list[str]:
         """Return new messages about jobs, for example that a job is held or in error."""
         return []
+
+    def blocked(self) -> str:
+        """Return why no job has started and none ever can, from the last poll; empty otherwise."""
+        return ""
+
+    def forget_others(self, jobs: Collection[Job]) -> None:
+        """Delete the driver's files about trials that have no job in ``jobs``."""
+        return
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
         """Return when one of ``jobs`` may have ended, or after ``timeout_s`` seconds."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 
@@ -28,6 +29,13 @@ class DoneMarkers:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._done.discard(token)
         self.path(token).unlink(missing_ok=True)
+
+    def keep(self, tokens: Collection[str]) -> None:
+        """Delete the markers of all trials except ``tokens``."""
+        with contextlib.suppress(OSError):
+            for path in self._directory.iterdir():
+                if path.name not in tokens:
+                    path.unlink(missing_ok=True)
 
     def is_done(self, token: str) -> bool:
         """Return whether an earlier :meth:`refresh` found the marker."""

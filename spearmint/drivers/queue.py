@@ -48,6 +48,7 @@ class SubmitSpec:
         directory: Working directory.
         output: File to which standard output and error are appended.
         environment: Environment variables of the job.
+        avoid: Hosts on which the job must not start, if the queue supports that.
         resources: Resources of the job. The queue loads ``modules``, activates ``venv`` and runs
             ``setup``. The ``environment`` above already includes ``resources.environment``.
     """
@@ -59,6 +60,7 @@ class SubmitSpec:
     output: Path
     environment: Mapping[str, str]
     resources: Resources
+    avoid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +71,32 @@ class QueueJob:
         id: The queue's id, any text.
         token: Token of its :class:`SubmitSpec`; any text for other jobs.
         text: The queue's own code for the state, such as ``hqw`` or ``PD``.
+        host: Host on which it runs; empty if unknown.
+        is_rerun: Whether the queue has started it before.
     """
 
     id: str
     token: str
     state: QueueJobState
     text: str = ""
+    host: str = ""
+    is_rerun: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedStart:
+    """A start of a job that failed before the job's own program.
+
+    Attributes:
+        reason: One line for users.
+        times: Number of failed starts in a row on this host.
+        at: Seconds since the epoch; 0 if unknown.
+    """
+
+    host: str
+    reason: str
+    times: int = 1
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +106,13 @@ class QueueHost:
     Attributes:
         slots: Number of slots that jobs of this search can use.
         gpus: Number of GPUs that jobs can use.
+        gpu_shares: Number of GPUs whose shares jobs can use.
     """
 
     name: str
     slots: int
     gpus: int = 0
+    gpu_shares: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +138,23 @@ class EndedRun:
     timed_out: bool = False
     limit: str = ""
     failure: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a pending job cannot start, whatever other jobs do.
+
+    Attributes:
+        reason: The reason in the queue's own words.
+        fix: What to do, with commands; empty if unknown.
+        key: A text that changes if the reason changes; empty for the reason itself.
+        passes: Whether it can end without a change by a user or manager.
+    """
+
+    reason: str
+    fix: str = ""
+    key: str = ""
+    passes: bool = False
 
 
 class Queue(Protocol):
@@ -151,6 +192,14 @@ class Queue(Protocol):
     def reason(self, id: str) -> str:
         """Return why a job is in the ERROR state, in the queue's own words."""
         return ""
+
+    def failed_start(self, id: str) -> FailedStart | None:
+        """Return the last failed start of a listed job; None if none is known."""
+        return None
+
+    def obstacle(self, id: str) -> Obstacle | None:
+        """Return why a pending job can never start; None if it only waits for other jobs."""
+        return None
 
     def preview(self, spec: SubmitSpec) -> str:
         """Return the command that ``submit`` would run, for users.
@@ -203,5 +252,13 @@ class Dialect:
 
 def room_for(hosts: Sequence[QueueHost], need: Resources) -> int:
     """Return how many trials ``hosts`` can run at the same time."""
-    by_gpus = (host.gpus // need.gpus if need.gpus else sys.maxsize for host in hosts)
-    return sum(min(host.slots // need.slots, n) for host, n in zip(hosts, by_gpus, strict=True))
+    return sum(min(host.slots // need.slots, _by_gpus(host, need.gpus)) for host in hosts)
+
+
+def _by_gpus(host: QueueHost, wanted: float) -> int:
+    """Return how many trials the GPUs of ``host`` can run; each share is of one GPU."""
+    if not wanted:
+        return sys.maxsize
+    if wanted < 1:
+        return int(host.gpu_shares) * (100 // round(wanted * 100))
+    return int(host.gpus // wanted)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.done_files import DoneMarkers
 from spearmint.drivers.ends import ended_runs, explain_end
+from spearmint.drivers.host_starts import HostStarts
 from spearmint.drivers.queue import (
     Dialect,
     Queue,
@@ -19,7 +20,9 @@ from spearmint.drivers.queue import (
 )
 from spearmint.drivers.queue_listing import QueueListing
 from spearmint.drivers.queue_notices import QueueNotices
-from spearmint.drivers.queue_trials import QueueTrials
+from spearmint.drivers.queue_obstacles import QueueObstacles
+from spearmint.drivers.queue_starts import QueueStarts
+from spearmint.drivers.queue_trials import QueuedTrial, QueueTrials
 from spearmint.drivers.submission import has_time_limit, submit_spec, token_of
 from spearmint.drivers.submit_lock import submit_lock
 from spearmint.errors import DriverError, DriverUnreachable, SpearmintError
@@ -67,6 +70,10 @@ class QueueDriver(Driver):
             self._listing, self._done, self._pending, listed_after_s=self.dialect.listed_after_s
         )
         self._notices = QueueNotices(self._queue, self.dialect)
+        self._hosts = HostStarts(self._layout.avoided_hosts)
+        self._starts = QueueStarts(self._queue, self._resources, self._hosts)
+        self._obstacles = QueueObstacles(self._queue)
+        self._has_started = False  # whether any trial started since this driver was created
         self._doubtful: dict[str, float] = {}  # time of a submission without an answer, by token
         self._made = time.monotonic()
 
@@ -111,6 +118,7 @@ class QueueDriver(Driver):
 
     def _job(self, id: str) -> Job:
         self._doubtful.pop(self._trials[id].token, None)
+        self._obstacles.expect_start()
         return Job(self.name, id)
 
     def _offer(self, token: str, request: JobRequest) -> None:
@@ -126,9 +134,15 @@ class QueueDriver(Driver):
         self._pending.offer(token, int(request.folder.path.name), content)
 
     def _spec(self, request: JobRequest) -> SubmitSpec:
-        done = self._done.path(token_of(request.folder))
-        pending = self._layout.pending if self._uses_pilots else None
-        return submit_spec(request, self._resources, self.dialect, done=done, pending=pending)
+        token = token_of(request.folder)
+        return submit_spec(
+            request,
+            self._resources,
+            self.dialect,
+            done=self._done.path(token),
+            pending=self._layout.pending if self._uses_pilots else None,
+            avoid=self._hosts.avoided(token),
+        )
 
     def preview(self, request: JobRequest) -> str:
         """Return the job to submit, as text. Raises InputError if the queue cannot run it."""
@@ -137,7 +151,10 @@ class QueueDriver(Driver):
     def capacity(self) -> int:
         """Return how many trials the queue's hosts can run at the same time; at least 1."""
         hosts = self._queue.hosts(self._resources)
-        return super().capacity() if hosts is None else max(1, room_for(hosts, self._resources))
+        if hosts is None:
+            return super().capacity()
+        used = [host for host in hosts if host.name not in self._hosts.avoided()]
+        return max(1, room_for(used, self._resources))
 
     # Polling
 
@@ -168,7 +185,13 @@ class QueueDriver(Driver):
         for job, state in states.items():
             if state is JobState.GONE:
                 self._trials.end(job.id)
+        self._has_started |= any(state is not JobState.WAITING for state in states.values())
+        self._notices.add(self._obstacles.look(self._trials.pending_ids(states)))
         return states
+
+    def blocked(self) -> str:
+        """Return the obstacle of all pending jobs if no trial has started; empty otherwise."""
+        return "" if self._has_started else self._obstacles.lasting
 
     def _see_claims(self) -> None:
         """Read which trials pilots claimed, and cancel the jobs that are no longer needed."""
@@ -182,21 +205,40 @@ class QueueDriver(Driver):
         self._listing.refresh()
         self._trials.learn_ids()
         running = self._trials.running()
+        self._move(self._starts.look(self._listing.jobs, running))
         for id, job in self._listing.jobs.items():
             if (trial := running.get(id)) is not None:
                 if job.state is QueueJobState.HELD:
                     self._pending.withdraw(trial.token)  # a pilot must not run it either
+                if self._starts.end_of(id) is not None:
+                    continue
                 self._notices.see(job, str(trial.folder.path.relative_to(self._layout.root)))
+
+    def _move(self, moved: Mapping[str, QueuedTrial]) -> None:
+        """Cancel jobs that cannot start; their trials get other jobs."""
+        for trial in moved.values():
+            self._pending.withdraw(trial.token)
+        if moved:
+            self._queue.cancel(sorted(moved))
+            self._listing.expire()
 
     def notices(self) -> list[str]:
         """Return messages about jobs that are newly held, suspended or in error, with the fix."""
-        return self._notices.take()
+        return [*self._notices.take(), *self._hosts.take()]
 
     def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
         """Return when a trial has created its done marker, or after ``timeout_s`` seconds."""
-        self._done.wait(timeout_s, step_s=_DONE_POLL_S)
+        if not self._obstacles.wakes():
+            self._done.wait(timeout_s, step_s=_DONE_POLL_S)
 
     # Ends
+
+    def forget_others(self, jobs: Collection[Job]) -> None:
+        """Delete claims and done markers of trials that have no job in ``jobs``."""
+        self._see_claims()  # a job that is no longer needed must not start without its claim
+        kept = {self._trials[job.id].token for job in jobs}
+        self._pending.keep(kept)
+        self._done.keep(kept)
 
     def cancel(self, jobs: Collection[Job]) -> None:
         """Cancel jobs and wait until they have ended."""
@@ -241,6 +283,8 @@ class QueueDriver(Driver):
         holder = self._trials[job.id].holder
         if not holder:
             return JobEnd(f"its job disappeared: {self.dialect.queue} never listed it")
-        return explain_end(
-            ended_runs(self._queue, holder), self.dialect, self._resources.walltime_s
-        )
+        if (end := self._starts.end_of(holder)) is not None:
+            return end
+        runs = ended_runs(self._queue, holder)
+        end = self._starts.end_before_start(self._trials[job.id], runs)
+        return end or explain_end(runs, self.dialect, self._resources.walltime_s)

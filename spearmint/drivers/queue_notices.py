@@ -22,6 +22,10 @@ class QueueNotices:
         notices, self._notices = self._notices, []
         return notices
 
+    def add(self, text: str) -> None:
+        """Add a message; nothing if ``text`` is empty."""
+        self._notices += [text] if text else []
+
     def see(self, job: QueueJob, trial: str) -> None:
         """Add a message about ``job``, which runs ``trial``, if its state has changed."""
         if self._states.get(job.id, QueueJobState.PENDING) is not job.state:

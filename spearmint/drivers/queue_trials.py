@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from spearmint.drivers.base import JobState
+from spearmint.drivers.base import Job, JobState
 from spearmint.drivers.done_files import DoneMarkers
 from spearmint.drivers.queue import QueueJobState
 from spearmint.drivers.queue_listing import QueueListing
@@ -125,8 +125,14 @@ class QueueTrials:
                     self.surplus.add(trial.own)
 
     def state(self, job_id: str) -> JobState:
-        """Return the state of a trial's job, from the last listing and the done markers."""
+        """Return the state of a trial's job, from the last listing and the done markers.
+
+        A reported end is final. The pilot that ran the trial can seem to be about to exit later,
+        between two other trials.
+        """
         trial = self._trials[job_id]
+        if trial.is_over:
+            return JobState.GONE
         job, is_done = self._listing.jobs.get(trial.holder), self._done.is_done(trial.token)
         if job is None and self._may_be_listed_later(trial):
             return JobState.FINISHED if is_done else JobState.WAITING
@@ -137,6 +143,17 @@ class QueueTrials:
         if is_done:
             return JobState.FINISHED
         return JobState.ALIVE if job.state in _RUNNING else JobState.WAITING
+
+    def pending_ids(self, states: Mapping[Job, JobState]) -> list[str]:
+        """Return the queue's ids of the jobs that wait for a host, the oldest first."""
+        listed = self._listing.jobs
+        waiting = [job.id for job, state in states.items() if state is JobState.WAITING]
+        ids = dict.fromkeys(self._trials[job_id].holder for job_id in waiting)
+        return [
+            id
+            for id in ids
+            if id and (id not in listed or listed[id].state is QueueJobState.PENDING)
+        ]
 
     def _may_be_listed_later(self, trial: QueuedTrial) -> bool:
         since = self._submitted.get(trial.holder, _NEVER) if trial.holder else trial.submitted

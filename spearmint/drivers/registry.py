@@ -17,6 +17,9 @@ ENTRY_POINTS = "spearmint.drivers"
 DRIVERS: dict[str, str] = {
     "local": "spearmint.drivers.local:LocalDriver",
     "SGE": "spearmint.drivers.sge.driver:SgeDriver",
+    "SLURM": "spearmint.drivers.slurm.driver:SlurmDriver",
+    "HTCONDOR": "spearmint.drivers.htcondor.driver:HTCondorDriver",
+    "CELERY": "spearmint.drivers.celery.driver:CeleryDriver",
 }
 """The built-in drivers: ``package.module:Class`` by name."""
 

@@ -32,13 +32,20 @@ def token_of(folder: TrialFolder) -> str:
 
 
 def submit_spec(
-    request: JobRequest, need: Resources, dialect: Dialect, *, done: Path, pending: Path | None
+    request: JobRequest,
+    need: Resources,
+    dialect: Dialect,
+    *,
+    done: Path,
+    pending: Path | None,
+    avoid: tuple[str, ...] = (),
 ) -> SubmitSpec:
     """Return the job of a trial.
 
     Args:
         done: File that the trial creates when its result is written.
         pending: Directory of further trials for the job; None if the job runs a single trial.
+        avoid: Hosts on which it must not start.
     """
     folder, token = request.folder, token_of(request.folder)
     module = ("spearmint.trial.runner",) if pending is None else ("spearmint.trial.pilot", token)
@@ -62,6 +69,7 @@ def submit_spec(
             **dict(need.environment),
         },
         resources=need,
+        avoid=avoid,
     )
 
 

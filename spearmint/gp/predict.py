@@ -17,8 +17,10 @@ from spearmint.gp.space import Space
 _MOST = 500
 
 
-def predict(space: Space, points: Array, y: Array, at: Array) -> Array:
-    """Return the expected values at ``at``, in standard deviations of ``y`` from its mean.
+def predict(space: Space, points: Array, y: Array, at: Array) -> tuple[Array, Array]:
+    """Return the expected values at ``at`` and their standard deviations, without noise.
+
+    Both are in standard deviations of ``y``; values are from its mean.
 
     Args:
         space: The D dimensions.
@@ -43,5 +45,5 @@ def predict(space: Space, points: Array, y: Array, at: Array) -> Array:
             n_fantasies=1,
             rng=np.random.default_rng(0),
         )
-        mean, _ = posterior.predict(at)
-    return np.asarray(mean[0, :, 0])
+        mean, variance = posterior.predict(at)
+    return mean[0, :, 0], np.sqrt(variance[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spearmint.html_report.live import live_page
 from spearmint.html_report.write import REPORT_FILES, write_report
 
-__all__ = ["REPORT_FILES", "write_report"]
+__all__ = ["REPORT_FILES", "live_page", "write_report"]

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import base64
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 
 from spearmint._version import __version__
 from spearmint.formatting import TABLE_DIGITS, format_duration, format_value, plain
-from spearmint.html_report.canvas import Plot
-from spearmint.html_report.digest import Digest
-from spearmint.model import Trial, TrialState, Value
+from spearmint.html_report.bounds import at_bounds
+from spearmint.html_report.plots.canvas import Plot
+from spearmint.html_report.plots.digest import Digest
+from spearmint.model import Trial, TrialState, Value, Variable
 
 _BEST_ROWS = 20
 _BROKEN_ROWS = 50  # each row contains up to 20 lines of output
@@ -44,26 +49,52 @@ class Picture:
         return round(96 * width), round(96 * height)
 
 
-def render(digest: Digest, pictures: Sequence[Picture]) -> str:
-    """Return the page of one search, which loads no other file."""
-    return _render("report.html", _context(digest, pictures))
+def render(
+    digest: Digest,
+    pictures: Sequence[Picture],
+    *,
+    folder: Path | None = None,
+    reload_s: int = 0,
+) -> str:
+    """Return the page of one search, which loads no other file.
+
+    Args:
+        digest: The search.
+        pictures: Its plots.
+        folder: Where the page will be, for links to the output of trials; None for no links.
+        reload_s: Seconds after which a browser loads the page again; 0 for never.
+    """
+    return _render("report.html", _context(digest, pictures, folder), reload_s)
 
 
-def render_regions(digests: Sequence[Digest], pictures: Sequence[Picture]) -> str:
-    """Return the page that compares regions; it only links to the pages of the regions."""
-    first = digests[0]
+def render_regions(
+    digests: Sequence[Digest],
+    pictures: Sequence[Picture],
+    links: Sequence[str],
+    *,
+    reload_s: int = 0,
+) -> str:
+    """Return the page that compares regions; it only links to the pages of the regions.
+
+    Args:
+        digests: The searches.
+        pictures: Plots that compare them.
+        links: URL of the page of each region.
+        reload_s: Seconds after which a browser loads the page again; 0 for never.
+    """
     starts = [digest.started for digest in digests if digest.started]
     ends = [digest.ended for digest in digests if digest.ended]
     regions = [
         {
             "name": digest.experiment.region,
+            "link": link,
             "counts": _counts([digest]),
-            "best": _row(digest.best, digest) if digest.best else {"params": {}},
+            "best": _row(digest.best, digest, None) if digest.best else {"params": {}},
         }
-        for digest in digests
+        for digest, link in zip(digests, links, strict=True)
     ]
     context = {
-        **_about(first),
+        **_about(digests[0]),
         "region": "",
         "regions": regions,
         "counts": _counts(digests),
@@ -72,10 +103,10 @@ def render_regions(digests: Sequence[Digest], pictures: Sequence[Picture]) -> st
         "ended": _moment(max(ends, default=None)),
         "pictures": pictures,
     }
-    return _render("regions.html", context)
+    return _render("regions.html", context, reload_s)
 
 
-def _render(template: str, context: dict[str, Any]) -> str:
+def _render(template: str, context: dict[str, Any], reload_s: int) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("spearmint.html_report"),
         autoescape=True,
@@ -84,21 +115,23 @@ def _render(template: str, context: dict[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["plain"] = plain
-    return environment.get_template(template).render(context)
+    environment.filters["cell"] = _cell_class
+    return environment.get_template(template).render(context, reload_s=reload_s)
 
 
-def _context(digest: Digest, pictures: Sequence[Picture]) -> dict[str, Any]:
+def _context(digest: Digest, pictures: Sequence[Picture], folder: Path | None) -> dict[str, Any]:
     broken = digest.in_state(TrialState.BROKEN)
     return {
         **_about(digest),
         "counts": _counts([digest]),
-        "best": _row(digest.best, digest) if digest.best else None,
+        "best": _row(digest.best, digest, folder) if digest.best else None,
+        "at_bounds": at_bounds(digest),
         "duration": format_duration(digest.seconds),
         "started": _moment(digest.started),
         "ended": _moment(digest.ended),
         "pictures": pictures,
-        "rows": [_row(trial, digest) for trial in digest.ranked[:_BEST_ROWS]],
-        "broken": broken[::-1][:_BROKEN_ROWS],
+        "rows": [_row(trial, digest, folder) for trial in digest.ranked[:_BEST_ROWS]],
+        "broken": [(trial, _link(digest, trial, folder)) for trial in broken[::-1][:_BROKEN_ROWS]],
     }
 
 
@@ -109,6 +142,7 @@ def _about(digest: Digest) -> dict[str, Any]:
         "name": experiment.name,
         "region": experiment.region,
         "config": str(experiment.path),
+        "quoted_config": shlex.quote(str(experiment.path)),
         "goal": "maximise" if experiment.maximize else "minimise",
         "variables": experiment.variables,
         "elements": len(digest.elements()),
@@ -123,10 +157,21 @@ def _counts(digests: Sequence[Digest]) -> dict[str, int]:
     }
 
 
-def _row(trial: Trial, digest: Digest) -> dict[str, Any]:
-    """Return the texts of a trial in a table."""
+def _link(digest: Digest, trial: Trial, folder: Path | None) -> str:
+    """Return the relative URL of the trial's output file; empty without a file or a folder."""
+    if folder is None or digest.layout is None:
+        return ""
+    output = digest.layout.output(trial.id)
+    if not output.is_file():
+        return ""
+    return quote(os.path.relpath(output.resolve(), folder.resolve()))
+
+
+def _row(trial: Trial, digest: Digest, folder: Path | None) -> dict[str, Any]:
+    """Return the texts of a trial in a table, and the link to its output."""
     return {
         "id": trial.id,
+        "output": _link(digest, trial, folder),
         "value": "" if trial.value is None else format_value(float(trial.value)),
         "seconds": "" if trial.seconds is None else f"{trial.seconds:.1f}",
         "params": {
@@ -134,6 +179,13 @@ def _row(trial: Trial, digest: Digest) -> dict[str, Any]:
             for variable in digest.experiment.variables
         },
     }
+
+
+def _cell_class(variable: Variable) -> str:
+    """Return the CSS class of the cells of a variable: a number on a phone stays in one line."""
+    if variable.options:
+        return "text"
+    return "number" if variable.size == 1 else "numbers"
 
 
 def _vector(values: Sequence[Value]) -> str:

@@ -6,22 +6,17 @@ The modules for plots and pages are imported only when a report is written.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spearmint.errors import InputError
-from spearmint.trial.reporting import read_reports
+from spearmint.html_report.libraries import require_libraries
 
 if TYPE_CHECKING:
-    from spearmint.html_report.canvas import Plot
-    from spearmint.html_report.digest import Digest
     from spearmint.html_report.page import Picture
-    from spearmint.layout import Layout
-    from spearmint.model import Trial
+    from spearmint.html_report.plots.digest import Digest
     from spearmint.store.session import Session
 
 _PLOTS = (
@@ -29,8 +24,6 @@ _PLOTS = (
 )  # fmt: skip
 REPORT_FILES = ("index.html", *(f"{name}.png" for name in _PLOTS))
 """The names of all files that a report can contain."""
-
-_LIBRARIES = ("jinja2", "matplotlib")
 
 
 def write_report(
@@ -51,8 +44,10 @@ def write_report(
         InputError: The extra ``report`` is not installed, or ``folder`` cannot be written.
         StorageError: The trials cannot be read.
     """
-    _require_libraries()
-    digests = [_read(session) for session in sessions]
+    require_libraries()
+    from spearmint.html_report.contents import read_digest
+
+    digests = [read_digest(session) for session in sessions]
     if len(digests) == 1:
         return _write_search(digests[0], folder)
     for i, digest in enumerate(digests, 1):
@@ -62,18 +57,20 @@ def write_report(
 
 
 def _write_search(digest: Digest, folder: Path) -> Path:
+    from spearmint.html_report.contents import pictures
     from spearmint.html_report.page import render
 
-    pictures = _pictures(digest)
-    return _write(folder, pictures, render(digest, pictures))
+    drawn = pictures(digest)
+    return _write(folder, drawn, render(digest, drawn, folder=folder))
 
 
 def _write_regions(digests: Sequence[Digest], folder: Path) -> Path:
-    from spearmint.html_report import regions
+    from spearmint.html_report.contents import pictures_of_regions
     from spearmint.html_report.page import render_regions
 
-    pictures = _drawn([regions.plot(digests)])
-    return _write(folder, pictures, render_regions(digests, pictures))
+    drawn = pictures_of_regions(digests)
+    links = [f"{digest.experiment.region}/index.html" for digest in digests]
+    return _write(folder, drawn, render_regions(digests, drawn, links))
 
 
 def _write(folder: Path, pictures: Sequence[Picture], text: str) -> Path:
@@ -89,61 +86,6 @@ def _write(folder: Path, pictures: Sequence[Picture], text: str) -> Path:
             "Choose another folder with --output.",
         ) from error
     return page
-
-
-def _require_libraries() -> None:
-    for name in _LIBRARIES:
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise InputError(
-                f"a report needs {name}: {error}",
-                "Install the libraries for reports: pip install 'starmint[report]'",
-            ) from error
-
-
-def _read(session: Session) -> Digest:
-    """Return the current state of the search."""
-    from spearmint.html_report.digest import Digest
-
-    trials = [_with_reports(trial, session.layout) for trial in session.study.trials()]
-    started, ended = session.study.span()
-    return Digest.of(session.experiment, trials, started=started, ended=ended)
-
-
-def _with_reports(trial: Trial, layout: Layout) -> Trial:
-    """Add the values that a running trial has reported so far, which the study does not store."""
-    from spearmint.model import TrialState
-
-    if trial.state is not TrialState.RUNNING or trial.reports:
-        return trial
-    return replace(trial, reports=read_reports(layout.folder(trial.id).reports))
-
-
-def _pictures(digest: Digest) -> Sequence[Picture]:
-    """Return all plots, drawn; a plot with nothing to show has a reason instead of a PNG."""
-    from spearmint.html_report import best_value, curves, importance, parallel, slices
-
-    weights = importance.evaluate(digest)
-    plots = [
-        best_value.plot(digest),
-        parallel.plot(digest, weights.order),
-        importance.plot(weights),
-        slices.plot(digest, weights.order),
-        curves.plot(digest),
-    ]
-    return _drawn(plots)
-
-
-def _drawn(plots: Sequence[Plot]) -> list[Picture]:
-    """Return the plots with their PNG files."""
-    from spearmint.html_report import canvas
-    from spearmint.html_report.page import Picture
-
-    return [
-        Picture(plot=plot, png=canvas.png(plot) if plot.draw is not None else None)
-        for plot in plots
-    ]
 
 
 def _put(path: Path, content: bytes | None) -> None:

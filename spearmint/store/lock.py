@@ -12,6 +12,7 @@ from typing import Any
 
 from spearmint.errors import AlreadyRunning, NotWritable, next_command
 from spearmint.layout import Layout
+from spearmint.store.mounts import is_in_bucket
 
 _WAIT_S = 0.5  # a reader can hold the lock for a moment
 _RETRY_S = 0.02
@@ -56,6 +57,11 @@ class ExperimentLock:
 
     def _open(self) -> int:
         path = self._layout.lock
+        if is_in_bucket(path):
+            raise NotWritable(
+                f"{self._layout.root} is in an S3 bucket, where files cannot be locked or renamed",
+                "Move the experiment to a local disk, EBS, EFS or FSx. Trials can read S3.",
+            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -20,8 +20,9 @@ from spearmint.errors import InputError, StudyMismatch, next_command
 from spearmint.model import Experiment
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.fast_reads import BulkReadStorage
-from spearmint.store.sqlite import TrialConnection
+from spearmint.store.sqlite import TrialConnection, file_of
 from spearmint.store.study import OWNER, TOKEN, Study
+from starmint import install_command
 
 _SQLITE = {"timeout": 60, "factory": TrialConnection}
 _VARIABLES = "spearmint:variables"
@@ -57,8 +58,8 @@ def open_storage(url: str) -> BaseStorage:
     except ImportError as error:
         raise InputError(
             f"missing database driver: {error.__cause__ or error}",
-            "Install it, for example: pip install 'psycopg[binary]' for postgresql://, "
-            "pymysql for mysql+pymysql://.",
+            f"Install it. For postgresql://: {install_command('psycopg[binary]')}; "
+            f"for mysql+pymysql://: {install_command('pymysql')}",
         ) from None
     except (ValueError, ArgumentError) as error:
         raise InputError(
@@ -147,6 +148,20 @@ def study_owner(name: str, url: str) -> dict[str, str] | None:
         study = optuna.load_study(study_name=name, storage=open_storage(url))
         owner: dict[str, str] | None = study.user_attrs.get(OWNER)
         return owner
+
+
+def stored_declaration(name: str, url: str) -> dict[str, str]:
+    """Return a line for each variable of the study ``name``, and its direction.
+
+    Empty if there is no such study, or if another program created it.
+    """
+    with wraps_storage_errors():
+        file = file_of(url)
+        if (file is not None and not file.exists()) or name not in study_names(url):
+            return {}
+        study = optuna.load_study(study_name=name, storage=open_storage(url))
+        declared: dict[str, str] = study.user_attrs.get(_VARIABLES, {})
+        return declared
 
 
 def delete_study(name: str, url: str) -> None:

@@ -76,10 +76,10 @@ def storage_url(layout: Layout, given: str | None) -> str:
                 "Passwords are not stored. Set the URL: SPEARMINT_STORAGE=URL spearmint ...",
             )
         return stored
-    wanted, _ = _without_secrets(_absolute(given))
-    if wanted != stored:
+    wanted, bare = _without_secrets(_absolute(given))[0], _without_secrets(stored)[0]
+    if wanted != bare:
         raise InputError(
-            f"the search in {layout.root} is stored at {stored}, not at {wanted}",
+            f"the search in {layout.root} is stored at {bare}, not at {wanted}",
             f"Leave out --storage, or delete the search: {next_command('cleanup', layout.root)}",
         )
     return _absolute(given)

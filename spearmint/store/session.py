@@ -71,16 +71,23 @@ def run_sessions(
         AlreadyRunning: Another controller runs the experiment.
         InputError, StorageError: The directory or the storage cannot be used.
     """
+    with ExperimentLock(Layout(experiment.directory)):
+        yield open_sessions(experiment, storage, driver=driver)
+
+
+def open_sessions(
+    experiment: Experiment, storage: str | None, *, driver: str = "local"
+) -> list[Session]:
+    """Open the experiment as :func:`run_sessions` does; the caller holds its lock."""
     layout = Layout(experiment.directory)
     url = storage_url(layout, storage)
-    with ExperimentLock(layout):
-        check_directory(layout, experiment)
-        studies = open_studies(experiment.searches(), url)
-        take_ownership(layout, studies, driver=driver)
-        for study in studies:
-            study.abandon_unproposed()
-            study.enqueue_seed_points()
-        yield [_session(layout, study) for study in studies]
+    check_directory(layout, experiment)
+    studies = open_studies(experiment.searches(), url)
+    take_ownership(layout, studies, driver=driver)
+    for study in studies:
+        study.abandon_unproposed()
+        study.enqueue_seed_points()
+    return [_session(layout, study) for study in studies]
 
 
 def read_sessions(config: Path, storage: str | None, region: str | None = None) -> list[Session]:

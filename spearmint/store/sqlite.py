@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import psutil
 from sqlalchemy.engine import make_url
+
+from spearmint.store.mounts import is_on_network
 
 # Bytes 18 and 19 of a file with a write-ahead log (sqlite.org/fileformat2.html).
 _WITH_LOG = b"\2\2"
-_NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "fuse.sshfs", "9p", "afs")
 
 
 def sqlite_url(path: Path) -> str:
@@ -65,11 +65,3 @@ def _reading_uri(path: Path) -> str:
         has_log = file.read(20)[18:] == _WITH_LOG
     how = "immutable=1" if has_log and not log.exists() else "mode=ro"
     return f"{path.absolute().as_uri()}?{how}"
-
-
-def is_on_network(path: Path) -> bool:
-    """Return whether ``path`` is on a network file system."""
-    parents = (path.absolute(), *path.absolute().parents)
-    mounts = {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)}
-    found = next((mounts[str(parent)] for parent in parents if str(parent) in mounts), "")
-    return found.startswith(_NETWORK)

@@ -81,9 +81,15 @@ class Study:
             self.enqueue(to_flat(self.experiment.variables, point))
 
     @wraps_storage_errors()
-    def enqueue(self, point: Mapping[str, Any]) -> None:
-        """Queue a point, by element name, unless it was queued or tried before."""
-        self._study.enqueue_trial(dict(point), skip_if_exists=True)
+    def enqueue(self, point: Mapping[str, Any], *, repeat: bool = False) -> None:
+        """Queue a point, by element name, unless it was tried before and is not to ``repeat``."""
+        self._study.enqueue_trial(dict(point), skip_if_exists=not repeat)
+
+    @wraps_storage_errors()
+    def queued_points(self) -> list[dict[str, Any]]:
+        """Return the queued points that no trial has yet, by element name."""
+        waiting = self._frozen(OptunaState.WAITING)
+        return [trial.system_attrs.get("fixed_params", {}) for trial in waiting]
 
     @wraps_storage_errors()
     def ask(self) -> Trial:
@@ -196,8 +202,13 @@ class Study:
     def disregard(self, trials: Iterable[Trial]) -> None:
         """Hide ``trials`` from choosers, but not from users."""
         numbers = {trial.id - 1 for trial in trials}
-        known = self._study.user_attrs.get(DISREGARDED, [])
-        self._study.set_user_attr(DISREGARDED, sorted(numbers.union(known)))
+        known = {trial_id - 1 for trial_id in self.disregarded()}
+        self._study.set_user_attr(DISREGARDED, sorted(numbers | known))
+
+    @wraps_storage_errors()
+    def disregarded(self) -> set[int]:
+        """Return the numbers of the trials that choosers do not see."""
+        return {number + 1 for number in self._study.user_attrs.get(DISREGARDED, [])}
 
     @wraps_storage_errors()
     def abandon_unproposed(self) -> None:

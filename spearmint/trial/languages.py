@@ -1,4 +1,4 @@
-"""How a trial calls the user's code: a Python function or an executable; no heavy imports."""
+"""How a trial calls the user's code: a function or an executable; no heavy imports."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from typing import Any
 
 from spearmint.layout import TrialFolder, write_json
 from spearmint.model import Params, Variable
+from spearmint.trial.function_call import call_function
+
+_LONGEST_LINE = 256  # that the kernel reads of the first line
 
 Spec = Mapping[str, Any]
 """Content of trial.json: job_id, directory, name, language, params."""
@@ -152,8 +155,28 @@ def environment_name(name: str) -> str:
 def _command(directory: Path, name: str) -> list[str]:
     for path in wrappers("SHELL", directory, name):
         if path.is_file():
-            return [str(path)] if os.access(path, os.X_OK) else ["/bin/sh", str(path)]
+            return shell_command(path)
     raise BadResult(f"neither {directory / name} nor {name}.sh exists")
+
+
+def shell_command(path: Path) -> list[str]:
+    """Return the command of a SHELL wrapper.
+
+    A script that is not executable is given to the program of its first line (``#!``), as the
+    kernel would do, or to /bin/sh.
+
+    Raises:
+        BadResult: It is a binary program that is not executable.
+    """
+    if os.access(path, os.X_OK):
+        return [str(path)]
+    with path.open("rb") as file:
+        first = file.readline(_LONGEST_LINE).decode("utf-8", errors="replace")
+    if first.startswith("\x7fELF"):
+        raise BadResult(f"{path} is not executable: chmod +x {path}")
+    # The kernel passes all after the program as one argument.
+    program = first[2:].strip().split(maxsplit=1) if first.startswith("#!") else []
+    return [*(program or ["/bin/sh"]), str(path)]
 
 
 def _read_value(path: Path) -> float:
@@ -181,4 +204,5 @@ def wrappers(language: str, directory: Path, name: str) -> list[Path]:
 LANGUAGES: dict[str, Callable[[Spec, TrialFolder], float]] = {
     "PYTHON": run_python,
     "SHELL": run_shell,
+    "FUNCTION": call_function,
 }

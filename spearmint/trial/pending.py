@@ -7,7 +7,7 @@ jobs. This module imports only the standard library, because jobs use it too.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -40,6 +40,15 @@ class PendingTrials:
         """Remove the trial, claimed or not."""
         for path in (*self._waiting.glob(f"*-{token}"), *self._taken.glob(f"{token}.*")):
             path.unlink(missing_ok=True)
+
+    def keep(self, tokens: Collection[str]) -> None:
+        """Remove all trials except ``tokens``, claimed or not."""
+        with contextlib.suppress(OSError):
+            for path in (*_listed(self._waiting), *_listed(self._taken)):
+                is_claim = path.parent == self._taken
+                token = path.name.partition(".")[0] if is_claim else path.name.rpartition("-")[2]
+                if token not in tokens:
+                    path.unlink(missing_ok=True)
 
     def withdraw(self, token: str) -> bool:
         """Prevent jobs from claiming the trial; return False if a job has already claimed it."""

@@ -8,7 +8,6 @@ the standard library.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -21,14 +20,13 @@ from types import FrameType
 from typing import Any
 
 from spearmint.trial.environment import DONE_FILE, JOB_ID_VARIABLE, PENDING_DIR, RETRY_S
+from spearmint.trial.leftovers import adopt_orphans, end_as, end_children
 from spearmint.trial.pending import PendingTrials
 from spearmint.trial.retry import retry_os_error
 
 _MAX_AGE_S = 600.0  # an older job exits and frees its GPU: other users' jobs wait too
 _WAIT_S = 1.0  # how long to wait for a trial; a queue needs about as long to start a job
 _STEP_S = 0.03
-_TERM_GRACE_S = 5.0
-_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     token, folder = sys.argv[1:] if argv is None else argv
     began, environment = time.monotonic(), dict(os.environ)
     pending, job = PendingTrials(Path(environment[PENDING_DIR])), _job_id(environment)
-    _adopt_orphans()
+    adopt_orphans()
     retry_s = float(environment.get(RETRY_S, "0"))
     if not retry_os_error(lambda: pending.claim(token, job), retry_s):
         sys.stderr.write("another job is running this trial\n")
@@ -44,13 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     signals = _Signals()
     status = _run(folder, environment, signals)
     while status == 0 and time.monotonic() - began < _MAX_AGE_S:
-        _end_children()
+        end_children()
         trial = _wait_for_trial(pending, job, signals)
         if trial is None:
-            return _end_as(-signals.received)
+            return end_as(-signals.received)
         retry_os_error(partial(_log_to, trial["output"]), retry_s)
         status = _run(trial["folder"], {**environment, DONE_FILE: trial["ended"]}, signals)
-    return _end_as(status)
+    return end_as(status)
 
 
 def _job_id(environment: Mapping[str, str]) -> str:
@@ -109,50 +107,12 @@ def _run(folder: str, environment: Mapping[str, str], signals: _Signals) -> int:
         return signals.wait(child)
 
 
-def _adopt_orphans() -> None:
-    """Become the parent of leftover processes of trials, to terminate them."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-
-
-def _end_children() -> None:
-    """Terminate leftover processes of the trial: SIGTERM, and SIGKILL 5 s later."""
-    deadline = time.monotonic() + _TERM_GRACE_S
-    asked: set[int] = set()
-    while children := _children():
-        late = time.monotonic() > deadline
-        for pid in children - (set() if late else asked):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
-        asked |= children
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        time.sleep(0.01)
-
-
-def _children() -> set[int]:
-    pid = os.getpid()
-    with contextlib.suppress(OSError):
-        return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-    return set()
-
-
 def _log_to(path: str) -> None:
     """Redirect standard output and error to the end of the file ``path``."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(fd, stream)
     os.close(fd)
-
-
-def _end_as(status: int) -> int:
-    """Return ``status``; if a signal killed the trial, exit by it, so that the queue sees it."""
-    if status < 0:
-        if -status != signal.SIGKILL:
-            signal.signal(-status, signal.SIG_DFL)
-        os.kill(os.getpid(), -status)
-    return status
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from spearmint.layout import TrialFolder, read_json, write_json
+from spearmint.trial import objective
 from spearmint.trial.environment import (
     DONE_FILE,
     LOCK_FD,
@@ -29,6 +30,7 @@ from spearmint.trial.environment import (
     TRIAL_DIR,
 )
 from spearmint.trial.languages import LANGUAGES, BadResult, Spec
+from spearmint.trial.neighbours import culprit, may_rerun, run_again
 from spearmint.trial.retry import retry_os_error
 
 _KEYS = {"key", "job_id", "directory", "name", "language", "params"}
@@ -49,6 +51,10 @@ class ResultFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         self._fd = os.open(self._temporary, flags, 0o644)
         os.pwrite(self._fd, b" " * _RESERVED_BYTES, 0)
+
+    def discard(self) -> None:
+        """Remove the temporary file."""
+        self._temporary.unlink(missing_ok=True)
 
     def write(self, data: object) -> None:
         """Write ``data`` as JSON and rename the temporary file to result.json."""
@@ -73,9 +79,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if spec is None or not spec.keys() >= _KEYS:
         sys.stderr.write(f"{folder.spec} is missing or does not describe a trial\n")
         return 2
+    environment = dict(os.environ)
     retry_s, done_file = float(os.environ.pop(RETRY_S, "0")), os.environ.pop(DONE_FILE, "")
     rerun_exit_code = int(os.environ.pop(RERUN_EXIT_CODE, "0"))
-    if _lock(folder, retry_s) is None:
+    if (lock := _lock(folder, retry_s)) is None:
         sys.stderr.write("another process is running this trial\n")
         return rerun_exit_code
     pid = os.getpid()
@@ -97,6 +104,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
+    if "reason" in result and (neighbour := culprit(started)) and may_rerun(folder):
+        sys.stderr.write(
+            f"\nProcess {neighbour}, which shares the GPU, had a fatal GPU error. It ended all "
+            "CUDA programs on this GPU. Rerunning this trial.\n\n"
+        )
+        sys.stderr.flush()
+        result_file.discard()
+        run_again(folder, environment, lock)
     outcome = {**result, "key": spec["key"], "seconds": time.time() - started}
     retry_os_error(lambda: result_file.write(outcome), retry_s)
     _mark_done(done_file)
@@ -160,12 +175,17 @@ def _evaluate(spec: Spec, folder: TrialFolder) -> dict[str, object]:
 
 
 def _user_part(trace: TracebackType | None) -> TracebackType | None:
-    """Return ``trace`` without the frames of this package at its start."""
+    """Return ``trace`` without the frames of this package before the user's code."""
     here = Path(__file__).parent
     part = trace
     while part is not None and Path(part.tb_frame.f_code.co_filename).parent == here:
         part = part.tb_next
-    return part or trace
+    found = part
+    while part is not None:
+        if part.tb_frame.f_code.co_filename == objective.__file__ and part.tb_next is not None:
+            found = part.tb_next
+        part = part.tb_next
+    return found or trace
 
 
 def _describe(error: BaseException, directory: Path) -> str:
@@ -173,13 +193,22 @@ def _describe(error: BaseException, directory: Path) -> str:
     shown = traceback.TracebackException.from_exception(error)
     shown.__notes__ = None  # otherwise they follow the message
     text = list(shown.format_exception_only())[-1].strip().splitlines() or [type(error).__name__]
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).parent == directory
-    ]
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    frames = traceback.extract_tb(_user_part(error.__traceback__))
+    own = [frame for frame in frames if Path(frame.filename).parent == directory]
+    own = own or [frame for frame in frames if not _is_installed(Path(frame.filename))]
+    place = f" ({_source(Path(own[-1].filename))}:{own[-1].lineno})" if own else ""
     return text[0][:_MOST_REASON].encode(errors="replace").decode() + place
+
+
+def _is_installed(file: Path) -> bool:
+    """Return whether a file belongs to Python or to an installed package."""
+    packages = {Path(os.__file__).parent, Path(__file__).parents[1]}
+    return bool(packages.intersection(file.parents)) or "site-packages" in file.parts
+
+
+def _source(file: Path) -> str:
+    """Return the name of a file in messages."""
+    return "cell" if file.parent.name.startswith("ipykernel_") else file.name
 
 
 if __name__ == "__main__":

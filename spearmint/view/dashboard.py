@@ -1,4 +1,4 @@
-"""Serve optuna-dashboard during a search, by default on loopback only."""
+"""Serve optuna-dashboard and the report during a search, by default on loopback only."""
 
 from __future__ import annotations
 
@@ -7,25 +7,32 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from types import TracebackType
 
 from rich.console import Console
 
 from spearmint.errors import InputError
+from spearmint.html_report.libraries import LIBRARIES
+from spearmint.view.live_report import PATH
+from starmint import extra_command
 
+_SERVER = (sys.executable, "-P", "-m", "spearmint.view.dashboard_server")
 _STOP_S = 5.0
 
 
 class WebStatus:
-    """Serves the dashboard in a separate process until the context ends."""
+    """Serves the dashboard and the report in a separate process until the context ends."""
 
-    def __init__(self, enabled: bool, host: str, port: int, url: str, console: Console) -> None:
+    def __init__(
+        self, enabled: bool, host: str, port: int, *, config: Path, url: str, console: Console
+    ) -> None:
         self._enabled, self._host, self._port = enabled, host, port
-        self._url, self._console = url, console
+        self._config, self._url, self._console = config, url, console
         self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> WebStatus:
-        """Start the server and print its address.
+        """Start the server and print its addresses.
 
         Raises:
             InputError: The extra ``web`` is not installed, or the address cannot be used.
@@ -34,18 +41,21 @@ class WebStatus:
             return self
         if importlib.util.find_spec("optuna_dashboard") is None:
             raise InputError(
-                "--web-status requires optuna-dashboard", "Install it: pip install 'starmint[web]'"
+                "--web-status requires optuna-dashboard", f"Install it: {extra_command('web')}"
             )
         port = _usable_port(self._host, self._port)
         self._server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "spearmint.view.dashboard_server", self._host, str(port)],
+            [*_SERVER, self._host, str(port), str(self._config)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "SPEARMINT_STORAGE": self._url},
             start_new_session=True,
         )
-        self._console.print(f"Dashboard: http://{self._host}:{port}/", markup=False)
+        address = f"http://{self._host}:{port}"
+        self._console.print(f"Dashboard: {address}/", markup=False)
+        if all(map(importlib.util.find_spec, LIBRARIES)):
+            self._console.print(f"Report: {address}{PATH}", markup=False)
         return self
 
     def __exit__(

@@ -1,7 +1,7 @@
-"""Serve optuna-dashboard: ``python -m spearmint.view.dashboard_server HOST PORT``.
+"""Serve optuna-dashboard: ``python -m spearmint.view.dashboard_server HOST PORT CONFIG``.
 
-The storage is in the environment variable SPEARMINT_STORAGE.
-The process ends when its parent ends, in any way.
+The report of the search is at ``/report``. The storage is in the environment variable
+SPEARMINT_STORAGE. The process ends when its parent ends, in any way.
 """
 
 from __future__ import annotations
@@ -11,15 +11,33 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
+from socketserver import ThreadingMixIn
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from spearmint.view.live_report import LiveReport
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """The dashboard answers while a report is drawn."""
+
+    daemon_threads = True
+
+
+class _Handler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
 
 
 def main() -> None:
     """Serve until the parent process ends."""
-    host, port = sys.argv[1], int(sys.argv[2])
+    host, port, config = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     storage = os.environ.pop("SPEARMINT_STORAGE")
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     dashboard = importlib.import_module("optuna_dashboard")
-    dashboard.run_server(storage, host=host, port=port)
+    app = LiveReport(config, storage, dashboard.wsgi(storage))
+    with make_server(host, port, app, server_class=_Server, handler_class=_Handler) as server:
+        server.serve_forever()
 
 
 def _end_with(parent: int) -> None:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import errno
+import io
+import os
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -139,10 +147,43 @@ class LiveObserver(PlainObserver):
         self._bar.stop()
 
 
-def make_console() -> Console:
-    """Return a console of the terminal width, or without line breaks elsewhere."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_UNLIMITED)
+class _Console(Console):
+    """A console that raises BrokenPipeError, instead of ending the process, if nobody reads it."""
+
+    def on_broken_pipe(self) -> None:
+        """Discard what is not written yet, and raise."""
+        discard_output()
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def discard_output() -> None:
+    """Discard unwritten standard output, whose flush at the exit of Python would fail."""
+    with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """Return a console of the terminal width, or without line breaks and bars elsewhere."""
+    _allow_any_text(sys.stderr if stderr else sys.stdout)
+    console = _Console(highlight=False, stderr=stderr)
+    if console.is_terminal and not console.is_jupyter:
+        return console
+    return _Console(
+        highlight=False,
+        stderr=stderr,
+        width=_UNLIMITED,
+        force_terminal=False,
+        force_jupyter=False,  # a line is a line, not a block of HTML
+    )
+
+
+def _allow_any_text(stream: TextIO) -> None:
+    """Let a stream print any character: as click does in ASCII, escaped in other encodings."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return
+    if codecs.lookup(stream.encoding).name == "ascii":
+        stream.reconfigure(encoding="utf-8")
+    stream.reconfigure(errors="backslashreplace")
 
 
 def make_observer(console: Console, total: int) -> PlainObserver:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 
 from rich.console import Console, Group, RenderableType
@@ -14,28 +15,38 @@ from spearmint.formatting import format_duration, format_params, format_value
 from spearmint.model import Trial, TrialState, best_trial, ranking
 from spearmint.store.lock import holder_of
 from spearmint.store.session import Session
+from spearmint.view.hosts import avoided_hosts, avoided_lines
 from spearmint.view.tables import broken_lines, trial_table
 
 _WATCH_S = 2.0
+_COLUMNS = ("complete", "pruned", "broken", "running", "queued")
+_RARE = {"pruned", "queued"}  # shown if there are any
 
 
 def watch_status(console: Console, sessions: list[Session], *, top: int, broken: int) -> None:
-    """Show the search until it ends or Ctrl-C."""
-    try:
-        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-            while True:
-                runs = holder_of(sessions[0].layout) is not None
-                live.update(status_screen(sessions, top=top, broken=broken), refresh=True)
-                if not runs:
-                    return
-                time.sleep(_WATCH_S)
-    except KeyboardInterrupt:
-        return
+    """Show the search until it ends."""
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        while True:
+            runs = holder_of(sessions[0].layout) is not None
+            live.update(status_screen(sessions, top=top, broken=broken), refresh=True)
+            if not runs:
+                return
+            time.sleep(_WATCH_S)
 
 
-def _counts(trials: Iterable[Trial]) -> dict[str, int]:
-    states = [trial.state for trial in trials]
-    return {str(state): states.count(state) for state in TrialState}
+def _is_queued(session: Session, trial: Trial) -> bool:
+    """Return whether a trial was submitted and its runner has not started."""
+    running = trial.state is TrialState.RUNNING
+    return running and not session.layout.folder(trial.id).runner.exists()
+
+
+def _counts(session: Session, trials: Iterable[Trial]) -> dict[str, int]:
+    """Return the number of trials by state; queued trials do not count as running."""
+    listed = list(trials)
+    states = [trial.state for trial in listed]
+    queued = sum(_is_queued(session, trial) for trial in listed)
+    counts = {str(state): states.count(state) for state in TrialState}
+    return {**counts, "running": counts["running"] - queued, "queued": queued}
 
 
 def status_data(sessions: list[Session]) -> dict[str, object]:
@@ -45,6 +56,7 @@ def status_data(sessions: list[Session]) -> dict[str, object]:
         "experiment": first.experiment.name,
         "directory": str(first.layout.root),
         "controller": holder_of(first.layout),
+        "avoided_hosts": avoided_hosts(first.layout),
     }
     if not first.experiment.region:
         return {**about, **_search_data(first)}
@@ -56,7 +68,7 @@ def _search_data(session: Session) -> dict[str, object]:
     trials = session.study.trials()
     best = best_trial(trials, maximize=session.experiment.maximize)
     return {
-        "trials": _counts(trials),
+        "trials": _counts(session, trials),
         "seconds": _seconds(trials),
         "best": best.to_json() if best else None,
         "broken": [trial.to_json() for trial in trials if trial.state is TrialState.BROKEN],
@@ -73,16 +85,25 @@ def status_screen(sessions: list[Session], *, top: int, broken: int) -> Renderab
     runs = f"running as process {holder.get('pid', '?')}" if holder is not None else "not running"
     by_search = [session.study.trials() for session in sessions]
     trials = [trial for part in by_search for trial in part]
-    counts = ", ".join(
-        f"{n} {state}" for state, n in _counts(trials).items() if n or state != "pruned"
-    )
+    total: Counter[str] = Counter()
+    for session, part in zip(sessions, by_search, strict=True):
+        total.update(_counts(session, part))
+    counts = ", ".join(f"{n} {state}" for state, n in total.items() if n or state not in _RARE)
     name = first.experiment.study_name if len(sessions) == 1 else first.experiment.name
     regions = f"{len(sessions)} regions, " if len(sessions) > 1 else ""
     seconds = format_duration(_seconds(trials))
     head = Text(f"{name}: {runs}; {regions}{counts}; {seconds} of trial time")
     if len(sessions) == 1:
-        return Group(head, *_trial_parts(first, trials, top, broken))
-    return Group(head, Text(), _region_table(sessions, by_search))
+        return Group(head, *_trial_parts(first, trials, top, broken), *_host_parts(first))
+    return Group(head, Text(), _region_table(sessions, by_search), *_host_parts(first))
+
+
+def _host_parts(session: Session) -> Iterable[RenderableType]:
+    lines = list(avoided_lines(session.layout))
+    if lines:
+        yield Text("\nHosts that trials avoid")
+    for line in lines:
+        yield Text(line)
 
 
 def _trial_parts(
@@ -93,10 +114,13 @@ def _trial_parts(
     if best:
         yield Text("\nBest trials")
         yield trial_table(best, experiment.variables)
-    running = [trial for trial in trials if trial.state is TrialState.RUNNING]
-    if running:
-        yield Text("\nUnfinished trials")
-        yield trial_table(running, experiment.variables)
+    unfinished = [trial for trial in trials if trial.state is TrialState.RUNNING]
+    queued = [trial for trial in unfinished if _is_queued(session, trial)]
+    running = [trial for trial in unfinished if trial not in queued]
+    for heading, part in (("Unfinished", running), ("Queued", queued)):
+        if part:
+            yield Text(f"\n{heading} trials")
+            yield trial_table(part, experiment.variables)
     broken = [trial for trial in trials if trial.state is TrialState.BROKEN]
     lines = broken_lines(broken[-show_broken:] if show_broken else [])
     if lines:
@@ -107,15 +131,15 @@ def _trial_parts(
 
 def _region_table(sessions: list[Session], by_search: list[list[Trial]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("region", "complete", "pruned", "broken", "running", "best", "trial"):
+    for heading in ("region", *_COLUMNS, "best", "trial"):
         table.add_column(heading, justify="left" if heading == "region" else "right")
     table.add_column("parameters")
     for session, trials in zip(sessions, by_search, strict=True):
-        counts = _counts(trials)
+        counts = _counts(session, trials)
         best = best_trial(trials, maximize=session.experiment.maximize)
         table.add_row(
             session.experiment.region,
-            *(str(counts[state]) for state in ("complete", "pruned", "broken", "running")),
+            *(str(counts[state]) for state in _COLUMNS),
             *(_best_cells(best) if best is not None else ("-", "-", "")),
         )
     return table

@@ -40,7 +40,7 @@ class MoreResources(Resources):
         "",
         TEXT,
         "--tmp-disk",
-        key=Key(number=14),
+        key=Key(number=94),
         metavar="SIZE",
         help="Request a host with this much free temporary space, e.g. 20G.",
         submit={"SGE": ("-l", "tmp_free={value}"), "Slurm": ("--tmp={value}",)},
@@ -49,7 +49,7 @@ class MoreResources(Resources):
         0,
         INTEGER,
         "--licences",
-        key=Key(number=15),
+        key=Key(number=95),
         minimum=1,
         help="Request this many licences.",
         submit={"Slurm": ("--licenses=matlab:{value}",)},
@@ -108,7 +108,9 @@ def test_a_new_resource_has_a_key_in_config_pb() -> None:
             ["walltime: ", "'soon'", 'walltime: "2h"'],
         ),
         ("env: 'A=1' env: 'B'", "5:12", ["env: ", "'B'", "NAME=VALUE"]),
-        ("gpus: -1", "5:7", ["-1"]),
+        ("gpus: -1", "5:1", ["gpus", "-1"]),
+        ("gpus: 1.5", "5:1", ["gpus", "1.5", "0.01"]),
+        ("gpus: nan", "5:1", ["gpus", "nan"]),
     ],
 )
 def test_a_wrong_resource_is_named_with_its_place(block: str, place: str, words: list[str]) -> None:
@@ -148,6 +150,14 @@ def test_a_new_resource_is_asked_of_the_queue() -> None:
     assert "gpu=2" in argv
 
 
+def test_a_share_of_a_gpu_is_a_number_below_one() -> None:
+    for need in (command_line("--gpus=0.25"), config_block("gpus: 0.25")):
+        assert need.gpus == 0.25
+        argv = qsub_argv(spec_of(need))
+        assert argv[argv.index("gpu_share=0.25") - 1] == "-l"
+    assert repr(config_block("gpus: 2").gpus) == "2"
+
+
 def test_a_resource_that_a_queue_cannot_ask_for_is_refused() -> None:
     with pytest.raises(InputError, match=r"\bSGE\b.*--licences\b.*\n.*\bSlurm\b"):
         spec_of(MoreResources(licences=1))
@@ -160,7 +170,7 @@ def test_a_resource_that_a_queue_cannot_ask_for_is_refused() -> None:
 def test_each_resource_reaches_the_queue() -> None:
     known = {field.name for field in (*fields(SgeResources), *fields(JobSpec))}
     for declared in settings_of(Resources):
-        assert declared.name in known or "SGE" in declared.submit, declared.name
+        assert declared.name in known or declared.submit, declared.name
 
 
 @pytest.mark.parametrize("cls", [RunOptions, Resources])

@@ -8,11 +8,20 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 import sge_jobs
-from sge_jobs import JobStatus, QueueUnreachable, SgeJobsError, job_script, qsub_argv
+from sge_jobs import (
+    AccountingRecord,
+    JobStatus,
+    QueueUnreachable,
+    SgeJobsError,
+    job_script,
+    qsub_argv,
+)
 from spearmint.drivers.base import DriverSettings
 from spearmint.drivers.queue import (
     Dialect,
     EndedRun,
+    FailedStart,
+    Obstacle,
     Queue,
     QueueHost,
     QueueJob,
@@ -22,7 +31,7 @@ from spearmint.drivers.queue import (
 from spearmint.drivers.queue_driver import QueueDriver
 from spearmint.drivers.sge.ends import ended_run
 from spearmint.drivers.sge.spec import job_spec, slots_of
-from spearmint.errors import DriverError, DriverUnreachable, InputError
+from spearmint.errors import DriverError, DriverUnreachable, InputError, QueueFull
 from spearmint.resources import Resources
 
 _STATES = {
@@ -56,6 +65,8 @@ class GridEngine(Queue):
                     token=job.name.rpartition("-")[2],
                     state=_STATES[job.status],
                     text=job.state,
+                    host=job.host,
+                    is_rerun="R" in job.state,
                 )
                 for job in self._queue.jobs()
             ]
@@ -69,7 +80,12 @@ class GridEngine(Queue):
         """Run qhost; omit hosts that do not answer."""
         with _translated():
             return [
-                QueueHost(name=host.name, slots=slots_of(host, need.queue), gpus=host.gpus or 0)
+                QueueHost(
+                    name=host.name,
+                    slots=slots_of(host, need.queue),
+                    gpus=host.gpus or 0,
+                    gpu_shares=host.gpu_shares or 0.0,
+                )
                 for host in self._queue.hosts()
                 if host.reachable
             ]
@@ -83,6 +99,25 @@ class GridEngine(Queue):
         """Run qstat -j."""
         with _translated():
             return self._queue.error_reason(id)
+
+    def failed_start(self, id: str) -> FailedStart | None:
+        """Run qstat -j; if it has no host, run qacct."""
+        with _translated():
+            start = self._queue.failed_starts([id]).get(id)
+            if start is None:
+                return None
+            host = start.host or _host_of_failure(self._queue.accounting(id))
+        if not host:
+            return None
+        return FailedStart(host=host, reason=start.reason, times=start.times, at=start.at)
+
+    def obstacle(self, id: str) -> Obstacle | None:
+        """Run qalter -w v, which changes nothing, and qhost."""
+        with _translated():
+            found = self._queue.obstacle(id)
+        if found is None:
+            return None
+        return Obstacle(reason=found.reason, fix=found.fix, key=found.key, passes=found.passes)
 
     def preview(self, spec: SubmitSpec) -> str:
         """Return the qsub command line and the script for its standard input."""
@@ -110,12 +145,20 @@ class SgeDriver(QueueDriver):
     )
 
 
+def _host_of_failure(records: Sequence[AccountingRecord]) -> str:
+    """Return the host of the last run if it failed; empty otherwise."""
+    last = max(records, key=lambda record: record.ended or 0.0, default=None)
+    return last.host if last is not None and last.failed else ""
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     try:
         yield
     except QueueUnreachable as error:
         raise DriverUnreachable(error.what, error.fix) from error
+    except sge_jobs.QueueFull as error:
+        raise QueueFull(error.what, error.fix) from error
     except sge_jobs.InputError as error:
         raise InputError(error.what, error.fix) from error
     except SgeJobsError as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 
 import sge_jobs
 from sge_jobs import Host, JobSpec, job_name
@@ -20,7 +21,7 @@ def job_spec(spec: SubmitSpec) -> JobSpec:
         argv=spec.argv,
         directory=spec.directory,
         log=spec.output,
-        resources=_sge_resources(need),
+        resources=_sge_resources(need, spec.avoid),
         environment=spec.environment,
         modules=need.modules,
         venv=need.venv,
@@ -28,11 +29,24 @@ def job_spec(spec: SubmitSpec) -> JobSpec:
     )
 
 
-def _sge_resources(need: Resources) -> sge_jobs.Resources:
+def _sge_resources(need: Resources, avoid: Sequence[str]) -> sge_jobs.Resources:
     """Convert ``need``: fields that sge_jobs has by the same name, and the rest as qsub options."""
+    need = replace(need, requests=_avoiding(need.requests, avoid))
     shared = {field.name: getattr(need, field.name) for field in fields(sge_jobs.Resources)}
     options = (*submit_arguments(need, "SGE"), *need.options)
     return sge_jobs.Resources(**{**shared, "options": options})
+
+
+def _avoiding(requests: tuple[str, ...], avoid: Sequence[str]) -> tuple[str, ...]:
+    """Return ``requests`` with one for all hosts except ``avoid``; the user's own one holds too."""
+    if not avoid:
+        return requests
+    items = [item for request in requests for item in request.split(",")]
+    own = [item for item in items if item.partition("=")[0] in ("h", "hostname")]
+    others = [item for item in items if item not in own]
+    hosts = f"!({'|'.join(avoid)})" if len(avoid) > 1 else f"!{avoid[0]}"
+    wanted = "".join(f"({item.partition('=')[2]})&" for item in own[-1:])
+    return (*others, f"h={wanted}{hosts}")
 
 
 def slots_of(host: Host, queue: str) -> int:

@@ -57,7 +57,7 @@ def test_a_missing_library_names_the_extra(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(InputError, match="scikit-learn") as error:
         make_chooser("RandomForestEI", {}, seed=0)
-    assert "pip install 'starmint[forest]'" in error.value.fix
+    assert "scikit-learn>=" in error.value.fix
 
 
 @pytest.mark.parametrize("wrong", [{"n_trees": 0}, {"min_samples_leaf": 0}])

@@ -53,7 +53,8 @@ def test_status_best_and_export_agree(searched: ExperimentDir) -> None:
     assert json.loads(searched.command("best", "--json").stdout) == best
     status = json.loads(searched.command("status", "--json").stdout)
     assert status["best"] == best
-    assert status["trials"] == {"running": 0, "complete": 4, "pruned": 0, "broken": 0}
+    none = dict.fromkeys(("running", "queued", "pruned", "broken"), 0)
+    assert status["trials"] == {"complete": 4, **none}
     assert status["controller"] is None
     assert f"trial: {best['id']}" in searched.command("best").stdout
     table = list(csv.DictReader(io.StringIO(searched.command("export").stdout)))
@@ -62,6 +63,9 @@ def test_status_best_and_export_agree(searched: ExperimentDir) -> None:
     written = searched.command("export", "--csv", "-o", str(searched.root / "t.csv"))
     assert written.returncode == 0
     assert (searched.root / "t.csv").read_text() == searched.command("export").stdout
+
+
+_SIZE = "def main(job_id, params):\n    return float(params['größe→'][0])\n"
 
 
 def test_export_writes_utf_8_under_any_locale(
@@ -79,6 +83,22 @@ def test_export_writes_utf_8_under_any_locale(
         assert done.returncode == 0, done.stderr
     assert kept.read_bytes() == done.stdout
     assert "größe" in kept.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_name_can_be_printed_in_any_encoding(
+    make_experiment: MakeExperiment, encoding: str
+) -> None:
+    experiment = make_experiment(config=ONE_FLOAT.replace('"x"', '"größe→"'), code=_SIZE)
+    printed = {**os.environ, "PYTHONIOENCODING": encoding}
+    for argv in (
+        experiment.argv("--max-finished-jobs=1"),
+        [sys.executable, "-m", "spearmint", "status", str(experiment.root)],
+    ):
+        done = subprocess.run(argv, capture_output=True, env=printed, check=False)
+        assert done.returncode == 0, done.stderr
+        text = done.stdout.decode("latin-1" if encoding == "latin-1" else "utf-8")
+        assert ("größe\\u2192" if encoding == "latin-1" else "größe→") in text
 
 
 def test_cleanup_leaves_config_and_code(searched: ExperimentDir) -> None:

@@ -21,12 +21,12 @@ SLOW = (
 )
 
 
-def fetch(url: str, timeout_s: float = 60) -> bytes:
+def fetch(url: str, timeout_s: float = 300) -> bytes:
     """Return the answer of ``url`` as soon as there is one."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - our own server
+            with urllib.request.urlopen(url, timeout=100) as answer:  # noqa: S310 - our own server
                 content: bytes = answer.read()
                 return content
         except OSError:
@@ -47,6 +47,7 @@ def test_the_dashboard_shows_the_search_and_ends_with_it(
         url = re.search(r"http://127\.0\.0\.1:\d+/", controller.stdout.readline())
     page = url.group()
     assert b"Optuna Dashboard" in fetch(f"{page}dashboard")
+    assert b"This page reloads" in fetch(f"{page}report")
     studies = json.loads(fetch(f"{page}api/studies"))["study_summaries"]
     assert [study["study_name"] for study in studies] == ["trial"]
     servers = [process.pid for process in psutil.process_iter() if _serves(process, page)]

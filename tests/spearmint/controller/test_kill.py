@@ -151,7 +151,7 @@ def test_ctrl_c_once_waits_for_the_running_trial(make_experiment: MakeExperiment
     until(lambda: runners(experiment))
     controller.send_signal(signal.SIGINT)
     output, _ = controller.communicate(timeout=60)
-    assert controller.returncode == 1
+    assert controller.returncode == 130
     assert re.search(r"\b1\. .*Ctrl-C", output)
     assert re.search(r"\b1 \w+ 5 trials\b", output)
     assert "Traceback" not in output
@@ -168,7 +168,7 @@ def test_ctrl_c_twice_ends_the_trials_and_the_same_command_resumes(
     until(lambda: "Ctrl-C" in controller.stdout.readline())
     controller.send_signal(signal.SIGINT)
     output, _ = controller.communicate(timeout=60)
-    assert controller.returncode == 1
+    assert controller.returncode == 130
     assert re.search(r"\b0 \w+ 5 trials\b", output)
     assert not runners(experiment)
     (experiment.root / "trial.py").write_text(CODE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,9 +12,16 @@ from types import SimpleNamespace
 import pytest
 
 from spearmint.cli import run_search
-from spearmint.controller import controller, ending, running_trial
+from spearmint.controller import capacity, controller, ending, running_trial
 from spearmint.drivers import Job, JobEnd, JobRequest, JobState
-from spearmint.errors import DriverUnreachable, NotWritable, SearchFailed, StorageError
+from spearmint.errors import (
+    CannotStart,
+    DriverUnreachable,
+    NotWritable,
+    QueueFull,
+    SearchFailed,
+    StorageError,
+)
 from tests.spearmint.fakes import FakeDriver
 
 
@@ -116,7 +124,7 @@ def test_queue_ahead_submits_more_than_run(make_loop) -> None:
 
 
 def test_hosts_that_come_back_are_used(make_loop, monkeypatch) -> None:
-    monkeypatch.setattr(controller, "_CAPACITY_S", 0.0)
+    monkeypatch.setattr(capacity, "_INTERVAL_S", 0.0)
     driver = FakeQueue({i: ["stay"] for i in range(1, 7)})
     monkeypatch.setattr(driver, "capacity", lambda: 2 if len(driver.folders) < 2 else 5)
     loop = make_loop(driver, finished=6, concurrent=2, follows_capacity=True)
@@ -124,6 +132,58 @@ def test_hosts_that_come_back_are_used(make_loop, monkeypatch) -> None:
     loop.run()
     assert len(driver.folders) == 5
     assert [line for line in loop.observer.lines if re.search(r"\b5\b.*\btrials\b", line)]
+
+
+def test_a_queue_that_answers_again_is_asked_for_its_room_at_once(make_loop) -> None:
+    """Its hosts report later: a smaller number at first is not taken over."""
+    driver = FakeQueue({i: ["stay"] for i in range(1, 9)})
+    rooms = itertools.chain([1, 1], itertools.repeat(5))
+    driver.capacity = lambda: next(rooms)
+    loop = make_loop(driver, finished=8, concurrent=2, follows_capacity=True)
+    waits = []
+
+    def wait(jobs: Collection[Job], timeout_s: float) -> None:
+        waits.append(1)
+        driver.silent_for = int(len(waits) == 2)
+        loop.stop.requested = len(waits) > 8
+
+    driver.wait = wait
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(capacity, "_RECOVERY_S", (0.0, 1000.0))
+        loop.run()
+    assert len(driver.folders) == 5
+    assert not [line for line in loop.observer.lines if re.search(r"\b1\b.*\btrials\b", line)]
+
+
+def test_an_impossible_search_ends_with_the_reason_and_without_jobs(make_loop) -> None:
+    driver = FakeQueue(queued=10**6)
+    driver.blocked = lambda: "no host has 3 GPUs" if driver.polls else ""
+    with pytest.raises(CannotStart, match="3 GPUs") as error:
+        make_loop(driver, finished=2, concurrent=2).run()
+    assert "--wait" in error.value.fix
+    assert len(set(driver.cancelled)) == 2
+
+
+def test_wait_stays_with_an_impossible_search(make_loop) -> None:
+    driver = FakeQueue(queued=3)
+    driver.blocked = lambda: "no host has 3 GPUs"
+    assert make_loop(driver, finished=2, waits=True).run().complete == 2
+
+
+def test_a_full_queue_is_retried(make_loop, monkeypatch) -> None:
+    monkeypatch.setattr(controller, "_REFUSED_S", 0.0)
+    driver = FakeQueue()
+    accept, refusals = driver.submit, iter([False, True, False])
+
+    def submit(request: JobRequest) -> Job:
+        if next(refusals, True):
+            return accept(request)
+        raise QueueFull("only 1 jobs are allowed per user")
+
+    driver.submit = submit
+    loop = make_loop(driver, finished=3)
+    assert loop.run().complete == 3
+    assert len([line for line in loop.observer.lines if "only 1 jobs" in line]) == 1
 
 
 def test_a_silent_queue_changes_nothing_and_is_asked_again(make_loop) -> None:

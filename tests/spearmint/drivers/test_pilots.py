@@ -62,6 +62,15 @@ def test_the_next_trial_lives_in_the_first_job_and_its_own_is_deleted(two, queue
     assert queue.cancelled == ["job.2"], "job 2 is cancelled once"
 
 
+def test_a_trial_reported_as_gone_is_not_cancelled_when_its_job_finishes_the_next(two, queue):
+    driver, (first, second) = two
+    assert driver.poll([first, second])[first] is JobState.GONE
+    finish(queue, "job.2")  # by job 1, which now looks as if it had nothing left to do
+    driver.cancel([first])
+    driver.end([first])
+    assert "job.1" not in queue.cancelled, "it can claim a third trial at any instant"
+
+
 def test_it_is_gone_with_the_job_that_runs_it(two, queue) -> None:
     driver, (_, second) = two
     driver.poll([second])

@@ -208,13 +208,15 @@ def test_a_job_that_was_ended_before_it_was_listed_is_cancelled_when_it_is(
 
 def test_capacity_is_what_the_hosts_can_hold(make, queue) -> None:
     queue.known_hosts = [
-        QueueHost(name="a", slots=4, gpus=2),
+        QueueHost(name="a", slots=4, gpus=2, gpu_shares=2),
         QueueHost(name="b", slots=1, gpus=8),
     ]
     assert make(gpus=1).capacity() == 2 + 1
     assert make(gpus=2).capacity() == 1 + 1
     assert make(gpus=0).capacity() == 4 + 1
     assert make(gpus=64).capacity() == 1
+    assert make(gpus=0.6).capacity() == 2
+    assert make(gpus=0.29).capacity() == 4
 
 
 def test_capacity_is_one_where_hosts_are_unknown(make, queue) -> None:

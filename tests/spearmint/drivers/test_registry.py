@@ -97,7 +97,7 @@ def test_a_driver_of_a_package_knows_what_makes_it_again(settings, name: str) ->
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("slurm", ["'slurm'", "Cluster, SGE, broken, local", "package.module:Class"]),
+        ("pbs", ["'pbs'", "Cluster, HTCONDOR, SGE, SLURM, broken, local", "package.module:Class"]),
         ("locla", ["'locla'", "'local'?"]),
         ("nowhere.at_all:Driver", ["'nowhere'", "nowhere.at_all:Driver", "PYTHONPATH"]),
         ("theirs_plugin:Thiers", ["theirs_plugin ", "'Thiers'", "'Theirs'?"]),

@@ -42,6 +42,9 @@ class Search:
         number = value(params) if callable(value) else value
         self._add(params, value=number, user_attrs={"seconds": 90.0}, intermediate_values=reports)
 
+    def pruned(self, reports: Mapping[int, float]) -> None:
+        self._add(self._params(), state=OptunaState.PRUNED, intermediate_values=reports)
+
     def broken(self, reason: str = "boom", tail: str = "") -> None:
         attrs = {"reason": reason, "tail": tail, "seconds": 1.0}
         self._add(self._params(), state=OptunaState.FAIL, user_attrs=attrs)

@@ -6,11 +6,12 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 from spearmint.formatting import format_duration, plain
-from spearmint.html_report import write_report
+from spearmint.html_report import live_page, write_report
 from spearmint.model import Kind, Variable
 
 HOSTILE = "<script>alert(1)</script>"
@@ -100,6 +101,48 @@ def test_figures_best_and_broken_are_told(make_search: Any, tmp_path: Path) -> N
     assert "cause number 59." in text
     assert "cause number 10." in text
     assert "cause number 9." not in text
+
+
+def test_each_trial_links_to_its_output(make_search: Any, tmp_path: Path) -> None:
+    search = make_search()
+    for value in (3.0, 1.0, 2.0):
+        search.complete(value)
+    search.broken()
+    session = search.session()
+    session.layout.outputs.mkdir(parents=True)
+    for trial in (2, 4):
+        session.layout.output(trial).write_text("epoch 1\n")
+    folder = tmp_path / "re port" / "deep"
+
+    page = Page(write_report([session], folder))
+
+    links = [link for link in page.references if not link.startswith("data:")]
+    files = [(folder / unquote(link)).resolve() for link in links]
+    assert files == [session.layout.output(2), session.layout.output(4)]
+    assert not any(link.startswith("/") for link in links)
+
+
+def test_numbers_stay_in_one_line_and_choices_do_not(make_search: Any, tmp_path: Path) -> None:
+    search = make_search(
+        [
+            Variable(name="lr", kind=Kind.FLOAT, low=1e-5, high=1.0, log=True),
+            Variable(name="widths", kind=Kind.INT, low=1.0, high=512.0, size=3),
+            Variable(name="act", kind=Kind.ENUM, options=("relu", "tanh")),
+        ]
+    )
+    search.complete(1.0)
+    source = Page(write_report([search.session()], tmp_path / "out")).source
+    assert re.findall(r'<td class="(\w+)">', source) == ["number", "numbers", "text"]
+
+
+def test_a_live_page_reloads_itself_and_a_written_one_does_not(
+    make_search: Any, tmp_path: Path
+) -> None:
+    search = make_search()
+    search.complete(1.0)
+    reload = '<meta http-equiv="refresh" content="30">'
+    assert reload in live_page([search.session()], below="/report")
+    assert reload not in Page(write_report([search.session()], tmp_path / "out")).source
 
 
 def test_an_empty_plot_says_why(make_search: Any, tmp_path: Path) -> None:

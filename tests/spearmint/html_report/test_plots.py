@@ -10,8 +10,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from spearmint.html_report import best_value, curves, importance, parallel, slices
-from spearmint.html_report.digest import Digest
+from spearmint.html_report.plots import best_value, curves, importance, parallel, slices
+from spearmint.html_report.plots.digest import Digest
 from spearmint.model import Kind, Variable
 
 
@@ -47,6 +47,26 @@ def test_best_value_shows_every_trial_and_the_broken_ones(make_search: Any) -> N
     assert list(lines["broken (1)"].get_xdata()) == [5]
     (outlier,) = (line for name, line in lines.items() if re.fullmatch(r"(?!broken).*\(1\)", name))
     assert list(outlier.get_xdata()) == [3.0]
+
+
+def test_pruned_trials_are_at_their_last_report(make_search: Any) -> None:
+    search = make_search()
+    for value in (1.0, 2.0, 3.0):
+        search.complete(value)
+    search.pruned({1: 9.0, 2: 2.0})
+    search.pruned({})
+    search.pruned({1: 2.0, 2: float("nan")})
+    plot = best_value.plot(digest_of(search))
+    figure = Figure()
+    assert plot.draw is not None
+
+    plot.draw(figure)
+
+    lines = {str(line.get_label()): line for line in figure.axes[0].lines}
+    crosses = lines["pruned (2)"]
+    assert list(crosses.get_xdata()) == [4, 6]
+    assert list(crosses.get_ydata()) == [0.5, 0.5]
+    assert "runed" in plot.caption
 
 
 def test_parallel_draws_the_best_last_and_not_too_many(make_search: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spearmint.html_report.scale import Scale, shorten, value_scale, variable_places
+from spearmint.html_report.plots.scale import Scale, shorten, value_scale, variable_places
 from spearmint.model import Kind, Variable
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -20,8 +20,9 @@ from spearmint.model import (
     best_trial,
     ranking,
 )
+from spearmint.store.mounts import is_on_network
 from spearmint.store.opening import open_study
-from spearmint.store.sqlite import is_on_network, sqlite_url
+from spearmint.store.sqlite import sqlite_url
 from spearmint.store.study import Study
 
 LR = Variable(name="lr", kind=Kind.FLOAT, low=1e-4, high=1, log=True)

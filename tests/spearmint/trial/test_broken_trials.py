@@ -94,7 +94,7 @@ def test_a_lost_job_runs_again_and_then_breaks(make_experiment: MakeExperiment) 
     assert "9 (SIGKILL)" in done.stdout
     status = json.loads(experiment.command("status", "--json").stdout)
     assert status["best"]["lost"] == 1
-    assert status["trials"] == {"running": 0, "complete": 1, "pruned": 0, "broken": 0}
+    assert status["trials"] == {"running": 0, "queued": 0, "complete": 1, "pruned": 0, "broken": 0}
 
 
 def test_a_missing_wrapper_is_named(make_experiment: MakeExperiment) -> None:

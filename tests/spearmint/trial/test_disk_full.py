@@ -56,7 +56,8 @@ def test_a_trial_that_fills_the_disk_and_tidies_up_is_one_broken_trial(
     done = experiment.run("--max-finished-jobs=4")
     assert done.returncode == 0, done.stderr
     status = json.loads(experiment.command("status", "--json").stdout)
-    assert status["trials"] == {"running": 0, "complete": 4, "pruned": 0, "broken": 1}
+    expected = {"running": 0, "queued": 0, "complete": 4, "pruned": 0, "broken": 1}
+    assert status["trials"] == expected
     assert "No space left on device (trial.py:" in status["broken"][0]["reason"]
 
 
@@ -78,6 +79,7 @@ def test_a_disk_that_stays_full_stops_the_search_and_loses_nothing(
     again = experiment.run("--max-finished-jobs=4")
     assert again.returncode == 0, again.stderr
     status = json.loads(experiment.command("status", "--json").stdout)
-    assert status["trials"] == {"running": 0, "complete": 4, "pruned": 0, "broken": 1}
+    expected = {"running": 0, "queued": 0, "complete": 4, "pruned": 0, "broken": 1}
+    assert status["trials"] == expected
     rows = json.loads(experiment.command("export", "--json").stdout)
     assert rows[0]["value"] == results[1]["value"]

@@ -13,7 +13,7 @@ from sge_jobs import (
     QueueUnreachable,
     job_script,
 )
-from spearmint.drivers import DriverSettings, QueueJobState, SubmitSpec
+from spearmint.drivers import DriverSettings, FailedStart, QueueJobState, SubmitSpec
 from spearmint.drivers.testing import FakeQueue
 from spearmint.errors import DriverUnreachable
 
@@ -69,6 +69,9 @@ class FakeCell:
 
     def error_reason(self, id: str) -> str:
         return self.queue.reason(f"job.{id}")
+
+    def failed_starts(self, ids: Iterable[str]) -> dict[str, FailedStart]:
+        return {}
 
     def delete(self, ids: Iterable[str], *, force: bool = False) -> None:
         self._answer(lambda: self.queue.cancel([f"job.{id}" for id in ids]))

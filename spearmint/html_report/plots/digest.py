@@ -1,0 +1,105 @@
+"""The data of a report: the trials of a search, counted and ranked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from spearmint.layout import Layout
+from spearmint.model import Experiment, Trial, TrialState, Value, Variable, ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One dimension of the search space, such as ``lr``, or ``X[1]`` of the variable ``X``."""
+
+    name: str
+    variable: Variable
+    index: int
+
+    def of(self, trial: Trial) -> Value:
+        """Return the trial's value in this dimension."""
+        return trial.params[self.variable.name][self.index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """The state of a search at one moment.
+
+    Attributes:
+        ranked: Complete trials, best first.
+        finite: Complete trials with a finite value, which a plot can show, best first.
+        started: First start of a trial, in local time.
+        ended: Last end of a trial, in local time.
+        layout: Files of the search; None if they are elsewhere.
+    """
+
+    experiment: Experiment
+    trials: tuple[Trial, ...]
+    ranked: tuple[Trial, ...]
+    finite: tuple[Trial, ...]
+    started: datetime | None
+    ended: datetime | None
+    layout: Layout | None = None
+
+    @staticmethod
+    def of(
+        experiment: Experiment,
+        trials: Iterable[Trial],
+        *,
+        started: datetime | None = None,
+        ended: datetime | None = None,
+        layout: Layout | None = None,
+    ) -> Digest:
+        """Count and rank ``trials``."""
+        known = tuple(trials)
+        ranked = tuple(ranking(known, maximize=experiment.maximize))
+        return Digest(
+            experiment=experiment,
+            trials=known,
+            ranked=ranked,
+            finite=tuple(trial for trial in ranked if math.isfinite(number(trial))),
+            started=started,
+            ended=ended,
+            layout=layout,
+        )
+
+    @property
+    def best(self) -> Trial | None:
+        """The best trial; None if no trial is complete."""
+        return self.ranked[0] if self.ranked else None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent in trials, including failed (broken) trials."""
+        return math.fsum(trial.seconds or 0.0 for trial in self.trials)
+
+    def in_state(self, state: TrialState) -> list[Trial]:
+        """Return the trials in ``state``, by id."""
+        return [trial for trial in self.trials if trial.state is state]
+
+    def elements(self) -> list[Element]:
+        """Return all dimensions, in the order of config.pb."""
+        return [
+            Element(name, variable, index)
+            for variable in self.experiment.variables
+            for index, name in enumerate(variable.elements())
+        ]
+
+
+def number(trial: Trial) -> float:
+    """Return the value of a complete trial."""
+    if trial.value is None:
+        raise ValueError(f"trial {trial.id} has no value")
+    return float(trial.value)
+
+
+def nothing_complete(digest: Digest) -> str:
+    """Return why no plot of values can be drawn; empty if it can."""
+    if digest.finite:
+        return ""
+    if digest.ranked:
+        return "No trial has a finite value yet."
+    return "No trial is complete yet."

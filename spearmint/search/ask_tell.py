@@ -1,0 +1,183 @@
+"""Ask and tell: Python code asks the search for trials and tells it their results."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from spearmint.errors import InputError
+from spearmint.model import Result, Trial, TrialState, best_trial
+from spearmint.search.display import PointTrial
+from spearmint.search.opening import OpenSearch
+from spearmint.search.proposal import Proposal, to_value
+from spearmint.store.records import Records
+from spearmint.trial.languages import to_arrays, to_entries
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="AskTell")
+
+_GRID_SIZE = 20000
+
+
+def one_thread(
+    method: Callable[Concatenate[S, P], R],
+) -> Callable[Concatenate[S, P], R]:
+    """Allow one thread at a time in the methods with this decorator."""
+
+    @functools.wraps(method)
+    def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._opened.busy:
+            return method(self, *args, **kwargs)
+
+    return guarded
+
+
+class AskTell:
+    """The methods of a search that evaluate no function themselves."""
+
+    _opened: OpenSearch
+
+    def _begin(self) -> None:
+        session = self._opened.session
+        self._experiment, self._study = session.experiment, session.study
+        self._records = Records(session.layout, session.experiment, grid_size=_GRID_SIZE)
+
+    @one_thread
+    def ask(self) -> Proposal:
+        """Return a new trial to evaluate. Raises InputError after ``close``."""
+        self._require_open()
+        return self._proposal(self._study.ask())
+
+    @one_thread
+    def tell(self, trial: Proposal | int, value: float | None, *, reason: str = "") -> None:
+        """Store the result of a trial, given by its proposal or number.
+
+        Args:
+            trial: The proposal, or its number.
+            value: The objective; None or NaN for a failed trial.
+            reason: Why it failed, in one line.
+
+        Raises:
+            InputError: The trial is not pending, or ``value`` is not a number.
+        """
+        running = self._pending(trial)
+        number = to_value(value)
+        if math.isnan(number):
+            why = reason or f"the value is {'None' if value is None else 'nan'}"
+            self._study.break_(running, Result(value=None, reason=why), tail="")
+        else:
+            done = Result(value=number, reports=running.reports)
+            self._study.complete(running, done)
+        self._record()
+
+    @one_thread
+    def report(self, trial: Proposal | int, step: int, value: float) -> bool:
+        """Store the objective at ``step``, and return whether to stop the trial early.
+
+        If it returns True, stop the trial and call ``prune``. It is always False without a pruner,
+        and True with a pruner if ``value`` is not finite. Up to 1000 steps of a trial are stored.
+
+        Raises:
+            InputError: The trial is not pending, or ``value`` is not a number.
+        """
+        running = self._pending(trial)
+        if value is None:
+            raise InputError("invalid value None: expected one number")
+        number = to_value(value)
+        running = self._study.report(running, {int(step): number})
+        if not math.isfinite(number):
+            return self._study.prunes
+        return self._study.prunes and self._study.should_prune(running)
+
+    @one_thread
+    def prune(self, trial: Proposal | int) -> None:
+        """Store that a trial was stopped early. This is not a failure.
+
+        The chooser estimates its final value from its last report and the finished trials. If the
+        last report is missing or not finite, the estimate is the worst value.
+
+        Raises:
+            InputError: The trial is not pending.
+        """
+        self._study.prune(self._pending(trial))
+        self._record()
+
+    @property
+    @one_thread
+    def best(self) -> Trial | None:
+        """The best complete trial: its ``id``, ``value`` and ``params``; None before the first."""
+        return best_trial(self.trials, maximize=self._experiment.maximize)
+
+    @property
+    @one_thread
+    def trials(self) -> list[Trial]:
+        """All trials by number; ``params`` of a space has one value for each variable."""
+        return [self._shown(trial) for trial in self._study.trials()]
+
+    @property
+    @one_thread
+    def pending(self) -> list[Proposal]:
+        """Proposals without a result, including those of earlier processes."""
+        return [self._proposal(trial) for trial in self._study.running()]
+
+    @one_thread
+    def close(self) -> None:
+        """Unlock the experiment for other processes; stored trials can still be read."""
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _require_open(self) -> None:
+        if not self._opened.is_open:
+            raise InputError(
+                "this Search is closed, and another process can run the experiment",
+                "Create a new one: spearmint.Search(...)",
+            )
+
+    def _pending(self, trial: Proposal | int) -> Trial:
+        self._require_open()
+        trial_id = trial.id if isinstance(trial, Proposal | Trial) else operator.index(trial)
+        known = {running.id: running for running in self._study.running()}
+        if trial_id not in known:
+            raise InputError(
+                f"trial {trial_id} is not pending; pending trials: {sorted(known) or 'none'}",
+                "Call tell() once for each trial that ask() returned.",
+            )
+        return known[trial_id]
+
+    def _shown(self, trial: Trial) -> Trial:
+        space = self._opened.space
+        if space is None:
+            return trial
+        fields = {name: getattr(trial, name) for name in Trial.__dataclass_fields__}
+        return PointTrial(**{**fields, "params": space.values(trial.params)})
+
+    def _proposal(self, trial: Trial) -> Proposal:
+        if self._opened.space is not None:
+            return Proposal(trial.id, self._opened.space.values(trial.params))
+        entries = to_entries(self._experiment.variables, trial.params)
+        return Proposal(trial.id, to_arrays(entries))
+
+    def _record(self) -> None:
+        trials = self._study.trials()
+        states = [trial.state for trial in trials]
+        self._records.update(
+            best_trial(trials, maximize=self._experiment.maximize),
+            pending=states.count(TrialState.RUNNING),
+            complete=states.count(TrialState.COMPLETE),
+            broken=states.count(TrialState.BROKEN),
+        )

@@ -1,0 +1,39 @@
+"""A trial that the caller evaluates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from spearmint.errors import InputError
+from spearmint.trial.languages import BadResult, to_float
+
+
+class Proposal:
+    """A trial to evaluate.
+
+    Attributes:
+        id: Number of the trial, from 1; ``tell`` accepts it as well.
+        params: Values as ``main`` would receive them: arrays of length ``size`` for FLOAT and INT,
+            a list of str for ENUM. With a space in Python: one value for each variable.
+    """
+
+    def __init__(self, trial_id: int, params: Mapping[str, Any]) -> None:
+        self.id = trial_id
+        self.params = params
+
+    def __repr__(self) -> str:
+        return f"Proposal(id={self.id}, params={dict(self.params)!r})"
+
+
+def to_value(value: object) -> float:
+    """Return one number, or NaN for None. Raises InputError for anything else."""
+    if value is None:
+        return math.nan
+    try:
+        return to_float(value)
+    except BadResult:
+        raise InputError(
+            f"invalid value {value!r}: expected one number", "Tell None for a failed trial."
+        ) from None

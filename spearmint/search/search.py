@@ -1,0 +1,188 @@
+"""Search a space: minimize a function, or ask for trials and tell their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spearmint.errors import InputError, next_command
+from spearmint.model import Trial
+from spearmint.search.ask_tell import AskTell, one_thread
+from spearmint.search.display import as_dataframe, as_html, summary
+from spearmint.search.function import store_function
+from spearmint.search.minimize import check_limits, run_trials
+from spearmint.search.opening import Arguments, OpenSearch, Tools, direction_of
+from spearmint.search.space import read_space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Search(AskTell):
+    """A search, locked for this process until ``close``.
+
+    Trials and results are stored immediately, so that another process with the same arguments
+    continues the search. The methods are thread-safe; only one thread runs at a time.
+
+    Args:
+        config: A space, or the path of a config.pb. A space is a dict: ``(low, high)`` or
+            ``(low, high, "log")`` for real numbers, ``range(low, end)`` or
+            ``(range(low, end), "log")`` for whole numbers, a list of choices, or ``bool``.
+        directory: Directory of the search of a space. It is created if necessary.
+        direction: ``minimize`` or ``maximize`` what ``tell`` receives, for a space. Default: that
+            of earlier runs, or ``minimize``.
+        method: Name of the chooser.
+        method_args: Its arguments.
+        seed: Random seed of the chooser.
+        storage: URL of an Optuna storage. Default: that of earlier runs, or SQLite.
+        region: The region, if config.pb has any.
+        pruner: Name of the pruner, for functions that report values.
+        pruner_args: Its arguments.
+
+    Raises:
+        InputError: The space or an argument is invalid.
+        ConfigError: config.pb is invalid.
+        StudyMismatch: The directory has trials of another space.
+        AlreadyRunning: The command or another process runs the search.
+
+    Example:
+        >>> search = spearmint.Search({"x": (0, 1), "n": range(1, 9)}, directory="out")
+        >>> search.minimize(lambda x, n: (x - 0.5) ** 2 * n, trials=40, n_jobs=4)
+        >>> search.best.params
+    """
+
+    def __init__(
+        self,
+        config: str | Path | Mapping[str, Any],
+        *,
+        directory: str | Path | None = None,
+        direction: str | None = None,
+        method: str = "GPEIOptChooser",
+        method_args: Arguments | None = "",
+        seed: int = 1,
+        storage: str | None = None,
+        region: str | None = None,
+        pruner: str = "",
+        pruner_args: Arguments | None = "",
+    ) -> None:
+        self._opened = OpenSearch(
+            Tools(
+                method=method,
+                method_args=method_args,
+                seed=seed,
+                storage=storage,
+                pruner=pruner,
+                pruner_args=pruner_args,
+            )
+        )
+        maximize = direction_of(direction)
+        if isinstance(config, Mapping):
+            if directory is None or region is not None:
+                raise InputError(
+                    "a space requires a directory, and has no region",
+                    'Write: spearmint.Search({...}, directory="my_search")',
+                )
+            self._opened.open_space(Path(directory), read_space(config), maximize=maximize)
+        elif isinstance(config, str | Path):
+            if directory is not None or maximize is not None:
+                raise InputError(
+                    "directory and direction are only for a space",
+                    "config.pb has the direction, and its directory has the search.",
+                )
+            self._opened.open_config(Path(config), region)
+        else:
+            raise InputError(
+                f"not a space: {config!r}",
+                'Write a dict such as {"lr": (1e-5, 1, "log")}, or a path.',
+            )
+        self._begin()
+
+    def minimize(
+        self,
+        function: Callable[..., Any],
+        trials: int = 100,
+        n_jobs: int = 1,
+        *,
+        progress: bool = True,
+        **limits: Any,
+    ) -> Trial | None:
+        """Run trials of ``function`` in processes of this machine, and return the best one.
+
+        Ctrl-C starts no more trials and waits for the running ones; the second one terminates
+        them. A trial that raises or crashes is broken, and the search continues.
+
+        Args:
+            function: Returns the objective. It receives one dict, or each variable by its name if
+                its arguments have the names of the variables. It can be defined in the script, in
+                a module or in a cell of a notebook.
+            trials: Complete and pruned trials, including earlier calls and processes.
+            n_jobs: Trials at the same time; -1 for the number of cores.
+            progress: Print a line for each trial to standard error.
+            limits: Options of ``spearmint run`` in its units: ``trial_timeout="15m"``,
+                ``max_time="2h"``, ``max_trial_time``, ``patience``, ``target``, ``max_broken`` and
+                ``max_retries``.
+
+        Raises:
+            InputError: An argument is invalid, or the search is that of a config.pb.
+            StudyMismatch: Earlier trials were maximized.
+            SearchFailed: The first trials all failed.
+            KeyboardInterrupt: Ctrl-C stopped the search. The same call continues it.
+        """
+        return self._run(function, trials, n_jobs, progress, limits, maximize=False)
+
+    def maximize(
+        self,
+        function: Callable[..., Any],
+        trials: int = 100,
+        n_jobs: int = 1,
+        *,
+        progress: bool = True,
+        **limits: Any,
+    ) -> Trial | None:
+        """Search the largest value of ``function``; for the rest see ``minimize``."""
+        return self._run(function, trials, n_jobs, progress, limits, maximize=True)
+
+    @one_thread
+    def _run(
+        self,
+        function: Callable[..., Any],
+        trials: int,
+        n_jobs: int,
+        progress: bool,
+        limits: Mapping[str, Any],
+        *,
+        maximize: bool,
+    ) -> Trial | None:
+        self._require_open()
+        space = self._opened.space
+        if space is None:
+            raise InputError(
+                f"the function of this search is main of {self._experiment.name}.py",
+                f"Run: {next_command(self._experiment.path)}. Or give the space as a dict.",
+            )
+        processes, options = check_limits(trials, n_jobs, limits)
+        self._opened.set_direction(maximize=maximize)
+        self._begin()
+        store_function(self._experiment, space, function)
+        run_trials(self._opened.session, processes, options, progress=progress)
+        return self.best
+
+    @one_thread
+    def dataframe(self) -> pd.DataFrame:
+        """Return all trials as a pandas DataFrame, with a column for each variable.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        return as_dataframe(self.trials)
+
+    def __repr__(self) -> str:
+        return f"<Search {summary(*self._state(), maximize=self._experiment.maximize)}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(*self._state(), maximize=self._experiment.maximize)
+
+    @one_thread
+    def _state(self) -> tuple[str, list[Trial]]:
+        return str(self._opened.session.layout.root), self.trials

@@ -1,0 +1,224 @@
+"""Local trials that start from a warm process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from spearmint.drivers import DriverSettings, Job, JobRequest
+from spearmint.drivers.local import LocalDriver
+from spearmint.drivers.testing import DriverContract
+from spearmint.drivers.testing.trials import QUICK, SLOW, make_request, until_gone, value_of
+from spearmint.trial.warm.imports import imports_of
+from tests.waiting import until
+
+LIMIT_S = 60
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="trials are forked on Linux only")
+
+
+class WarmDriver(LocalDriver):
+    """Waits until the warm process is ready, or until it never will be."""
+
+    def submit(self, request: JobRequest) -> Job:
+        found = self._warm.process_for(request.folder, self._shared())
+        assert found is not None
+        until(lambda: found.is_ready() or found.problem, LIMIT_S, 0.01)
+        return super().submit(request)
+
+
+class TestWarmLocalDriver(DriverContract):
+    def make_driver(self, directory: Path) -> LocalDriver:
+        return WarmDriver(DriverSettings(directory=directory, max_concurrent=2))
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> WarmDriver:
+    return WarmDriver(DriverSettings(directory=tmp_path, max_concurrent=2))
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory of installed modules."""
+    path = tmp_path / "installed"
+    path.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(path), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(str(path))
+    return path
+
+
+def run(driver: LocalDriver, request: JobRequest) -> tuple[bool, float]:
+    """Run a trial; return whether it was forked, and its value."""
+    job = driver.submit(request)
+    until_gone(driver, job)
+    return job in driver._forked, value_of(request)
+
+
+def test_modules_are_imported_once_and_the_wrapper_each_time(
+    driver: WarmDriver, tmp_path: Path, installed: Path
+) -> None:
+    note = f"open({str(tmp_path / 'imports')!r}, 'a').write('x')\n"
+    (installed / "heavy.py").write_text(note)
+    (tmp_path / "helper.py").write_text("import heavy\n")
+    code = "import helper\ndef main(job_id, params):\n    return {0}  # {0:{0}}\n"
+    assert run(driver, make_request(tmp_path, code.format(1), 1)) == (True, 1)
+    assert run(driver, make_request(tmp_path, code.format(2), 2)) == (True, 2)
+    assert (tmp_path / "imports").read_text() == "x"
+    (installed / "heavy.py").write_text(note * 2)
+    forked, value = run(driver, make_request(tmp_path, code.format(3), 3))
+    assert (forked, value) == (False, 3)  # a new process has the new module
+    assert run(driver, make_request(tmp_path, code.format(4), 4)) == (True, 4)
+
+
+@pytest.mark.parametrize(
+    ("installed_code", "wrapper", "named"),
+    [
+        (
+            "import threading, time\n"
+            "threading.Thread(target=time.sleep, args=(9999,), daemon=True).start()\n",
+            "import heavy\n",
+            "heavy",
+        ),
+        ("", "import os\nos.environ['MODE'] = 'x'\nimport heavy\n", "environment"),
+        ("", "import os\nos.environ.setdefault('MODE', 'x')\nimport heavy\n", "environment"),
+    ],
+    ids=["threads", "assignment", "setdefault"],
+)
+def test_code_that_must_not_be_forked_starts_in_new_processes(
+    driver: WarmDriver,
+    tmp_path: Path,
+    installed: Path,
+    installed_code: str,
+    wrapper: str,
+    named: str,
+) -> None:
+    (installed / "heavy.py").write_text(installed_code)
+    for trial in (1, 2):
+        forked, value = run(driver, make_request(tmp_path, wrapper + QUICK, trial))
+        assert (forked, value) == (False, 0.5)
+    (notice,) = driver.notices()
+    assert named in notice
+    assert not driver.notices()
+
+
+def test_a_module_that_cannot_be_imported_fails_the_trial_and_not_the_driver(
+    driver: WarmDriver, tmp_path: Path, installed: Path
+) -> None:
+    (installed / "heavy.py").write_text("raise OSError('no licence')\n")
+    request = make_request(tmp_path, "import heavy\n" + QUICK)
+    job = driver.submit(request)
+    until_gone(driver, job)
+    assert "no licence" in json.loads(request.folder.result.read_text())["reason"]
+
+
+def test_each_trial_has_its_own_random_numbers_and_environment(
+    driver: WarmDriver, tmp_path: Path
+) -> None:
+    code = (
+        "import os, random, numpy as np\n"
+        "def main(job_id, params):\n"
+        "    print(os.environ['SPEARMINT_TRIAL_DIR'], os.getcwd())\n"
+        "    np.random.rand() + random.random()\n"
+        "    return np.random.rand() + random.random()\n"
+    )
+    requests = [make_request(tmp_path, code, trial) for trial in (1, 2)]
+    found = [run(driver, request) for request in requests]
+    assert [forked for forked, _ in found] == [True, True]
+    assert found[0][1] != found[1][1]
+    said = requests[1].output.read_text().splitlines()
+    assert said == [f"{request.folder.files} {tmp_path}" for request in requests]
+
+
+def test_functions_of_atexit_run(driver: WarmDriver, tmp_path: Path) -> None:
+    code = (
+        f"import atexit, pathlib\natexit.register(pathlib.Path({str(tmp_path / 'end')!r}).touch)\n"
+    )
+    assert run(driver, make_request(tmp_path, code + QUICK)) == (True, 0.5)
+    assert (tmp_path / "end").exists()
+
+
+def test_a_process_in_its_own_session_ends_with_the_trial(
+    driver: WarmDriver, tmp_path: Path
+) -> None:
+    code = (
+        "import subprocess\ndef main(job_id, params):\n"
+        "    child = subprocess.Popen(['env', '-i', 'sleep', '999'], start_new_session=True)\n"
+        "    open('child', 'w').write(str(child.pid))\n"
+        "    return 0.5\n"
+    )
+    request = make_request(tmp_path, code)
+    job = driver.submit(request)
+    until_gone(driver, job)
+    driver.cancel([job])
+    assert not _runs(int((tmp_path / "child").read_text()))
+
+
+def test_a_warm_process_that_hangs_or_dies_is_replaced(
+    driver: WarmDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spearmint.drivers.warm_starts._START_S", 0.5)
+    assert run(driver, make_request(tmp_path, QUICK, 1)) == (True, 0.5)
+    (warm,) = driver._warm._processes.values()
+    os.kill(warm._child.pid, signal.SIGSTOP)
+    assert run(driver, make_request(tmp_path, QUICK, 2)) == (True, 0.5)
+    (other,) = driver._warm._processes.values()
+    assert other is not warm
+    warm = other
+    warm._child.kill()
+    warm._child.wait()
+    assert run(driver, make_request(tmp_path, QUICK, 4))[1] == 0.5
+    assert run(driver, make_request(tmp_path, QUICK, 5)) == (True, 0.5)
+
+
+def test_a_trial_outlives_the_warm_process_and_its_driver(tmp_path: Path) -> None:
+    driver = WarmDriver(DriverSettings(directory=tmp_path))
+    request = make_request(tmp_path, SLOW)
+    job = driver.submit(request)
+    (warm,) = driver._warm._processes.values()
+    pid = warm._child.pid
+    del driver, warm
+    until(lambda: not _runs(pid), LIMIT_S, 0.05)
+    heir = LocalDriver(DriverSettings(directory=tmp_path))
+    assert heir.adopt(request.folder) == job
+    heir.cancel([job])
+
+
+def test_imports_are_found_without_running_the_code(tmp_path: Path) -> None:
+    (tmp_path / "wrapper.py").write_text(
+        "import json.decoder, helper\nraise SystemExit\n"
+        "def main(job_id, params):\n    from email import message\n"
+    )
+    (tmp_path / "helper.py").write_text("import wrapper, csv, nowhere_to_be_found\n")
+    found = imports_of(tmp_path, "wrapper")
+    assert set(found.modules) == {"json.decoder", "csv", "email", "email.message"}
+    assert not found.writes_environment
+    (tmp_path / "helper.py").write_text("import os\ndel os.environ['A']\n")
+    assert imports_of(tmp_path, "wrapper").writes_environment
+    (tmp_path / "wrapper.py").write_text("print 'Python 2'\n")
+    assert imports_of(tmp_path, "wrapper").modules == []
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_many_trials_leave_no_keeper_and_no_open_file(driver: WarmDriver, tmp_path: Path) -> None:
+    counts = set()
+    for trial in range(1, 6):
+        request = make_request(tmp_path, QUICK, trial)
+        job = driver.submit(request)
+        until_gone(driver, job)
+        driver.cancel([job])
+        assert job in driver._forked
+        counts.add(psutil.Process().num_fds())
+    assert len(counts) == 1
+    (warm,) = driver._warm._processes.values()
+    until(lambda: not psutil.Process(warm._child.pid).children(), LIMIT_S, 0.05)
