@@ -13,6 +13,7 @@ from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.data.dataset import Dataset, concat
 from pycuda_nn.data.sources import load_data, load_splits
 from pycuda_nn.data.split import Splits, split
+from pycuda_nn.data.table import Encoding, TableOptions
 from pycuda_nn.errors import PycudaNNError, TrainingDiverged
 from pycuda_nn.model import Model, evaluate
 from pycuda_nn.network import Network
@@ -25,12 +26,14 @@ __all__ = [
     "CudaBackend",
     "CudaOptions",
     "Dataset",
+    "Encoding",
     "EpochReport",
     "Metrics",
     "Model",
     "Network",
     "PycudaNNError",
     "Splits",
+    "TableOptions",
     "TrainConfig",
     "TrainResult",
     "TrainingDiverged",

@@ -55,6 +55,9 @@ class TrainConfig:
         monitor: The validation value that ``patience`` compares: ``loss`` or ``error``.
         scale: Scale the features by statistics of the training rows: ``standard`` (mean 0,
             deviation 1), ``unit`` (0 to 1) or ``none``.
+        scale_targets: Train on targets with mean 0 and deviation 1: ``standard``, ``none``, or
+            ``auto``: ``standard`` for a table, ``none`` for arrays. Losses and predictions are in
+            the unit of the targets in each case.
         seed: Seed of weights, order and dropout, 0 to 2**63 - 1.
     """
 
@@ -80,6 +83,7 @@ class TrainConfig:
     patience: int | None = None
     monitor: str = "loss"
     scale: str = "standard"
+    scale_targets: str = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -217,5 +221,6 @@ CHECKS: dict[str, _Check] = {
     "patience": _patience,
     "monitor": _choice("loss", "error"),
     "scale": _choice("none", "standard", "unit"),
+    "scale_targets": _choice("auto", "none", "standard"),
     "seed": _integer(0, 2**63 - 1, "from 0 to 2**63 - 1"),
 }

@@ -26,6 +26,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from starmint import extra_command
+
 
 class PycudaNNError(Exception):
     """Base class of all errors of this package.
@@ -96,7 +98,7 @@ class MissingExtra(PycudaNNError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package {package}, which is not installed",
-            f"Install it: pip install 'starmint[{extra}]'",
+            f"Install it: {extra_command(extra)}",
         )
         self.extra = extra
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.backends.numpy.evaluation import Evaluator
-from pycuda_nn.data.dataset import Dataset, Label, check_features, in_order
-from pycuda_nn.data.scaling import Scaler, scaled
+from pycuda_nn.data.arrays import Label, check_features
+from pycuda_nn.data.dataset import Dataset, in_order
+from pycuda_nn.data.scaling import Scaler, TargetScaler, scaled
+from pycuda_nn.data.sources import load_features
+from pycuda_nn.data.table import Encoding
 from pycuda_nn.errors import DataError, EmptyData
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import Metrics
@@ -35,6 +39,8 @@ class Model:
         scaler: Scales the features before the first layer; ``None`` for no scaling.
         classes: Label of each class number; ``None`` for regression.
         columns: Names of the features; ``None`` if the training data had no names.
+        targets: Scales the targets; ``None`` for classes, or if trained on unscaled targets.
+        encoding: Makes the features from the columns of a table; ``None`` if trained on arrays.
     """
 
     network: Network
@@ -42,17 +48,26 @@ class Model:
     scaler: Scaler | None
     classes: tuple[Label, ...] | None
     columns: tuple[str, ...] | None = None
+    targets: TargetScaler | None = None
+    encoding: Encoding | None = None
 
-    def predict(self, x: Array) -> Array:
-        """Return the label of each row, shape (n,); for regression the values, shape (n, k)."""
+    def predict(self, x: Array | str | Path) -> Array:
+        """Return the label of each row, shape (n,); for regression the values, shape (n, k).
+
+        ``x`` are features as in training, or a file with the columns of the training.
+        """
         if self.classes is None:
-            return self._outputs(x)
+            outputs = self._outputs(x)
+            return outputs if self.targets is None else self.targets.invert(outputs)
         numbers = self.predict_proba(x).argmax(axis=1)
         labels: Array = np.array(self.classes)[numbers]
         return labels
 
-    def predict_proba(self, x: Array) -> Array:
-        """Return the probability of each class, shape (n, number of classes), float32."""
+    def predict_proba(self, x: Array | str | Path) -> Array:
+        """Return the probability of each class, shape (n, number of classes), float32.
+
+        ``x`` is as in :meth:`predict`.
+        """
         if self.classes is None:
             raise DataError("a regression model does not predict probabilities", "Use predict.")
         z = self.network.loss.logits(self._outputs(x))
@@ -61,7 +76,10 @@ class Model:
         z /= z.sum(axis=1, keepdims=True)
         return z
 
-    def _outputs(self, x: Array) -> Array:
+    def _outputs(self, x: Array | str | Path) -> Array:
+        if isinstance(x, str | Path):
+            width = self.network.inputs
+            x, _ = load_features(x, width=width, columns=self.columns, encoding=self.encoding)
         features = check_features(x, name="rows to predict", columns=self.columns)
         width = self.network.inputs
         if features.shape[1] != width:
@@ -97,7 +115,8 @@ def evaluate(model: Model, data: Dataset) -> Metrics:
     if not in_order(data.columns, model.columns):
         raise DataError(
             f"{data.name}: other columns, or another order, than in training",
-            "Load it with load_data(..., columns=model.columns).",
+            "Load it with load_data(..., columns=model.columns) or, a table, "
+            "load_data(..., encoding=model.encoding).",
         )
     if not len(data):
         raise EmptyData(
@@ -105,7 +124,15 @@ def evaluate(model: Model, data: Dataset) -> Metrics:
         )
     y = _targets(model, data)
     weights = model.network.views_by_layer(model.params)
-    return Evaluator(model.network).metrics(weights, scaled(data.x, model.scaler), y)
+    if model.targets is not None:
+        y = model.targets.apply(y)
+    elif model.classes is None:
+        y = y.astype(np.float32, copy=False)
+    metrics = Evaluator(model.network).metrics(weights, scaled(data.x, model.scaler), y)
+    if model.targets is None:
+        return metrics
+    loss, error = model.targets.in_unit(metrics.loss, metrics.error)
+    return Metrics(loss=loss, error=error)
 
 
 def _targets(model: Model, data: Dataset) -> Array:

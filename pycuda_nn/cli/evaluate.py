@@ -13,9 +13,11 @@ from pycuda_nn.cli.options import FILE, JSON, LABELS, HelpOption, check_source
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.data.sources import load_data, load_splits
 from pycuda_nn.data.split import PARTS
+from pycuda_nn.data.table import TableOptions
 from pycuda_nn.errors import CheckpointError, ConfigError
 from pycuda_nn.model import Model
 from pycuda_nn.model import evaluate as metrics_of
+from pycuda_nn.protocols import Metrics
 from pycuda_nn.training import checkpoint as files
 
 
@@ -31,8 +33,8 @@ from pycuda_nn.training import checkpoint as files
 )  # fmt: skip
 @cloup.option(
     "--data", "source", cls=HelpOption, metavar="SOURCE",
-    help="Evaluate all rows of another source: digits, or a .npz, .npy, .csv or .parquet file. "
-    "Default: --part of the source that was trained on.",
+    help="Evaluate all rows of another source: digits, or a .npz, .npy, .csv, .csv.gz, .tsv or "
+    ".parquet file. Default: --part of the source that was trained on.",
 )  # fmt: skip
 @LABELS
 @cloup.option(
@@ -71,10 +73,14 @@ def evaluate(
     if as_json:
         click.echo(json.dumps({"data": data.name, "rows": len(data), **asdict(metrics)}))
     else:
-        name = "RMSE" if model.classes is None else "error"
-        click.echo(
-            f"{data.name} ({len(data)} rows): loss {metrics.loss:.5f}  {name} {metrics.error:.5f}"
-        )
+        click.echo(f"{data.name} ({len(data)} rows): {_line(model, data, metrics)}")
+
+
+def _line(model: Model, data: Dataset, metrics: Metrics) -> str:
+    if model.classes is not None:
+        return f"loss {metrics.loss:.5f}  error {metrics.error:.5f}"
+    deviation = float(data.y.std(dtype="float64"))
+    return f"RMSE {metrics.error:.5g}  (deviation of the targets: {deviation:.5g})"
 
 
 def _training_part(saved: files.Checkpoint, part: str, path: Path) -> Dataset:
@@ -85,6 +91,9 @@ def _training_part(saved: files.Checkpoint, part: str, path: Path) -> Dataset:
             "Name a source with --data.",
         )
     source, labels = note.pop("source"), note.pop("labels")
+    if "table" in note:
+        note["table"] = TableOptions.from_dict(note["table"])
+    note["task"] = "regress" if saved.classes is None else "classify"
     parts = load_splits(source, labels, **note)
     if files.fingerprint(parts.train) != saved.fingerprint:
         raise CheckpointError(
@@ -103,4 +112,5 @@ def _other_data(model: Model, source: str, labels: Path | None, target: str | No
         task="regress" if model.classes is None else "classify",
         classes=model.classes,
         columns=model.columns,
+        encoding=model.encoding,
     )

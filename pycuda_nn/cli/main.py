@@ -14,12 +14,13 @@ import click
 import cloup
 
 from pycuda_nn.cli.bench import bench
+from pycuda_nn.cli.describe import describe
 from pycuda_nn.cli.evaluate import evaluate
 from pycuda_nn.cli.predict import predict
 from pycuda_nn.cli.train import train
 from pycuda_nn.errors import PycudaNNError
 
-COMMANDS: tuple[click.Command, ...] = (train, evaluate, predict, bench)
+COMMANDS: tuple[click.Command, ...] = (describe, train, evaluate, predict, bench)
 
 
 def _version() -> str:

@@ -22,8 +22,8 @@ from pycuda_nn.training import checkpoint as files
 )  # fmt: skip
 @cloup.option(
     "--data", "source", cls=HelpOption, metavar="SOURCE", required=True,
-    help="Predict the rows of this source: digits, or a .npz, .npy, .csv or .parquet file. "
-    "Required.",
+    help="Predict the rows of this source: digits, or a .npz, .npy, .csv, .csv.gz, .tsv or "
+    ".parquet file. Required.",
 )  # fmt: skip
 @cloup.option(
     "--out", cls=HelpOption, type=FILE, metavar="FILE",
@@ -49,7 +49,7 @@ def predict(checkpoint: Path, source: str, out: Path | None, probabilities: bool
             "--probabilities: this model predicts values, not classes", "Remove --probabilities."
         )
     width = model.network.inputs
-    x, _ = load_features(source, width=width, columns=model.columns)
+    x, _ = load_features(source, width=width, columns=model.columns, encoding=model.encoding)
     write_predictions(model, x, out, sys.stdout, probabilities=probabilities)
     if out is not None:
         click.echo(f"{len(x)} predictions in {out}", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,23 @@ import click
 import cloup
 
 from pycuda_nn.backends import BACKENDS, load, pick
-from pycuda_nn.cli.options import FILE, JSON, LABELS, HelpOption, check_source
-from pycuda_nn.cli.progress import shown
-from pycuda_nn.cli.toml_settings import read_settings
+from pycuda_nn.cli.options import (
+    FILE,
+    JSON,
+    LABELS,
+    TABLE_OPTIONS,
+    HelpOption,
+    check_source,
+    table_options,
+)
+from pycuda_nn.cli.progress import shown, train_rmse
+from pycuda_nn.cli.toml_settings import defaults_for, read_settings, settings_of
+from pycuda_nn.config import TrainConfig
 from pycuda_nn.cuda.options import PRECISION_NAMES, CudaOptions, cuda_options
-from pycuda_nn.data.dataset import TASKS
+from pycuda_nn.data.arrays import TASKS
+from pycuda_nn.data.dataset import task_line
 from pycuda_nn.data.sources import load_splits
-from pycuda_nn.data.split import check_fractions
+from pycuda_nn.data.split import Splits, check_fractions
 from pycuda_nn.errors import ConfigError
 from pycuda_nn.training.loop import TrainResult
 from pycuda_nn.training.loop import train as run
@@ -41,7 +51,8 @@ def _fractions(context: click.Context, option: click.Parameter, text: str) -> tu
     "Common options",
     cloup.option(
         "--data", "source", cls=HelpOption, required=True, metavar="SOURCE",
-        help="Train on this source: digits, or a .npz, .npy, .csv or .parquet file. Required.",
+        help="Train on this source: digits, or a .npz, .npy, .csv, .csv.gz, .tsv or .parquet file. "
+        "Required.",
     ),
     cloup.option(
         "--target", cls=HelpOption, metavar="COLUMN",
@@ -66,7 +77,7 @@ def _fractions(context: click.Context, option: click.Parameter, text: str) -> tu
     cloup.option(
         "--task", cls=HelpOption, type=click.Choice(TASKS), default="auto",
         help="Predict classes (classify) or numbers (regress); auto regresses if the labels are "
-        "real numbers. Default: auto.",
+        "real numbers or, in a table, many whole numbers. Default: auto.",
     ),
     cloup.option(
         "--fractions", cls=HelpOption, default="0.6,0.2,0.2", callback=_fractions,
@@ -79,6 +90,7 @@ def _fractions(context: click.Context, option: click.Parameter, text: str) -> tu
         help="Seed the random split with this number. Default: 0.",
     ),
 )  # fmt: skip
+@TABLE_OPTIONS
 @cloup.option_group(
     "Settings and checkpoint",
     cloup.option(
@@ -134,15 +146,18 @@ def train(
     memory_limit: str | None,
     deterministic: bool,
     as_json: bool,
+    **table: Any,
 ) -> None:
     """Train a network.
 
-    Prints each epoch on standard error and the result on standard output.
+    Prints each epoch on standard error and the result on standard output. A table is trained with
+    settings that fit its size, which are printed; --set overrides them. The targets of a regression
+    are scaled; RMSE and predictions are in their unit.
 
     \b
     Examples:
       pycuda-nn train --data digits --set hidden=128,64 --set epochs=30 --checkpoint digits.npz
-      pycuda-nn train --data table.csv --target price --task regress --config net.toml --json
+      pycuda-nn train --data houses.csv --target price --drop id --checkpoint houses.npz
       pycuda-nn train --data rows.npz --backend cuda --precision bf16 --device 1
     """
     cuda = cuda_options(precision, device, memory_limit, deterministic=deterministic)
@@ -154,13 +169,23 @@ def train(
             f"{reason}",
             "Remove these options.",
         )
-    config = read_settings(config_file, words)
+    config, given = read_settings(config_file, words)
     check_source(source, labels, target)
+    options = table_options(source, table)
     _check_checkpoint(checkpoint, resume, overwrite)
     how = {"fractions": fractions, "seed": split_seed, "target": target, "task": task}
-    parts = load_splits(source, labels, **how)  # type: ignore[arg-type]
+    parts = load_splits(source, labels, table=options, **how)  # type: ignore[arg-type]
+    encoding = parts.train.encoding
+    if encoding is not None and encoding.summary():
+        click.echo(encoding.summary(), err=True)
+    click.echo(task_line(parts.train), err=True)
     note = {"source": source, "labels": None if labels is None else str(labels), **how}
-    with shown(config.epochs, sys.stderr) as show:
+    if options is not None:
+        note["table"] = options.as_dict()
+    old = checkpoint if resume and checkpoint is not None and checkpoint.exists() else None
+    config = _with_defaults(config, parts, given, old)
+    targets = 0 if parts.train.classes is not None else parts.train.y.shape[1]
+    with shown(config.epochs, sys.stderr, targets) as show:
         result = run(
             config,
             parts.train,
@@ -171,7 +196,23 @@ def train(
             backend=chosen,
             note=note,
         )
-    _print_result(result, checkpoint, chosen.name, as_json)
+    _print_result(result, checkpoint, chosen.name, targets, as_json)
+
+
+def _with_defaults(
+    config: TrainConfig, parts: Splits, given: set[str], old: Path | None
+) -> TrainConfig:
+    if old is not None and parts.train.encoding is not None:
+        return replace(config, **settings_of(old, given))
+    values = defaults_for(config, parts, given)
+    if values.keys() - {"scale_targets"}:
+        words = ", ".join(f"{key} = {_shown(value)}" for key, value in values.items())
+        click.echo(f"settings for this table: {words}", err=True)
+    return replace(config, **values)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _check_checkpoint(path: Path | None, resume: bool, overwrite: bool) -> None:
@@ -192,7 +233,7 @@ def _check_checkpoint(path: Path | None, resume: bool, overwrite: bool) -> None:
 
 
 def _print_result(
-    result: TrainResult, checkpoint: Path | None, backend: str, as_json: bool
+    result: TrainResult, checkpoint: Path | None, backend: str, targets: int, as_json: bool
 ) -> None:
     best, last = result.best, result.history[-1]
     if as_json:
@@ -207,8 +248,13 @@ def _print_result(
         click.echo(json.dumps(answer))
         return
     early = ", stopped early" if result.stopped_early else ""
-    click.echo(f"Trained {last.epoch} epochs{early}; training loss {last.train_loss:.5f}")
-    if best.valid_loss is not None:
+    loss = f"loss {last.train_loss:.5f}"
+    if targets:
+        loss = f"RMSE {train_rmse(last, targets):.5g}"
+    click.echo(f"Trained {last.epoch} epochs{early}; training {loss}")
+    if best.valid_loss is not None and targets:
+        click.echo(f"Best epoch {best.epoch}: validation RMSE {best.valid_error:.5g}")
+    elif best.valid_loss is not None:
         click.echo(
             f"Best epoch {best.epoch}: validation loss {best.valid_loss:.5f}, "
             f"error {best.valid_error:.5f}"

@@ -14,6 +14,7 @@ from pycuda_nn.cuda.stack import NotCovered, recognise
 from pycuda_nn.errors import ConfigError
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import Backend, Session, Split, TrainingRecipe
+from starmint import extra_command
 
 Array = npt.NDArray[Any]
 
@@ -55,7 +56,7 @@ class CudaBackend(Backend):
             return reason
         absent = [package for name, package in _PACKAGES.items() if not _is_there(name)]
         if absent:
-            return f"not installed: {', '.join(absent)}; pip install 'starmint[gpu]'"
+            return f"not installed: {', '.join(absent)}; {extra_command('gpu')}"
         return None
 
     def open(

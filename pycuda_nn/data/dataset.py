@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.errors import DataError, EmptyData, did_you_mean
-
-Array = npt.NDArray[Any]
-Label = str | int | float
-
-TASKS = ("auto", "classify", "regress")
-_CHUNK_ROWS = 8192  # checks and copies read a mapped file in pieces of this many rows
+from pycuda_nn.data.arrays import Array, Label, check_features, check_targets
+from pycuda_nn.data.table.encoding import Encoding
+from pycuda_nn.errors import DataError, EmptyData
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,11 +26,13 @@ class Dataset:
 
     Attributes:
         x: float32, C-contiguous, shape (n, d).
-        y: int32 class numbers, shape (n,), or float32 targets, shape (n, k).
+        y: int32 class numbers, shape (n,), or targets, shape (n, k): float32, or float64 if
+            they differ by less than float32 resolves.
         classes: Sorted labels; the label of class number i is ``classes[i]``. ``None`` for
             regression.
         columns: Names of the features; ``None`` if the source has no names.
         name: Name of the source, for messages.
+        encoding: How the features were made from the columns of a table; ``None`` for arrays.
     """
 
     x: Array
@@ -44,6 +40,7 @@ class Dataset:
     classes: tuple[Label, ...] | None
     columns: tuple[str, ...] | None = None
     name: str = "data"
+    encoding: Encoding | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -73,7 +70,7 @@ class Dataset:
             DataError: No rows, a shape that does not fit, a NaN or an infinity.
         """
         features = check_features(x, name=name, columns=columns)
-        targets = _typed(np.asarray(y))
+        targets = np.asarray(y)
         rows = len(targets) if targets.ndim else 1
         if not targets.ndim or rows != len(features):
             raise DataError(
@@ -81,15 +78,23 @@ class Dataset:
                 "Pass one label for each row.",
             )
         names = None if columns is None else tuple(columns)
-        if classes is None and _task_of(targets, task, name) == "regress":
-            real = _check_targets(targets, name)
-            return cls(x=features, y=real, classes=None, columns=names, name=name)
-        numbers, found = _class_numbers(targets, classes, name)
+        numbers, found = check_targets(targets, task=task, name=name, classes=classes)
         return cls(x=features, y=numbers, classes=found, columns=names, name=name)
 
     def take(self, rows: npt.NDArray[np.intp], name: str) -> Dataset:
         """Return a copy of ``rows`` in memory, named ``name``."""
         return replace(self, x=self.x[rows], y=self.y[rows], name=name)
+
+
+def task_line(train: Dataset) -> str:
+    """Return the task of the training rows in one line, for users."""
+    rows = "1 row" if len(train) == 1 else f"{len(train):,} rows"
+    if train.classes is not None:
+        return f"classification, {len(train.classes):,} classes, from {rows}"
+    encoding = train.encoding
+    goal = f" of '{encoding.target}'" if encoding is not None and encoding.target else ""
+    mean, deviation = float(train.y.mean()), float(train.y.std())
+    return f"regression{goal}, mean {mean:.4g}, deviation {deviation:.4g}, from {rows}"
 
 
 def in_order(columns: Sequence[str] | None, wanted: Sequence[str] | None) -> bool:
@@ -121,6 +126,7 @@ def concat(*parts: Dataset) -> Dataset:
         if (
             part.x.shape[1] != first.x.shape[1]
             or part.classes != first.classes
+            or part.encoding != first.encoding
             or not in_order(part.columns, first.columns)
         ):
             raise DataError(
@@ -130,126 +136,3 @@ def concat(*parts: Dataset) -> Dataset:
     x = np.concatenate([part.x for part in parts])
     y = np.concatenate([part.y for part in parts])
     return replace(first, x=x, y=y, name=" + ".join(part.name for part in parts))
-
-
-def check_features(x: Array, *, name: str, columns: Sequence[str] | None = None) -> Array:
-    """Return ``x`` as float32 rows; a C-contiguous float32 array or memory map is not copied."""
-    x = x if isinstance(x, np.ndarray) else np.asarray(x)
-    if x.dtype.kind not in "fiub":
-        raise DataError(f"{name}: features of type {x.dtype}, not numbers", "Convert the columns.")
-    if x.ndim < 2:
-        raise DataError(
-            f"{name}: features have shape {x.shape}",
-            "Pass an array of shape (rows, columns), with one sample per row.",
-        )
-    if x.shape[0] == 0 or x.size == 0:
-        raise EmptyData(
-            f"{name}: empty array of shape {x.shape}", "Pass at least one row and one column."
-        )
-    flat = x.reshape(len(x), -1)
-    with np.errstate(over="ignore"):
-        features = np.ascontiguousarray(flat, dtype=np.float32)
-    _check_finite(features, name=name, columns=columns)
-    return features
-
-
-def _check_finite(x: Array, *, name: str, columns: Sequence[str] | None) -> None:
-    bad, first = 0, None
-    for start in range(0, len(x), _CHUNK_ROWS):
-        chunk = x[start : start + _CHUNK_ROWS]
-        wrong = ~np.isfinite(chunk)
-        count = int(np.count_nonzero(wrong))
-        if count and first is None:
-            row, column = (int(i) for i in np.argwhere(wrong)[0])
-            first = (start + row, column, chunk[row, column])
-        bad += count
-    if first is None:
-        return
-    row, column, value = first
-    label = f"column {column}" if columns is None else f"column '{columns[column]}'"
-    values = "1 value is" if bad == 1 else f"{bad} values are"
-    raise DataError(
-        f"{name}: {values} not a finite float32; the first is {value} in row {row}, {label} "
-        "(counted from 0)",
-        "Remove or fill these rows before training.",
-    )
-
-
-def _typed(y: Array) -> Array:
-    """Convert an object array that contains only numbers, such as a table column, to numbers."""
-    if y.dtype.kind == "O" and y.size and all(isinstance(value, Real) for value in y.flat):
-        return np.array(y.tolist())
-    return y
-
-
-def _task_of(y: Array, task: str, name: str) -> str:
-    if task not in TASKS:
-        raise DataError(f"unknown task '{task}'", did_you_mean(task, TASKS))
-    if task != "auto":
-        return task
-    if y.dtype.kind == "f" or (y.ndim == 2 and y.shape[1] > 1):
-        return "regress"
-    if y.dtype.kind in "iubUSO":
-        return "classify"
-    raise DataError(f"{name}: unsupported label type {y.dtype}", "Use numbers or text.")
-
-
-def _check_targets(y: Array, name: str) -> Array:
-    if y.dtype.kind not in "fiub":
-        raise DataError(
-            f"{name}: targets of type {y.dtype}, not numbers", "Use task 'classify' for labels."
-        )
-    if y.ndim not in (1, 2) or y.size == 0:
-        raise DataError(
-            f"{name}: targets have shape {y.shape}", "Pass an array of shape (n,) or (n, k)."
-        )
-    with np.errstate(over="ignore"):
-        real = np.ascontiguousarray(y.reshape(len(y), -1), dtype=np.float32)
-    _check_finite(real, name=f"{name}: targets", columns=None)
-    return real
-
-
-def _class_numbers(
-    y: Array, classes: tuple[Label, ...] | None, name: str
-) -> tuple[Array, tuple[Label, ...]]:
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise DataError(
-            f"{name}: labels have shape {y.shape}",
-            "Pass one label per row, shape (n,). Convert one-hot rows with y.argmax(axis=1).",
-        )
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise DataError(f"{name}: a label is not a finite number", "Remove these rows.")
-    try:
-        values, numbers = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise DataError(
-            f"{name}: labels have different types", "Use one type for all labels."
-        ) from error
-    found = tuple(_plain(value) for value in values)
-    if classes is None:
-        if len(found) < 2:
-            raise DataError(f"{name}: all labels are {found[0]!r}", "Use at least two classes.")
-        return numbers.astype(np.int32), found
-    lookup = {label: i for i, label in enumerate(classes)}
-    unknown = [label for label in found if label not in lookup]
-    if unknown:
-        row = int(np.flatnonzero(numbers == found.index(unknown[0]))[0])
-        raise DataError(
-            f"{name}: unknown label {unknown[0]!r} in row {row} (counted from 0)"
-            + (f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""),
-            f"Known labels: {', '.join(map(repr, classes[:20]))}{', ...' * (len(classes) > 20)}",
-        )
-    table = np.array([lookup[label] for label in found], dtype=np.int32)
-    return table[numbers], classes
-
-
-def _plain(value: Any) -> Label:
-    """Return a Python value: class labels are stored as JSON."""
-    if isinstance(value, np.bool_ | bool):
-        return int(value)
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, bytes):
-        return plain.decode("utf-8", "replace")
-    return plain if isinstance(plain, str | int | float) else str(plain)

@@ -1,4 +1,4 @@
-"""Scale the features of all rows by statistics of the training rows."""
+"""Scale features and targets by statistics of the training rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from pycuda_nn.data.arrays import NARROW
 
 Array = npt.NDArray[Any]
 _CHUNK_ROWS = 8192  # the float64 copy of a piece stays in the cache
@@ -41,6 +43,43 @@ class Scaler:
         out: Array = np.subtract(x, self.shift, dtype=np.float32)
         out *= self.factor
         return out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TargetScaler:
+    """Computes ``(y - shift) / deviation``; ``shift`` has shape (k,), ``deviation`` is one number.
+
+    One deviation for all targets: the mean squared error stays that of the targets, times a
+    constant.
+    """
+
+    shift: npt.NDArray[np.float64]
+    deviation: float
+
+    @classmethod
+    def fit(cls, y: Array) -> TargetScaler:
+        """Return the scaler of targets (n, k); the deviation of constant targets counts as 1."""
+        shift = y.mean(axis=0, dtype=np.float64)
+        deviation = float(np.sqrt(np.square(y - shift).mean()))
+        return cls(shift=shift, deviation=deviation or 1.0)
+
+    def apply(self, y: Array) -> Array:
+        """Return the scaled targets, float32."""
+        scaled_y: Array = ((y - self.shift) / self.deviation).astype(np.float32)
+        return scaled_y
+
+    def invert(self, outputs: Array) -> Array:
+        """Return outputs of the network in the unit of the targets, float32.
+
+        They are float64 if the targets differ by less than float32 resolves.
+        """
+        narrow = bool(np.any(self.deviation < NARROW * np.abs(self.shift)))
+        values: Array = outputs * self.deviation + self.shift
+        return values if narrow else values.astype(np.float32)
+
+    def in_unit(self, loss: float, error: float) -> tuple[float, float]:
+        """Return squared loss and root mean squared error in the unit of the targets."""
+        return loss * self.deviation**2, error * self.deviation
 
 
 def scaled(x: Array, scaler: Scaler | None) -> Array:

@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy.typing as npt
 
-from pycuda_nn.data.dataset import Dataset, Label, check_features
+from pycuda_nn.data.arrays import Label, check_features
+from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.data.npz import map_npy, read_npz
 from pycuda_nn.data.split import Splits, check_fractions, split
-from pycuda_nn.data.table import read_csv, read_parquet
+from pycuda_nn.data.table import SUFFIXES as TABLES
+from pycuda_nn.data.table import Encoding, TableOptions, is_table
+from pycuda_nn.data.tabular import load_table, load_table_splits, table_features
 from pycuda_nn.errors import DataError, MissingExtra, UnreadableFile, did_you_mean
 
 Array = npt.NDArray[Any]
 Source = str | Path
 
-TABLES = {".csv": read_csv, ".parquet": read_parquet, ".pq": read_parquet}
 SUFFIXES = (".npz", ".npy", *TABLES)
 _VALID = ("valid", "val", "validation")
 
@@ -31,6 +33,8 @@ def load_data(
     task: str = "auto",
     classes: tuple[Label, ...] | None = None,
     columns: Sequence[str] | None = None,
+    table: TableOptions | None = None,
+    encoding: Encoding | None = None,
 ) -> Dataset:
     """Read the features and labels of a source.
 
@@ -40,12 +44,16 @@ def load_data(
         (1797, 64)
 
     Args:
-        source: ``digits``, or a ``.npz`` (arrays x and y), ``.npy``, ``.csv`` or ``.parquet`` file.
+        source: ``digits``, or a ``.npz`` (arrays x and y), ``.npy``, ``.csv``, ``.tsv`` or
+            ``.parquet`` file; text can be compressed (``.csv.gz``, ``.bz2``, ``.xz``).
         labels: A ``.npy`` file with the labels, for a ``.npy`` source; both are memory-mapped.
         target: Name or number of the target column of a table; default: the last.
         task: ``classify``, ``regress`` or ``auto`` (regress for real targets).
         classes: Labels of a model. Any other label is an error; a single class is allowed.
         columns: Feature columns of a model, selected by name if the table has names.
+        table: How a table is read and encoded. The encoding is learned from all rows;
+            :func:`load_splits` learns it from the training rows only.
+        encoding: Encoding of a model (``model.encoding``), to be used instead.
 
     Raises:
         DataError: The file is missing or not readable, or its rows cannot be trained on.
@@ -53,19 +61,16 @@ def load_data(
     """
     if str(source) == "digits":
         return _digits(task)
-    path = _existing(source)
-    if path.suffix in TABLES:
-        text = classes is not None and all(isinstance(label, str) for label in classes)
-        table = TABLES[path.suffix](
-            path, target=target, labelled=True, wanted=columns, text_labels=text
-        )
-        return Dataset.from_arrays(
-            table.x, table.y, task=task, columns=table.columns, name=str(path), classes=classes
-        )
+    path = existing_file(source)
+    if is_table(path):
+        return load_table(
+            path, table or TableOptions(), target=target, task=task, classes=classes,
+            columns=columns, encoding=encoding,
+        )  # fmt: skip
     if path.suffix == ".npy":
         if labels is None:
             raise DataError(f"{path}: no labels", "Name the file of the labels: --labels y.npy")
-        x, y = _read_npy(path), _read_npy(_existing(labels))
+        x, y = _read_npy(path), _read_npy(existing_file(labels))
         return Dataset.from_arrays(x, y, task=task, name=str(path), classes=classes)
     arrays = _read_npz(path)
     if "x" not in arrays or "y" not in arrays:
@@ -88,6 +93,7 @@ def load_splits(
     seed: int = 0,
     target: str | None = None,
     task: str = "auto",
+    table: TableOptions | None = None,
 ) -> Splits:
     """Read a source and split it; parts that a ``.npz`` file already has are not changed.
 
@@ -103,12 +109,17 @@ def load_splits(
     """
     check_fractions(fractions)
     path = Path(source)
-    arrays = _read_npz(_existing(path)) if path.suffix == ".npz" else {}
+    if is_table(path):
+        options = table or TableOptions()
+        return load_table_splits(
+            existing_file(path), options, fractions=fractions, seed=seed, target=target, task=task
+        )
+    arrays = _read_npz(existing_file(path)) if path.suffix == ".npz" else {}
     if "x_train" not in arrays:
         data = load_data(source, labels, target=target, task=task)
         return Splits(**dict(zip(_PARTS, split(data, fractions, seed), strict=True)))
     train = _named_part(arrays, ("train",), path, task, None)
-    if train is None:  # pragma: no cover - x_train is there
+    if train is None:  # only for the type: x_train is there
         raise DataError(f"{path}: no array x_train")
     valid = _named_part(arrays, _VALID, path, task, train)
     test = _named_part(arrays, ("test",), path, task, train)
@@ -118,7 +129,11 @@ def load_splits(
 
 
 def load_features(
-    source: Source, *, width: int, columns: Sequence[str] | None = None
+    source: Source,
+    *,
+    width: int,
+    columns: Sequence[str] | None = None,
+    encoding: Encoding | None = None,
 ) -> tuple[Array, str]:
     """Read rows to predict, without labels; return (float32 rows, name).
 
@@ -127,11 +142,10 @@ def load_features(
     """
     if str(source) == "digits":
         return _digits().x, "digits"
-    path = _existing(source)
+    path = existing_file(source)
     names: Sequence[str] | None = None
-    if path.suffix in TABLES:
-        table = TABLES[path.suffix](path, target=None, labelled=False, wanted=columns)
-        x, names = table.x, table.columns
+    if is_table(path):
+        x, names = table_features(path, columns=columns, encoding=encoding)
     elif path.suffix == ".npy":
         x = _read_npy(path)
     else:
@@ -153,9 +167,10 @@ def load_features(
 _PARTS = ("train", "valid", "test")
 
 
-def _existing(source: Source) -> Path:
+def existing_file(source: Source) -> Path:
+    """Return the path of a file of a known type; raise UnreadableFile if there is none."""
     path = Path(source)
-    if path.suffix not in SUFFIXES:
+    if path.suffix not in SUFFIXES and not is_table(path):
         if not path.exists() and not path.suffix:
             hint = did_you_mean(str(source), ["digits"])
             raise UnreadableFile(f"unknown data '{source}'", f"{hint} Or name a file.")

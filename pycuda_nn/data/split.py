@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pycuda_nn.data.arrays import Array, Label
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.errors import ConfigError, DataError
 from pycuda_nn.rng import Purpose, shuffled
@@ -51,20 +52,35 @@ def split(
             is 0.
         DataError: A part with a fraction above 0 would have no rows.
     """
+    rows = rows_of_parts(data.y, data.classes, fractions, seed, data.name)
+    parts = [
+        data.take(own, f"{data.name}, {name} part") for own, name in zip(rows, PARTS, strict=True)
+    ]
+    return parts[0], parts[1], parts[2]
+
+
+def rows_of_parts(
+    y: Array,
+    classes: tuple[Label, ...] | None,
+    fractions: Sequence[float],
+    seed: int,
+    name: str,
+) -> list[npt.NDArray[np.intp]]:
+    """Return the rows of each part for targets ``y`` as in a dataset; see :func:`split`."""
     check_fractions(fractions)
     edges = np.cumsum([0.0, *fractions[:2]])
-    part = _part_of_row(data, edges, seed)
+    part = _part_of_row(y, classes, edges, seed)
     out = []
-    for number, name in enumerate(PARTS):
+    for number, part_name in enumerate(PARTS):
         rows = np.flatnonzero(part == number)
         if fractions[number] > 0 and not len(rows):
             raise DataError(
-                f"{data.name}: {len(data)} rows are too few for a {name} part of "
-                f"{fractions[number]:g}",
+                f"{name}: {'1 row is' if len(y) == 1 else f'{len(y)} rows are'} too few for a "
+                f"{part_name} part of {fractions[number]:g}",
                 "Use more rows or another fraction.",
             )
-        out.append(data.take(rows, f"{data.name}, {name} part"))
-    return out[0], out[1], out[2]
+        out.append(rows)
+    return out
 
 
 def check_fractions(fractions: Sequence[float]) -> None:
@@ -78,19 +94,21 @@ def check_fractions(fractions: Sequence[float]) -> None:
         )
 
 
-def _part_of_row(data: Dataset, edges: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.intp]:
+def _part_of_row(
+    y: Array, classes: tuple[Label, ...] | None, edges: npt.NDArray[np.float64], seed: int
+) -> npt.NDArray[np.intp]:
     """Return the part of every row: 0, 1 or 2.
 
     Rows are shuffled, then sorted by class. The cut of a class is the difference of two rounded
     running totals, so that the rounding errors of many small classes do not add up.
     """
-    order = shuffled(len(data), seed, Purpose.SPLIT)
-    if data.classes is not None:
-        order = order[np.argsort(data.y[order], kind="stable")]
-        counts = np.bincount(data.y, minlength=len(data.classes))
+    order = shuffled(len(y), seed, Purpose.SPLIT)
+    if classes is not None:
+        order = order[np.argsort(y[order], kind="stable")]
+        counts = np.bincount(y, minlength=len(classes))
     else:
-        counts = np.array([len(data)])
-    part = np.empty(len(data), dtype=np.intp)
+        counts = np.array([len(y)])
+    part = np.empty(len(y), dtype=np.intp)
     ends = np.cumsum(counts)
     for end, count in zip(ends, counts, strict=True):
         rows = order[end - count : end]

@@ -19,9 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.config import TrainConfig
-from pycuda_nn.data.dataset import Dataset, Label
+from pycuda_nn.data.arrays import Label
+from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.data.npz import read_npz
-from pycuda_nn.data.scaling import Scaler
+from pycuda_nn.data.scaling import Scaler, TargetScaler
+from pycuda_nn.data.table import Encoding
 from pycuda_nn.errors import CheckpointError, PycudaNNError
 from pycuda_nn.layers import LOSSES, from_description
 from pycuda_nn.model import Model
@@ -41,7 +43,8 @@ class Checkpoint:
     """A training after a whole number of epochs.
 
     Attributes:
-        config, network, classes, columns, scaler: As at the start of the training.
+        config, network, classes, columns: As at the start of the training.
+        scaler, targets, encoding: As learned from the training rows at its start.
         history: The finished epochs.
         state: State of the backend session after the last epoch.
         best: Parameters of the best epoch; saved only with ``patience``.
@@ -61,6 +64,8 @@ class Checkpoint:
     fingerprint: str
     valid_fingerprint: str | None
     note: Mapping[str, Any] = field(default_factory=dict)
+    targets: TargetScaler | None = None
+    encoding: Encoding | None = None
 
     def model(self) -> Model:
         """Return the model that the training would return if it stopped now."""
@@ -71,6 +76,8 @@ class Checkpoint:
             scaler=self.scaler,
             classes=self.classes,
             columns=self.columns,
+            targets=self.targets,
+            encoding=self.encoding,
         )
 
 
@@ -95,6 +102,9 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     if checkpoint.scaler is not None:
         arrays["scaler.shift"] = checkpoint.scaler.shift
         arrays["scaler.factor"] = checkpoint.scaler.factor
+    if checkpoint.targets is not None:
+        arrays["targets.shift"] = checkpoint.targets.shift
+        arrays["targets.deviation"] = np.array(checkpoint.targets.deviation)
     arrays["meta"] = np.frombuffer(json.dumps(_meta(checkpoint)).encode(), dtype=np.uint8)
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
@@ -134,7 +144,7 @@ def load(path: Path) -> Checkpoint:
         ) from error
     raise CheckpointError(
         f"checkpoint {path} has format {version}, but this version reads format {FORMAT}",
-        "Update starmint: pip install -U starmint",
+        "Update starmint: a newer version wrote this file.",
     )
 
 
@@ -163,6 +173,8 @@ def check_same_training(old: Checkpoint, begin: Checkpoint, path: Path) -> None:
     """
     before, now = old.config.as_dict(), begin.config.as_dict()
     free = set() if "cosine" in (before["schedule"], now["schedule"]) else {"epochs"}
+    if before["scale_targets"] == "auto":  # the old training continues as it began
+        free.add("scale_targets")
     changes = [
         f"{key}: {before[key]!r} in the checkpoint, {now[key]!r} now"
         for key in before
@@ -183,9 +195,12 @@ def check_same_training(old: Checkpoint, begin: Checkpoint, path: Path) -> None:
 
 
 def _meta(checkpoint: Checkpoint) -> dict[str, Any]:
-    return {
+    config = checkpoint.config.as_dict()
+    if config["scale_targets"] == "auto":  # older versions do not know the key
+        del config["scale_targets"]
+    meta = {
         "format": FORMAT,
-        "config": checkpoint.config.as_dict(),
+        "config": config,
         "network": _describe(checkpoint.network, checkpoint.config),
         "classes": checkpoint.classes,
         "columns": checkpoint.columns,
@@ -195,6 +210,9 @@ def _meta(checkpoint: Checkpoint) -> dict[str, Any]:
         "valid_fingerprint": checkpoint.valid_fingerprint,
         "note": dict(checkpoint.note),
     }
+    if checkpoint.encoding is not None:  # older versions wrote none
+        meta["encoding"] = checkpoint.encoding.as_dict()
+    return meta
 
 
 def _describe(network: Network, config: TrainConfig) -> dict[str, Any]:
@@ -219,6 +237,10 @@ def _unpack(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Checkpoint:
     scaler = None
     if "scaler.shift" in arrays:
         scaler = Scaler(shift=arrays["scaler.shift"], factor=arrays["scaler.factor"])
+    targets = None
+    if "targets.shift" in arrays:
+        deviation = float(arrays["targets.deviation"])
+        targets = TargetScaler(shift=arrays["targets.shift"], deviation=deviation)
     reports = tuple(EpochReport(**report) for report in meta["reports"])
     return Checkpoint(
         config=config,
@@ -232,4 +254,6 @@ def _unpack(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Checkpoint:
         fingerprint=meta["fingerprint"],
         valid_fingerprint=meta.get("valid_fingerprint"),
         note=meta["note"],
+        targets=targets,
+        encoding=Encoding.from_dict(meta["encoding"]) if "encoding" in meta else None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pycuda_nn.backends import pick
 from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset, in_order
-from pycuda_nn.data.scaling import Scaler, scaled
+from pycuda_nn.data.scaling import Scaler, TargetScaler, scaled
 from pycuda_nn.errors import ConfigError, DataError, EmptyData, TrainingDiverged
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
@@ -103,9 +103,9 @@ def train(
         if old.history.finished(config):
             return _result(old, config)
         begin = old
-    parts = {"train": Split(x=scaled(train.x, begin.scaler), y=train.y)}
+    parts = {"train": _split(train, begin)}
     if valid is not None:
-        parts["valid"] = Split(x=scaled(valid.x, begin.scaler), y=valid.y)
+        parts["valid"] = _split(valid, begin)
     session = chosen.open(begin.network, recipe(config), parts, begin.state["params"])
     try:
         if begin.history.reports:
@@ -114,6 +114,24 @@ def train(
     finally:
         session.close()
     return _result(end, config)
+
+
+def _split(data: Dataset, begin: Checkpoint) -> Split:
+    y = data.y if begin.targets is None else begin.targets.apply(data.y)
+    return Split(x=scaled(data.x, begin.scaler), y=y)
+
+
+def _target_scaler(config: TrainConfig, train: Dataset, network: Network) -> TargetScaler | None:
+    wanted = config.scale_targets == "standard" and train.classes is None
+    if wanted and network.loss.name != "squared":
+        raise ConfigError(
+            f"scale_targets = 'standard' needs the loss squared, not {network.loss.name}",
+            "Set scale_targets = 'none'.",
+        )
+    if config.scale_targets == "auto":
+        table = train.encoding is not None
+        wanted = table and train.classes is None and network.loss.name == "squared"
+    return TargetScaler.fit(train.y) if wanted else None
 
 
 def _begin(
@@ -135,6 +153,7 @@ def _begin(
         valid.x.shape[1] != train.x.shape[1]
         or valid.classes != train.classes
         or valid.y.shape[1:] != train.y.shape[1:]
+        or valid.encoding != train.encoding
         or not in_order(valid.columns, train.columns)
     ):
         raise DataError(
@@ -154,6 +173,8 @@ def _begin(
         fingerprint=files.fingerprint(train),
         valid_fingerprint="" if valid is None else files.fingerprint(valid),
         note=note,
+        targets=_target_scaler(config, train, network),
+        encoding=train.encoding,
     )
 
 
@@ -167,7 +188,7 @@ def _epochs(
 ) -> Checkpoint:
     history, best = begin.history, begin.best
     while not history.finished(config):
-        report = _epoch(session, config, len(history.reports), parts)
+        report = _epoch(session, config, len(history.reports), parts, begin.targets)
         history = history.add(report, config)
         if config.patience is not None and history.best is report:
             best = session.params()
@@ -185,23 +206,15 @@ def _now(
     best: npt.NDArray[np.float32] | None,
     session: Session,
 ) -> Checkpoint:
-    return Checkpoint(
-        config=config,
-        network=begin.network,
-        classes=begin.classes,
-        columns=begin.columns,
-        scaler=begin.scaler,
-        history=history,
-        state=session.state(),
-        best=best,
-        fingerprint=begin.fingerprint,
-        valid_fingerprint=begin.valid_fingerprint,
-        note=begin.note,
-    )
+    return replace(begin, config=config, history=history, state=session.state(), best=best)
 
 
 def _epoch(
-    session: Session, config: TrainConfig, epoch: int, parts: Mapping[str, Split]
+    session: Session,
+    config: TrainConfig,
+    epoch: int,
+    parts: Mapping[str, Split],
+    targets: TargetScaler | None,
 ) -> EpochReport:
     started = time.perf_counter()
     n, size = len(parts["train"].x), config.batch_size
@@ -219,11 +232,17 @@ def _epoch(
     if valid is not None and not np.isfinite(valid.loss):
         where = "validation loss"
         raise TrainingDiverged(epoch=epoch + 1, step=steps, lr=lr, where=where)
+    train_loss = float(losses.astype(np.float64) @ rows) / n
+    valid_loss, valid_error = (None, None) if valid is None else (valid.loss, valid.error)
+    if targets is not None:
+        train_loss, _ = targets.in_unit(train_loss, 0.0)
+        if valid is not None:
+            valid_loss, valid_error = targets.in_unit(valid.loss, valid.error)
     return EpochReport(
         epoch=epoch + 1,
-        train_loss=float(losses.astype(np.float64) @ rows) / n,
-        valid_loss=None if valid is None else valid.loss,
-        valid_error=None if valid is None else valid.error,
+        train_loss=train_loss,
+        valid_loss=valid_loss,
+        valid_error=valid_error,
         lr=lr,
         seconds=time.perf_counter() - started,
     )

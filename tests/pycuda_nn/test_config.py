@@ -107,7 +107,8 @@ def test_unknown_keys_name_the_nearest(tmp_path: Path) -> None:
 def test_words_overrule_the_file(tmp_path: Path) -> None:
     file = tmp_path / "net.toml"
     file.write_text('hidden = [64, 32]\nlr = 1\nactivation = "tanh"\npatience = 3\n')
-    config = read_settings(file, ["lr=0.5", "patience=none", "nesterov=yes", "hidden=8"])
+    config, given = read_settings(file, ["lr=0.5", "patience=none", "nesterov=yes", "hidden=8"])
+    assert given == {"hidden", "lr", "activation", "patience", "nesterov"}
     assert config == TrainConfig(hidden=(8,), lr=0.5, activation="tanh", nesterov=True)
 
 

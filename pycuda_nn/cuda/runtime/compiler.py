@@ -15,6 +15,7 @@ from typing import Any
 
 from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.errors import KernelBuildError
+from starmint import extra_command
 
 _OPTIONS = ("-std=c++17",)
 _NVCC_LIMIT_S = 300
@@ -121,7 +122,7 @@ def find_compiler() -> Compiler:
     if nvcc is None:
         raise KernelBuildError(
             "no compiler for CUDA kernels: neither NVRTC nor nvcc was found",
-            "Install NVRTC: pip install 'starmint[gpu]', or add nvcc of the CUDA toolkit to PATH.",
+            f"Add nvcc of the CUDA toolkit to PATH, or install NVRTC: {extra_command('gpu')}",
         )
     return nvcc
 

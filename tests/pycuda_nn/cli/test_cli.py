@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 import pycuda_nn as nn
 from pycuda_nn.cli.main import cli, main
 from pycuda_nn.cli.progress import shown
+from pycuda_nn.training import checkpoint as files
 
 ROOT = Path(__file__).parents[3]
 QUICK = ["--set", "epochs=3", "--set", "hidden=16"]
@@ -58,9 +60,10 @@ def test_process_trains_and_separates_result_from_progress(table: Path) -> None:
     assert answer["last"]["epoch"] == 3
     assert answer["backend"] == "numpy"
     lines = done.stderr.splitlines()
-    assert len(lines) == 4
-    assert re.match(r"training path: numpy, .*\(3 layers, ", lines[0])
-    assert lines[1].startswith("epoch 1/3  train loss ")
+    assert len(lines) == 5
+    assert lines[0] == "classification, 2 classes, from 72 rows"
+    assert re.match(r"training path: numpy, .*\(3 layers, ", lines[1])
+    assert lines[2].startswith("epoch 1/3  train loss ")
 
 
 def test_process_bad_input_is_no_traceback() -> None:
@@ -182,6 +185,20 @@ def test_an_old_checkpoint_is_not_overwritten_by_chance(
     assert "hidden: [128]" in capsys.readouterr().err
     assert main([*args, "--overwrite"]) == 0
     assert trained.read_bytes() != before
+
+
+def test_a_table_resumes_with_the_settings_that_its_size_chose(tmp_path: Path) -> None:
+    file, net = tmp_path / "t.csv", tmp_path / "n.npz"
+    file.write_text("a,l\n" + "".join(f"{i % 7},{'xy'[i % 2]}\n" for i in range(40)))
+    args = ["train", "--data", str(file), "--checkpoint", str(net), "--backend", "numpy"]
+    assert main(args) == 0
+    saved = files.load(net)
+    epochs = saved.config.epochs + 1
+    assert main([*args, "--resume", "--set", f"epochs={epochs}"]) == 0
+    again = files.load(net)
+    assert again.config == replace(saved.config, epochs=epochs)
+    assert len(again.history.reports) == epochs
+    assert main([*args, "--resume", "--set", f"epochs={epochs}", "--set", "l2=0.5"]) == 1
 
 
 @pytest.mark.parametrize(
