@@ -1,6 +1,6 @@
 # make demo          tune a network for handwritten digits with the real command (about two minutes)
-# make test          run the tests that need no root (six minutes on two cores)
-# make test-hosts    run the tests on real hosts: Grid Engine, sshd, clusters, full disks; needs root
+# make test          run the tests that need no root (ten minutes on two cores)
+# make test-hosts    run the tests on real hosts: Grid Engine, Slurm, HTCondor, sshd, clusters, full disks; needs root
 # make cell          open a shell on a real Grid Engine of three hosts on this machine; needs root
 # make cluster-demo  start a starcluster cluster of three nodes on this machine; needs root
 # make check         run lint, types, test and docs
@@ -19,12 +19,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 # One more than there are cores: many tests wait for daemons.
 WORKERS ?= $(shell expr 1 + $$(nproc))
+# These wait longer: for hosts to boot, for a queue to poll.
+HOST_WORKERS ?= $(shell expr 2 '*' $$(nproc))
 PYTEST_FLAGS ?=
 # Tests ignore the machine's other packages and its Python settings.
 PYTEST := env -u PYTHONPATH -u PYTHONHOME -u PYTEST_ADDOPTS -u PYTEST_PLUGINS PYTHONNOUSERSITE=1 \
   PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -p xdist.plugin -p pytest_timeout \
-  -p _hypothesis_pytestplugin -n $(WORKERS)
-HOSTS := root or sge or mount or debootstrap
+  -p _hypothesis_pytestplugin
+HOSTS := root or sge or slurm or htcondor or celery or mount or debootstrap
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 DEMO := examples/digits
 PICTURES := /tmp/starmint
@@ -37,10 +39,10 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/spearmint report $(DEMO)
 
 test: $(VENV)/dev.stamp
-	$(PYTEST) --dist worksteal -m "not ($(HOSTS))" $(PYTEST_FLAGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "not ($(HOSTS))" $(PYTEST_FLAGS)
 
 test-hosts: $(VENV)/dev.stamp
-	$(PYTEST) --dist loadfile --no-loadscope-reorder -m "$(HOSTS)" $(PYTEST_FLAGS)
+	$(PYTEST) -n $(HOST_WORKERS) --dist loadfile --no-loadscope-reorder -m "$(HOSTS)" $(PYTEST_FLAGS)
 
 cell: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.testbed.cell

@@ -49,7 +49,7 @@ suppress_warnings = ["myst.header"]
 nitpicky = True
 # Types of other packages have no page here; docstrings name classes of their own package only.
 nitpick_ignore_regex = [
-    ("py:.*", r"(numpy|optuna|collections|pathlib|typing|np|spearmint\.model)\b.*"),
+    ("py:.*", r"(numpy|optuna|collections|pathlib|typing|np|pd|spearmint\.model)\b.*"),
     ("py:(class|exc|func|meth)", r"[\w ]+"),
     # Public names use some types of their packages that are not public themselves.
     ("py:.*", r"(spearmint|starcluster|sge_jobs|pycuda_nn)\.[\w.]+"),

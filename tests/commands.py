@@ -69,13 +69,13 @@ def run(
 def _status(main: Callable[[], object]) -> int:
     """Return the exit status that the interpreter would have."""
     try:
-        main()
+        code = main()
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0
         print(end.code, file=sys.stderr)
         return 1
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _text(file: IO[str]) -> str:

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,8 @@ import pytest
 _NOT_OURS = (
     *("AWS_", "BOTO", "CLICOLOR", "COLUMNS", "FORCE_COLOR", "JOB_ID", "LANG", "LC_", "LINES"),
     *("MAKE", "MFLAGS", "NO_COLOR", "NSLOTS", "OPTUNA_", "PE_", "PYCUDA_NN_", "PYTHON", "QUEUE"),
-    *("SGE_", "SPEARMINT_", "STARCLUSTER_", "TASK_ID", "TTY_"),
+    *("SGE_", "SLURM", "SPEARMINT_", "STARCLUSTER_", "SBATCH_", "TASK_ID", "TTY_"),
+    *("CONDOR_", "_CONDOR_"),
 )
 for _name in [name for name in os.environ if name.startswith(_NOT_OURS)]:
     del os.environ[_name]
@@ -35,11 +37,15 @@ settings.register_profile(
 )
 settings.load_profile("tests")
 
+_RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 _NEEDS = {
     "root": lambda: os.geteuid() == 0,
+    "celery": lambda: all(map(shutil.which, ("redis-server", "epmd"))) and _RABBITMQ.exists(),
     "browser": lambda: all(shutil.which(name) for name in ("chromium", "chromedriver")),
     "sge": lambda: os.geteuid() == 0 and all(map(shutil.which, ("apt-get", "ip", "setpriv"))),
     "debootstrap": lambda: os.geteuid() == 0 and shutil.which("debootstrap") is not None,
+    "htcondor": lambda: os.geteuid() == 0 and all(map(shutil.which, ("debootstrap", "ip"))),
+    "slurm": lambda: os.geteuid() == 0 and all(map(shutil.which, ("apt-get", "ip", "setpriv"))),
     "gpu": lambda: shutil.which("nvidia-smi") is not None,
     "mount": lambda: os.geteuid() == 0 and shutil.which("mount") is not None,
 }
@@ -80,6 +86,17 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+
+
+_OF_HOSTS = [Path("/", name) for name in ("var/lib/starcluster", "run/sge_jobs", "etc/starcluster")]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def untouched_machine() -> Iterator[None]:
+    """Fail if a test has made a folder that belongs on the hosts of a cluster."""
+    before = {path for path in _OF_HOSTS if path.exists()}
+    yield
+    assert {path for path in _OF_HOSTS if path.exists()} == before
 
 
 @pytest.fixture(scope="module")

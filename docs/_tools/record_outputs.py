@@ -175,9 +175,8 @@ def failed_trials(r: Recorder) -> None:
     text = r.run("spearmint", "status", "failing")
     r.write("broken", text[text.index("Failed (broken)") :], head=6)
     (folder / "net.py").write_text(PLAIN)
-    script = ROOT / "examples" / "rerun_failed" / "rerun_failed.py"
-    queued = r.run("python", str(script), "failing")
-    r.write("rerun", queued + r.run("spearmint", "--max-finished-jobs=10", "failing"), head=5)
+    retried = r.run("spearmint", "--retry-broken", "--max-finished-jobs=10", "failing")
+    r.write("rerun", retried, head=5)
 
 
 def wider_space(r: Recorder) -> None:
@@ -213,13 +212,19 @@ def ask_and_tell(r: Recorder) -> None:
     r.write("ask", r.run("python", "ask_and_tell.py", cwd=r.home / "ask_and_tell"))
 
 
+def minimize(r: Recorder) -> None:
+    """Minimize a Python function."""
+    shutil.copytree(ROOT / "examples" / "minimize", r.home / "minimize")
+    r.write("minimize", r.run("python", "minimize.py", cwd=r.home / "minimize"), head=3, tail=2)
+
+
 def training(r: Recorder) -> None:
     """Train and evaluate a network."""
     text = r.run(
         "pycuda-nn", "train", "--data", "digits", "--set", "hidden=128,64", "--set", "epochs=20",
         "--set", "scale=unit", "--checkpoint", "digits.npz",
     )  # fmt: skip
-    r.write("train", text, head=3, tail=4)
+    r.write("train", text, head=4, tail=4)
     r.write("evaluate", r.run("pycuda-nn", "evaluate", "--checkpoint", "digits.npz"))
 
 
@@ -254,6 +259,7 @@ SCENARIOS = (
     wider_space,
     import_and_run,
     ask_and_tell,
+    minimize,
     training,
     tutorial,
 )

@@ -104,7 +104,14 @@ def take_dashboard(search: Path, output: Path) -> None:
     text = io.StringIO()
     url = f"sqlite:///{search / 'spearmint.db'}"
     with (
-        WebStatus(True, "127.0.0.1", 0, url, Console(file=text, width=200)),
+        WebStatus(
+            True,
+            "127.0.0.1",
+            0,
+            config=search / "config.pb",
+            url=url,
+            console=Console(file=text, width=200),
+        ),
         browser(_DASHBOARD_HEIGHT + 200) as page,
     ):
         host, port = re.findall(r"http://([\d.]+):(\d+)", text.getvalue())[0]

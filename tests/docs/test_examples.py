@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import select
 import shutil
@@ -15,10 +16,6 @@ from tests.docs.tools import DOCS, ROOT, tool
 
 EXAMPLES = ROOT / "examples"
 BIN = Path(sys.executable).parent
-CONFIG = """language: PYTHON name: "net"
-variable { name: "x" type: FLOAT min: 0 max: 1 }
-variable { name: "kind" type: ENUM options: "a" options: "b" }
-"""
 
 
 def run(*argv: str, cwd: Path) -> str:
@@ -47,23 +44,66 @@ def test_the_tutorial_runs_from_the_data_to_the_test_error(tmp_path: Path) -> No
     assert 0.3 < float(error[1]) < 3.0
 
 
-def test_failed_trials_run_once_more_at_the_same_points(tmp_path: Path) -> None:
-    (tmp_path / "config.pb").write_text(CONFIG)
-    code = "def main(job_id, params):\n    {} return float(params['x'][0])\n"
-    (tmp_path / "net.py").write_text(code.format("assert params['kind'] != ['b'];"))
-    search(tmp_path, 4)
-    export = ("-m", "spearmint", "export", "--csv", ".")
-    before = run(sys.executable, *export, cwd=tmp_path).splitlines()
-    failed = [row.rsplit(",", 2)[1:] for row in before if ",broken," in row]
-    assert failed
-    (tmp_path / "net.py").write_text(code.format(""))
-    script = str(EXAMPLES / "rerun_failed" / "rerun_failed.py")
-    assert str(len(failed)) in run(sys.executable, script, ".", cwd=tmp_path)
-    assert " 0 " in run(sys.executable, script, ".", cwd=tmp_path)
-    search(tmp_path, 4 + len(failed))
-    after = run(sys.executable, *export, cwd=tmp_path).splitlines()[len(before) :]
-    assert [row.rsplit(",", 2)[1:] for row in after] == failed
-    assert all(",complete," in row for row in after)
+def test_each_example_has_a_page_whose_paths_exist() -> None:
+    folders = [path for path in EXAMPLES.iterdir() if path.is_dir()]
+    index = (EXAMPLES / "README.rst").read_text()
+    for folder in folders:
+        assert f"``{folder.name}``" in index
+        page = (folder / "README.rst").read_text()
+        assert len(page.splitlines()) <= 16
+        for path in re.findall(r"(?<![\w/])((?:docs|examples)/[\w./]+[\w])", page):
+            assert (ROOT / path).exists(), f"{folder.name}: {path}"
+
+
+def copy(name: str, tmp_path: Path) -> Path:
+    """Return a copy of an example."""
+    folder = tmp_path / name
+    shutil.copytree(EXAMPLES / name, folder)
+    return folder
+
+
+def test_regions_are_searched_with_a_warm_start(tmp_path: Path) -> None:
+    folder = copy("regions", tmp_path)
+    search(folder, 3)
+    trials = json.loads(run("spearmint", "export", "--json", ".", cwd=folder))
+    assert sorted({trial["region"] for trial in trials}) == ["de", "jp", "us"]
+    assert all(trial["state"] == "complete" for trial in trials)
+    points = [(trial["region"], str(trial["params"])) for trial in trials]
+    shared = {point for region, point in points if region != "de"}
+    assert shared & {point for region, point in points if region == "de"}
+
+
+@pytest.mark.slow
+def test_the_example_for_a_cell_trains_without_a_gpu_too(tmp_path: Path) -> None:
+    assert "Best of 1 complete trial" in search(copy("gpu_cell", tmp_path), 1)
+
+
+def test_an_optuna_study_continues(tmp_path: Path) -> None:
+    folder = copy("from_optuna", tmp_path)
+    assert "10 trials" in run(sys.executable, "study.py", "tpe", cwd=folder)
+    run("spearmint", "import", "--study=loss", ".", "sqlite:///optuna.db", cwd=folder)
+    assert "Best of 12 complete trials" in search(folder, 12)
+    assert "20 trials" in run(sys.executable, "study.py", "gp", cwd=folder)
+
+
+def test_a_trial_in_r(tmp_path: Path) -> None:
+    if not shutil.which("Rscript"):
+        pytest.skip("needs Rscript (Debian: r-base-core)")
+    assert "Best of 2 complete trials (0 broken)" in search(copy("r", tmp_path), 2)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="needs nbformat")
+    nbclient = pytest.importorskip("nbclient", reason="needs nbclient")
+    pytest.importorskip("ipykernel", reason="needs ipykernel")
+    source = (EXAMPLES / "notebook/search.ipynb").read_text()
+    book = nbformat.reads(source.replace("trials=20", "trials=3"), as_version=4)
+    nbformat.validate(book)
+    where = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(book, timeout=200, resources=where).execute()
+    assert set(book.cells[3].outputs[-1].data["text/plain"]) >= set("lr units act")
+    assert "<table" in book.cells[5].outputs[0].data["text/html"]
 
 
 def test_a_trial_takes_a_gpu_that_no_other_process_has(tmp_path: Path) -> None:

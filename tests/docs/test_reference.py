@@ -16,7 +16,7 @@ import pytest
 import pycuda_nn as nn
 from pycuda_nn.cli.main import main as pycuda_nn_main
 from spearmint.layout import Layout, TrialFolder
-from starcluster.balance.stats import Row
+from starcluster.balance.stats.rows import Row
 from starcluster.config.sections import AwsSettings
 from starcluster.errors import StarClusterError
 from tests.commands import run, spearmint

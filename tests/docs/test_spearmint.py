@@ -71,7 +71,10 @@ def test_every_driver_and_chooser_is_documented(page: str, names: list[str]) -> 
 
 
 def test_every_command_is_shown_on_a_how_to_page() -> None:
-    assert {"run", "status", "best", "export", "import", "report", "cleanup"} == set(COMMANDS)
+    assert {
+        *("run", "init", "convert", "status", "best", "export", "import", "report", "cleanup"),
+        *("worker", "workers"),
+    } == set(COMMANDS)
     pages = "".join(path.read_text() for path in (ROOT / "docs" / "how_to").glob("*.rst"))
     for name in set(COMMANDS) - {"run"}:
         assert f"spearmint {name} " in pages, name
@@ -91,6 +94,12 @@ def run_example(folder: str, tmp_path: Path, *argv: str) -> str:
 def test_ask_and_tell_finds_the_top(tmp_path: Path) -> None:
     output = run_example("ask_and_tell", tmp_path, "ask_and_tell.py")
     assert float(output.split()[2]) > 0.95
+
+
+def test_the_example_of_a_function_finds_the_bottom(tmp_path: Path) -> None:
+    output = run_example("minimize", tmp_path, "minimize.py")
+    assert "30 complete" in output
+    assert float(output.partition("best ")[2].split()[0]) < 0.3
 
 
 def test_the_shell_example_runs(tmp_path: Path) -> None:

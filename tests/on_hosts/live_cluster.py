@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from unittest import mock
 
 from starcluster.aws import Ec2
 from starcluster.cluster import ClusterLifecycle, Outcome
 from starcluster.config import config
 from starcluster.launch import Origin, Timeouts
 from tests.testbed.cloud import REGION, Cloud
+from tests.testbed.consistency import TRUTH
 from tests.testbed.fabric import Node
 from tests.testbed.fake_ec2 import IMAGE
 
@@ -19,7 +21,12 @@ TYPE = "g4dn.xlarge"
 
 
 class Bench:
-    """A cloud with the config of one cluster."""
+    """A cloud with the config of one cluster.
+
+    Attributes:
+        ec2: As commands have it: AWS can answer late.
+        truth: Sees everything at once.
+    """
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
@@ -38,6 +45,10 @@ class Bench:
         _, text = self.ec2.create_key_pair("mine")
         key.write_text(text)
         key.chmod(0o600)
+        # The fake EC2 recognises this client.
+        with mock.patch.dict(os.environ, {"AWS_SDK_UA_APP_ID": TRUTH}):
+            self.truth = Ec2(self.config.aws(), REGION)
+            self.truth.key_pairs()
 
     def lifecycle(
         self, progress: Callable[[str, str], None] = lambda alias, what: None, bad: str = "leave"
@@ -60,29 +71,29 @@ class Bench:
     def types(self, *words: str, status: int = 0) -> str:
         """Run a starcluster command; return its output and standard error."""
         argv = [sys.executable, "-m", "starcluster", "-c", str(self.cloud.home / "config")]
-        done = self.cloud.run(*argv, *words)
+        done = self.cloud.run(*argv, *words, timeout_s=400)
         assert done.returncode == status, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
     def node(self, alias: str) -> Node:
         """Return the host of a node."""
         (found,) = (
-            instance for instance in self.ec2.instances(cluster=NAME) if instance.alias == alias
+            instance for instance in self.truth.instances(cluster=NAME) if instance.alias == alias
         )
         return self.cloud.nodes()[found.id]
 
     def clear(self) -> None:
         """Terminate what a failed test left, and remove its faults."""
         for fault in (self.cloud.folder / "faults").iterdir():
-            fault.unlink()
+            fault.unlink(missing_ok=True)
         if not self.nothing_left():
             self.lifecycle().terminate()
 
     def nothing_left(self) -> bool:
         return not (
-            self.ec2.instances(cluster=NAME)
-            or self.ec2.security_groups(f"@sc-{NAME}")
-            or self.ec2.placement_groups()
-            or list(self.ec2.pages("ec2", "DescribeLaunchTemplates", "LaunchTemplates"))
+            self.truth.instances(cluster=NAME)
+            or self.truth.security_groups(f"@sc-{NAME}")
+            or self.truth.placement_groups()
+            or list(self.truth.pages("ec2", "DescribeLaunchTemplates", "LaunchTemplates"))
             or self.cloud.nodes()
         )

@@ -112,9 +112,14 @@ class Controller:
         """Its output so far."""
         return self._said.decode(errors="replace")
 
-    def wait_for(self, pattern: str) -> re.Match[str]:
-        """Return the first match of ``pattern`` in the output."""
-        self._search.release()
+    def wait_for(self, pattern: str, *, release: bool = True) -> re.Match[str]:
+        """Return the first match of ``pattern`` in the output.
+
+        Args:
+            release: Whether the trials may start their steps.
+        """
+        if release:
+            self._search.release()
         found: list[re.Match[str]] = []
 
         def look() -> bool:
@@ -127,20 +132,25 @@ class Controller:
 
     def send(self, number: int) -> None:
         """Send a signal to the command itself, not to the process that started it on the master."""
-        os.kill(self._cell.master.process("bin/spearmint --driver=SGE"), number)
+        os.kill(self._cell.master.process(f"bin/spearmint --driver={self._search.driver}"), number)
 
     def kill(self) -> None:
         """Send SIGKILL and wait for the end of the process."""
         self.send(signal.SIGKILL)
         self._process.wait()
 
-    def end(self, status: int = 0) -> str:
+    def end(self, status: int = 0, *, release: bool = True) -> str:
         """Wait for its end, check the exit status, and return its output.
+
+        Args:
+            status: The expected exit status.
+            release: Whether the trials may start their steps.
 
         Raises:
             AssertionError: Another exit status, or no activity of it and its trials for 90 s.
         """
-        self._search.release()
+        if release:
+            self._search.release()
         try:
             until(
                 lambda: self._process.poll() is not None,
@@ -149,7 +159,7 @@ class Controller:
                 progress=lambda: (self.output, self._search.recorded()),
             )
         except TimeoutError:
-            jobs = self._cell.run("qstat", "-f", "-u", "*").stdout
+            jobs = self._search.queued()
             self.stop()
             raise AssertionError(f"timeout of the command:\n{self.output}\n{jobs}") from None
         self._reader.join()
@@ -175,6 +185,8 @@ class SgeSearch:
         regions: Number of regions in ``config``.
         config, code: Templates of the files with ``{name}``, ``{runs}`` and ``{steps}``.
     """
+
+    driver = "SGE"
 
     def __init__(
         self,
@@ -204,10 +216,15 @@ class SgeSearch:
 
     def start(self, *options: str) -> Controller:
         """Start the command; the next call with the same options runs the same command."""
-        argv = ["spearmint", "--driver=SGE", "--method=RandomChooser", "--polling-time=1"]
-        argv += [f"--max-finished-jobs={self._wanted}", *options, str(self.directory)]
+        argv = ["spearmint", f"--driver={self.driver}", "--method=RandomChooser"]
+        argv += ["--polling-time=1", f"--max-finished-jobs={self._wanted}"]
+        argv += [*options, str(self.directory)]
         self._controllers.append(Controller(self.cell, argv, self))
         return self._controllers[-1]
+
+    def queued(self) -> str:
+        """Return the jobs in the queue, for messages."""
+        return self.cell.run("qstat", "-f", "-u", "*").stdout
 
     def release(self) -> None:
         """Allow the trials to start their steps."""
@@ -241,14 +258,19 @@ class SgeSearch:
         """Return the runs without a result: running ones, and after a fault also killed ones."""
         return [run for run in self.runs() if run.value is None]
 
-    def wait_running(self, count: int = 6) -> list[Run]:
+    def wait_running(self, count: int = 6, *, release: bool = True) -> list[Run]:
         """Wait for ``count`` concurrent runs; return them, the last one to finish at the end.
 
         No trial starts its steps before that, so all of them still have their full duration.
+
+        Args:
+            count: Number of runs.
+            release: Whether the trials may start their steps then.
         """
         until(lambda: len(self.running()) >= count, 60, 0.1, progress=lambda: len(self.runs()))
         running = self.running()
-        self.release()
+        if release:
+            self.release()
         return running
 
     def trainer(self, run: Run) -> psutil.Process:
@@ -280,7 +302,7 @@ class SgeSearch:
 
     # Checks at the end
 
-    def assert_complete(self, *, lost: Iterable[str] = (), within_s: float = 30) -> None:
+    def assert_complete(self, *, lost: Iterable[str] = (), within_s: float = 120) -> None:
         """Check that every trial is complete by one finished run, and that GPUs were exclusive.
 
         All jobs must have ended and all GPUs must be free.
@@ -298,6 +320,10 @@ class SgeSearch:
         assert {(run.region, run.trial): run.value for run in finished} == stored
         assert len(finished) == len(stored), "a trial ran to its end twice"
         assert_exclusive(uses(runs))
+        self.assert_all_free(lost, within_s)
+
+    def assert_all_free(self, lost: Iterable[str], within_s: float) -> None:
+        """Check that the cell has no jobs, and that all GPUs become free."""
         assert_all_free(self.cell, lost, within_s)
 
     def trials(self) -> list[dict[str, object]]:
@@ -346,7 +372,7 @@ def assert_exclusive(uses: Iterable[Use]) -> None:
             assert before.ended <= after.began, (before, after)
 
 
-def assert_all_free(cell: Cell, lost: Iterable[str] = (), within_s: float = 30) -> None:
+def assert_all_free(cell: Cell, lost: Iterable[str] = (), within_s: float = 120) -> None:
     """Check that the cell has no jobs, and that all GPUs become free."""
     cell.wait_idle()
     down = set(lost)
@@ -358,4 +384,4 @@ def assert_all_free(cell: Cell, lost: Iterable[str] = (), within_s: float = 30) 
 
     with contextlib.suppress(TimeoutError):
         until(lambda: not taken(), within_s, 0.5)
-    assert not taken()
+    assert taken() == []

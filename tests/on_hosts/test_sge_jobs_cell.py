@@ -123,13 +123,17 @@ def test_jobs_of_one_and_two_gpus_and_an_array_never_meet_on_a_gpu(cell: Cell, l
     assert overlaps(runs) == []
 
 
-def test_the_job_is_an_ordinary_users_and_its_processes_have_the_lock(cell: Cell, log: Log) -> None:
-    script = f"#!/bin/bash\n{{ id -un; ls -l /proc/self/fd; }} > {cell.home}/inside\n"
-    cell.submit(script, "-l", "gpu=1")
+def test_the_job_is_an_ordinary_users_and_cannot_see_the_files_of_gpus(
+    cell: Cell, log: Log
+) -> None:
+    inside = cell.home / "inside"
+    look = "id -un; ls -l /proc/self/fd; ls /run/sge_jobs/locks"
+    cell.submit(f"#!/bin/bash\n{{ {look}; }} > {inside} 2>&1\n", "-l", "gpu=1")
     cell.wait_idle()
-    user, *descriptors = (cell.home / "inside").read_text().splitlines()
+    user, *rest = inside.read_text().splitlines()
     assert user == USER
-    assert any("sge_jobs/GPU-" in line for line in descriptors)
+    assert not any("GPU-" in line for line in rest)
+    assert "Permission denied" in rest[-1]
 
 
 def test_a_binary_and_a_script_of_another_shell(cell: Cell, log: Log) -> None:
@@ -240,10 +244,10 @@ def test_survivors_of_a_killed_shepherd_keep_their_gpu_and_are_named(cell: Cell,
 
 
 def test_a_job_sent_to_survivors_goes_back_and_says_who_has_the_gpu(cell: Cell, log: Log) -> None:
-    """The starter finds leftover processes itself while the sensor does not report them."""
+    """The assignment finds leftover processes while the sensor does not report them."""
     node = cell.fabric.nodes[HOST]
     job = sleeper(cell, 2, "-r", "n", command="sleep 304")
-    node.run("pkill", "-STOP", "-f", "sge_jobs.node.sensor")
+    node.run("pkill", "-STOP", "-o", "-f", "sge_jobs.node.sensor")  # not its attendant
     node.run("kill", "-9", *inside(node, "sge_shepherd"))
     err = cell.home / "who.err"
     cell.submit(log.script(0), "-l", f"gpu=1,hostname={HOST}", "-j", "n", "-e", str(err))

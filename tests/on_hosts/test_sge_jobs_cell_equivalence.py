@@ -82,9 +82,12 @@ def outcome(cell: Cell, job: str, out: Path) -> tuple[str, list[str]]:
         return cell.run("qacct", "-j", job).stdout
 
     until(lambda: "exit_status" in accounted(), 30, 0.1)
+    # A login shell sets the variable after the profile: with -c, which it also shows in $-.
+    text = out.read_text().replace('"-c", "export CUDA_VISIBLE_DEVICES=; . \\"$0\\"", ', "")
+    text = text.replace("export CUDA_VISIBLE_DEVICES=; ", "").replace(" hBc\n", " hB\n")
     rows = [" ".join(line.split()) for line in accounted().splitlines()]
     ends = [row for row in rows if row.startswith(("failed", "exit_status"))]
-    return re.sub(r"\d{2,}", "N", out.read_text()), ends
+    return re.sub(r"\d{2,}", "N", text), ends
 
 
 @pytest.mark.parametrize("mode", ["unix_behavior", "posix_compliant", "script_from_stdin"])
@@ -135,3 +138,44 @@ def test_qrsh_gets_its_gpu_and_runs_as_without_the_starter(cell: Cell, clean: No
         assert [remote(*one) for one in words] == mine
     finally:
         cell.qconf("-rattr", "queue", "starter_method", str(STARTER), "all.q")
+
+
+BOURNE = "export CUDA_VISIBLE_DEVICES=0 BASH_ENV=/dev/null; FROM_FILE=1\n"
+FILES = {  # shell: the file that it reads first, its text, and a first line that makes it read it
+    "/bin/bash": (".bash_profile", BOURNE, "#!/bin/bash -l"),
+    "/bin/sh": (".profile", BOURNE, "#!/bin/sh -l"),
+    "/bin/tcsh": (".cshrc", "setenv CUDA_VISIBLE_DEVICES 0; set FROM_FILE=1\n", "#!/bin/tcsh"),
+}
+
+
+@pytest.mark.parametrize("shell", FILES)
+def test_files_that_a_shell_reads_first_do_not_change_the_gpus_of_a_job(
+    cell: Cell, clean: None, shell: str
+) -> None:
+    name, text, first = FILES[shell]
+    (cell.home / name).write_text(text)
+    say = 'echo "$FROM_FILE [$CUDA_VISIBLE_DEVICES]"'
+    script, command = f"{first}\n{say}\n", ("-b", "y", "-N", "x", say)
+    outs = cell.home / f"first{name}"
+    outs.mkdir(mode=0o777)
+    outs.chmod(0o777)
+    try:
+        for mode in ("posix_compliant", "script_from_stdin", "unix_behavior"):
+            cell.qconf("-rattr", "queue", "shell_start_mode", mode, "all.q")
+            ways: dict[str, tuple[str, ...]] = {"script": ()}
+            if mode == "posix_compliant":
+                ways["command"] = command
+            for gpus in (0, 1):
+                asked = ("-S", shell, "-l", f"gpu={gpus}") if gpus else ("-S", shell)
+                for way, words in ways.items():
+                    cell.submit(script, "-o", f"{outs}/{mode}-{way}-{gpus}", *asked, *words)
+            cell.wait_idle()
+    finally:
+        cell.qconf("-rattr", "queue", "shell_start_mode", "posix_compliant", "all.q")
+        (cell.home / name).unlink()
+    found = {path.name: path.read_text().split() for path in outs.iterdir()}
+    assert len(found) == 8
+    assert all(words[-2:-1] == ["1"] for words in found.values()), found
+    for out, words in found.items():
+        assert words[-1].count("GPU-") == int(out[-1]), found
+        assert words[-1] == "[]" or out[-1] == "1", found

@@ -192,7 +192,7 @@ def test_run_ends_its_job_when_it_is_interrupted(cell: Cell, number: int) -> Non
     pid = cell.master.process("-m sge_jobs run")
     os.kill(pid, number)
     out, err = running.communicate(timeout=30)
-    assert (running.returncode, out) == (1, ""), err
+    assert (running.returncode, out) == (128 + number, ""), err
     cell.wait_idle()
 
 

@@ -116,11 +116,15 @@ def test_setup_changes_nothing_twice_and_keeps_what_a_site_set(cell: Cell) -> No
     assert "host node001: gpu=2 " in done.stdout
     assert "queue all.q: load_thresholds load_avg=1000 " in done.stdout
     assert _everything(cell) == before
-    assert "gpu=4 node001" in command(cell, "setup", "-n", "--gpus=node001=4", uid=0).stdout
+    assert (
+        "gpu=4,gpu_share=4.001 node001"
+        in command(cell, "setup", "-n", "--gpus=node001=4", uid=0).stdout
+    )
     assert _everything(cell) == before
     command(cell, "setup", "--gpus=node001=4", uid=0)
     shown = cell.qconf("-se", "node001").split("load_values")[0]
-    assert sorted(shown.split("complex_values")[1].strip().split(",")) == ["gpu=4", "h_vmem=8G"]
+    values = shown.split("complex_values")[1].replace("\\\n", "").split(",")
+    assert {value.strip() for value in values} == {"gpu=4", "gpu_share=4.001", "h_vmem=8G"}
     refused = command(cell, "setup", "--gpus=node001=2", uid=UID)
     assert refused.returncode == 1
     assert "qconf -sm" in refused.stderr
@@ -144,7 +148,7 @@ def test_a_lost_host_is_told_and_its_jobs_can_be_forgotten(cell: Cell) -> None:
     until(lambda: listed(cell).get(str(id)) == "r", 30, 0.2)
     node = cell.fabric.nodes["node002"]
     cell.lose(node)
-    until(lambda: "qconf -de HOST" in problems(cell), 60, 0.5)
+    until(lambda: "qconf -de node002" in problems(cell), 60, 0.5)
     door(cell, f"q.delete([{id!r}])")
     cell.checked(
         sys.executable,
@@ -167,7 +171,7 @@ def test_setup_on_running_hosts_takes_no_job_away() -> None:
         done = command(
             made, "setup", uid=0, timeout_s=200
         )  # the sensors report the numbers of GPUs
-        assert "complex_values gpu=2 node001" in done.stdout, done.stderr
+        assert "complex_values gpu=2,gpu_share=2.001 node001" in done.stdout, done.stderr
         assert "max_unheard 00:00:20" in " ".join(made.qconf("-sconf").split())
         time.sleep(25)  # longer than the new max_unheard
         assert made.run("qstat", "-u", "*").stdout == started

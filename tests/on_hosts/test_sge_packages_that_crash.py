@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sge_jobs import DEBIAN_MIRRORS, DEBIAN_PACKAGES
+from sge_jobs import DEBIAN_MIRRORS, DEBIAN_PACKAGES, HWLOC_PACKAGES
 from starcluster.errors import RemoteCommandFailed
 from starcluster.setup import install
 from starcluster.setup.scripts import script
@@ -83,10 +83,15 @@ def test_what_setup_prints_makes_a_cell_that_answers(hosts: SshHosts) -> None:
     with serving(hosts, debian_packages()) as url:
         text = commands.replace(DEBIAN_MIRRORS[0], url)
         assert text != commands
+        for package in (PINNED[0], HWLOC_PACKAGES[0]):
+            assert f"{package.folder}/" in text
+            text = text.replace(f"{package.folder}/", "")
         ran = machine.run("sh", "-e", "-c", text)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert all(version.startswith("8.1.9+dfsg-10") for version in versions(machine))
     assert len(machine.run("apt-mark", "showhold").stdout.split()) == len(PINNED)
+    hwloc = machine.run("dpkg-query", "-W", "-f", "${Version}", "libhwloc15").stdout
+    assert hwloc == HWLOC_PACKAGES[0].version
     until(lambda: machine.run("qconf", "-sm", env=ENVIRONMENT).returncode == 0, 30, 0.2)
     assert "sgeadmin" in machine.run("qconf", "-sm", env=ENVIRONMENT).stdout
 

@@ -9,9 +9,9 @@ import pytest
 
 from starcluster.aws.model import InstanceType
 from starcluster.balance import Decision, Limits, QueueSnapshot, decide
-from starcluster.balance.cell import Job, JobState
-from starcluster.balance.new_node import NewNodes
-from starcluster.balance.read import Reading, command, read
+from starcluster.balance.cell.model import Job, JobState
+from starcluster.balance.observation.new_node import NewNodes
+from starcluster.balance.observation.read import Reading, command, read
 from tests.testbed.cell import Cell
 from tests.waiting import until
 

@@ -12,8 +12,8 @@ from datetime import timedelta
 import pytest
 
 from starcluster.balance import Balancer, Limits, QueueSnapshot, Stats, decide
-from starcluster.balance.loop import drain
-from starcluster.balance.observe import Observer
+from starcluster.balance.actions import drain
+from starcluster.balance.observation.observe import Observer
 from starcluster.cluster import Cluster, find
 from tests.on_hosts.live_cluster import NAME, Bench
 from tests.testbed.cloud import Cloud
@@ -153,7 +153,7 @@ def test_a_node_on_which_a_job_starts_after_the_snapshot_is_not_removed(bench: B
         assert set(decision.remove) == {"node001", "node002"}
         submit(bench, "-l h=node002")
         until(lambda: taken(bench).busy == {"node002"}, 60, 0.2)
-        assert balancer._do(now(bench), decision) == ""
+        assert balancer.actions.do(now(bench), decision) == ""
         assert names(bench) == ["master", "node002"]
         assert "node002" in said[-1]
         after = taken(bench)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,7 +32,9 @@ from starcluster.model import TAG_ALIAS
 from starcluster.setup import Step
 from tests.on_hosts.live_cluster import NAME, TYPE, Bench
 from tests.testbed.cloud import Cloud
+from tests.waiting import until
 
+LAG_S = 1.5  # longest lag of the lists of AWS
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 
 
@@ -43,7 +48,10 @@ def bench() -> Iterator[Bench]:
 
 
 @pytest.fixture(autouse=True)
-def cleared(bench: Bench) -> Iterator[None]:
+def cleared(bench: Bench, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let AWS list changes late, in each test with other delays; clear the cluster afterwards."""
+    seed = zlib.crc32(request.node.name.encode())
+    bench.cloud.rules(seed=seed, lag_s=[0.0, LAG_S], flicker=0.3, slow_s={"RunInstances": [0, 0.5]})
     yield
     bench.cloud.call(bench.clear)
 
@@ -95,7 +103,7 @@ def test_where_one_zone_has_no_capacity_the_next_is_taken_and_where_none_has_it_
         bench.start(bench.lifecycle(lambda alias, what: said.append(what)), disable_queue="true")
         bench.cloud.no_capacity()
         assert any(re.search(f"{TYPE}.*us-east-1a", text) for text in said)
-        assert {instance.zone for instance in bench.ec2.instances(cluster=NAME)} == {"us-east-1b"}
+        assert {instance.zone for instance in bench.truth.instances(cluster=NAME)} == {"us-east-1b"}
         bench.lifecycle().terminate()
         assert bench.nothing_left()
 
@@ -106,18 +114,18 @@ def test_spot_falls_back_to_on_demand_and_keeps_the_master_off_spot(bench: Bench
     def body() -> None:
         bench.cloud.no_capacity({"type": TYPE, "market": "spot"})
         bench.start(bench.lifecycle(), spot_bid="0.3", disable_queue="true")
-        found = bench.ec2.instances(cluster=NAME)
+        found = bench.truth.instances(cluster=NAME)
         assert [instance.is_spot for instance in found] == [False] * 3
         bench.lifecycle().terminate()
         bench.cloud.no_capacity()
         bench.start(bench.lifecycle(), spot_bid="0.3", disable_queue="true")
-        found = bench.ec2.instances(cluster=NAME)
+        found = bench.truth.instances(cluster=NAME)
         spot = {instance.tags[TAG_ALIAS]: instance.is_spot for instance in found}
         assert spot == {"master": False, "node001": True, "node002": True}
         with pytest.raises(ClusterError, match=r"node001, node002\n.*starcluster stop -t"):
             bench.lifecycle().stop()
         bench.lifecycle().stop(terminate_unstoppable=True)
-        (left,) = bench.ec2.instances(cluster=NAME)
+        (left,) = bench.truth.instances(cluster=NAME)
         assert (left.alias, left.state) == ("master", "stopped")
         bench.lifecycle().terminate()
         assert bench.nothing_left()
@@ -203,10 +211,10 @@ def test_a_node_that_dies_during_set_up_is_named(bench: Bench) -> None:
             if (alias, what) == ("node002", Step.JOIN):
                 (instance,) = (
                     instance
-                    for instance in bench.ec2.instances(cluster=NAME)
+                    for instance in bench.truth.instances(cluster=NAME)
                     if instance.alias == alias
                 )
-                bench.ec2.terminate([instance.id])
+                bench.truth.terminate([instance.id])
 
         outcome = bench.start(bench.lifecycle(_once(progress)))
         assert sorted(outcome.ready) == ["master", "node001"]
@@ -225,10 +233,10 @@ def test_spot_instances_that_were_interrupted_before_they_had_a_name_get_one(
         with pytest.raises(SetupError, match="CreateTags") as caught:
             bench.start(bench.lifecycle(), disable_queue="true", spot_bid="0.3")
         assert f"starcluster start -x {NAME}" in str(caught.value)
-        found = [instance.alias for instance in bench.ec2.instances(cluster=NAME)]
+        found = [instance.alias for instance in bench.truth.instances(cluster=NAME)]
         assert sorted(found) == ["", "", "master"]
         bench.lifecycle().start_again()
-        found = {instance.alias for instance in bench.ec2.instances(cluster=NAME)}
+        found = {instance.alias for instance in bench.truth.instances(cluster=NAME)}
         assert found == {"master", "node001", "node002"}
         bench.lifecycle().terminate()
         assert bench.nothing_left()
@@ -310,7 +318,7 @@ def interrupted(bench: Bench, lifecycle: ClusterLifecycle, **overrides: str) -> 
     with pytest.raises(ClusterError) as caught:
         lifecycle.create(lifecycle.prepare(template, Origin(template="tested")))
     assert isinstance(caught.value.__cause__, KeyboardInterrupt)
-    there = bench.ec2.instances(cluster=NAME)
+    there = bench.truth.instances(cluster=NAME)
     if bench.nothing_left():
         assert_reports_nothing(caught.value)
     else:
@@ -318,7 +326,7 @@ def interrupted(bench: Bench, lifecycle: ClusterLifecycle, **overrides: str) -> 
         assert all((instance.alias or instance.id) in caught.value.fix for instance in there)
         bench.lifecycle().terminate()
     assert bench.nothing_left()
-    assert [pair.name for pair in bench.ec2.key_pairs()] == ["mine"]
+    assert [pair.name for pair in bench.truth.key_pairs()] == ["mine"]
 
 
 def assert_reports_nothing(error: StarClusterError) -> None:
@@ -362,6 +370,61 @@ def test_ctrl_c_while_aws_answers_leaves_nothing_that_is_not_told(
     bench.cloud.call(body)
 
 
+CUT = (("restart",), ("addnode", "-a", "node001"), ("stop", "-c"))
+
+
+@pytest.mark.parametrize("seed", range(len(CUT)))
+def test_a_command_that_is_cut_at_a_random_instant_can_be_repeated(bench: Bench, seed: int) -> None:
+    choice = random.Random(seed)
+    words = (*CUT[seed], NAME)
+
+    def body() -> None:
+        bench.start(bench.lifecycle(), cluster_size="1")
+        for number in choice.sample((signal.SIGKILL, signal.SIGINT), 2):
+            text = cut(bench, words, choice.uniform(0.0, 4.0), number)
+            assert "Traceback" not in text, text
+        if "node001" in live(bench) and "-a" in words:
+            told = bench.types(*words, status=2)
+            assert f"starcluster addnode -x -a node001 {NAME}" in told
+            bench.types("addnode", "-x", "-a", "node001", NAME)
+        else:
+            bench.types(*words)
+        assert live(bench) == (["master", "node001"] if "-a" in words else ["master"])
+        if words[0] == "stop":
+            assert [each.state for each in bench.truth.instances(cluster=NAME)] == ["stopped"]
+            bench.types("start", "-x", NAME)
+        assert queues(bench) == dict.fromkeys(live(bench), "")
+        bench.lifecycle().terminate()
+        assert bench.nothing_left()
+
+    bench.cloud.call(body)
+
+
+def cut(bench: Bench, words: tuple[str, ...], after_s: float, number: int) -> str:
+    """Start a command and send it a signal after its first request; return what it said."""
+    before = len(bench.cloud.calls("DescribeInstances"))
+    argv = [sys.executable, "-m", "starcluster", "-c", str(bench.cloud.home / "config"), *words]
+    with subprocess.Popen(
+        bench.cloud.enter(argv),
+        env=bench.cloud.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        until(lambda: len(bench.cloud.calls("DescribeInstances")) > before, 120)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(after_s)
+        process.send_signal(number)
+        return process.communicate()[0]
+
+
+def live(bench: Bench) -> list[str]:
+    """Return the aliases of all instances of the account; each has one, and a host of its own."""
+    found = bench.truth.instances()
+    assert {each.id for each in found} == {each.id for each in bench.truth.instances(cluster=NAME)}
+    return sorted(each.alias for each in found)
+
+
 def test_ctrl_c_typed_at_the_command_tells_how_to_go_on(bench: Bench) -> None:
     def body() -> None:
         argv = [sys.executable, "-m", "starcluster", "-c", str(bench.cloud.home / "config")]
@@ -377,7 +440,7 @@ def test_ctrl_c_typed_at_the_command_tells_how_to_go_on(bench: Bench) -> None:
                     process.send_signal(signal.SIGINT)
                     break
             errors = process.stderr.read()
-        assert process.returncode == 1
+        assert process.returncode == 128 + signal.SIGINT
         assert re.search(r"^Error: .*\n.*\b3\b.* \(master, node001, node002\)", errors, re.M)
         assert "Traceback" not in errors
         assert f"starcluster start -x {NAME}" in errors

@@ -99,10 +99,10 @@ def starts(user: User) -> None:
     )
     rows = user.cloud.calls()[before:]
     made = [row["action"] for row in rows if row["action"] in names and not row["error"]]
-    # The group allows its members and SSH before the launch, and each instance gets a name. The
-    # last one marks the launch as done.
+    # The group allows its members and SSH before the launch, and each instance gets a name, and a
+    # host key in two steps. One more marks the launch as done.
     expected = ["CreateSecurityGroup", *["AuthorizeSecurityGroupIngress"] * 2]
-    expected += ["RunInstances"] + ["CreateTags"] * 4
+    expected += ["RunInstances"] + ["CreateTags"] * (3 + 1 + 2 * 3)
     assert made == expected
     assert user.states() == dict.fromkeys(("master", "node001", "node002"), "running")
     text = user.types("listclusters", "-s").stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sge_jobs import HWLOC_PACKAGES
 from tests.on_hosts.user import PLUGIN, User
 from tests.testbed.cloud import Cloud
 from tests.testbed.fake_ec2 import IMAGE
@@ -76,7 +77,7 @@ def test_ubuntu_gets_the_packages_of_debian_12_if_they_are_genuine(user: User) -
     assert "wrong SHA-256" in refused.stderr
     assert "gridengine_packages" in refused.stderr
     for host in user.hosts().values():
-        assert "Ubuntu 24.04" in host.run("cat", "/etc/os-release").stdout
+        assert "Ubuntu 22.04" in host.run("cat", "/etc/os-release").stdout
         assert set(installed(host.run("sh", "-c", VERSIONS).stdout)) == {BROKEN}
         assert not host.run("apt-mark", "showhold").stdout
 
@@ -89,6 +90,8 @@ def test_ubuntu_gets_the_packages_of_debian_12_if_they_are_genuine(user: User) -
         held = host.run("apt-mark", "showhold").stdout.split()
         master = ["gridengine-master"] if alias == "master" else []
         assert held == ["gridengine-client", "gridengine-common", "gridengine-exec", *master]
+        hwloc = host.run("dpkg-query", "-W", "-f", "${Version}", "libhwloc15").stdout
+        assert hwloc == HWLOC_PACKAGES[0].version  # that of Ubuntu 22.04 is too old for them
         host.run("apt-get", "-q", "-y", "upgrade")
         assert installed(host.run("sh", "-c", VERSIONS).stdout) == packages
     works_and_ends(user)
@@ -101,8 +104,9 @@ def installed(text: str) -> list[str]:
 
 def give_packages(folder: Path) -> str:
     """Give Debian 12's packages, one of them with another byte at the end; return its name."""
-    for path in debian_packages().glob("gridengine-*.deb"):
-        shutil.copy(path, folder)
+    for pattern in ("gridengine-*.deb", "libhwloc15_*.deb"):
+        for path in debian_packages().glob(pattern):
+            shutil.copy(path, folder)
     changed = next(folder.glob("gridengine-client_*"))
     data = bytearray(changed.read_bytes())
     data[-1] ^= 1

@@ -37,7 +37,7 @@ def test_hosts_that_never_answer_die_or_lose_ssh_are_named_and_mended_by_a_secon
 
         nodes = hosts.nodes()
         for node in nodes:
-            node.ssh.timeout_s = 3
+            node.ssh.timeout_s = 10
 
         def broken() -> SetupResult:
             return set_up(nodes, TEMPLATE, progress=fault)

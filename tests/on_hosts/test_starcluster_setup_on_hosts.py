@@ -11,7 +11,7 @@ import pytest
 
 from starcluster.clustersetup import ClusterSetup, for_each
 from starcluster.config import Key, NodeType, Plugin, Template
-from starcluster.errors import NodeError, PluginError, SetupError
+from starcluster.errors import NodeError, PluginError, RemoteCommandFailed, SetupError
 from starcluster.node import Node
 from starcluster.setup import LoadedPlugin, Step, add_nodes, load_plugins, remove_nodes, set_up
 from tests.testbed.ssh_hosts import SshHosts
@@ -62,6 +62,9 @@ def queue_states(master: Node) -> dict[str, str]:
     return {row[0]: "".join(row[1:]) for row in rows}
 
 
+FIND_OWNED = "find /var/lib/gridengine /var/spool/gridengine /run/gridengine -user sgeadmin"
+
+
 def where_jobs_run(master: Node, hosts: Sequence[str]) -> list[str]:
     """Run a job on each host as the cluster's user; return the host names that they print."""
     found = []
@@ -105,6 +108,13 @@ def test_three_hosts_become_a_cell_in_which_jobs_run_and_again_changes_nothing(
         gpus = "qsub -sync y -b y -shell n -j y -o gpu -l gpu=1 -N g printenv CUDA_VISIBLE_DEVICES"
         master.ssh.execute(f"su - sgeadmin -c '{gpus}'", timeout_s=60)
         assert master.ssh.read_file("/home/sgeadmin/gpu").startswith("GPU-")
+        # The user of jobs could otherwise let root run programs on every host.
+        assert master.ssh.execute("qconf -sm") == ["root"]
+        for host in result.ready:
+            find = f"ssh -o BatchMode=yes {host} {FIND_OWNED}" if host != "master" else FIND_OWNED
+            assert master.ssh.execute(find) == []
+        with pytest.raises(RemoteCommandFailed):
+            master.ssh.execute("su - sgeadmin -c 'qconf -am sgeadmin'")
         # Users and root can log in from host to host without a prompt.
         assert master.ssh.execute("su - sgeadmin -c 'ssh -oBatchMode=yes node002 hostname'") == [
             "node002"

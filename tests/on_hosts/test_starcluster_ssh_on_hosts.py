@@ -207,6 +207,42 @@ def test_a_node_that_falls_silent_is_noticed(hosts: SshHosts) -> None:
     hosts.within(use)
 
 
+def test_a_node_behind_a_closed_group_is_explained_but_not_a_refusal(hosts: SshHosts) -> None:
+    """A security group drops packets; a host without sshd refuses them."""
+    machine = hosts.machines["two"]
+    asked: list[str] = []
+
+    def why() -> tuple[str, str]:
+        asked.append("two")
+        return "not open to 192.0.2.9", "starcluster allow gpu"
+
+    shell = Shell(
+        machine.ip,
+        user="root",
+        key=hosts.key,
+        host_key=hosts.host_key.public,
+        timeout_s=1,
+        no_answer=why,
+    )
+
+    def use() -> None:
+        shell.port = 2223
+        with pytest.raises(SshError, match="refused"):
+            shell.connect()
+        assert not asked
+        shell.port = 22
+        machine.run("ip", "route", "add", "blackhole", "10.77.0.1")
+        try:
+            with pytest.raises(SshError, match=r"not open to 192\.0\.2\.9") as caught:
+                shell.connect(wait_s=2)
+        finally:
+            machine.run("ip", "route", "del", "blackhole", "10.77.0.1")
+        assert caught.value.fix == "starcluster allow gpu"
+        assert asked == ["two"]  # once, not at each attempt
+
+    hosts.within(use)
+
+
 def test_a_command_that_does_not_end_and_a_port_that_says_nothing(
     hosts: SshHosts, shell: Shell
 ) -> None:

@@ -171,6 +171,12 @@ class Cloud:
         """Make the next calls of ``action`` fail with an error code of EC2."""
         self._fault(action, {"code": code, "message": message or code}, times)
 
+    def rules(self, **rules: Any) -> None:
+        """Set the consistency of the following calls; see ``tests.testbed.consistency``."""
+        new = self.folder / "faults" / ".consistency"
+        new.write_text(json.dumps(rules))
+        new.replace(new.with_name("consistency"))
+
     def mute(self, *, times: int = 1) -> None:
         """Make the next instances boot without SSH."""
         self._fault("boot", {"how": "no-ssh"}, times)

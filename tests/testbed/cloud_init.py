@@ -62,9 +62,23 @@ def start(node: Node, facts: Facts, *, first: bool) -> None:
     done = node.run("/usr/sbin/sshd")
     if done.returncode:
         raise RuntimeError(f"sshd of {node.name}: {done.stdout}{done.stderr}")
+    _start_units(node)
     for script in facts.scripts if first else ():
         node.write("/var/lib/cloud/script", script, 0o700)
         node.run("sh", "-c", "/var/lib/cloud/script >> /var/log/cloud-init-output.log 2>&1")
+
+
+def _start_units(node: Node) -> None:
+    """Start the enabled units of starcluster, as systemd does at each boot."""
+    for unit in sorted(node.inside("/etc/systemd/system").glob("*.wants/starcluster-*.service")):
+        lines = node.inside(f"/etc/systemd/system/{unit.name}").read_text().splitlines()
+        values = dict(line.split("=", 1) for line in lines if "=" in line)
+        if values.get("Type") == "oneshot":
+            done = node.run(*values["ExecStart"].split())
+            if done.returncode:
+                raise RuntimeError(f"{unit.name} of {node.name}: {done.stdout}{done.stderr}")
+        if values.get("Type") == "exec":
+            node.run("systemctl", "start", unit.name)  # the stand-in
 
 
 def cloud_config(facts: Facts) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """Eventual consistency of the fake EC2: lists that lag, slow calls, and lost responses.
 
-``Cloud.lag`` writes ``faults/consistency``, a JSON object that can change at any time:
+``HostlessCloud.rules`` writes ``faults/consistency``, a JSON object that can change at any time:
 
 ``seed``: of all choices. ``lag_s``: seconds, from and to, until a list has a change; chosen for
 each resource. ``flicker``: share of the requests within that time that have it nevertheless, so
 that a resource is listed and then not. ``slow_s``: seconds before a call has its effect, by action
 (``*`` for all). ``lost``: share of the calls whose response is lost after they took effect, by
-action. A client whose user agent has ``TRUTH`` in it sees everything at once.
+action. ``throttled``: share of the calls that are refused because there are too many, by action.
+``reclaim_s``: seconds, from and to, until AWS terminates every second spot instance. A client whose
+user agent has ``TRUTH`` in it sees everything at once.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ class Consistency:
         self._path = folder / "faults" / "consistency"
         self._changes: dict[tuple[str, str], float] = {}
         self._before: dict[str, tuple[str, int]] = {}  # state before the last change
+        self._tags: dict[str, list[dict[str, str]]] = {}  # tags before the last change
         self._numbers: dict[str, int] = {}  # of resources, in order of their creation
         self._calls: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -63,6 +66,12 @@ class Consistency:
         low, high = _of(rules.get("slow_s"), action, (0.0, 0.0))
         time.sleep(choice.uniform(low, high))
         self._now.lost = choice.random() < _of(rules.get("lost"), action, 0.0)
+        self._now.throttled = choice.random() < _of(rules.get("throttled"), action, 0.0)
+
+    @property
+    def throttles(self) -> bool:
+        """Whether AWS refuses the current call because there are too many."""
+        return bool(self._now.throttled)
 
     def after(self) -> None:
         """Cut the connection of a call whose response is lost."""
@@ -82,6 +91,15 @@ class Consistency:
         self._before[instance.id] = (instance.state, instance.state_code)
         self.changed(instance.id, "state")
 
+    def tags_change(self, id: str, tags: list[dict[str, str]]) -> None:
+        """Note that ``tags`` of a resource are about to change."""
+        self._tags[id] = tags
+        self.changed(id, "tags")
+
+    def old_tags(self, id: str) -> list[dict[str, str]] | None:
+        """Return the tags that this call's list has; None for the current ones."""
+        return None if self.lists(id, "tags") else self._tags.get(id)
+
     def lists(self, id: str, key: str = _FIRST) -> bool:
         """Return whether this call's list has a change of a resource."""
         rules = getattr(self._now, "rules", {})
@@ -92,6 +110,13 @@ class Consistency:
         if time.monotonic() - changed > lag:
             return True
         return bool(self._now.choice.random() < rules.get("flicker", 0.0))
+
+    def reclaims(self) -> float:
+        """Return the seconds until AWS terminates a new spot instance; 0 for never."""
+        low, high = self.settings().get("reclaim_s", (0.0, 0.0))
+        return (
+            float(self._now.choice.uniform(low, high)) if self._now.choice.random() < 0.5 else 0.0
+        )
 
     def require(self, ids: list[str], code: str) -> None:
         """Raise the error ``code`` of EC2 for a resource that this call does not know yet."""

@@ -7,6 +7,7 @@ process is left behind, not even after ``kill -9``. Requires root.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tests.testbed.image import layer
+from tests.testbed.image import PACKAGES, layer
 from tests.waiting import until
 
 _SCRIPTS = Path(__file__).parent
@@ -32,15 +33,17 @@ class Fabric:
         binds: Iterable[Path] = (),
         address: str = f"{_NET}.1/24",
         root: Path | None = None,
+        packages: Sequence[str] = PACKAGES,
     ) -> None:
         """Prepare.
 
         Args:
             binds: Directories of this machine that every node mounts under the same path.
             address: Address of this machine on the network, with its prefix length.
-            root: File system of the nodes. Default: this machine's, and Grid Engine's packages.
+            root: File system of the nodes. Default: this machine's, and ``packages``.
+            packages: Debian packages of the nodes. Default: Grid Engine's.
         """
-        self.root = root
+        self.root, self._packages = root, packages
         self.binds = tuple(path.resolve() for path in binds)
         self.address, self.prefix = address, int(address.partition("/")[2])
         self.work = Path(tempfile.mkdtemp(prefix="testbed-"))
@@ -49,7 +52,7 @@ class Fabric:
 
     def __enter__(self) -> Fabric:
         """Bring up the network."""
-        packages = None if self.root else layer()
+        packages = None if self.root else layer(packages=self._packages)
         argv = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--net", "--pid", "--fork"]
         argv += ["--kill-child=KILL", "--mount-proc", "--propagation", "private"]
         argv += ["bash", str(_SCRIPTS / "fabric-init.sh"), str(self.work), self.address]
@@ -132,7 +135,7 @@ class Node:
         fabric.run("sh", "-c", f"mkdir -p {by_ip} && ln -sfn ../{name} {by_ip}/{ip}")
         self.write("/etc/hostname", f"{name}\n")
         for path in fabric.binds:
-            for parent in path.parents[:-1]:  # users of the node must be able to reach it
+            for parent in reversed(path.parents[:-1]):  # users of the node must reach it
                 self.inside(parent).mkdir(exist_ok=True)
                 self.inside(parent).chmod(self.inside(parent).stat().st_mode | 0o055)
             self.inside(path).mkdir(exist_ok=True)
@@ -169,6 +172,8 @@ class Node:
             f"ip link set eth0 address {mac}; ip link set lo up; "
             f"ip addr add {self.ip}/{self.fabric.prefix} dev eth0; ip link set eth0 up"
         )
+        inner_script += "; ip route add 169.254.169.254 dev eth0"
+        inner_script += f"; ip -6 addr add {address_6(self.ip)}/32 dev eth0 nodad"
         if self.public_ip:
             inner_script += f"; ip addr add {self.public_ip}/32 dev eth0"
         script = (
@@ -257,6 +262,11 @@ class Node:
         done = self.run("mount", "-o", f"remount,bind,{how}", str(path))
         if done.returncode:
             raise RuntimeError(done.stderr)
+
+
+def address_6(ip: str) -> str:
+    """Return the IPv6 address of the node with an IPv4 address."""
+    return f"fd00:ec2::{ipaddress.IPv4Address(ip)}"
 
 
 def _init_of(pid: int, *, depth: int) -> int:

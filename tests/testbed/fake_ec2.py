@@ -24,9 +24,12 @@ from moto.server import ThreadedMotoServer
 
 from tests.testbed.consistency import Consistency, cut
 from tests.testbed.machines import Faults, Hostless, Machines
-from tests.testbed.moto_consistency import OneAtATime, connect_consistency
+from tests.testbed.metadata import serve_metadata
+from tests.testbed.moto_agents import tell_agents
+from tests.testbed.moto_consistency import OneAtATime, connect_consistency, refused
 from tests.testbed.moto_instances import connect_fleets, connect_instances, wrap
 from tests.testbed.moto_more import add_what_moto_lacks, tell_prices
+from tests.testbed.roles import REGION, authorize
 
 ACCOUNT = "123456789012"
 IMAGE = "ami-0dee9ba5e0000001a"  # with Grid Engine, NFS and OpenSSH
@@ -39,8 +42,12 @@ def record_calls(machines: Faults, lagging: Consistency) -> None:
     def call_action(original: Any) -> Any:
         def call(self: Any) -> Any:
             action = self._get_action()
+            parameters = dict(getattr(self, "params", None) or {})  # EFS has none
             fault = machines.fault(action)
             lagging.before(action, self.headers.get("User-Agent", ""))
+            authorize(self, action, REGION)
+            if lagging.throttles and self.service_name == "ec2":
+                return refused("RequestLimitExceeded", 503)
             if fault.get("code"):
 
                 def refuse() -> None:
@@ -48,12 +55,12 @@ def record_calls(machines: Faults, lagging: Consistency) -> None:
 
                 snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in action).lstrip("_")
                 setattr(self, snake, refuse)
-            done = in_turn.call(action, dict(self.params or {}), lambda: original(self))
+            done = in_turn.call(action, parameters, lambda: original(self))
             if fault.get("how") == "lost":
                 cut()
             lagging.after()
             status = int(done[0])
-            machines.log(action, dict(self.params or {}), str(status) if status >= 400 else "")
+            machines.log(action, parameters, str(status) if status >= 400 else "")
             return done
 
         return call
@@ -77,12 +84,15 @@ def main() -> None:
     settings = json.loads(Path(sys.argv[1]).read_text())
     machines = Machines(settings) if "pid" in settings else Hostless(settings)
     lagging = Consistency(machines.folder)
+    if isinstance(machines, Machines):
+        serve_metadata(machines)
     connect_instances(machines)
     connect_fleets(machines)
     add_what_moto_lacks()
     connect_consistency(lagging)
     record_calls(machines, lagging)
     tell_prices()
+    tell_agents(machines.folder)
     furnish(settings["region"])
     server = ThreadedMotoServer(
         ip_address=settings["net"].partition("/")[0], port=settings["port"], verbose=False

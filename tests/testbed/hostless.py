@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,9 +21,11 @@ import boto3
 from botocore.config import Config
 
 from starcluster.aws import responses
+from starcluster.aws.instances import LIVE
 from starcluster.aws.model import Instance
 from starcluster.cluster import lifecycle, resize
 from starcluster.cluster.cluster import Cluster
+from starcluster.errors import SshError
 from starcluster.node.node import Node
 from starcluster.setup.run import SetupResult
 from tests.testbed.cloud import CREDENTIALS, REGION, REPOSITORY
@@ -34,16 +37,29 @@ TYPE = min(PRICES)
 
 
 class SilentShell:
-    """A connection that always works."""
+    """A connection that works if its instance runs."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.name = instance.alias
+    def __init__(self, instance: Instance, state: Callable[[str], str]) -> None:
+        self.name, self._id, self._state = instance.alias, instance.id, state
 
     def connect(self, *, wait_s: float = 0.0) -> None:
-        """Do nothing."""
+        """Wait while the instance boots. Raises SshError if it does not run then."""
+        while (state := self._state(self._id)) == "pending":
+            time.sleep(0.1)
+        if state != "running":
+            raise SshError(f"cannot connect to {self.name}: no answer from port 22")
 
     def close(self) -> None:
         """Do nothing."""
+
+    def checked(self, argv: list[str], *, stdin: str = "", timeout_s: float = 0.0) -> str:
+        """Print nothing, if the instance runs."""
+        self.connect()
+        return ""
+
+    def path_exists(self, path: str) -> bool:
+        """Return False."""
+        return False
 
 
 class HostlessCloud:
@@ -114,14 +130,22 @@ class HostlessCloud:
         mine |= {"AWS_DEFAULT_REGION": REGION, "PYTHONPATH": str(REPOSITORY)}
         return kept | mine | CREDENTIALS
 
-    def truth(self) -> Any:
-        """Return a client that sees everything at once."""
+    @cached_property
+    def _truth(self) -> Any:
         return self.session.client(
             "ec2",
             endpoint_url=self.endpoint,
             region_name=REGION,
             config=Config(user_agent_extra=TRUTH),
         )
+
+    def truth(self) -> Any:
+        """Return a client that sees everything at once."""
+        return self._truth
+
+    def forget_connections(self) -> None:
+        """Open new connections from now on, because a parent process uses the old ones."""
+        self.__dict__.pop("_truth", None)
 
     def warm(self) -> None:
         """Let ``session`` read boto3's models, which takes a second, for processes that fork."""
@@ -139,16 +163,22 @@ class HostlessCloud:
         for number in range(times):
             (self.folder / "faults" / f"{action}-{number:03d}").write_text(json.dumps(fault))
 
-    def live(self, cluster: str) -> list[str]:
-        """Return the aliases of the instances of a cluster that cost money, sorted."""
+    def instances(self, cluster: str) -> list[Instance]:
+        """Return the instances of a cluster, the terminated ones too, sorted by alias."""
         filters = [{"Name": "tag:starcluster:cluster", "Values": [cluster]}]
         rows = self.truth().describe_instances(Filters=filters)["Reservations"]
         found = [responses.instance(each) for row in rows for each in row["Instances"]]
-        return sorted(
-            each.alias or each.id
-            for each in found
-            if each.state not in ("terminated", "shutting-down")
-        )
+        return sorted(found, key=lambda each: each.alias or each.id)
+
+    def live(self, cluster: str) -> list[str]:
+        """Return the aliases of the instances of a cluster that exist, sorted."""
+        found = self.instances(cluster)
+        return [each.alias or each.id for each in found if each.state in LIVE]
+
+    def state(self, id: str) -> str:
+        """Return the true state of an instance."""
+        found = self.truth().describe_instances(InstanceIds=[id])["Reservations"]
+        return str(found[0]["Instances"][0]["State"]["Name"])
 
     def left(self, cluster: str) -> list[str]:
         """Return all that exists of a cluster: instances, groups and launch templates."""
@@ -167,11 +197,18 @@ class HostlessCloud:
 
 
 @contextlib.contextmanager
-def without_hosts(set_up_s: Callable[[], float] = lambda: 0.0) -> Iterator[None]:
-    """Leave out SSH and set-up in this process."""
+def without_hosts(
+    set_up_s: Callable[[], float] = lambda: 0.0, state: Callable[[str], str] = lambda id: "running"
+) -> Iterator[None]:
+    """Leave out SSH and set-up in this process.
+
+    Args:
+        set_up_s: Returns the seconds of a set-up.
+        state: Returns the true state of an instance.
+    """
 
     def shell(self: Cluster, instance: Instance, user: str = "root") -> SilentShell:
-        return SilentShell(instance)
+        return SilentShell(instance, state)
 
     def set_up(nodes: list[Node], *_: Any, **__: Any) -> SetupResult:
         time.sleep(set_up_s())

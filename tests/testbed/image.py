@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import sge_jobs
-from sge_jobs import DEBIAN_PACKAGES
+from sge_jobs import DEBIAN_PACKAGES, HWLOC_PACKAGES
 from starcluster.setup.packages import fetch
 
 STAND_INS = Path(__file__).parent / "stand_ins"
@@ -35,6 +35,12 @@ PACKAGES = (
     "kmod",
     "nfs-kernel-server",
     "python3-venv",
+    "stunnel4",
+    "python3-bcrypt",
+    "python3-cryptography",
+    "python3-nacl",
+    "python3-psutil",
+    "tcsh",
 )
 _KEEP_DAYS = 7
 _CRASHES = 9  # exit status of _BUILD: replace Grid Engine's packages
@@ -65,6 +71,8 @@ print(spooldefaults_crash())')
 if [ -n "$crash" ]; then
   ls "$debian"/*.deb >/dev/null || exit 9
   cp "$debian"/*.deb "$layer/root/probe"
+  has=$(chroot "$layer/root" dpkg-query -W -f '${Version}' libhwloc15)
+  ! dpkg --compare-versions "$has" ge 2.7.1 || rm -f "$layer"/root/probe/libhwloc15_*
   chroot "$layer/root" sh -c 'apt-get install -q -y --allow-downgrades /probe/*.deb'
 fi
 rm -r "$layer/root/probe"
@@ -110,7 +118,7 @@ def _build(target: Path, base: Path, packages: Sequence[str], debian: str) -> No
     with tempfile.TemporaryDirectory(prefix="debian-12-") as folder:
         done = _try(target, base, packages, folder)
         if done.returncode == _CRASHES:
-            for package in DEBIAN_PACKAGES:
+            for package in (*DEBIAN_PACKAGES, *HWLOC_PACKAGES):
                 if package.architecture in ("all", _ARCHITECTURES[platform.machine()]):
                     (Path(folder) / package.file).write_bytes(fetch(package, debian))
             done = _try(target, base, packages, folder)

@@ -6,13 +6,14 @@ import base64
 import json
 import threading
 import time
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from tests.testbed import cloud_init
-from tests.testbed.fabric import Fabric, Node
+from tests.testbed.fabric import Fabric, Node, address_6
 
 _UNLOGGED = {"UserData", "PublicKeyMaterial"}
 
@@ -66,8 +67,17 @@ class Hostless(Faults):
         if instance.state == "pending":
             _state(instance, "running", 16)
 
-    def lose(self, instance: Any) -> None:
+    def reboot(self, instance: Any) -> None:
         """Do nothing."""
+
+    def lose(self, instance: Any) -> None:
+        """Stop an instance ``boot_s`` after the request."""
+        _state(instance, "stopping", 64)
+        threading.Timer(self.boot_s, self._stopped, args=(instance,)).start()
+
+    def _stopped(self, instance: Any) -> None:
+        if instance.state == "stopping":
+            _state(instance, "stopped", 80)
 
     def remove(self, instance: Any) -> None:
         """Do nothing."""
@@ -140,6 +150,20 @@ class Machines(Faults):
         new = self.folder / "nodes" / f".{instance.id}"
         new.write_text(json.dumps(row))
         new.replace(new.with_name(instance.id))
+
+    def at(self, address: str) -> cloud_init.Facts | None:
+        """Return the facts of the instance with an address."""
+        for id, node in list(self.nodes.items()):
+            if address in (node.ip, node.public_ip) or ip_address(address) == ip_address(
+                address_6(node.ip)
+            ):
+                return self._facts[id]
+        return None
+
+    def reboot(self, instance: Any) -> None:
+        """Kill all processes of an instance, and boot it."""
+        self.lose(instance)
+        self.boot(instance)
 
     def lose(self, instance: Any) -> None:
         """Kill all processes of an instance; keep its disk."""

@@ -9,12 +9,13 @@ from typing import Any
 
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import EC2Backend
-from moto.ec2.models.instances import Instance
+from moto.ec2.models.instances import Instance, StateReason
 from moto.ec2.utils import filter_reservations
 
 from tests.testbed.consistency import Consistency
 from tests.testbed.moto_instances import wrap
-from tests.testbed.moto_server import fix_templates
+from tests.testbed.moto_late import connect_late_lists
+from tests.testbed.moto_server import connect_default_vpc, fix_templates
 
 _READS = ("Describe", "Get")
 
@@ -28,12 +29,10 @@ def connect_consistency(lagging: Consistency) -> None:
         wrap(Instance, change, lambda original: _changing(lagging, original))
     for action in ("terminate_instances", "stop_instances", "start_instances"):
         wrap(EC2Backend, action, lambda original: _known(lagging, original))
-    for make in ("create_security_group", "create_launch_template"):
-        wrap(EC2Backend, make, lambda original: _made(lagging, original))
-    for look in ("describe_security_groups", "describe_launch_templates"):
-        wrap(EC2Backend, look, lambda original: _listed(lagging, original))
+    connect_late_lists(lagging)
     wrap(EC2Backend, "_get_template_from_args", _gone_template)
     fix_templates()
+    connect_default_vpc()
 
 
 def _instances(lagging: Consistency) -> Any:
@@ -64,9 +63,17 @@ def _born(lagging: Consistency, original: Any) -> Any:
         for instance in made.instances:
             lagging.changed(instance.id)
             lagging.changed(instance.id, "tags")
+            if after_s := lagging.reclaims() if more.get("lifecycle") == "spot" else 0.0:
+                threading.Timer(after_s, _reclaim, [instance]).start()
         return made
 
     return call
+
+
+def _reclaim(instance: Any) -> None:
+    instance.terminate()
+    code = "Server.SpotInstanceTermination"
+    instance.state_reason = StateReason(f"{code}: Spot instance termination", code)
 
 
 def _changing(lagging: Consistency, original: Any) -> Any:
@@ -81,22 +88,6 @@ def _known(lagging: Consistency, original: Any) -> Any:
     def call(self: Any, instance_ids: list[str]) -> Any:
         lagging.require(instance_ids, "InvalidInstanceID.NotFound")
         return original(self, instance_ids)
-
-    return call
-
-
-def _made(lagging: Consistency, original: Any) -> Any:
-    def call(self: Any, *args: Any, **more: Any) -> Any:
-        made = original(self, *args, **more)
-        lagging.changed(made.id)
-        return made
-
-    return call
-
-
-def _listed(lagging: Consistency, original: Any) -> Any:
-    def call(self: Any, *args: Any, **more: Any) -> Any:
-        return [each for each in original(self, *args, **more) if lagging.lists(each.id)]
 
     return call
 
@@ -133,13 +124,14 @@ class OneAtATime:
                 before, answer = self._answers[token]
                 if before == asked:
                     return answer
-                return _refused("IdempotentParameterMismatch")
+                return refused("IdempotentParameterMismatch")
             answer = work()
             if int(answer[0]) < 400:
                 self._answers[token] = (asked, answer)
             return answer
 
 
-def _refused(code: str) -> tuple[int, dict[str, str], str]:
+def refused(code: str, status: int = 400) -> tuple[int, dict[str, str], str]:
+    """Return a response of EC2 with an error."""
     body = f"<Response><Errors><Error><Code>{code}</Code><Message>{code}</Message></Error></Errors>"
-    return 400, {}, f"{body}</Response>"
+    return status, {}, f"{body}</Response>"

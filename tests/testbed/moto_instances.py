@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from moto.core.responses import ActionResult
+from moto.core.utils import utcnow
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.fleets import Fleet
@@ -44,7 +45,10 @@ def connect_instances(machines: Machines | Hostless) -> None:
 
     def start(original: Any) -> Any:
         def call(self: Any) -> Any:
+            if self.state in ("pending", "running"):
+                return self._state
             before = original(self)
+            self.launch_time = utcnow()  # as AWS does
             machines.boot(self)
             return before
 
@@ -63,15 +67,32 @@ def connect_instances(machines: Machines | Hostless) -> None:
 
         return wrapped
 
-    def reboot(self: Any) -> None:
-        machines.lose(self)
-        machines.boot(self)
-
     wrap(EC2Backend, "run_instances", lambda original: _launching(machines, original))
+    wrap(EC2Backend, "start_instances", lambda original: _from(original, _STARTABLE))
+    wrap(EC2Backend, "stop_instances", lambda original: _from(original, _STOPPABLE))
     wrap(Instance, "start", start)
     wrap(Instance, "stop", ending(machines.lose))
     wrap(Instance, "terminate", ending(machines.remove))
-    Instance.reboot = reboot
+    Instance.reboot = lambda self: machines.reboot(self)
+
+
+_STARTABLE = ("pending", "running", "stopped")
+_STOPPABLE = ("running", "stopping", "stopped")
+
+
+def _from(original: Any, states: tuple[str, ...]) -> Any:
+    """Refuse a request unless all instances are in one of ``states``, as AWS does."""
+
+    def call(self: Any, instance_ids: list[str]) -> Any:
+        for instance in self.get_multi_instances_by_id(instance_ids):
+            if instance.state not in states:
+                text = (
+                    f"The instance '{instance.id}' is not in a state from which it can be changed."
+                )
+                raise EC2ClientError("IncorrectInstanceState", text)
+        return original(self, instance_ids)
+
+    return call
 
 
 def _launching(machines: Machines | Hostless, original: Any) -> Any:

@@ -25,6 +25,7 @@ def add_what_moto_lacks() -> None:
     wrap(EC2Backend, "delete_security_group", _refused_while_in_use)
     wrap(EC2Backend, "create_key_pair", _with_fingerprint_of_aws)
     groups = PlacementGroups()
+    EC2Response.get_spot_placement_scores = lambda self: ActionResult({"SpotPlacementScores": []})
     EC2Response.create_placement_group = groups.create
     EC2Response.describe_placement_groups = groups.describe
     EC2Response.delete_placement_group = groups.delete

@@ -19,7 +19,7 @@ from tests.testbed.image import STAND_INS, cache_folder, forget_old
 DEBIAN_12, DEBIAN_13, UBUNTU = "bookworm", "trixie", "ubuntu"
 MIRROR = "http://deb.debian.org/debian"
 # Cloud images have these and more.
-_STOCK = ("openssh-server", "procps", "python3")
+_STOCK = ("iproute2", "openssh-server", "procps", "python3")
 # The set-up installs these.
 PACKAGES = (
     *("gridengine-client", "gridengine-exec", "gridengine-master"),
@@ -27,6 +27,9 @@ PACKAGES = (
 )
 _BUILD = Path(__file__).parent / "root-build.sh"
 _BREAK = Path(__file__).parent / "root-break.sh"
+_CONDOR = Path(__file__).parent / "root-condor.sh"
+# Trials need python3's libraries.
+_CONDOR_PACKAGES = ("condor", "iproute2", "procps", "python3")
 
 
 def root(name: str) -> Path:
@@ -38,6 +41,11 @@ def root(name: str) -> Path:
     if name == UBUNTU:
         return _cached(name, _BREAK, str(root(DEBIAN_12)))
     return _cached(name, _BUILD, MIRROR, str(STAND_INS), ",".join(_STOCK), *PACKAGES)
+
+
+def condor_root() -> Path:
+    """Return the file system of a Debian 13 with HTCondor; build it if it is missing."""
+    return _cached("condor", _CONDOR, MIRROR, *_CONDOR_PACKAGES)
 
 
 def debian_packages() -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sge_jobs import DEBIAN_PACKAGES
+from sge_jobs import DEBIAN_PACKAGES, HWLOC_PACKAGES
 from tests.testbed import roots
 from tests.testbed.fabric import Fabric
 from tests.testbed.image import cache_folder, layer
@@ -16,8 +16,10 @@ pytestmark = [pytest.mark.debootstrap, pytest.mark.sge]
 
 
 def test_the_pinned_packages_are_those_that_debian_12_installs() -> None:
-    found = {path.name: path for path in roots.debian_packages().glob("gridengine-*.deb")}
-    pinned = [each for each in DEBIAN_PACKAGES if each.architecture in ("all", "amd64")]
+    files = list(roots.debian_packages().glob("*.deb"))
+    found = {path.name: path for path in files if path.name.startswith(("gridengine-", "libhwloc"))}
+    every = (*DEBIAN_PACKAGES, *HWLOC_PACKAGES)
+    pinned = [each for each in every if each.architecture in ("all", "amd64")]
     assert set(found) == {package.file for package in pinned}
     for package in pinned:
         data = found[package.file].read_bytes()

@@ -1,0 +1,185 @@
+"""The driver for Slurm on a real cluster, by an ordinary user."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.on_hosts.searches import Controller
+from tests.on_hosts.slurm_searches import SlurmSearch
+from tests.testbed.cell import REPOSITORY, UID
+from tests.testbed.slurm import SlurmCluster
+from tests.waiting import until
+
+pytestmark = pytest.mark.slurm
+
+_SAVED_S = 6  # if slurmctld is killed before, it forgets new jobs and drains their hosts
+
+MakeSearch = Callable[..., SlurmSearch]
+
+# Of a user who likes other formats, and of a job in which the command runs.
+_OTHERS = {
+    "SBATCH_PARTITION": "nowhere",
+    "SBATCH_EXPORT": "NONE",
+    "SBATCH_GRES": "gpu:9",
+    "SBATCH_TIMELIMIT": "1",
+    "SCANCEL_INTERACTIVE": "1",
+    "SINFO_FORMAT": "%x",
+    "SLURM_CLUSTERS": "elsewhere",
+    "SLURM_CPUS_PER_TASK": "7",
+    "SLURM_JOB_ID": "1",
+    "SLURM_MEM_PER_NODE": "99999",
+    "SLURM_NTASKS": "8",
+    "SLURM_TIME_FORMAT": "%s",
+    "SQUEUE_FORMAT2": "Name",
+    "SQUEUE_STATES": "COMPLETED",
+    "SQUEUE_USERS": "root",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SlurmCluster]:
+    with SlurmCluster() as made:
+        yield made
+
+
+@pytest.fixture
+def make_search(cluster: SlurmCluster, request: pytest.FixtureRequest) -> Iterator[MakeSearch]:
+    """Return a function that creates searches; repair the cluster at the end."""
+    made: list[SlurmSearch] = []
+    numbers = itertools.count()
+
+    def make(**options: object) -> SlurmSearch:
+        path = cluster.home / f"{request.node.name}-{next(numbers)}"
+        made.append(SlurmSearch(cluster, path, **options))
+        return made[-1]
+
+    yield make
+    for search in made:
+        search.stop()
+    cluster.heal()
+
+
+def test_contract(cluster: SlurmCluster) -> None:
+    suite = Path(__file__).with_name("contract_on_slurm.py").relative_to(REPOSITORY)
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider"]
+    argv = [*pytest_, f"--basetemp={cluster.home}/tmp", str(suite)]
+    done = cluster.run("env", "-C", str(REPOSITORY), *argv, uid=UID, env=_OTHERS, timeout_s=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " skipped" not in done.stdout
+
+
+def test_controllers_and_slurmctld_are_killed(
+    cluster: SlurmCluster, make_search: MakeSearch
+) -> None:
+    search = make_search(trials=24, steps=5)
+    draw = random.Random(17)
+
+    def start() -> Controller:
+        controller = search.start("--queue-ahead=2")
+        until(lambda: cluster.master.processes("bin/spearmint --driver=SLURM"), 30, 0.02)
+        return controller
+
+    for _ in range(2):  # before, during and after submissions
+        controller = start()
+        time.sleep(draw.uniform(0.2, 2))
+        controller.kill()
+    controller = start()
+    until(lambda: len(search.running()) >= 6, 60, 0.1)
+    time.sleep(_SAVED_S)
+    cluster.kill("/usr/sbin/slurmctld")
+    controller.wait_for("does not respond")
+    controller.kill()
+    cluster.start_controller()
+    controller = start()
+    time.sleep(draw.uniform(0.2, 2))
+    controller.kill()
+    start().end()
+    search.assert_complete()
+    assert {run.host for run in search.runs()} == set(cluster.names)
+
+
+def test_a_host_is_lost(cluster: SlurmCluster, make_search: MakeSearch) -> None:
+    search = make_search(trials=6, steps=20)
+    controller = search.start()
+    lost = next(run for run in search.wait_running() if run.host != "master")
+    until(lambda: search.step(lost) >= 3, 30, 0.1)
+    search.node(lost).kill()
+    cluster.run("scontrol", "update", f"NodeName={lost.host}", "State=DOWN", "Reason=lost")
+
+    def is_again() -> bool:
+        search.restart_now()
+        same = [run for run in search.runs() if run.trial == lost.trial]
+        return any(run.first >= 3 and run.host != lost.host for run in same)
+
+    until(is_again, 60, 0.3)
+    controller.end()
+    search.assert_complete()
+
+
+def test_jobs_are_preempted(cluster: SlurmCluster, make_search: MakeSearch) -> None:
+    search = make_search(trials=6, steps=20)
+    controller = search.start()
+    search.wait_running()
+    sleep = "#!/bin/sh\nsleep 2\n"
+    urgent = ["sbatch", "-p", "urgent", "-o", "/dev/null", "-D", "/", "--gres=gpu:2"]
+    for _ in cluster.names:
+        cluster.checked(*urgent, uid=UID, stdin=sleep)
+    controller.wait_for("was preempted")
+    until(lambda: search.restart_now() or len(search.runs()) > 6, 60, 0.3)
+    until(lambda: search.restart_now() or not search.jobs_in("PENDING"), 60, 0.3)
+    controller.end()
+    search.assert_complete()
+    assert any(run.first for run in search.runs() if run.value is not None)
+
+
+def test_a_job_that_can_never_start(make_search: MakeSearch) -> None:
+    search = make_search(trials=2)
+    output = search.start("--queue=short", "--walltime=5m").end(1)
+    assert "PartitionTimeLimit" in output
+    assert not search.jobs_in("PENDING")
+    output = search.start("--gpus=3").end(1)
+    assert "node configuration is not available" in output
+
+
+# Slurm rounds a limit up to a minute: the test ends the job earlier, in the way of the limit.
+_WARNED = """
+import os, signal, time
+
+def main(job_id, params):
+    signal.signal(signal.SIGUSR1, lambda *_: open({runs!r} + "/warned", "w").close())
+    open({runs!r} + "/started", "w").close()
+    for _ in range({steps}):
+        time.sleep(0.1)
+    return 1.0
+"""
+
+
+def test_a_time_limit_with_a_warning(cluster: SlurmCluster, make_search: MakeSearch) -> None:
+    search = make_search(trials=1, steps=3000, code=_WARNED)
+    warn = "--submit-option=--signal=B:USR1@59"
+    controller = search.start("--walltime=1m", "--queue-ahead=1", warn)
+    until(lambda: search.has("started"), 60, 0.1)
+    (id,) = search.jobs_in("RUNNING")
+    cluster.checked("scancel", "--batch", "--signal=USR1", id)  # as --signal=B:USR1@59 does
+    until(lambda: search.has("warned"), 60, 0.1)
+    cluster.checked("scontrol", "update", f"JobId={id}", "EndTime=now")
+    controller.wait_for("timed out")
+    assert next(trial["state"] for trial in search.trials()) == "broken"
+
+
+def test_a_held_job(cluster: SlurmCluster, make_search: MakeSearch) -> None:
+    search = make_search(trials=2, steps=3)
+    controller = search.start("--submit-option=--hold", "-n", "2")
+    said = controller.wait_for(r"Release it: (scontrol release \d+)")
+    cluster.checked(*said[1].split(), uid=UID)
+    said = controller.wait_for(rf"Release it: (scontrol release (?!{said[1].split()[2]})\d+)")
+    cluster.checked(*said[1].split(), uid=UID)
+    controller.end()
+    search.assert_complete()
