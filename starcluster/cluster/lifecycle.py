@@ -16,7 +16,15 @@ from starcluster.cluster.resize import Relaunch
 from starcluster.config.template import Template
 from starcluster.errors import AwsError, ClusterError, StarClusterError, Throttled, Unreachable
 from starcluster.launch import plan
-from starcluster.launch.claim.claims import RUNNING, STOPPED, busy, claim_of, existing, exists
+from starcluster.launch.claim.claims import (
+    RUNNING,
+    STOPPED,
+    TERMINATE,
+    busy,
+    claim_of,
+    existing,
+    exists,
+)
 from starcluster.launch.claim.hold import Held
 from starcluster.launch.groups import remove_groups
 from starcluster.launch.launcher import Launcher
@@ -114,11 +122,14 @@ class ClusterLifecycle(ClusterEnding):
             held.launched.clear()
 
     def require_new(self) -> None:
-        """Raise ClusterError if the cluster exists, or if another command starts it."""
+        """Raise ClusterError if the cluster exists, or if another command starts it.
+
+        AWS can still list the claim of a terminate that is done; the launch shows whether it is.
+        """
         if found := existing(self.ec2, self.name):
             raise exists(self.ec2, self.name, found)
         claim = claim_of(self.ec2, self.name)
-        if claim is not None and claim.active:
+        if claim is not None and claim.active and claim.command != TERMINATE:
             raise busy(claim)
 
     def start_again(self) -> Outcome:

@@ -177,6 +177,9 @@ def take(
     seen: list[Instance] = []
     while True:
         found = claim_of(ec2, cluster)
+        other: Claim | None = None
+        if found is not None and found.active and command == "start":
+            other, found = found, None  # possibly deleted, and still listed: creating one shows it
         if found is not None and command != TERMINATE:
             if found.active and (progress is None or found.command == TERMINATE):
                 raise busy(found)
@@ -206,8 +209,10 @@ def take(
                     seen = relist(ec2, cluster)
                     before = [each.alias for each in seen if each.alias]
                 return Held(ec2, cluster, id, found, there=seen, before=before, since=since)
-        except AlreadyThere:  # AWS does not list the other command's claim yet
-            pass
+        except AlreadyThere:
+            if other is not None:
+                raise busy(other) from None
+            # AWS does not list the other command's claim yet
         except PermissionDenied:
             if command in _LAUNCHES:
                 raise

@@ -15,7 +15,7 @@ from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.commands._report import finish
 from starcluster.commands.resize import aliases_to_remove
 from starcluster.errors import Interrupted, NoInstances, NotTaken, SetupError, Throttled
-from starcluster.launch import plan, wait
+from starcluster.launch import Origin, plan, wait
 from starcluster.launch.claim import claims, current, hold
 from starcluster.launch.claim.claims import TAG_DONE
 from tests.starcluster.launch.test_slow_aws import (
@@ -69,6 +69,37 @@ def test_a_cluster_is_found_while_aws_lists_a_part_of_it_and_not_its_claim(
         hide(patched, "templates", lambda each: True, 2)
         assert aliases(find(one.ec2, one.config, "part")) == ["master", "node001"]
     one.terminate()
+
+
+@pytest.mark.parametrize("command", ["terminate", "start"])
+def test_a_start_is_not_refused_for_a_claim_that_is_deleted_and_still_listed(
+    cloud: HostlessCloud, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    one = operation(cloud, "again")
+    held = hold.take(one.ec2, "again", command)
+    still = one.ec2.templates("again")
+    held.release()
+    launcher = one.prepare(one.config.template("small"), Origin(template="small"))
+    original = Ec2.templates
+    with monkeypatch.context() as patched:
+        patched.setattr(claims, "DELETED", set())  # another process has deleted it
+        patched.setattr(claims, "has_ended", lambda process: False)
+        patched.setattr(Ec2, "templates", lambda ec2, name: [*still, *original(ec2, name)])
+        if command == "terminate":
+            one.require_new()
+        launched = one.create(launcher, set_up_too=False)
+    assert launched.failed == {}
+    operation(cloud, "again").terminate()
+    assert cloud.left("again") == []
+
+
+def test_a_start_names_the_command_whose_claim_exists(cloud: HostlessCloud) -> None:
+    one = operation(cloud, "taken")
+    with hold.take(one.ec2, "taken", "terminate"):
+        launcher = one.prepare(one.config.template("small"), Origin(template="small"))
+        with pytest.raises(NotTaken, match="is being terminated by"):
+            one.create(launcher, set_up_too=False)
+    assert cloud.left("taken") == []
 
 
 def test_a_group_without_instances_is_reported_only_after_the_lag(
