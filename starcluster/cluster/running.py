@@ -89,6 +89,7 @@ def listed(
     deadline = time.monotonic() + wait.LAG_S
     said = False
     for pause in wait.backoff_delays():
+        asked = time.monotonic()
         found = ec2.instances(cluster=name, states=wait.ANY_STATE)
         ids = {instance.id for instance in found}
         there = {instance.alias for instance in found}
@@ -104,7 +105,7 @@ def listed(
             left = tuple(alias for alias in record.aliases if alias not in gone)
             record = replace(record, aliases=left)
         late = any(each.id in ended for each in live) or (record and record.lags(found))
-        if not (missing or late) or time.monotonic() > deadline:
+        if not (missing or late) or asked > deadline:
             return live + [made for made in sent.values() if made and made.id not in ids]
         if not said:
             text = ", ".join(missing) or "the change"

@@ -163,8 +163,9 @@ def existing(ec2: Ec2, cluster: str) -> list[Instance]:
     """
     deadline = time.monotonic() + wait.LAG_S
     while True:
+        asked = time.monotonic()
         found = ec2.instances(cluster=cluster)
-        if not found or ec2.security_groups(group_name(cluster)) or time.monotonic() > deadline:
+        if not found or ec2.security_groups(group_name(cluster)) or asked > deadline:
             return found
         time.sleep(POLL_S)
 

@@ -29,11 +29,12 @@ def current(ec2: Ec2, cluster: str, *, exists: bool = False) -> tuple[Claim | No
     deadline = time.monotonic() + wait.LAG_S
     said = False
     while True:
+        asked = time.monotonic()
+        claim = claim_of(ec2, cluster)  # first: once it is settled, the next list has its change
         found = ec2.instances(cluster=cluster)
-        claim = claim_of(ec2, cluster)
         if claim is not None and (found or not claim.settled):
             break
-        if not (exists or _is_partial(ec2, cluster, claim, found)) or time.monotonic() > deadline:
+        if not (exists or _is_partial(ec2, cluster, claim, found)) or asked > deadline:
             return claim, found
         said = said or _say(cluster)
         time.sleep(POLL_S)
@@ -54,8 +55,9 @@ def relist(ec2: Ec2, cluster: str) -> list[Instance]:
     deadline = time.monotonic() + wait.LAG_S
     said = False
     while True:
+        asked = time.monotonic()
         found = ec2.instances(cluster=cluster)
-        if not _is_partial(ec2, cluster, None, found) or time.monotonic() > deadline:
+        if not _is_partial(ec2, cluster, None, found) or asked > deadline:
             return found
         said = said or _say(cluster)
         time.sleep(POLL_S)
@@ -66,8 +68,9 @@ def settle(ec2: Ec2, claim: Claim) -> list[Instance]:
     deadline = time.monotonic() + wait.LAG_S - (claim.done_s or 0.0)
     said = False
     while True:
+        asked = time.monotonic()  # a slow request has the list from when it was made
         found = ec2.instances(cluster=claim.cluster, states=wait.ANY_STATE)
-        if not claim.lags(found) or time.monotonic() > deadline:
+        if not claim.lags(found) or asked > deadline:
             return [instance for instance in found if instance.state in LIVE]
         said = said or _say(claim.cluster)
         time.sleep(POLL_S)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.cluster import running
 from starcluster.cluster.cluster import Cluster, find
 from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.commands._report import finish
@@ -119,6 +120,35 @@ def test_a_group_without_instances_is_reported_only_after_the_lag(
         with pytest.raises(NoInstances):
             find(one.ec2, one.config, "only")
     assert clock[0] >= wait.LAG_S
+    one.terminate()
+
+
+def test_a_list_that_was_requested_before_the_end_of_the_lag_does_not_count(
+    cloud: HostlessCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(operation(cloud, "slow"), 2)
+    one = operation(cloud, "slow")
+    claim = claims.claim_of(one.ec2, "slow")
+    assert claim is not None
+    claim = replace(claim, aliases=("master",), done_s=0.0)  # as after removing node001
+    clock = [0.0]
+    original = Ec2.instances
+
+    def slow(ec2: Ec2, *args: Any, **more: Any) -> Any:
+        found = original(ec2, *args, **more)
+        first = clock[0] == 0.0
+        clock[0] += wait.LAG_S + 1
+        return found if first else [each for each in found if each.alias == "master"]
+
+    time = SimpleNamespace(monotonic=lambda: clock[0], sleep=lambda seconds: None)
+    with monkeypatch.context() as patched:
+        patched.setattr(Ec2, "instances", slow)
+        patched.setattr(current, "time", time)
+        assert [each.alias for each in current.settle(one.ec2, claim)] == ["master"]
+        clock[0] = 0.0
+        patched.setattr(running, "time", time)
+        found = running.listed(one.ec2, "slow", {}, lambda alias, what: None, record=claim)
+        assert [each.alias for each in found] == ["master"]
     one.terminate()
 
 
