@@ -96,12 +96,14 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
 
 def _driver(experiment: Experiment, options: RunOptions) -> Driver:
     layout = Layout(experiment.directory)
+    runs_python = experiment.language == "PYTHON" and not (options.dry_run or options.cancel)
     settings = DriverSettings(
         directory=layout.root,
         max_concurrent=options.max_concurrent or 1,
         queues_ahead=options.queue_ahead > 0,
         polling_s=options.polling_time,
         resources=experiment.resources,
+        module=experiment.name if runs_python else "",
     )
     return make_driver(choose_driver(layout, options.driver), settings)
 

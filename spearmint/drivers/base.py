@@ -63,6 +63,8 @@ class DriverSettings:
         queues_ahead: Whether more trials are submitted than run at the same time.
         polling_s: Minimum number of seconds between two listings of a queue.
         resources: The resources of each trial.
+        module: Name of the Python file in ``directory`` that trials will run; empty for no file,
+            or if nothing will run. A driver can import its modules early.
     """
 
     directory: Path
@@ -70,6 +72,7 @@ class DriverSettings:
     queues_ahead: bool = False
     polling_s: float = 3.0
     resources: Resources = field(default_factory=Resources)
+    module: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,8 @@ class LocalDriver(Driver):
         self._children: dict[Job, subprocess.Popen[bytes]] = {}
         self._warm, self._forked = WarmStarts(), dict[Job, Started]()
         self._families: dict[Job, Family] = {}
+        if settings.module:
+            self._warm.begin(settings.directory, settings.module, self._shared())
 
     def submit(self, request: JobRequest) -> Job:
         """Start the runner; append its output to ``request.output``."""

@@ -11,11 +11,13 @@ import sys
 import time
 import weakref
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from spearmint.layout import TrialFolder, read_json
 from spearmint.trial.warm.messages import CHANGED, CLEAN, receive, send
 
 _START_S = 10.0  # of a fork on a busy machine
+_IMPORT_S = 10.0  # how long a trial waits for the imports; it would import as long itself
 _REPORT_S = 5.0
 EXITED = "exited"
 
@@ -81,15 +83,21 @@ class WarmProcess:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
-        self._is_ready = False
+        self._is_ready = self._has_waited = False
         self.problem = ""
         weakref.finalize(self, _end, self._channel, self._child)
 
-    def is_ready(self) -> bool:
-        """Return whether it can fork trials now; if it never can, ``problem`` says why."""
+    def is_ready(self, timeout_s: float = 0.0) -> bool:
+        """Return whether it can fork trials; if it never can, ``problem`` says why.
+
+        Args:
+            timeout_s: How long to wait until it has imported; a second call does not wait again.
+        """
+        timeout_s, self._has_waited = 0.0 if self._has_waited else timeout_s, timeout_s > 0
         poller = select.poll()
         poller.register(self._channel, select.POLLIN)
-        if poller.poll(0) and not self.problem:
+        is_waiting = not self._is_ready and not self.problem
+        if poller.poll(timeout_s * 1000 if is_waiting else 0) and not self.problem:
             received = None
             with contextlib.suppress(OSError, ValueError):
                 received = receive(self._channel)
@@ -147,9 +155,23 @@ class WarmStarts:
             environment: Environment variables of a new process.
         """
         spec = read_json(folder.spec) or {}
-        if sys.platform != "linux" or spec.get("language") != "PYTHON":
+        if spec.get("language") != "PYTHON":
             return None
-        key = (str(spec["directory"]), str(spec["name"]))
+        return self.begin(Path(spec["directory"]), str(spec["name"]), environment)
+
+    def begin(
+        self, directory: Path, name: str, environment: Mapping[str, str]
+    ) -> WarmProcess | None:
+        """Start to import what NAME.py in ``directory`` imports; None if trials cannot be forked.
+
+        Args:
+            directory: The experiment's directory.
+            name: Name of the user's module.
+            environment: Environment variables of a new process.
+        """
+        if sys.platform != "linux":
+            return None
+        key = (str(directory), name)
         found = self._processes.get(key)
         if found is not None and not found.is_ready() and found.problem in (CHANGED, EXITED):
             found = None
@@ -176,7 +198,7 @@ class WarmStarts:
             TimeoutError: It is unknown whether the trial starts; its lock tells.
         """
         process = self.process_for(folder, warm_environment)
-        if process is None or not process.is_ready():
+        if process is None or not process.is_ready(_IMPORT_S):
             if process is not None and process.problem not in {"", CHANGED, EXITED, *self._said}:
                 self._said.add(process.problem)
                 self._notices.append(f"Each trial starts a new process: {process.problem}.")

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import psutil
@@ -15,6 +16,7 @@ from spearmint.drivers import DriverSettings, Job, JobRequest
 from spearmint.drivers.local import LocalDriver
 from spearmint.drivers.testing import DriverContract
 from spearmint.drivers.testing.trials import QUICK, SLOW, make_request, until_gone, value_of
+from spearmint.trial.warm import process
 from spearmint.trial.warm.imports import imports_of
 from tests.waiting import until
 
@@ -210,7 +212,9 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def test_many_trials_leave_no_keeper_and_no_open_file(driver: WarmDriver, tmp_path: Path) -> None:
+def test_many_trials_leave_no_open_file_and_one_keeper_that_waits(
+    driver: WarmDriver, tmp_path: Path
+) -> None:
     counts = set()
     for trial in range(1, 6):
         request = make_request(tmp_path, QUICK, trial)
@@ -221,4 +225,42 @@ def test_many_trials_leave_no_keeper_and_no_open_file(driver: WarmDriver, tmp_pa
         counts.add(psutil.Process().num_fds())
     assert len(counts) == 1
     (warm,) = driver._warm._processes.values()
-    until(lambda: not psutil.Process(warm._child.pid).children(), LIMIT_S, 0.05)
+    found = psutil.Process(warm._child.pid)
+    until(lambda: len(found.children()) == 1, LIMIT_S, 0.05)
+    (keeper,) = found.children()
+    until(lambda: len(keeper.children()) == 1, LIMIT_S, 0.05)
+    (runner,) = keeper.children()
+    found.kill()
+    until(lambda: not _runs(keeper.pid) and not _runs(runner.pid), LIMIT_S, 0.05)
+
+
+def test_a_keeper_that_was_killed_costs_no_trial(driver: WarmDriver, tmp_path: Path) -> None:
+    assert run(driver, make_request(tmp_path, QUICK, 1)) == (True, 0.5)
+    (warm,) = driver._warm._processes.values()
+    found = psutil.Process(warm._child.pid)
+    until(lambda: len(found.children(recursive=True)) == 2, LIMIT_S, 0.05)
+    for each in found.children(recursive=True):
+        each.kill()
+    assert run(driver, make_request(tmp_path, QUICK, 2))[1] == 0.5
+    assert run(driver, make_request(tmp_path, QUICK, 3))[1] == 0.5
+    assert run(driver, make_request(tmp_path, QUICK, 4)) == (True, 0.5)
+
+
+def test_the_first_trial_waits_for_the_imports(tmp_path: Path, installed: Path) -> None:
+    (installed / "heavy.py").write_text("import time\ntime.sleep(1)\n")
+    driver = LocalDriver(DriverSettings(directory=tmp_path))
+    assert run(driver, make_request(tmp_path, "import heavy\n" + QUICK)) == (True, 0.5)
+
+
+def test_a_thread_of_jemalloc_does_not_prevent_a_fork() -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        assert process._threads() == 1
+        comm = Path(f"/proc/self/task/{thread.native_id}/comm")
+        comm.write_text("jemalloc_bg_thd")
+        assert process._threads() == 0
+    finally:
+        stop.set()
+        thread.join()
