@@ -71,6 +71,13 @@ def parse_gpus(value: str | float) -> float:
     )
 
 
+def parse_decision(text: str) -> str:
+    """Return ``yes``, ``no`` or ``auto``. Raises ValueError for another text."""
+    if text not in ("yes", "no", "auto"):
+        raise ValueError(f"invalid value {text!r}: expected yes, no or auto")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class ValueType:
     """The type of the values of a setting.
@@ -97,6 +104,7 @@ TEXT = ValueType("text", "string", str, '"TEXT"')
 DURATION = ValueType("duration", "string", parse_duration, '"2h"')
 PATH = ValueType("path", "string", Path, '"FOLDER"')
 VARIABLE = ValueType("variable", "string", split_variable, '"NAME=VALUE"')
+DECISION = ValueType("yes, no or auto", "string", parse_decision, '"yes"')
 SWITCH = ValueType("switch", "bool", bool, "true")
 
 

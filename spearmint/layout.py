@@ -62,6 +62,11 @@ class Layout:
         return self.root / ".spearmint" / "hosts.json"
 
     @property
+    def transfer(self) -> Path:
+        """Directory of what goes to hosts that do not share this directory, and comes back."""
+        return self.root / ".spearmint" / "transfer"
+
+    @property
     def submit_lock(self) -> Path:
         """Lock that is held while a job is submitted."""
         return self.root / ".spearmint" / "submit.lock"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spearmint.errors import InputError
 from spearmint.fields import (
+    DECISION,
     DURATION,
     GPUS,
     INTEGER,
@@ -165,6 +166,16 @@ class Resources:
         help="Request a host with these features of Slurm, e.g. a100 or 'a100|h100'.",
         absent="any host",
         submit={"SLURM": ("--constraint={value}",)},
+    )
+    file_transfer: str = setting(
+        "auto",
+        DECISION,
+        "--file-transfer",
+        key=Key(number=16),
+        metavar="WHEN",
+        help="With HTCondor, yes sends the experiment's directory to the hosts and brings results, "
+        "output and files back; no expects that they share it; auto asks the pool.",
+        submit={"HTCONDOR": ()},
     )
 
 

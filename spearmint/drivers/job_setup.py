@@ -41,7 +41,7 @@ def job_script(spec: SubmitSpec, *, exports: Iterable[str], rerun: str, give_up:
     Raises:
         InputError: bash could not run it.
     """
-    _check(spec)
+    check_texts(spec)
     change = f"keep_trying cd {shlex.quote(str(spec.directory))}"
     lines = ["#!/bin/bash", _RETRY.format(give_up=give_up)]
     lines.append(f"open_log() {{ exec >>{shlex.quote(str(spec.output))}; }}")
@@ -68,7 +68,8 @@ def setup_lines(need: Resources, change: str) -> list[str]:
     return [*lines, *need.setup, change] if need.setup else lines
 
 
-def _check(spec: SubmitSpec) -> None:
+def check_texts(spec: SubmitSpec) -> None:
+    """Raise InputError if bash could not set the variables or run the command of a job."""
     wrong = [
         f"cannot set environment variable {name!r}"
         for name in spec.environment

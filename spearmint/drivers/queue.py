@@ -49,6 +49,7 @@ class SubmitSpec:
         output: File to which standard output and error are appended.
         environment: Environment variables of the job.
         avoid: Hosts on which the job must not start, if the queue supports that.
+        folder: Folder of the trial; None for another job.
         resources: Resources of the job. The queue loads ``modules``, activates ``venv`` and runs
             ``setup``. The ``environment`` above already includes ``resources.environment``.
     """
@@ -61,6 +62,7 @@ class SubmitSpec:
     environment: Mapping[str, str]
     resources: Resources
     avoid: tuple[str, ...] = ()
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +182,10 @@ class Queue(Protocol):
     def cancel(self, ids: Collection[str]) -> None:
         """Ask the queue to cancel jobs; a job that has already ended is not an error."""
         ...
+
+    def shares_files(self) -> bool:
+        """Return whether jobs see the experiment's directory, so that one can run more trials."""
+        return True
 
     def hosts(self, need: Resources) -> Sequence[QueueHost] | None:
         """Return the hosts that now accept jobs with this ``need``; None if unknown."""

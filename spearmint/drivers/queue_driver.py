@@ -123,7 +123,7 @@ class QueueDriver(Driver):
 
     def _offer(self, token: str, request: JobRequest) -> None:
         """Allow a pilot that finishes another trial to claim this trial."""
-        if not self._uses_pilots:
+        if not self._has_pilots():
             self._pending.forget(token)
             return
         content = {
@@ -133,6 +133,9 @@ class QueueDriver(Driver):
         }
         self._pending.offer(token, int(request.folder.path.name), content)
 
+    def _has_pilots(self) -> bool:
+        return self._uses_pilots and self._queue.shares_files()
+
     def _spec(self, request: JobRequest) -> SubmitSpec:
         token = token_of(request.folder)
         return submit_spec(
@@ -140,7 +143,7 @@ class QueueDriver(Driver):
             self._resources,
             self.dialect,
             done=self._done.path(token),
-            pending=self._layout.pending if self._uses_pilots else None,
+            pending=self._layout.pending if self._has_pilots() else None,
             avoid=self._hosts.avoided(token),
         )
 

@@ -70,6 +70,7 @@ def submit_spec(
         },
         resources=need,
         avoid=avoid,
+        folder=folder.path,
     )
 
 

@@ -31,3 +31,6 @@ RERUN_EXIT_CODE = "SPEARMINT_RERUN_EXIT_CODE"
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Numbers of threads of numerical libraries."""
+
+TRANSPORT_DONE = "SPEARMINT_TRANSPORT_DONE"
+"""Done marker on the submit side, for a job on a host that does not share files with it."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spearmint.drivers.htcondor.holds import REMOVED_HOLDS
+from spearmint.drivers.htcondor.transfer import transfer_commands, transfer_script
 from spearmint.drivers.job_setup import job_script
 from spearmint.drivers.queue import SubmitSpec
 from spearmint.drivers.queue_commands import job_environment, plain_name
@@ -40,23 +41,34 @@ _OPTIONS = {"-debug": 0, "-maxidle": 1, "-maxjobs": 1}
 _HOST = re.compile(r"[A-Za-z0-9_.-]+")
 
 
-def script_of(spec: SubmitSpec) -> str:
-    """Return the bash script of a job; raises InputError if bash could not run it."""
+def script_of(spec: SubmitSpec, box: Path | None = None) -> str:
+    """Return the bash script of a job; raises InputError if bash could not run it.
+
+    Args:
+        spec: The job.
+        box: Mailbox of a job whose host does not share the experiment's directory.
+    """
+    if box is not None:
+        return transfer_script(spec, exports=[_NO_GPUS])
     inherited = [f"export {name}={_bash(value)}" for name, value in job_environment().items()]
     exports = [*inherited, _NO_GPUS]
     # HTCondor reruns a job with this status, up to a number of starts: on_exit_remove.
     return job_script(spec, exports=exports, rerun="false", give_up=f"exit {RERUN}")
 
 
-def submit_description(spec: SubmitSpec) -> str:
+def submit_description(spec: SubmitSpec, box: Path | None = None) -> str:
     """Return the submit description, without newlines inside of its values.
+
+    Args:
+        spec: The job.
+        box: As for :func:`script_of`.
 
     Raises:
         InputError: HTCondor could not run the job.
     """
     need = spec.resources
     _check(need)
-    script = _bash(script_of(spec))
+    script = _bash(script_of(spec, box))
     if len(script) > _LENGTH:
         raise InputError(f"cannot submit job {spec.label!r}: its variables and setup are too long")
     own = dict(_request(request) for request in need.requests)
@@ -77,6 +89,7 @@ def submit_description(spec: SubmitSpec) -> str:
         **own,
         **_policies(need, own, spec.avoid),
         "on_exit_remove": f"ExitCode =!= {RERUN} || NumJobStarts >= {_RERUNS}",
+        **(transfer_commands(box, own) if box is not None else {}),
     }
     return "".join(f"{name} = {value}\n" for name, value in commands.items()) + "queue\n"
 

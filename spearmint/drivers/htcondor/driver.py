@@ -24,6 +24,7 @@ from spearmint.drivers.htcondor.description import (
 from spearmint.drivers.htcondor.ends import END, parse_end
 from spearmint.drivers.htcondor.listing import JOB, SLOT, parse_hosts, parse_jobs
 from spearmint.drivers.htcondor.obstacles import MACHINES, emptied, obstacle_of
+from spearmint.drivers.htcondor.transfer import Transfer
 from spearmint.drivers.queue import (
     Dialect,
     EndedRun,
@@ -51,11 +52,17 @@ class HTCondor(Queue):
 
     def __init__(self, settings: DriverSettings) -> None:
         """Call no command."""
+        self._transfer = Transfer(settings)
 
     def submit(self, spec: SubmitSpec, *, inherit: Sequence[int]) -> str:
         """Run condor_submit; raises InputError if jobs do not see the directory of the search."""
-        description = submit_description(spec)
-        self._check_paths(spec)
+        box = None
+        if self.shares_files():
+            self._check_paths(spec)
+        else:
+            submit_description(spec, Path("/"))  # before the files are packed
+            box = self._transfer.open_box(spec)
+        description = submit_description(spec, box)
         argv = ("-terse", *spec.resources.options, "-")
         answer = ask("condor_submit", *argv, stdin=os.fsencode(description), inherit=inherit)
         if found := _ID.search(answer.out):
@@ -80,9 +87,15 @@ class HTCondor(Queue):
         return "" if answer.status else answer.out
 
     def jobs(self) -> Sequence[QueueJob]:
-        """Run condor_q."""
+        """Run condor_q; then store what jobs on hosts that share no files have sent."""
         mine = f'{TOKEN} =!= undefined && Owner == "{_owner()}"'
-        return parse_jobs(ads("condor_q", "-constraint", mine, attributes=JOB))
+        found = parse_jobs(ads("condor_q", "-constraint", mine, attributes=JOB))
+        self._transfer.receive({job.token for job in found})
+        return found
+
+    def shares_files(self) -> bool:
+        """Return whether no file transfer is requested, and the pool's hosts share files."""
+        return not self._transfer.is_used()
 
     def cancel(self, ids: Collection[str]) -> None:
         """Run condor_rm."""
@@ -92,6 +105,12 @@ class HTCondor(Queue):
             wrong = [line for line in answer.err.splitlines() if not _ENDED.search(line)]
             if answer.status and wrong:
                 raise DriverError(f"condor_rm failed: {words(answer)}")
+
+    def _seems_shared(self) -> bool:
+        try:
+            return self.shares_files()
+        except DriverError:
+            return True  # this host may have no pool
 
     def hosts(self, need: Resources) -> Sequence[QueueHost]:
         """Run condor_status."""
@@ -114,8 +133,9 @@ class HTCondor(Queue):
     def preview(self, spec: SubmitSpec) -> str:
         """Return the submit description, and the script that its arguments encode."""
         options = "".join(f" {option}" for option in spec.resources.options)
-        script = "".join(f"# {line}\n" for line in script_of(spec).splitlines())
-        description = submit_description(spec)
+        box = None if self._seems_shared() else self._transfer.directory / spec.token
+        script = "".join(f"# {line}\n" for line in script_of(spec, box).splitlines())
+        description = submit_description(spec, box)
         return f"condor_submit -terse{options} - <<'END'\n{description}END\n# runs:\n{script}"
 
 

@@ -11,7 +11,7 @@ from spearmint.drivers.queue import QueueHost, QueueJob, QueueJobState
 
 JOB = (
     *("ClusterId", "ProcId", "JobStatus", "NumShadowStarts", "RemoteHost", TOKEN),
-    *("HoldReason", "HoldReasonCode"),
+    *("HoldReason", "HoldReasonCode", "HoldReasonSubCode"),
 )
 """Attributes of a job."""
 SLOT = ("Machine", "TotalSlotCpus", "TotalSlotGPUs", "State", "Offline")
@@ -47,7 +47,7 @@ def _job(ad: Mapping[str, Any]) -> QueueJob:
         state, text = QueueJobState.PREEMPTED, "idle"
     if state is QueueJobState.HELD:
         text = str(ad.get("HoldReason", ""))
-        if is_removed(ad.get("HoldReasonCode")):
+        if is_removed(ad.get("HoldReasonCode"), ad.get("HoldReasonSubCode")):
             state = QueueJobState.ENDING
     return QueueJob(
         id=job_id(ad),

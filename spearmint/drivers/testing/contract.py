@@ -133,6 +133,7 @@ class DriverContract(ABC):
         job = driver.submit(request)
         poll_until(driver, job, tmp_path / "child.pid")
         child = child_of(tmp_path)
+        poll_until(driver, job, request.folder.runner)
         os.kill(int(json.loads(request.folder.runner.read_text())["pid"]), signal.SIGKILL)
         until_gone(driver, job)
         self.check_explanation(driver.explain(job).text)

@@ -31,7 +31,8 @@ PATIENT = (
 
 def make_request(root: Path, code: str, trial_id: int = 1) -> JobRequest:
     """Write the folder of a trial in ``root`` that runs ``code``, and return its request."""
-    (root / "wrapper.py").write_text(code)
+    # A driver may run the trial in a copy of the directory.
+    (root / "wrapper.py").write_text(f"import os\nos.chdir({str(root)!r})\n{code}")
     folder = TrialFolder(root / f"a 'quoted': trial {trial_id}")
     folder.path.mkdir()
     spec = {"key": "k", "job_id": trial_id, "directory": str(root), "name": "wrapper"}

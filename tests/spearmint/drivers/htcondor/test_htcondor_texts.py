@@ -360,6 +360,7 @@ def test_machines_are_analysed_as_if_they_had_no_job() -> None:
 def htcondor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HTCondor:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     says(tmp_path, "condor_config_val", out="/scratch, /hidden", status=0)
+    says(tmp_path, "condor_status", out="[]", status=0)
     return HTCondor(DriverSettings(directory=tmp_path))
 
 

@@ -1,0 +1,169 @@
+"""Run a trial on a host without the experiment's directory: ``-m spearmint.trial.transport.agent``.
+
+It unpacks what the submit side sent to its working directory, runs the trial's runner there, and
+delivers output, reports and files while the trial runs and when it ends. Only standard library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from spearmint.layout import TrialFolder, read_json, write_json
+from spearmint.trial.environment import RERUN_EXIT_CODE, TRANSPORT_DONE
+from spearmint.trial.leftovers import adopt_orphans, end_as, end_children
+from spearmint.trial.transport.chirp import Chirp
+from spearmint.trial.transport.inputs import CONTENT, EXPERIMENT
+from spearmint.trial.transport.mailroom import OUTBOX, SPEC, STATE
+from spearmint.trial.transport.parcel import END, Header, Parcel, open_parcel
+from spearmint.trial.transport.restore import restore
+from spearmint.trial.transport.sender import Carrier, Packer, Sender
+
+OUTPUT = "output.txt"
+"""File in the working directory to which the job's output is appended."""
+
+_GRACE_S = 10.0  # of the trial after SIGTERM, of the 20 s of HTCondor's job_max_vacate_time
+_AD = "_CONDOR_JOB_AD"
+
+
+class Damaged(Exception):
+    """An input did not arrive as it was sent."""
+
+
+def main() -> int:
+    """Run the trial; exit as its runner did, or with the code that asks for a rerun."""
+    here, done = Path.cwd(), os.environ.pop(TRANSPORT_DONE, "")
+    adopt_orphans()
+    carrier = Chirp.of_job()
+    try:
+        header = _unpack(here)
+    except (Damaged, OSError) as error:
+        sys.stderr.write(f"cannot unpack the trial: {error}\n")
+        return int(os.environ.get(RERUN_EXIT_CODE, "1"))
+    if carrier is not None:
+        _send_earlier(here / OUTBOX, carrier)
+    is_known = not any((here / OUTBOX).glob(f"*{END}"))
+    packer = Packer(TrialFolder(here / "trial"), here / OUTPUT, header, knows_files=is_known)
+    trial = _Trial()
+    status = trial.run(here, carrier, packer)
+    _pack_last(packer, here / OUTBOX, everything=bool(trial.received))
+    if carrier is not None and done and not trial.received:
+        with contextlib.suppress(OSError):
+            carrier.touch(done)
+    return end_as(status)
+
+
+def _unpack(here: Path) -> Header:
+    """Unpack the inputs; return the header of this run's parcels. Raises Damaged."""
+    folder = TrialFolder(here / "trial")
+    with _checked(here / EXPERIMENT) as experiment:
+        experiment.extract_files(here / "experiment", CONTENT)
+    with _checked(here / SPEC) as spec:
+        restore(spec, folder)
+        key = spec.header.key
+    sent = [here / STATE, *(here / OUTBOX).glob(f"*{END}")]
+    newest, run = here / STATE, 0
+    for path in sent:
+        with open_parcel(path) as parcel:
+            if parcel is not None and parcel.header.key == key and parcel.header.has_files:
+                if parcel.header.run >= run:
+                    newest, run = path, parcel.header.run
+            elif path.name == STATE:
+                raise Damaged(f"{STATE} is damaged")
+    with _checked(newest) as state:
+        restore(state, folder)
+    content = read_json(folder.spec) or {}
+    write_json(folder.spec, {**content, "directory": str(here / "experiment")})
+    return Header(key=key, run=max(run + 1, _starts()), start=secrets.token_hex(4))
+
+
+@contextlib.contextmanager
+def _checked(path: Path) -> Iterator[Parcel]:
+    with open_parcel(path) as parcel:
+        if parcel is None:
+            raise Damaged(f"{path.name} is missing or damaged")
+        yield parcel
+
+
+def _starts() -> int:
+    """Return how often the queue has started this job; 0 if unknown."""
+    with contextlib.suppress(OSError):
+        text = Path(os.environ.get(_AD, "")).read_text(errors="replace")
+        found = re.search(r"^NumShadowStarts *= *(\d+)", text, re.MULTILINE)
+        return int(found[1]) if found else 0
+    return 0
+
+
+def _send_earlier(outbox: Path, carrier: Carrier) -> None:
+    """Deliver what runs of this job packed that were evicted; otherwise it arrives at the end."""
+    with contextlib.suppress(OSError):
+        for path in sorted(outbox.glob(f"*{END}")):
+            carrier.send(path, path.name)
+            path.unlink()
+
+
+def _pack_last(packer: Packer, outbox: Path, *, everything: bool) -> None:
+    """Pack what was not delivered; on a full disk, at least the result."""
+    for with_files in (True, False):
+        try:
+            packer.pack(outbox, with_files=with_files, everything=everything and with_files)
+        except OSError as error:
+            sys.stderr.write(f"cannot pack the files of the trial: {error}\n")
+        else:
+            return
+
+
+class _Trial:
+    """The runner's process, and the signals for it.
+
+    Attributes:
+        received: Number of the last SIGTERM or SIGINT; 0 if none arrived.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._child: subprocess.Popen[bytes] | None = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._forward)
+
+    def _forward(self, number: int, frame: FrameType | None) -> None:
+        if self._child is not None:
+            self._child.send_signal(number)
+            if not self.received:
+                timer = threading.Timer(_GRACE_S, self._child.kill)
+                timer.daemon = True
+                timer.start()
+        self.received = number
+
+    def run(self, here: Path, carrier: Carrier | None, packer: Packer) -> int:
+        """Run the trial and deliver while it runs; return the exit status of the runner."""
+        argv = [sys.executable, "-P", "-m", "spearmint.trial.runner", str(here / "trial")]
+        sender = None
+        if carrier is not None:
+            (here / "sending").mkdir(exist_ok=True)
+            sender = Sender(carrier, packer, here / "sending")
+        with subprocess.Popen(argv, stdin=subprocess.DEVNULL, close_fds=False) as child:
+            self._child = child
+            if self.received:
+                child.send_signal(self.received)
+            if sender is not None:
+                sender.start()
+            status = child.wait()
+        self._child = None
+        end_children()
+        if sender is not None:
+            sender.stop()
+        return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""The submit side: one mailbox for each job, with what goes to its host and what came back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spearmint.layout import TrialFolder, read_json, write_json
+from spearmint.trial.transport.parcel import END, Header, Parcel, open_parcel, tree, write_parcel
+from spearmint.trial.transport.restore import restore
+
+SPEC, STATE = "spec.zip", "state.zip"
+"""Names of the parcels to the host: what to run, and the files of the trial so far."""
+OUTBOX = "outbox"
+"""Directory of the parcels that the queue brings back when a job ends."""
+START = "start.txt"
+"""File in the outbox with the output of a job that ended before its trial started."""
+
+_ADDRESS, _SEEN = "address.json", "seen.json"
+_SENT = ("trial.json", "function.pickle")
+_YOUNG_S = 60.0  # a job may be listed this long after its submission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where the contents of a mailbox belong.
+
+    Attributes:
+        folder: Folder of the trial.
+        output: File to which its output is appended.
+        done: File that announces on the submit side that the job is about to end.
+        key: Key of the trial's attempt.
+    """
+
+    folder: str
+    output: str
+    done: str
+    key: str
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a mailbox has received: its newest parcel, and where each run's output begins."""
+
+    run: int = 0
+    number: int = 0
+    bases: dict[str, int] = field(default_factory=dict)
+
+
+class Mailroom:
+    """The mailboxes of one experiment.
+
+    A mailbox is a directory ``TOKEN.RANDOM``. A new submission of a trial gets a new one, so that
+    nothing of an earlier job can arrive there.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def open_box(self, token: str, address: Address, inputs: Mapping[str, Path]) -> Path:
+        """Create the mailbox of a job, delete earlier ones of its trial, and return it.
+
+        Args:
+            token: Token of the trial.
+            address: Where its contents belong.
+            inputs: Further files for the host, by name. They are linked, so they must not change.
+        """
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for old in self._directory.glob(f"{token}.*"):
+            shutil.rmtree(old, ignore_errors=True)
+        box = self._directory / f"{token}.{secrets.token_hex(4)}"
+        box.mkdir(mode=0o700)
+        write_json(box / _ADDRESS, asdict(address))
+        folder = TrialFolder(Path(address.folder))
+        for name in (SPEC, STATE):
+            write_parcel(box / name, *_outgoing(name, folder, address.key))
+        for name, path in inputs.items():
+            os.link(path, box / name)
+        return box
+
+    def receive(self, listed: Collection[str]) -> None:
+        """Store what has arrived, and delete the mailboxes of jobs that have ended.
+
+        Args:
+            listed: Tokens of the trials whose jobs have not ended.
+
+        Raises:
+            OSError: Something cannot be stored now; nothing of it is lost.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            for box in sorted(self._directory.iterdir()):
+                token, dot, _ = box.name.partition(".")
+                if not dot or not box.is_dir():
+                    continue
+                address = read_json(box / _ADDRESS)
+                if address is not None:
+                    _Mailbox(box, Address(**address)).receive()
+                if token not in listed and _is_over(box, address):
+                    shutil.rmtree(box, ignore_errors=True)
+
+
+def _is_over(box: Path, address: Mapping[str, str] | None) -> bool:
+    """Return whether nothing can arrive any more for a job that is not listed."""
+    is_done = address is not None and TrialFolder(Path(address["folder"])).result.exists()
+    return is_done or time.time() - box.stat().st_mtime > _YOUNG_S
+
+
+def _outgoing(name: str, folder: TrialFolder, key: str) -> tuple[Header, dict[str, Path]]:
+    """Return what a new mailbox sends."""
+    if name == SPEC:
+        files = {name: folder.path / name for name in _SENT if (folder.path / name).exists()}
+        return Header(key=key), files
+    files = tree(folder.files)
+    if folder.reports.exists():
+        files[folder.reports.name] = folder.reports
+    return Header(key=key, has_files=True), files
+
+
+class _Mailbox:
+    """Stores each parcel of a job, in their order; each step can be repeated after a kill."""
+
+    def __init__(self, path: Path, address: Address) -> None:
+        self._path, self._address = path, address
+        self._folder, self._output = TrialFolder(Path(address.folder)), Path(address.output)
+
+    def receive(self) -> None:
+        arrived = [*self._path.glob(f"*{END}"), *(self._path / OUTBOX).glob(f"*{END}")]
+        for path in sorted(arrived, key=lambda path: path.name):
+            self._receive(path)
+        self._receive_start()
+
+    def _receive(self, path: Path) -> None:
+        with open_parcel(path) as parcel:
+            if parcel is None:
+                return  # it is still being written, or its sender was killed
+            header = parcel.header
+            is_state = header.key == self._address.key and self._store(parcel)
+        if is_state and header.has_files:
+            path.replace(self._path / STATE)  # a rerun on another host starts with it
+        else:
+            path.unlink(missing_ok=True)
+
+    def _store(self, parcel: Parcel) -> bool:
+        """Store a parcel; return whether it is the newest."""
+        seen, header = self._seen(), parcel.header
+        is_newest = header.order >= (seen.run, seen.number)
+        if parcel.has_output and header.run >= seen.run:
+            self._store_output(parcel, seen)
+        if not is_newest:
+            return False
+        restore(parcel, self._folder)
+        seen.run, seen.number = header.order
+        write_json(self._path / _SEEN, asdict(seen))
+        return True
+
+    def _store_output(self, parcel: Parcel, seen: _Seen) -> None:
+        """Write output where it belongs, so that a second delivery changes nothing."""
+        start = parcel.header.start
+        with self._output.open("ab") as file:
+            end = file.tell()
+        if start not in seen.bases:
+            seen.bases[start] = end
+            write_json(self._path / _SEEN, asdict(seen), durable=True)
+        with self._output.open("r+b") as file:
+            file.seek(seen.bases[start] + parcel.header.offset)
+            parcel.copy_output(file)
+
+    def _seen(self) -> _Seen:
+        found: dict[str, Any] = read_json(self._path / _SEEN) or {}
+        return _Seen(**found)
+
+    def _receive_start(self) -> None:
+        """Append what a job printed that ended before its trial started."""
+        text = self._path / OUTBOX / START
+        with contextlib.suppress(FileNotFoundError):
+            content = text.read_bytes()
+            with self._output.open("ab") as file:
+                file.write(content)
+            text.unlink()
