@@ -61,9 +61,8 @@ class Controller:
         self.driver.forget_others(self._jobs())
         self._note_done()
         while not self._must_stop():
-            self._call_queue(self._collect)
-            if not self._is_unreachable:
-                self._call_queue(self._fill)
+            if self._call_queue(self._collect) and self._call_queue(self._fill):
+                self._note_answer()
             is_idle = not any(study.is_busy for study in self.studies)
             if is_idle and not self._is_unreachable and self._refused_at is None:
                 break
@@ -95,8 +94,8 @@ class Controller:
             study.end_running()
         self.driver.forget_others(self._jobs())
 
-    def _call_queue(self, call: Callable[[], None]) -> None:
-        """Call the queue; report when it stops answering, and when it answers again."""
+    def _call_queue(self, call: Callable[[], None]) -> bool:
+        """Call the queue and return whether it answered; report when it stops answering."""
         try:
             call()
         except DriverUnreachable as error:
@@ -105,11 +104,16 @@ class Controller:
             if not self._is_unreachable:
                 self.observer.note(f"{error.what}\nRetrying. Trials continue to run.")
             self._is_unreachable = True
-            return
+            return False
+        self._was_reached = True
+        return True
+
+    def _note_answer(self) -> None:
+        """Report that the queue answers again; some queues list jobs while they accept none."""
         if self._is_unreachable:
             self.observer.note("The queue answers again.")
             self._capacity.expect_return()
-        self._was_reached, self._is_unreachable = True, False
+        self._is_unreachable = False
 
     def _jobs(self) -> list[Job]:
         return [job for study in self.studies for job in study.jobs]

@@ -221,6 +221,22 @@ def test_a_trial_that_could_not_be_submitted_is_submitted_later(make_loop) -> No
     assert [trial.id for trial in loop.study.trials()] == [1, 2, 3], "no trial was dropped"
 
 
+def test_a_queue_that_lists_jobs_but_accepts_none_answers_again_once(make_loop) -> None:
+    driver = FakeQueue()
+    loop = make_loop(driver, finished=3)
+    submit, fails = driver.submit, [False, True, True, True]
+
+    def refuse(request: JobRequest) -> Job:
+        if fails and fails.pop(0):
+            raise DriverUnreachable("no answer")
+        return submit(request)
+
+    driver.submit = refuse
+    assert loop.run().complete == 3
+    notes = [line for line in loop.observer.lines if not re.match("submitted|started", line)]
+    assert len(notes) == 2, notes
+
+
 def test_a_queue_that_never_answered_ends_the_search_at_once(make_loop) -> None:
     driver = FakeQueue()
     driver.silent_for = 10**6
