@@ -61,9 +61,10 @@ _ON_MASTER = "MASTER, COLLECTOR, NEGOTIATOR, SCHEDD, STARTD"
 class CondorPool(QueueCluster):
     """An HTCondor pool: the schedd runs on the first host, a startd on every host."""
 
-    def __init__(self, hosts: int = 3) -> None:
+    def __init__(self, hosts: int = 3, *, slots: int = SLOTS) -> None:
         # Not in /tmp: on a real pool jobs do not see it.
         super().__init__("condor-", hosts, within="/srv")
+        self._slots = slots
 
     def make_fabric(self) -> Fabric:
         """Return the network of hosts of Debian 13, with this machine's Python."""
@@ -80,7 +81,7 @@ class CondorPool(QueueCluster):
     def _prepare(self, node: Node) -> None:
         daemons = _ON_MASTER if node is self.master else "MASTER, STARTD"
         text = _CONFIGURATION.format(
-            address=node.ip, daemons=daemons, slots=SLOTS, gpus=GPUS, hidden=HIDDEN
+            address=node.ip, daemons=daemons, slots=self._slots, gpus=GPUS, hidden=HIDDEN
         )
         node.write("/etc/condor/config.d/10-bed", text)
         node.write("/etc/condor/passwords.d/POOL", "of the pool", 0o600)

@@ -50,8 +50,9 @@ _CGROUP = "CgroupPlugin=cgroup/v1\nConstrainDevices=no\n"
 class SlurmCluster(QueueCluster):
     """A Slurm cluster: slurmctld runs on the first host, slurmd on every host."""
 
-    def __init__(self, hosts: int = 3) -> None:
+    def __init__(self, hosts: int = 3, *, slots: int = SLOTS) -> None:
         super().__init__("slurm-", hosts)
+        self._slots = slots
 
     def make_fabric(self) -> Fabric:
         """Return the network of hosts with this machine's file system and Slurm's packages."""
@@ -69,7 +70,7 @@ class SlurmCluster(QueueCluster):
 
     def _prepare(self, node: Node) -> None:
         names = ",".join(self.names)
-        text = _CONFIGURATION.format(names=names, slots=SLOTS, gpus=GPUS)
+        text = _CONFIGURATION.format(names=names, slots=self._slots, gpus=GPUS)
         node.write("/etc/slurm/slurm.conf", text)
         node.write("/etc/slurm/gres.conf", _GPUS)
         node.write("/etc/slurm/cgroup.conf", _CGROUP)
