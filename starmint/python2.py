@@ -67,12 +67,14 @@ class Conversion:
         path: The file.
         old, new: Its text now, and in Python 3.
         encoding: The encoding that Python 3 reads the file in.
+        newline: How the lines of the file end.
     """
 
     path: Path
     old: str
     new: str
     encoding: str
+    newline: str = "\n"
 
     @property
     def kept(self) -> Path:
@@ -90,7 +92,7 @@ class Conversion:
         target = self.path.resolve()  # a link stays a link
         part = target.with_name(f".{target.name}.part")
         try:
-            part.write_text(self.new, encoding=self.encoding)
+            part.write_text(self.new, encoding=self.encoding, newline=self.newline)
             shutil.copymode(target, part)
             part.replace(target)
         finally:
@@ -104,10 +106,10 @@ def conversion_of(path: Path) -> Conversion | None:
         ConversionError: It cannot be converted, or an earlier copy of its old text exists.
         OSError: It cannot be read.
     """
-    text, encoding = _read(path)
+    text, encoding, newline = _read(path)
     if is_python3(text, str(path)):
         return None
-    found = Conversion(path, text, converted(text, str(path)), encoding)
+    found = Conversion(path, text, converted(text, str(path)), encoding, newline)
     if found.new == text:
         return None
     if found.kept.exists():
@@ -117,8 +119,11 @@ def conversion_of(path: Path) -> Conversion | None:
     return found
 
 
-def _read(path: Path) -> tuple[str, str]:
-    """Return the text of a file, and the encoding to write it in."""
+def _read(path: Path) -> tuple[str, str, str]:
+    """Return the text of a file, the encoding to write it in, and the end of its lines.
+
+    In a file with different line ends, that of most lines.
+    """
     data = path.read_bytes()
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -126,7 +131,10 @@ def _read(path: Path) -> tuple[str, str]:
     except (SyntaxError, LookupError, UnicodeError):
         # Python 2 reads a file without a coding line so; Python 3 reads it as UTF-8.
         text, encoding = data.decode("latin-1"), "utf-8"
-    return io.StringIO(text, newline=None).read(), encoding
+    windows = text.count("\r\n")
+    ends = {"\n": text.count("\n") - windows, "\r\n": windows, "\r": text.count("\r") - windows}
+    newline = max(ends, key=lambda end: ends[end])
+    return io.StringIO(text, newline=None).read(), encoding, newline
 
 
 def converted(text: str, name: str) -> str:

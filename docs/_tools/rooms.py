@@ -1,4 +1,4 @@
-"""The five packages at a commit as boxes: folders, files, lines, imports, layers, import cycles.
+"""The six packages at a commit as boxes: folders, files, lines, imports, layers, import cycles.
 
 A box is a folder. A file next to folders is a separate box if some of these files import the
 folders and others are imported by them, as ``search.py`` and ``errors.py`` of a package are.
@@ -19,7 +19,14 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("spearmint", "starcluster", "starcluster_plugins", "sge_jobs", "pycuda_nn")
+PACKAGES = (
+    "spearmint",
+    "starcluster",
+    "starcluster_plugins",
+    "sge_jobs",
+    "pycuda_nn",
+    "starmint",
+)
 
 
 @dataclass(slots=True)

@@ -43,8 +43,23 @@ def build_parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=described["description"], **described)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
-    first_group(parser)
+    options = first_group(parser)
+    options.add_argument("--version", action=_PrintVersion, nargs=0, help="Print the version.")
     return parser
+
+
+class _PrintVersion(argparse.Action):
+    """Print the version and exit; it is read only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *args: object, **kwargs: object) -> None:
+        import importlib.metadata
+
+        try:
+            version = importlib.metadata.version("starmint")
+        except importlib.metadata.PackageNotFoundError:
+            version = "unknown (not installed)"
+        sys.stdout.write(f"sge-jobs {version}\n")
+        parser.exit()
 
 
 def _with_help(text: str) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def retry_note(n: int, tally: Tally, n_running: int) -> str:
     """Return the message about ``n`` queued points, and why they do not run now."""
     if not n:
         return "There is no broken trial to retry."
-    text = f"Queued the points of {n} broken trials"
+    text = f"Queued the points of {n} broken trial{'s' if n != 1 else ''}"
     if reason := tally.stop_reason():
         return f"{text}; they do not run now: {reason}."
     if not tally.wants_trial(n_running):

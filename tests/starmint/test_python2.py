@@ -102,3 +102,14 @@ def test_the_mode_stays_and_a_failure_leaves_the_file(
     found.write()
     assert file.read_text() == "print(1)\n"
     assert [path.stat().st_mode & 0o777 for path in (file, found.kept)] == [0o750, 0o750]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_the_line_ends_stay(tmp_path: Path, end: bytes) -> None:
+    pytest.importorskip("fissix", reason="needs the extra python2")
+    path = tmp_path / "old.py"
+    path.write_bytes(b"# text" + end + b"print 'x'" + end)
+    found = conversion_of(path)
+    assert found is not None
+    found.write()
+    assert path.read_bytes() == b"# text" + end + b"print('x')" + end

@@ -79,15 +79,30 @@ def to_number(text: str) -> float | None:
         return None
 
 
-def typed(name: str, cells: Cells, na: Collection[str], prefer: str) -> Column:
+def is_code(text: str) -> bool:
+    """Return whether ``text`` has digits only and starts with 0, as the zip code 01234."""
+    return _CODE.fullmatch(text.strip()) is not None
+
+
+def _are_codes(known: Sequence[str]) -> bool:
+    """Return whether cells are codes, not numbers: digits only, one of them with a leading 0."""
+    return any(map(is_code, known)) and all(map(_DIGITS.fullmatch, known))
+
+
+def typed(
+    name: str, cells: Cells, na: Collection[str], prefer: str, *, finds_codes: bool = False
+) -> Column:
     """Return the column of text cells in the narrowest type that fits all cells.
 
     ``prefer`` is the style to use if the cells fit more than one: that of the training, in which
-    1.234 is 1234 if it is ``comma``, or ``EUROPEAN``. ``text`` leaves them text.
+    1.234 is 1234 if it is ``comma``, or ``EUROPEAN``. ``text`` leaves them text, and so does
+    ``finds_codes`` if the cells are codes with leading zeros.
     """
     bare = [text.strip() for text in cells.texts]
     gaps = [is_missing(text, na) for text in bare]
     known = [text for text, gap in zip(bare, gaps, strict=True) if not gap]
+    if finds_codes and _are_codes(known):
+        prefer = "text"
     for kind, style, parse in [] if prefer == "text" else _parsers(known, prefer):
         parsed = [parse(text) for text in known]
         if None not in parsed:
@@ -122,6 +137,8 @@ def as_texts(column: Column) -> Column:
 
 Parse = Callable[[str], float | None]
 
+_CODE = re.compile(r"0[0-9]+")
+_DIGITS = re.compile(r"[0-9]+")
 _COMMA = re.compile(r"[-+]?(\d{1,3}(\.\d{3})+|\d*)(,\d+)?([eE][-+]?\d+)?")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})*(\.\d*)?")
 _BOOLS = {"true": 1.0, "false": 0.0}

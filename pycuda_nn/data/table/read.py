@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy.typing as npt
 
 from pycuda_nn.data.table import arrow, csv_plain
-from pycuda_nn.data.table.columns import EUROPEAN, Cells, Column, as_texts, typed, without
+from pycuda_nn.data.table.columns import EUROPEAN, Cells, Column, as_texts, is_code, typed, without
 from pycuda_nn.data.table.content import COMPRESSIONS, read_text
 from pycuda_nn.data.table.dialect import Dialect, find_dialect, rows
 from pycuda_nn.data.table.options import TableOptions
@@ -97,12 +98,16 @@ def read_table(
     kind = {i: (kinds or {}).get(known.get(i, dialect.names[i]), (False, "")) for i in chosen}
     goals = [] if goal is None else [goal]
     as_text = {*goals, *(i for i in chosen if kind[i][0] or kind[i][1] == "comma")}
+    if kinds is None:
+        as_text |= _columns_of_codes(text, dialect, chosen, path)
     raw = _split(text, dialect, [*chosen, *goals], as_text, path)
     default = "" if dialect.separator == "," else EUROPEAN
     columns = {}
     for i in chosen:
         prefer = "text" if kind[i][0] else kind[i][1] or default
-        columns[dialect.names[i]] = _typed(dialect.names[i], raw[i], options, prefer)
+        columns[dialect.names[i]] = _typed(
+            dialect.names[i], raw[i], options, prefer, finds_codes=kinds is None
+        )
     first = raw[goal if goal is not None else chosen[0]]
     return Table(
         path=path,
@@ -126,9 +131,21 @@ def _split(
     return csv_plain.read_columns(text, dialect, wanted, as_text, path)
 
 
-def _typed(name: str, raw: Array | Cells, options: TableOptions, prefer: str) -> Column:
+def _columns_of_codes(text: str, dialect: Dialect, chosen: Sequence[int], path: Path) -> set[int]:
+    """Return the columns that have a cell such as 01234, which must not be read as a number."""
+    if re.search(r"(?<![0-9.])0[0-9]", text) is None:
+        return set()
+    found: set[int] = set()
+    for _, cells in rows(text, dialect.separator, path, dialect.skipped):
+        found |= {i for i in chosen if i < len(cells) and is_code(cells[i])}
+    return found
+
+
+def _typed(
+    name: str, raw: Array | Cells, options: TableOptions, prefer: str, *, finds_codes: bool
+) -> Column:
     if isinstance(raw, Cells):
-        return typed(name, raw, options.na, prefer)
+        return typed(name, raw, options.na, prefer, finds_codes=finds_codes)
     column = Column(name=name, kind="number", values=raw)
     return without(column, options.na)
 
@@ -170,7 +187,8 @@ def _read_parquet(
         name = names[i]
         is_text, style = kinds.get(name, (False, ""))
         if isinstance(cells, Cells):
-            cells = typed(name, cells, options.na, "text" if is_text else style)
+            prefer = "text" if is_text else style
+            cells = typed(name, cells, options.na, prefer, finds_codes=name not in kinds)
         columns[name] = as_texts(cells) if is_text else without(cells, options.na)
     return Table(
         path=path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,11 @@ def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGridEngine:
     monkeypatch.setenv("PATH", f"{made.programs}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     return made
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("--version") == 0
+    assert re.fullmatch(r"sge-jobs \d+\.\d+\S*\n", capsys.readouterr().out)
 
 
 def status_of(*argv: str) -> object:

@@ -133,6 +133,7 @@ def test_a_killed_controller_does_not_queue_points_twice(
 def test_the_message_of_a_retry_says_why_nothing_runs() -> None:
     tally = Tally(limits=StudyLimits(finished=2, target=1.0))
     assert retry_note(3, tally, 1) == "Queued the points of 3 broken trials."
+    assert retry_note(1, tally, 1) == "Queued the points of 1 broken trial."
     assert "--max-finished-jobs" in retry_note(3, tally, 2)
     tally.add(Trial(id=1, state=TrialState.COMPLETE, params={}, value=0.5))
     assert "the target 1 is reached" in retry_note(3, tally, 0)

@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pycuda_nn as nn
+from pycuda_nn.data.table.options import TableOptions
+from pycuda_nn.data.table.read import read_table
 from pycuda_nn.errors import DataError, EmptyData, UnreadableFile
 
 
@@ -275,3 +277,40 @@ def test_a_parquet_file_of_all_types(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": pa.array([], pa.int8()), "l": pa.array([], pa.int8())}), file)
     with pytest.raises(EmptyData, match=r"t\.parquet: 0 rows"):
         nn.load_data(file)
+
+
+CODES = [
+    "zip,size,y\n01234,1,5\n98765,2,6\n01234,3,7\n",
+    "zip,size,y\n01234,1,5\n,2,6\n98765,3,7\n",
+]
+
+
+@pytest.mark.parametrize("text", CODES)
+@pytest.mark.parametrize("with_arrow", [False, True])
+def test_codes_with_leading_zeros_are_categories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, with_arrow: bool
+) -> None:
+    if with_arrow:
+        monkeypatch.setattr("pycuda_nn.data.table.read.ARROW_CHARS", 0)
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    column = read_table(path, TableOptions()).columns["zip"]
+    assert (column.kind, column.texts) == ("text", ("01234", "98765"))
+    parquet = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"zip": ["01234", "98765"], "y": [1, 2]}), parquet)
+    column = read_table(parquet, TableOptions()).columns["zip"]
+    assert (column.kind, column.texts) == ("text", ("01234", "98765"))
+
+
+@pytest.mark.parametrize("cells", [["0", "10"], ["0.5", "00.7"], ["-07", "3"], ["1", "2"]])
+def test_other_zeros_are_numbers(tmp_path: Path, cells: list[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{cell},1\n" for cell in cells))
+    assert read_table(path, TableOptions()).columns["x"].kind == "number"
+
+
+def test_a_number_of_the_training_may_have_zeros_later(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n007,1\n,2\n")
+    table = read_table(path, TableOptions(), wanted=["x"], kinds={"x": (False, "")})
+    assert table.columns["x"].kind == "number"
