@@ -1,4 +1,4 @@
-"""The benchmark of queues starts, and notices each kind of failure."""
+"""The benchmarks of queues start, and the one with faults notices each kind of failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.queue_faults.trials import Records, Run
 REPOSITORY = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["queue_faults"])
+@pytest.mark.parametrize("name", ["queue_faults", "queue_peers"])
 def test_a_benchmark_starts(name: str) -> None:
     argv = [sys.executable, "-m", f"benchmarks.{name}", "--help"]
     done = subprocess.run(
