@@ -15,6 +15,7 @@ from pycuda_nn.data.sources import load_data, load_splits
 from pycuda_nn.data.split import Splits, split
 from pycuda_nn.data.table import Encoding, TableOptions
 from pycuda_nn.errors import PycudaNNError, TrainingDiverged
+from pycuda_nn.layers.formulas import formula
 from pycuda_nn.model import Model, evaluate
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import Metrics
@@ -39,6 +40,7 @@ __all__ = [
     "TrainingDiverged",
     "concat",
     "evaluate",
+    "formula",
     "load_data",
     "load_model",
     "load_splits",

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from pycuda_nn.errors import ConfigError, did_you_mean
-from pycuda_nn.layers import ACTIVATIONS, LOSSES
+from pycuda_nn.layers import LOSSES
+from pycuda_nn.layers.activation import names
+from pycuda_nn.layers.formulas import activation_problem, loss_problem
 
 Problem = str | None
 _Check = Callable[[Any], Problem]
@@ -34,9 +36,11 @@ class TrainConfig:
 
     Attributes:
         hidden: Width of each hidden layer; empty for a linear model.
-        activation: ``relu``, ``tanh`` or ``sigmoid``.
+        activation: ``relu``, ``tanh``, ``sigmoid``, ``elu``, ``gelu``, ``leaky_relu``, ``mish``,
+            ``selu``, ``silu`` or ``softplus``; or a formula of ``x``: ``"x * sigmoid(2 * x)"``.
         loss: ``auto`` (softmax for classes, squared for numbers), ``softmax``, ``logistic``
-            (two classes) or ``squared``.
+            (two classes) or ``squared``; or a formula of one output ``z`` and its target ``y``, or
+            of the log-softmax ``logp`` of a class, and ``y``, 1 for the class of the row, else 0.
         dropout: Probability of dropping an output of a hidden layer, in steps of 1/65536.
         l2: Add ``l2 / 2`` times the sum of the squared weights (not biases) to the loss.
         optimizer: ``sgd`` or ``adam``.
@@ -200,8 +204,8 @@ _LEAST_EPS = 1e-37  # above 0 in float32
 
 CHECKS: dict[str, _Check] = {
     "hidden": _hidden,
-    "activation": _choice(*ACTIVATIONS),
-    "loss": _choice("auto", *LOSSES),
+    "activation": lambda value: activation_problem(value, names()),
+    "loss": lambda value: loss_problem(value, ("auto", *LOSSES)),
     "dropout": _number(0.0, 0.99, "from 0 to 0.99"),
     "l2": _number(0.0, math.inf, "of at least 0"),
     "optimizer": _choice("sgd", "adam"),

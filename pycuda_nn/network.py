@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.errors import ConfigError
-from pycuda_nn.layers import LOSSES, Activation, Dense, Dropout, Layer, Loss, Parameter, Softmax
+from pycuda_nn.layers import Activation, Dense, Dropout, Layer, Loss, Parameter, Softmax, loss_of
 from pycuda_nn.rng import uniform
 
 Array = npt.NDArray[Any]
@@ -70,8 +70,8 @@ class Network:
 
         Args:
             sizes: Widths from the input to the output, e.g. ``(64, 128, 10)``.
-            activation: ``relu``, ``tanh`` or ``sigmoid``.
-            loss: ``softmax``, ``logistic`` or ``squared``.
+            activation: Its name, such as ``relu``, or a formula of ``x``.
+            loss: ``softmax``, ``logistic`` or ``squared``, or a formula.
             dropout: Probability of dropping an output of a hidden layer; 0 for no dropout layers.
         """
         between: list[Layer] = [Activation(activation)]
@@ -79,7 +79,7 @@ class Network:
         layers: list[Layer] = []
         for fan_in, fan_out in itertools.pairwise(sizes):
             layers += [*(between if layers else ()), Dense(fan_in, fan_out)]
-        return cls(tuple(layers), loss=LOSSES[loss])
+        return cls(tuple(layers), loss=loss_of(loss))
 
     @property
     def inputs(self) -> int:

@@ -1,6 +1,7 @@
 """Time an epoch of JAX on one GPU, with all steps in one jitted ``lax.scan``.
 
-``benchmarks/trainer_gpu.py`` runs this script, which prints one JSON object.
+``benchmarks/trainer_gpu.py`` runs this script, which prints one JSON object;
+``formulas_gpu.py`` runs it with an activation and a loss.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ BLOCKS = 5
 LR, MOMENTUM = 0.02, 0.9
 
 
-def main(name: str, precision: str) -> None:
+def main(name: str, precision: str, activation: str = "relu", focal: str = "") -> None:
     """Print the microseconds per step."""
+    activate = getattr(jax.nn, activation)
     workload = WORKLOADS[name]
     kind = {"bf16": jnp.bfloat16, "fp16": jnp.float16}.get(precision, jnp.float32)
     exact = {"tf32": "tensorfloat32", "float32": "highest"}.get(precision, "default")
@@ -38,9 +40,10 @@ def main(name: str, precision: str) -> None:
         for number, (w, b) in enumerate(params):
             last = number == len(params) - 1
             z = jnp.matmul(a, w.astype(kind), precision=exact) + b.astype(kind)
-            a = z.astype(jnp.float32) if last else jax.nn.relu(z)
+            a = z.astype(jnp.float32) if last else activate(z)
         picked = jnp.take_along_axis(a, targets[:, None], axis=1)[:, 0]
-        return jnp.mean(jax.nn.logsumexp(a, axis=1) - picked)
+        entropy = jax.nn.logsumexp(a, axis=1) - picked
+        return jnp.mean((1 - jnp.exp(-entropy)) ** 2 * entropy if focal else entropy)
 
     @jax.jit
     def epoch(carry, batches, x, y):  # rows are arguments: constants take a minute to compile
@@ -65,4 +68,4 @@ def main(name: str, precision: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

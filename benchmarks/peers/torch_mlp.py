@@ -1,6 +1,7 @@
 """Time a training step of PyTorch on one GPU: eager, and as a CUDA graph with the fused optimizer.
 
-``benchmarks/trainer_gpu.py`` runs this script, which prints one JSON object.
+``benchmarks/trainer_gpu.py`` runs this script, which prints one JSON object;
+``formulas_gpu.py`` runs it with an activation and a loss.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from pycuda_nn.bench.workloads import WORKLOADS, initial_weights, make_rows
 BLOCK_S, BLOCKS = 0.2, 5
 
 
-def main(name: str, precision: str, variants: list[str]) -> None:
+def main(
+    name: str, precision: str, variants: list[str], activation: str = "ReLU", focal: str = ""
+) -> None:
     """Print the microseconds per step of each variant."""
     workload = WORKLOADS[name]
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
@@ -29,19 +32,19 @@ def main(name: str, precision: str, variants: list[str]) -> None:
     order = torch.randperm(workload.rows, device="cuda")
     answer: dict[str, object] = {"version": torch.__version__}
     for variant in variants:
-        step = _step(workload, precision, x, y, order, variant)
+        step = _step(workload, precision, x, y, order, variant, activation, focal)
         answer[variant] = _time(step)
     print(json.dumps(answer))
 
 
-def _step(workload, precision, x, y, order, variant) -> Callable[[], object]:
+def _step(workload, precision, x, y, order, variant, activation, focal) -> Callable[[], object]:
     layers: list[nn.Module] = []
     for weight, bias in initial_weights(workload):
         linear = nn.Linear(weight.shape[1], weight.shape[0], device="cuda")
         with torch.no_grad():
             linear.weight.copy_(torch.tensor(weight))
             linear.bias.copy_(torch.tensor(bias))
-        layers += [linear, nn.ReLU()]
+        layers += [linear, getattr(nn, activation)()]
     net = nn.Sequential(*layers[:-1])
     fused = variant != "eager"
     optimizer = torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9, fused=fused)
@@ -60,7 +63,11 @@ def _step(workload, precision, x, y, order, variant) -> Callable[[], object]:
     def step() -> None:
         rows = order[state * batch + places]
         optimizer.zero_grad(set_to_none=True)
-        loss = functional.cross_entropy(forward(x[rows]).float(), y[rows])
+        if focal:
+            entropy = functional.cross_entropy(forward(x[rows]).float(), y[rows], reduction="none")
+            loss = ((1 - torch.exp(-entropy)) ** 2 * entropy).mean()
+        else:
+            loss = functional.cross_entropy(forward(x[rows]).float(), y[rows])
         loss.backward()
         optimizer.step()
         state.add_(1).remainder_(n_steps)
@@ -99,4 +106,4 @@ def _time(step: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3].split(","))
+    main(sys.argv[1], sys.argv[2], sys.argv[3].split(","), *sys.argv[4:])

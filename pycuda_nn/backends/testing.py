@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.backends.numpy.session import NumpyBackend
+from pycuda_nn.layers import loss_of
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import AdamHyper, Backend, Session, SgdHyper, Split, TrainingRecipe
 from pycuda_nn.rng import epoch_order, uniform
@@ -25,6 +26,8 @@ Array = npt.NDArray[Any]
 ADAM = AdamHyper(beta1=0.9, beta2=0.999, eps=1e-8)
 SGD = SgdHyper(momentum=0.9, nesterov=False)
 NESTEROV = SgdHyper(momentum=0.9, nesterov=True)
+HUBER = "where(abs(z - y) < 0.2, 0.5 * (z - y)**2, 0.2 * abs(z - y) - 0.02)"
+FOCAL = "-(0.9 * y + 0.1 / classes) * where(k < 1, 2, 1) * (1 - p)**2 * logp"
 _ROWS, _BATCH, _COLUMNS, _CLASSES = 70, 16, 6, 3  # 70 = 4 * 16 + 6: the last step is smaller
 
 
@@ -32,7 +35,7 @@ def sample_parts(loss: str) -> dict[str, Split]:
     """Return small training and validation rows for ``loss``."""
     x = uniform(_ROWS * _COLUMNS, 1, 0).reshape(_ROWS, _COLUMNS)
     y: Array = x[:, :2] * x[:, 2:4]
-    if loss != "squared":
+    if loss_of(loss).of_classes:
         cuts = [0.0] if loss == "logistic" else [-0.1, 0.1]
         y = np.digitize(x[:, 0] * x[:, 1], cuts).astype(np.int32)
     return {"train": Split(x=x, y=y), "valid": Split(x=x[:30], y=y[:30])}
@@ -40,7 +43,8 @@ def sample_parts(loss: str) -> dict[str, Split]:
 
 def sample_network(loss: str, activation: str = "relu", dropout: float = 0.0) -> Network:
     """Return a network with two hidden layers for :func:`sample_parts`."""
-    outputs = {"softmax": _CLASSES, "logistic": 1, "squared": 2}[loss]
+    found = loss_of(loss)
+    outputs = found.outputs(_CLASSES, 0) if found.of_classes else found.outputs(0, 2)
     sizes = (_COLUMNS, 9, 7, outputs)
     return Network.from_sizes(sizes, activation=activation, loss=loss, dropout=dropout)
 
@@ -70,6 +74,8 @@ class BackendContract(ABC):
             ("logistic", "tanh", NESTEROV),
             ("squared", "sigmoid", ADAM),
             ("softmax", "sigmoid", ADAM),
+            (HUBER, "gelu", NESTEROV),
+            (FOCAL, "x * sigmoid(1.7 * x)", ADAM),
         ):
             recipe = sample_recipe(optimizer, l2=1e-3)
             how = {"activation": activation, "dropout": 0.25}

@@ -34,7 +34,7 @@ def measure(
 
     Args:
         sizes_mib: Sizes of an array.
-        operations: Names in :data:`~pycuda_nn.cuda.elementwise.expression.SINGLE`.
+        operations: Names in :data:`~pycuda_nn.cuda.elementwise.single.SINGLE`.
         say: Called with a progress line before each measurement.
 
     Raises:

@@ -12,11 +12,12 @@ import pycuda.driver as cuda
 from pycuda_nn.bench.machine import describe
 from pycuda_nn.bench.tables import CALLS, MulcReport, MulcRow
 from pycuda_nn.bench.timing import Call, race
-from pycuda_nn.cuda.elementwise.expression import Expression, Input, exp, ln
 from pycuda_nn.cuda.elementwise.kernel import Elementwise
 from pycuda_nn.cuda.elementwise.npp import Npp, open_npp
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.errors import DeviceError
+from pycuda_nn.expression import Expression, Input
+from pycuda_nn.expression.operations import exp, ln
 
 _C = -1.0  # repeated products keep the magnitude of the values
 _CHAIN = (("MulC", 0.5), ("AddC", 0.25), ("Exp", 0.0), ("AddC", 1.0), ("Ln", 0.0))

@@ -100,7 +100,7 @@ def kernels(sizes: tuple[int, ...], names: tuple[str, ...], ordinal: int, as_jso
       pycuda-nn bench kernels
       pycuda-nn bench kernels --sizes 64,1024 --operation exp --operation sigmoid
     """
-    from pycuda_nn.cuda.elementwise.expression import SINGLE
+    from pycuda_nn.cuda.elementwise.single import SINGLE
 
     unknown = [name for name in names if name not in SINGLE]
     if unknown:

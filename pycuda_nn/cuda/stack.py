@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeVar
 
-from pycuda_nn.layers import ACTIVATIONS, Activation, Dense, Dropout, Layer, Loss, LossKernels
+from pycuda_nn.layers import Activation, Dense, Dropout, Layer, Loss, LossKernels
+from pycuda_nn.layers.activation import OWN
 from pycuda_nn.network import Network
 
 
@@ -25,7 +26,7 @@ class DenseStack:
     Attributes:
         network: The network.
         sizes: Widths from the input to the output.
-        activation: A name in :data:`~pycuda_nn.layers.ACTIVATIONS`.
+        activation: Name or formula.
         activation_number: ``ACTIVATION`` of ``layers/activation.cuh``.
         dropout: Dropout after each activation; its probability is 0 for a network without dropout.
         kernels: Kernels of the loss.
@@ -48,11 +49,21 @@ class DenseStack:
         """Whether the network uses dropout."""
         return self.dropout.probability > 0
 
+    @property
+    def keeps_z(self) -> bool:
+        """Whether the slope of the activation is computed from its input z: for a formula."""
+        return self.activation_number == OWN
+
+    def functions(self) -> str:
+        """Return the CUDA source of the formulas of activation and loss."""
+        formula = Activation(self.activation).formula
+        return (formula.functions("own_activation") if formula else "") + self.loss.functions()
+
     def __str__(self) -> str:
         count, outputs = len(self.sizes) - 1, self.sizes[-1]
         layers = "1 dense layer" if count == 1 else f"{count} dense layers"
         kinds = {"softmax": f"{outputs} classes", "logistic": "2 classes"}
-        return f"{layers}, {self.loss.name} of {kinds.get(self.loss.name, f'{outputs} outputs')}"
+        return f"{layers}, {self.loss.label} of {kinds.get(self.loss.name, f'{outputs} outputs')}"
 
 
 def recognise(network: Network) -> DenseStack | NotCovered:
@@ -65,13 +76,13 @@ def recognise(network: Network) -> DenseStack | NotCovered:
         between = [activation, *([dropout] if dropout else [])]
         expected += [*(between if expected else []), layer]
     reason = _difference(network.layers, expected)
-    number = ACTIVATIONS[activation.name].kernel_number
+    number = activation.kernel_number
     if reason is not None:
         return NotCovered(reason)
     if number is None:
         return NotCovered(f"the activation '{activation.name}' has no kernels")
     if network.loss.kernels is None:
-        return NotCovered(f"the loss '{network.loss.name}' has no kernels")
+        return NotCovered(f"the loss '{network.loss.label}' has no kernels")
     return DenseStack(
         network=network,
         sizes=(network.inputs, *(layer.fan_out for layer in dense)),

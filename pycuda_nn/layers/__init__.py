@@ -7,15 +7,23 @@ from pycuda_nn.layers.dropout import Dropout
 from pycuda_nn.layers.logistic import Logistic
 from pycuda_nn.layers.loss import Loss, LossKernels
 from pycuda_nn.layers.memory import Memory
+from pycuda_nn.layers.own_loss import ClassLoss, NumberLoss, own_loss
 from pycuda_nn.layers.softmax import Softmax
 from pycuda_nn.layers.squared import Squared
 
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Softmax(), Logistic(), Squared())}
 
+
+def loss_of(name: str) -> Loss:
+    """Return a loss of :data:`LOSSES`, or the loss of a formula. Raises ConfigError."""
+    return LOSSES[name] if name in LOSSES else own_loss(name)
+
+
 __all__ = [
     "ACTIVATIONS",
     "LOSSES",
     "Activation",
+    "ClassLoss",
     "Dense",
     "Dropout",
     "Layer",
@@ -23,8 +31,10 @@ __all__ = [
     "Loss",
     "LossKernels",
     "Memory",
+    "NumberLoss",
     "Parameter",
     "Softmax",
     "Squared",
     "from_description",
+    "loss_of",
 ]

@@ -1,4 +1,4 @@
-"""Activations: relu, tanh and sigmoid, elementwise.
+"""Activations: relu, tanh and sigmoid, and formulas, elementwise.
 
 ``activation.cuh`` has the GPU versions. The captured step applies them in the kernel that adds the
 bias, and relu in the matrix product.
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pycuda_nn.errors import ConfigError, did_you_mean
+from pycuda_nn.errors import ConfigError
 from pycuda_nn.layers.base import Array, Bits, Layer, Parameters
+from pycuda_nn.layers.formulas import NAMED, Formula, activation_formula, activation_problem
 from pycuda_nn.layers.memory import Memory
 
 
@@ -79,26 +80,51 @@ ACTIVATIONS = {
 }
 
 
+OWN = 3
+"""``ACTIVATION`` of ``activation.cuh`` for a formula."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all activations; others are formulas."""
+    return (*ACTIVATIONS, *NAMED)
+
+
 @dataclass(frozen=True)
 class Activation(Layer):
-    """The activation ``name`` of :data:`ACTIVATIONS`.
+    """An activation of :func:`names`, or a formula of ``x``.
 
     Example:
         >>> import numpy as np
         >>> from pycuda_nn.layers import Activation, Memory
         >>> Activation("relu").forward(np.array([[-1.0, 2.0]]), (), Memory(float), None)
         array([[0., 2.]])
+        >>> Activation("max(x, 0)").forward(np.array([[-1.0, 2.0]]), (), Memory(float), None)
+        array([[0., 2.]])
     """
 
     name: str
 
     def __post_init__(self) -> None:
-        if self.name not in ACTIVATIONS:
-            hint = did_you_mean(self.name, ACTIVATIONS)
-            raise ConfigError(f"unknown activation '{self.name}'", hint)
+        if problem := activation_problem(self.name, names()):
+            raise ConfigError(f"activation = {self.name!r}: {problem}")
+
+    @property
+    def formula(self) -> Formula | None:
+        """The formula; None for relu, tanh and sigmoid, whose slope follows from their value."""
+        return None if self.name in ACTIVATIONS else activation_formula(self.name)
+
+    @property
+    def kernel_number(self) -> int | None:
+        """``ACTIVATION`` of ``activation.cuh``; None for numpy only."""
+        return ACTIVATIONS[self.name].kernel_number if self.name in ACTIVATIONS else OWN
 
     def forward(self, x: Array, params: Parameters, memory: Memory, bits: Bits | None) -> Array:
         """Return f(x)."""
+        if (formula := self.formula) is not None:
+            memory.kept["x"] = x
+            a = memory.array("output", x.shape)
+            np.copyto(a, formula.value.evaluate(x=x))
+            return a
         a = memory.kept["a"] = memory.output_like(x)
         ACTIVATIONS[self.name].forward(x, a)
         return a
@@ -107,5 +133,7 @@ class Activation(Layer):
         self, delta: Array, params: Parameters, grads: Parameters, memory: Memory, *, needed: bool
     ) -> Array:
         """Return delta f'(x), in place."""
+        if (formula := self.formula) is not None:
+            return np.multiply(delta, formula.slope.evaluate(x=memory.kept["x"]), out=delta)
         ACTIVATIONS[self.name].gradient(delta, memory.kept["a"], memory)
         return delta

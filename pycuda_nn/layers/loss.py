@@ -31,7 +31,7 @@ class Loss(Described, ABC):
     """A loss; a subclass must be a frozen dataclass.
 
     Attributes:
-        name: Name in the settings and in messages.
+        name: Name in the settings.
         kernels: GPU kernels; None if only numpy can train it.
         of_classes: Whether targets are class numbers, int32 (rows,); else float (rows, outputs).
     """
@@ -39,6 +39,15 @@ class Loss(Described, ABC):
     name: ClassVar[str]
     kernels: ClassVar[LossKernels | None] = None
     of_classes: ClassVar[bool] = True
+
+    @property
+    def label(self) -> str:
+        """Name in messages; the text of a formula."""
+        return self.name
+
+    def functions(self) -> str:
+        """Return the CUDA source of functions that the kernels call; none by default."""
+        return ""
 
     @abstractmethod
     def fits(self, classes: int) -> bool:

@@ -1,14 +1,4 @@
-// Softmax cross-entropy, as in softmax.py. Needs loss.cuh.
-
-struct Softmax { float top, sum; };
-
-__device__ __forceinline__ Softmax softmax_of(const float* z, const T* bias, int classes, int lane) {
-  float top = -infinity(), sum = 0.f;
-  for (int k = lane; k < classes; k += 32) top = fmaxf(top, z[k] + to_float(bias[k]));
-  top = warp_max(top);
-  for (int k = lane; k < classes; k += 32) sum += expf(z[k] + to_float(bias[k]) - top);
-  return {top, warp_sum(sum)};
-}
+// Softmax cross-entropy, as in softmax.py. Needs loss.cuh and softmax_row.cuh.
 
 extern "C" __global__ void softmax_xent(const float* __restrict__ z, const T* __restrict__ bias,
                                         const int* __restrict__ y, int rows, int wide, int classes,
@@ -36,13 +26,9 @@ extern "C" __global__ void softmax_metrics(const float* __restrict__ z, const T*
   for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
     const float* row = z + (size_t)r * wide;
     Softmax s = softmax_of(row, bias, classes, lane);
-    int label = y[r], best = classes;  // the first class with the highest logit
-    for (int k = lane; k < classes; k += 32)
-      if (row[k] + to_float(bias[k]) == s.top && k < best) best = k;
-#pragma unroll
-    for (int other = 16; other; other >>= 1) best = min(best, __shfl_xor_sync(~0u, best, other));
+    int label = y[r];
     loss += (double)(logf(s.sum) + s.top - (row[label] + to_float(bias[label])));
-    wrong += best != label;
+    wrong += first_best(row, bias, classes, lane, s) != label;
   }
   block_metrics(loss, wrong, out);
 }

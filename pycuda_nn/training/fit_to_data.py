@@ -5,7 +5,7 @@ from __future__ import annotations
 from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.errors import ConfigError
-from pycuda_nn.layers import LOSSES, Loss
+from pycuda_nn.layers import LOSSES, Loss, loss_of
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import AdamHyper, SgdHyper, TrainingRecipe
 
@@ -18,8 +18,8 @@ def network_for(config: TrainConfig, data: Dataset) -> Network:
     if loss == "auto":
         loss = "squared" if data.classes is None else "softmax"
     n_classes = 0 if data.classes is None else len(data.classes)
-    _check_loss(LOSSES[loss], n_classes, data)
-    outputs = LOSSES[loss].outputs(n_classes, data.y.shape[-1])
+    _check_loss(loss_of(loss), n_classes, data)
+    outputs = loss_of(loss).outputs(n_classes, data.y.shape[-1])
     return Network.from_sizes(
         (data.x.shape[1], *config.hidden, outputs),
         activation=config.activation,
@@ -58,5 +58,5 @@ def _check_loss(loss: Loss, n_classes: int, data: Dataset) -> None:
         has = f"{n_classes} classes" if n_classes else "real targets"
         good = ", ".join(name for name, other in _LOSSES.items() if other.fits(n_classes))
         raise ConfigError(
-            f"loss = '{loss.name}' does not fit {data.name}, which has {has}", f"Use {good}."
+            f"loss = '{loss.label}' does not fit {data.name}, which has {has}", f"Use {good}."
         )

@@ -125,7 +125,7 @@ def _target_scaler(config: TrainConfig, train: Dataset, network: Network) -> Tar
     wanted = config.scale_targets == "standard" and train.classes is None
     if wanted and network.loss.name != "squared":
         raise ConfigError(
-            f"scale_targets = 'standard' needs the loss squared, not {network.loss.name}",
+            f"scale_targets = 'standard' needs the loss squared, not {network.loss.label}",
             "Set scale_targets = 'none'.",
         )
     if config.scale_targets == "auto":

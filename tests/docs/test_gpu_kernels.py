@@ -8,7 +8,7 @@ import click
 
 from pycuda_nn.bench.tables import NETFLIX_2014
 from pycuda_nn.cli.bench import kernels, mulc
-from pycuda_nn.cuda.elementwise.expression import SINGLE
+from pycuda_nn.cuda.elementwise.single import SINGLE
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "gpu_kernels.rst").read_text(encoding="utf-8")

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 
 import pycuda.driver as cuda
 
-from pycuda_nn.cuda.elementwise.expression import SINGLE, Expression
 from pycuda_nn.cuda.elementwise.operands import BLOCK, ITEM, Chip, DeviceArray, addresses, sweep
-from pycuda_nn.cuda.elementwise.program import OPTIONS, Program, program
+from pycuda_nn.cuda.elementwise.single import OPTIONS, SINGLE, source_of
 from pycuda_nn.cuda.runtime.device import Device
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.errors import ShapeError
+from pycuda_nn.expression import Expression, Program, program
 
 Stream: TypeAlias = "cuda.Stream | None"
 
@@ -116,12 +116,12 @@ class Elementwise:
         made = program(expression)
         if made.structure not in self._modules:
             types = dict.fromkeys(_ENTRIES, _types(made))
-            module = Module(self._device, made.source(), types, OPTIONS)
+            module = Module(self._device, source_of(made), types, OPTIONS)
             self._modules[made.structure] = module
         return Kernel(made, self._modules[made.structure], self._chip)
 
     def single(self, name: str) -> Kernel:
-        """Return a kernel of :data:`~pycuda_nn.cuda.elementwise.expression.SINGLE`."""
+        """Return a kernel of :data:`~pycuda_nn.cuda.elementwise.single.SINGLE`."""
         if name not in self._single:
             self._single[name] = self.compile(SINGLE[name])
         return self._single[name]

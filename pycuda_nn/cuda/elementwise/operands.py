@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pycuda_nn.cuda.elementwise.program import Program
 from pycuda_nn.errors import ShapeError
+from pycuda_nn.expression import Program
 
 ITEM = 4  # bytes of a float32
 PACK = 16  # bytes of the widest access

@@ -16,7 +16,7 @@ def _struct(name: str, *fields: tuple[str, str]) -> Any:
 
 Activation = _struct(
     "Activation",
-    ("P", "a h bias partial clock"),
+    ("P", "a h z bias partial clock"),
     ("Q", "seed purpose"),
     ("i", "rows packs width share j layer threshold"),
     ("f", "scale"),

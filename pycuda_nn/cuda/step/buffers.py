@@ -16,6 +16,7 @@ class Buffers:
         rows: Largest number of rows.
         x, y: Rows and targets of a minibatch, for even and odd steps.
         activations: a_l of the hidden layers.
+        z: z_l of the hidden layers, if the slope of the activation needs them; else empty.
         deltas: Gradient of z_l of each layer.
         logits: z of the last layer, float32.
         partials: Column sums of the delta of each layer, float32 (blocks, outputs).
@@ -33,6 +34,7 @@ class Buffers:
         self.x = [rows_of(sizes[0]) for _ in range(2)]
         self.y = [rows_of(plan.target_words(), 4) for _ in range(2)]
         self.activations = [rows_of(width) for width in sizes[1:-1]]
+        self.z = [rows_of(width) for width in sizes[1:-1]] if plan.stack.keeps_z else []
         self.deltas = [rows_of(width) for width in sizes[1:]]
         self.logits = rows_of(sizes[-1], 4)
         parts = max(PARTS, head_blocks)

@@ -7,18 +7,27 @@ extern "C" __global__ void bias_activation(const __grid_constant__ Activation u)
   int i = blockIdx.x * blockDim.x + threadIdx.x, r = i / u.packs, c = (i - r * u.packs) * Pack<T>::N;
   if (r >= u.rows) return;
   Pack<T> p = ((Pack<T>*)u.a)[i];
+#if ACTIVATION == 3
+  Pack<T> kept;
+#endif
 #if DROPOUT
   Keeper keeper(u);
 #endif
 #pragma unroll
   for (int e = 0; e < Pack<T>::N; e++) {
-    float v = activate(to_float(p.at[e]) + to_float(u.bias[c + e]));
+    float z = to_float(p.at[e]) + to_float(u.bias[c + e]), v = activate(z);
+#if ACTIVATION == 3
+    kept.at[e] = from_float<T>(z);
+#endif
 #if DROPOUT
     if (u.clock) v *= keeper.factor((long long)r * u.width + c + e);
 #endif
     p.at[e] = from_float<T>(c + e < u.width ? v : 0.f);
   }
   ((Pack<T>*)u.a)[i] = p;
+#if ACTIVATION == 3
+  if (u.z) ((Pack<T>*)u.z)[i] = kept;
+#endif
 }
 
 // a (a gradient) *= activation'(z) and the dropout factors of the forward pass, in place; the column
@@ -46,7 +55,13 @@ extern "C" __global__ void __launch_bounds__(256) activation_grad(const __grid_c
         float v = to_float(g.at[e]), a = to_float(h.at[e]);
 #if DROPOUT
         float keep = keeper.factor((long long)r * u.width + pack * N + e);
-        v = keep > 0.f ? v * keep * slope(a / keep) : 0.f;
+#if ACTIVATION != 3
+        a /= keep > 0.f ? keep : 1.f;
+#endif
+        bool used = keep > 0.f && pack * N + e < u.width;
+        v = used ? v * keep * slope(a) : 0.f;
+#elif ACTIVATION == 3  // in columns from `width` the slope is possibly not finite
+        v = pack * N + e < u.width ? v * slope(a) : 0.f;
 #elif ACTIVATION == 0
         v = a > 0.f ? v : 0.f;
 #else

@@ -64,6 +64,7 @@ class StepKernels:
         c = self._context
         arguments = self._activation(number, j)
         arguments.a = c.buffers.activations[number]
+        arguments.z = c.buffers.z[number] if c.plan.stack.keeps_z else 0
         arguments.bias = c.weights.value(c.layers[number].bias)
         grid = _blocks(c.rows * arguments.packs, _THREADS)
         c.module.launch("bias_activation", grid, _THREADS, c.streams.main, arguments)
@@ -72,7 +73,8 @@ class StepKernels:
         """Queue the gradient of a hidden layer's activation, and its column sums, there."""
         c = self._context
         arguments = self._activation(number, j)
-        arguments.h = c.buffers.activations[number]
+        before = c.buffers.z if c.plan.stack.keeps_z else c.buffers.activations
+        arguments.h = before[number]
         self._launch_grad(number, arguments, c.streams.main)
 
     def sum_columns(self, number: int, j: int, stream: cuda.Stream) -> None:

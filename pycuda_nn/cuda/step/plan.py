@@ -84,4 +84,4 @@ class TrainingPlan:
                 f"-DHEAD_WIDTH={self.layout.sizes[-2]}",
                 f"-DHEAD_CLASSES={stack.sizes[-1]}",
             ]
-        return Module(device, kernel_source(*names), signatures, options)
+        return Module(device, stack.functions() + kernel_source(*names), signatures, options)

@@ -10,6 +10,7 @@ STEP_FILES = (
     "layers/dropout.cuh",
     "cuda/step/hidden.cuh",
     "layers/loss.cuh",
+    "layers/softmax_row.cuh",
     "cuda/step/update.cuh",
 )
 ORDER_FILES = ("cuda/training/order.cuh",)

@@ -64,7 +64,7 @@ def test_activations(name: str, formula: object) -> None:
     ("make", "message"),
     [
         (lambda: Dense(0, 3), r"Dense\(fan_in=0, fan_out=3\)"),
-        (lambda: Activation("rely"), "'rely'\n.*'relu'"),
+        (lambda: Activation("rely"), "'rely'.*'relu'"),
         (lambda: Dropout(1.0), r"Dropout\(probability=1\.0\)"),
     ],
 )

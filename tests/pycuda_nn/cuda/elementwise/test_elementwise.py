@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pycuda_nn.cuda.elementwise.expression import SINGLE, Input, exp, ln, sigmoid, tanh
+from pycuda_nn.cuda.elementwise.single import SINGLE
 from pycuda_nn.errors import DeviceError, ShapeError
+from pycuda_nn.expression import Input
+from pycuda_nn.expression.operations import exp, ln, sigmoid, tanh
 
 pytestmark = pytest.mark.gpu
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pycuda_nn.cuda.elementwise.expression import SINGLE, Expression, Input, exp, ln, sigmoid, tanh
 from pycuda_nn.cuda.elementwise.operands import AT_ONCE, BLOCK, Chip, Sweep, sweep
-from pycuda_nn.cuda.elementwise.program import OPTIONS, program
+from pycuda_nn.cuda.elementwise.single import OPTIONS, SINGLE, source_of
 from pycuda_nn.cuda.runtime.compiler import build, find_nvcc
+from pycuda_nn.expression import Expression, Input, program
+from pycuda_nn.expression.operations import exp, ln, sigmoid, tanh
 
 # The CUDA names of the kernels, for threads that run one after another.
 SHIM = """
@@ -50,7 +51,7 @@ class OnHost:
 
     def __init__(self, expression: Expression, folder: Path) -> None:
         self.program = program(expression)
-        text = SHIM + self.program.source() + "".join(RUN.replace("NAME", n) for n in ENTRIES)
+        text = SHIM + source_of(self.program) + "".join(RUN.replace("NAME", n) for n in ENTRIES)
         made = folder / "kernel.so"
         argv = ["g++", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off", "-x", "c++", "-"]
         subprocess.run([*argv, "-o", str(made)], input=text, text=True, check=True)
@@ -152,7 +153,7 @@ def test_every_operation_compiles(
     every = MANY
     for expression in SINGLE.values():
         every = every * expression
-    code = build(program(every).source(), arch, (*OPTIONS, "-Werror", "all-warnings"), nvcc)
+    code = build(source_of(program(every)), arch, (*OPTIONS, "-Werror", "all-warnings"), nvcc)
     assert code.startswith(b"\x7fELF")
 
 
@@ -163,7 +164,7 @@ def test_packs_are_loaded_and_stored_by_one_instruction(name: str, tmp_path: Pat
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     given, made = tmp_path / "kernel.cu", tmp_path / "kernel.ptx"
     chosen = program(EXPRESSIONS[name])
-    given.write_text(chosen.source())
+    given.write_text(source_of(chosen))
     subprocess.run([nvcc, "--ptx", "-arch=sm_90", *OPTIONS, "-o", made, given], check=True)
     for part in made.read_text().split(".entry ")[1:]:
         kind = part.partition("(")[0]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pycuda_nn.cuda.elementwise import operands
-from pycuda_nn.cuda.elementwise.expression import Input, Scalar
 from pycuda_nn.cuda.elementwise.operands import (
     AT_ONCE,
     BLOCK,
@@ -19,9 +18,9 @@ from pycuda_nn.cuda.elementwise.operands import (
     addresses,
     sweep,
 )
-from pycuda_nn.cuda.elementwise.program import program
 from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.errors import ShapeError
+from pycuda_nn.expression import Input, Scalar, program
 
 FLOAT32 = np.dtype(np.float32)
 

@@ -8,11 +8,13 @@ import re
 import pytest
 
 from pycuda_nn import layers
+from pycuda_nn.backends.testing import FOCAL, HUBER
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
 from pycuda_nn.cuda.stack import DenseStack, recognise
 from pycuda_nn.cuda.step import head
 from pycuda_nn.cuda.step.sources import HEAD_FILES, ORDER_FILES, STEP_FILES
+from pycuda_nn.expression.parse import FUNCTIONS
 from pycuda_nn.network import Network
 
 NVCC = find_nvcc()
@@ -55,6 +57,20 @@ def test_in_every_variant(
         f"-DOPTIMIZER={optimizer}",
     )
     assert compile_step("sm_90", *defines)
+
+
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "kind", "master"), [(HUBER, "FLOAT", 0), (FOCAL, "BFLOAT16", 1)])
+def test_with_formulas(loss: str, kind: str, master: int) -> None:
+    assert NVCC is not None
+    every = " + ".join(f"{name}(x)" for name, (_, n) in FUNCTIONS.items() if n == 1)
+    text = f"{every} + max(x, 1) + min(x, 2) + where(x < 1, x ** 3, x ** 0.5)"
+    stack = recognise(Network.from_sizes((6, 5, 3), activation=text, loss=loss))
+    assert isinstance(stack, DenseStack)
+    source = stack.functions() + kernel_source(*STEP_FILES, stack.kernels.source)
+    options = f"-std=c++17 -DT_{kind} -DMASTER={master} -DACTIVATION=3 -DDROPOUT=1 -DOPTIMIZER=0"
+    assert NVCC.compile(source, "sm_90", [*options.split(), "-Werror", "all-warnings"])
 
 
 @needs_nvcc

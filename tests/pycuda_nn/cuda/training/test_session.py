@@ -8,6 +8,8 @@ import pytest
 from pycuda_nn.backends.numpy.session import NumpyBackend
 from pycuda_nn.backends.testing import (
     ADAM,
+    FOCAL,
+    HUBER,
     NESTEROV,
     SGD,
     BackendContract,
@@ -47,11 +49,11 @@ class TestStreamedContract(BackendContract):
 
 @pytest.mark.parametrize(("precision", "rtol"), [("tf32", 3e-3), ("fp16", 3e-3), ("bf16", 2e-2)])
 @pytest.mark.parametrize("optimizer", [SGD, NESTEROV, ADAM], ids=["sgd", "nesterov", "adam"])
-@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
-@pytest.mark.parametrize("loss", ["softmax", "logistic", "squared"])
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid", "silu"])
+@pytest.mark.parametrize("loss", ["softmax", "logistic", "squared", HUBER, FOCAL])
 def test_fewer_bits_stay_near_float64(precision, rtol, optimizer, activation, loss) -> None:
     recipe = sample_recipe(optimizer, l2=1e-3)
-    dropout = 0.25 if activation == "tanh" else 0.0
+    dropout = 0.25 if activation in ("tanh", "silu") else 0.0
     network, parts = sample_network(loss, activation, dropout), sample_parts(loss)
     params = network.initial_params(5)
     got = CudaBackend(CudaOptions(precision=precision)).open(network, recipe, parts, params)
@@ -65,15 +67,32 @@ def test_fewer_bits_stay_near_float64(precision, rtol, optimizer, activation, lo
     got.close()
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.25])
+def test_the_slope_of_columns_of_padding_does_not_count(dropout: float) -> None:
+    """The slope of the activation at 0 is infinite, and no output of a layer is 0."""
+    network = sample_network("squared", "sqrt(abs(x))", dropout)
+    parts, params = sample_parts("squared"), network.initial_params(5)
+    recipe, rates = sample_recipe(SGD), np.full(5, 1e-3)
+    got = CudaBackend().open(network, recipe, parts, params)
+    want = NumpyBackend(np.float64).open(network, recipe, parts, params)
+    for epoch in range(2):
+        order = epoch_order(70, 3, epoch)
+        np.testing.assert_allclose(
+            got.run_epoch(order, rates), want.run_epoch(order, rates), rtol=1e-3
+        )
+    got.close()
+
+
 # A relu that is on in one precision and off in another changes a whole row of the gradient: the
 # tight limits are for a smooth activation.
 _LIMIT = {
     "tanh": {"float32": 1e-5, "tf32": 2e-3, "fp16": 2e-3, "bf16": 2e-2},
+    "gelu": {"float32": 1e-5, "tf32": 2e-3, "fp16": 2e-3, "bf16": 2e-2},
     "relu": {"float32": 1e-3, "tf32": 6e-2, "fp16": 6e-2, "bf16": 1e-1},
 }
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("activation", ["relu", "tanh", "gelu"])
 @pytest.mark.parametrize("precision", ["float32", "tf32", "fp16", "bf16"])
 @pytest.mark.parametrize(
     ("sizes", "batch"),

@@ -8,7 +8,7 @@ need a GPU or PyCUDA.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -16,15 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.cuda.elementwise.expression import OPERATIONS, Applied, Expression, Input, Scalar
-from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.errors import ShapeError
+from pycuda_nn.expression.nodes import Applied, Expression, Input, Scalar, in_order
+from pycuda_nn.expression.operations import OPERATIONS
 
 Array = npt.NDArray[Any]
-
-# Quotients and roots are exact to 2 and 1 units in the last place. The exact operations branch for
-# each element: sqrt then reached 3.1 of the 4.1 TB/s of an H200.
-OPTIONS = ("--prec-div=false", "--prec-sqrt=false")
 
 
 @dataclass(frozen=True)
@@ -57,10 +53,6 @@ class Program:
         """Identity of the kernel, which depends neither on names nor on numbers."""
         return len(self.inputs), len(self.scalars), self.steps, self.result
 
-    def source(self) -> str:
-        """Return the CUDA C++ source of the kernels of this expression, without its numbers."""
-        return self.function() + kernel_source("cuda/elementwise/elementwise.cuh")
-
     def function(self) -> str:
         """Return the source of ``value``, which the kernels call for each element."""
         lines = [
@@ -70,11 +62,21 @@ class Program:
         ]
         lines += [f"  const float x{i} = x[{i}];" for i in range(len(self.inputs))]
         lines += [f"  const float s{i} = s[{i}];" for i in range(len(self.scalars))]
+        return self._body(lines)
+
+    def device_function(self, name: str) -> str:
+        """Return the source of a device function of the inputs, with its numbers."""
+        inputs = ", ".join(f"float x{i}" for i in range(len(self.inputs)))
+        lines = [f"__device__ __forceinline__ float {name}({inputs}) {{"]
+        for i, number in enumerate(self.numbers({})):
+            lines.append(f"  const float s{i} = {number.hex()}f;")
+        return self._body(lines)
+
+    def _body(self, lines: list[str]) -> str:
         for i, step in enumerate(self.steps):
             text = OPERATIONS[step.operation].text.format(*step.operands)
             lines.append(f"  const float v{i} = {text};")
-        lines += [f"  return {self.result};", "}", ""]
-        return "\n".join(lines)
+        return "\n".join([*lines, f"  return {self.result};", "}", ""])
 
     def evaluate(self, **values: Array | float) -> Array:
         """Compute the expression in numpy, in the type of the inputs.
@@ -110,13 +112,16 @@ def _number(scalar: Scalar, values: Mapping[str, Any]) -> float:
         return number if math.isnan(number) else float(np.float32(number))
 
 
-def program(expression: Expression) -> Program:
+def program(expression: Expression, *, inputs: Sequence[str] = ()) -> Program:
     """Return ``expression`` in the order of its computation; equal steps are computed once.
+
+    Args:
+        inputs: Names that are the first inputs, even if the expression does not use them.
 
     Raises:
         ShapeError: The expression has no input, or a name is both an input and a scalar.
     """
-    builder = _Builder()
+    builder = _Builder(inputs)
     result = builder.code(expression)
     both = builder.inputs.keys() & {scalar.name for scalar in builder.scalars}
     if both:
@@ -132,29 +137,18 @@ def program(expression: Expression) -> Program:
 
 
 class _Builder:
-    """Assigns a code to each value: operands first, equal steps once.
+    """Assigns a code to each value: operands first, equal steps once."""
 
-    It does not recurse, so that long chains work.
-    """
-
-    def __init__(self) -> None:
-        self.inputs: dict[str, str] = {}
+    def __init__(self, inputs: Sequence[str]) -> None:
+        self.inputs = {name: f"x{i}" for i, name in enumerate(inputs)}
         self.scalars: list[Scalar] = []
         self.steps: dict[ProgramStep, str] = {}
         self._codes: dict[int, str] = {}
         self._named: dict[str, str] = {}
 
     def code(self, expression: Expression) -> str:
-        waiting = [expression]
-        while waiting:
-            node = waiting[-1]
-            missing = [operand for operand in node.operands if id(operand) not in self._codes]
-            if missing:
-                waiting += reversed(missing)
-                continue
-            waiting.pop()
-            if id(node) not in self._codes:
-                self._codes[id(node)] = self._one(node)
+        for node in in_order(expression):
+            self._codes[id(node)] = self._one(node)
         return self._codes[id(expression)]
 
     def _one(self, node: Expression) -> str:

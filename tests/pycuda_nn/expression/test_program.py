@@ -5,21 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from pycuda_nn.cuda.elementwise.expression import (
-    SINGLE,
-    Expression,
-    Input,
-    Scalar,
-    exp,
-    ln,
-    relu,
-    sigmoid,
-    sqr,
-    tanh,
-    threshold,
-)
-from pycuda_nn.cuda.elementwise.program import program
+from pycuda_nn.cuda.elementwise.single import SINGLE
 from pycuda_nn.errors import ShapeError
+from pycuda_nn.expression import Expression, Input, Scalar, program
+from pycuda_nn.expression.operations import exp, ln, relu, sigmoid, sqr, tanh, threshold
 
 X, Y = Input("x"), Input("y")
 
@@ -30,19 +19,19 @@ def softplus(a: float, b: float, name: str = "x") -> Expression:
 
 def test_another_number_and_another_name_are_the_same_text() -> None:
     first, other = program(softplus(0.5, 0.25)), program(softplus(3.0, -7e30, name="weights"))
-    assert first.source() == other.source()
+    assert first.function() == other.function()
     assert first.structure == other.structure
     assert first.inputs != other.inputs
 
 
 def test_equal_numbers_are_two_arguments() -> None:
     """Otherwise x * 2 + 2 and x * 2 + 3 would need different kernels."""
-    assert program(X * 2.0 + 2.0).source() == program(X * 2.0 + 3.0).source()
+    assert program(X * 2.0 + 2.0).function() == program(X * 2.0 + 3.0).function()
 
 
 def test_another_structure_is_another_text() -> None:
     texts = [X * Y, Y * X * X, X - Y, X + Y, X + 1.0, 1.0 - X, X - 1.0, sqr(X) * Y]
-    assert len({program(expression).source() for expression in texts}) == len(texts)
+    assert len({program(expression).function() for expression in texts}) == len(texts)
 
 
 def test_what_is_used_twice_is_computed_once() -> None:

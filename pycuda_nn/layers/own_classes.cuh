@@ -1,0 +1,54 @@
+// A loss that is a formula of the log-softmax, as in own_loss.py. Needs loss.cuh and softmax_row.cuh, and the functions
+// own_loss(logp, y, k, classes) and own_loss_slope(logp, y, k, classes).
+
+// Log-softmax of class `k` of a row.
+__device__ __forceinline__ float log_softmax(const float* z, const T* bias, int k, Softmax s) {
+  return z[k] + to_float(bias[k]) - s.top - logf(s.sum);
+}
+
+extern "C" __global__ void own_xent(const float* __restrict__ z, const T* __restrict__ bias,
+                                    const int* __restrict__ y, int rows, int wide, int classes,
+                                    float scale, T* delta, float* loss) {
+  int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
+  float mine = 0.f, count = (float)classes;
+  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
+    const float* row = z + (size_t)r * wide;
+    Softmax s = softmax_of(row, bias, classes, lane);
+    int label = y[r];
+    float value = 0.f, slopes = 0.f;
+    for (int k = lane; k < classes; k += 32) {
+      float logp = log_softmax(row, bias, k, s), is = k == label ? 1.f : 0.f;
+      value += own_loss(logp, is, (float)k, count);
+      slopes += own_loss_slope(logp, is, (float)k, count);
+    }
+    slopes = warp_sum(slopes);
+    for (int k = lane; k < wide; k += 32) {
+      float gradient = 0.f;
+      if (k < classes) {
+        float logp = log_softmax(row, bias, k, s), is = k == label ? 1.f : 0.f;
+        gradient = own_loss_slope(logp, is, (float)k, count) - expf(logp) * slopes;
+      }
+      delta[(size_t)r * wide + k] = from_float<T>(gradient * scale);
+    }
+    mine += warp_sum(value);
+  }
+  block_loss(mine, loss);
+}
+
+extern "C" __global__ void own_metrics(const float* __restrict__ z, const T* __restrict__ bias,
+                                       const int* __restrict__ y, int rows, int wide, int classes,
+                                       double2* out) {
+  int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
+  double loss = 0., wrong = 0.;
+  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
+    const float* row = z + (size_t)r * wide;
+    Softmax s = softmax_of(row, bias, classes, lane);
+    int label = y[r];
+    float value = 0.f;
+    for (int k = lane; k < classes; k += 32)
+      value += own_loss(log_softmax(row, bias, k, s), k == label ? 1.f : 0.f, (float)k, (float)classes);
+    loss += (double)warp_sum(value);
+    wrong += first_best(row, bias, classes, lane, s) != label;
+  }
+  block_metrics(loss, wrong, out);
+}

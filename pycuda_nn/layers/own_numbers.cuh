@@ -1,0 +1,41 @@
+// A loss that is a formula of output and target, as in own_loss.py. Needs loss.cuh, and the functions
+// own_loss(z, y) and own_loss_slope(z, y).
+
+extern "C" __global__ void own_error(const float* __restrict__ z, const T* __restrict__ bias,
+                                     const float* __restrict__ y, int rows, int wide, int outputs,
+                                     float scale, T* delta, float* loss) {
+  int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
+  float mine = 0.f;
+  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
+    float sum = 0.f;
+    for (int k = lane; k < wide; k += 32) {
+      float slope = 0.f;
+      if (k < outputs) {
+        float out = z[(size_t)r * wide + k] + to_float(bias[k]), target = y[(size_t)r * outputs + k];
+        sum += own_loss(out, target);
+        slope = own_loss_slope(out, target);
+      }
+      delta[(size_t)r * wide + k] = from_float<T>(slope * scale);
+    }
+    mine += warp_sum(sum);
+  }
+  block_loss(mine, loss);
+}
+
+extern "C" __global__ void own_metrics(const float* __restrict__ z, const T* __restrict__ bias,
+                                       const float* __restrict__ y, int rows, int wide, int outputs,
+                                       double2* out) {
+  int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
+  double loss = 0., squares = 0.;
+  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
+    float sum = 0.f, square = 0.f;
+    for (int k = lane; k < outputs; k += 32) {
+      float value = z[(size_t)r * wide + k] + to_float(bias[k]), target = y[(size_t)r * outputs + k];
+      sum += own_loss(value, target);
+      square += (value - target) * (value - target);
+    }
+    loss += (double)warp_sum(sum);
+    squares += (double)warp_sum(square);
+  }
+  block_metrics(loss, squares, out);
+}

@@ -1,0 +1,21 @@
+// Softmax of a row by one warp, for the losses of classes. Needs common.cuh.
+
+struct Softmax { float top, sum; };
+
+__device__ __forceinline__ Softmax softmax_of(const float* z, const T* bias, int classes, int lane) {
+  float top = -infinity(), sum = 0.f;
+  for (int k = lane; k < classes; k += 32) top = fmaxf(top, z[k] + to_float(bias[k]));
+  top = warp_max(top);
+  for (int k = lane; k < classes; k += 32) sum += expf(z[k] + to_float(bias[k]) - top);
+  return {top, warp_sum(sum)};
+}
+
+// The first class with the highest logit.
+__device__ __forceinline__ int first_best(const float* z, const T* bias, int classes, int lane, Softmax s) {
+  int best = classes;
+  for (int k = lane; k < classes; k += 32)
+    if (z[k] + to_float(bias[k]) == s.top && k < best) best = k;
+#pragma unroll
+  for (int other = 16; other; other >>= 1) best = min(best, __shfl_xor_sync(~0u, best, other));
+  return best;
+}
