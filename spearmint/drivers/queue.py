@@ -187,6 +187,10 @@ class Queue(Protocol):
         """Return whether jobs see the experiment's directory, so that one can run more trials."""
         return True
 
+    def fetch(self) -> None:
+        """Store the results that jobs have sent, if they do not write them themselves."""
+        return
+
     def hosts(self, need: Resources) -> Sequence[QueueHost] | None:
         """Return the hosts that now accept jobs with this ``need``; None if unknown."""
         return None

@@ -181,8 +181,10 @@ class QueueDriver(Driver):
         """Return the state of every job, from the last listing or, if that is old, a new one."""
         self._done.refresh()
         self._see_claims()
-        all_done = all(self._done.is_done(self._trials[job.id].token) for job in jobs)
-        if self._listing.is_due(_ENDING_POLL_S if all_done else self._polling_s):
+        is_done = [self._done.is_done(self._trials[job.id].token) for job in jobs]
+        if any(is_done):
+            self._queue.fetch()
+        if self._listing.is_due(_ENDING_POLL_S if all(is_done) else self._polling_s):
             self._refresh()
         states = {job: self._trials.state(job.id) for job in jobs}
         for job, state in states.items():

@@ -93,6 +93,10 @@ class HTCondor(Queue):
         self._transfer.receive({job.token for job in found})
         return found
 
+    def fetch(self) -> None:
+        """Store what jobs on hosts that share no files have sent."""
+        self._transfer.receive(None)
+
     def shares_files(self) -> bool:
         """Return whether no file transfer is requested, and the pool's hosts share files."""
         return not self._transfer.is_used()

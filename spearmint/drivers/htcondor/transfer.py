@@ -175,7 +175,7 @@ class Transfer:
         except OSError as error:
             raise DriverError(f"cannot pack the files of {spec.label}: {error}") from error
 
-    def receive(self, listed: Collection[str]) -> None:
+    def receive(self, listed: Collection[str] | None) -> None:
         """Store what has arrived; raises DriverUnreachable if that fails now."""
         try:
             self._mailroom.receive(listed)

@@ -56,9 +56,8 @@ def main() -> int:
     trial = _Trial()
     status = trial.run(here, carrier, packer)
     _pack_last(packer, here / OUTBOX, everything=bool(trial.received))
-    if carrier is not None and done and not trial.received:
-        with contextlib.suppress(OSError):
-            carrier.touch(done)
+    if carrier is not None and not trial.received:
+        _announce(here / OUTBOX, carrier, done)
     return end_as(status)
 
 
@@ -106,9 +105,21 @@ def _starts() -> int:
 def _send_earlier(outbox: Path, carrier: Carrier) -> None:
     """Deliver what runs of this job packed that were evicted; otherwise it arrives at the end."""
     with contextlib.suppress(OSError):
-        for path in sorted(outbox.glob(f"*{END}")):
-            carrier.send(path, path.name)
-            path.unlink()
+        _send_all(outbox, carrier)
+
+
+def _send_all(outbox: Path, carrier: Carrier) -> None:
+    for path in sorted(outbox.glob(f"*{END}")):
+        carrier.send(path, path.name)
+        path.unlink()
+
+
+def _announce(outbox: Path, carrier: Carrier, done: str) -> None:
+    """Deliver the rest and say so; if that fails, the queue brings it back after the exit."""
+    with contextlib.suppress(OSError):
+        _send_all(outbox, carrier)
+        if done:
+            carrier.touch(done)
 
 
 def _pack_last(packer: Packer, outbox: Path, *, everything: bool) -> None:

@@ -85,11 +85,11 @@ class Mailroom:
             os.link(path, box / name)
         return box
 
-    def receive(self, listed: Collection[str]) -> None:
+    def receive(self, listed: Collection[str] | None) -> None:
         """Store what has arrived, and delete the mailboxes of jobs that have ended.
 
         Args:
-            listed: Tokens of the trials whose jobs have not ended.
+            listed: Tokens of the trials whose jobs have not ended; None to delete nothing.
 
         Raises:
             OSError: Something cannot be stored now; nothing of it is lost.
@@ -102,7 +102,7 @@ class Mailroom:
                 address = read_json(box / _ADDRESS)
                 if address is not None:
                     _Mailbox(box, Address(**address)).receive()
-                if token not in listed and _is_over(box, address):
+                if listed is not None and token not in listed and _is_over(box, address):
                     shutil.rmtree(box, ignore_errors=True)
 
 

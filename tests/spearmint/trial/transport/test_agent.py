@@ -139,7 +139,7 @@ def test_an_evicted_trial_continues_elsewhere(experiment: Experiment, tmp_path: 
         with experiment.start(chirp, run=2) as job:
             assert job.wait(60) == 0
     assert experiment.done.exists()
-    experiment.bring_back()
+    experiment.receive()
     assert experiment.result()["value"] == 0.5
     lines = [line for line in _text(experiment.output).splitlines() if line.startswith("step")]
     assert lines == ["step 0", "step 1", "step 2"]
