@@ -68,7 +68,7 @@ class CondorPool(QueueCluster):
 
     def make_fabric(self) -> Fabric:
         """Return the network of hosts of Debian 13, with this machine's Python."""
-        return Fabric(binds=[self.shared, REPOSITORY, *_python()], root=condor_root())
+        return Fabric(binds=[self.shared, REPOSITORY, *python_folders()], root=condor_root())
 
     def bring_up(self) -> None:
         """Start the daemons; wait until every host accepts jobs."""
@@ -85,10 +85,7 @@ class CondorPool(QueueCluster):
         )
         node.write("/etc/condor/config.d/10-bed", text)
         node.write("/etc/condor/passwords.d/POOL", "of the pool", 0o600)
-        if sys.base_prefix == "/usr":
-            program = Path(sys.executable).resolve()
-            shutil.copy2(program, node.inside(program))
-            node.run("ln", "-sfn", program.name, "/usr/bin/python3")
+        copy_python(node)
 
     def start_host(self, node: Node) -> None:
         """Start the daemons of a host."""
@@ -136,7 +133,15 @@ class CondorPool(QueueCluster):
         until(is_empty, 60, 0.5)
 
 
-def _python() -> list[Path]:
+def copy_python(node: Node) -> None:
+    """Give a host this machine's Python, if that is the system's."""
+    if sys.base_prefix == "/usr":
+        program = Path(sys.executable).resolve()
+        shutil.copy2(program, node.inside(program))
+        node.run("ln", "-sfn", program.name, "/usr/bin/python3")
+
+
+def python_folders() -> list[Path]:
     """Return the directories of this machine's Python and of its packages."""
     is_system = sys.base_prefix == "/usr"
     own = Path(sysconfig.get_path("stdlib")) if is_system else Path(sys.base_prefix)

@@ -40,6 +40,7 @@ PACKAGES = (
     "python3-cryptography",
     "python3-nacl",
     "python3-psutil",
+    "redis-server",
     "tcsh",
 )
 _KEEP_DAYS = 7

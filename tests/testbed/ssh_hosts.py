@@ -73,6 +73,14 @@ class SshHosts:
             start(machine, facts, first=True)
             self.machines[alias] = machine
 
+    def reboot(self, *aliases: str) -> None:
+        """Kill all processes of these hosts, then boot them."""
+        for alias in aliases:
+            self.machines[alias].kill()
+        for alias in aliases:
+            self.machines[alias].boot()
+            start(self.machines[alias], Facts(id=f"i-{alias}"), first=False)
+
     def shell(self, alias: str, *, host_key: str = "", timeout_s: float = 10.0) -> Shell:
         """Return a shell of one host."""
         return Shell(
