@@ -22,30 +22,62 @@ UID_DOMAIN = starcluster
 FILESYSTEM_DOMAIN = starcluster
 TRUST_UID_DOMAIN = True
 SOFT_UID_DOMAIN = True
+SEC_DEFAULT_AUTHENTICATION = REQUIRED
 SEC_DEFAULT_AUTHENTICATION_METHODS = FS, PASSWORD
+SEC_DEFAULT_ENCRYPTION = REQUIRED
+SEC_DEFAULT_INTEGRITY = REQUIRED
 SEC_PASSWORD_DIRECTORY = /etc/condor/passwords.d
 SEC_PASSWORD_FILE = {password}
+ALLOW_READ = *@starcluster
+ALLOW_WRITE = *@starcluster
 ALLOW_DAEMON = condor_pool@*, condor@*, root@*
 ALLOW_NEGOTIATOR = condor_pool@*, condor@*, root@*
 ALLOW_ADMINISTRATOR = condor_pool@*, root@*
 NETWORK_INTERFACE = {address}
 DAEMON_LIST = {daemons}
+# A small pool can match jobs every few seconds.
+NEGOTIATOR_INTERVAL = 5
+NEGOTIATOR_MIN_INTERVAL = 1
+NEGOTIATOR_CYCLE_DELAY = 1
+use FEATURE : PartitionableSlot
+HAS_GPU = {has_gpu}
+STARTD_ATTRS = $(STARTD_ATTRS) HAS_GPU
+"""
+_GPUS = "use FEATURE : GPUs\n"
+_STOP = """
+if [ -d /run/systemd/system ]; then
+    systemctl stop condor
+else
+    pkill -x condor_master || :
+    while pgrep -x condor_master >/dev/null; do sleep 0.1; done
+fi
 """
 _START = """
 if [ -d /run/systemd/system ]; then
     systemctl enable --quiet condor
-    systemctl restart condor
+    systemctl start condor
 else
-    pkill -x condor_master || :
-    while pgrep -x condor_master >/dev/null; do sleep 0.1; done
+    install -d -o condor -g condor /run/condor /run/lock/condor
     condor_master
 fi
 """
 _START_S = 120.0
+# Jobs get SIGTERM, and as long as they asked for, at most this long; then they run elsewhere.
+_LEAVE = """
+condor_off -graceful -daemon startd
+tries=$1
+while pgrep -x condor_startd >/dev/null && [ $tries -gt 0 ]; do
+    tries=$((tries - 1))
+    sleep 1
+done
+"""
+_LEAVE_S = 60
 
 
 class CondorPlugin(DefaultClusterSetup):
     """Set up an HTCondor pool, best with ``disable_queue``: Grid Engine does not know of its jobs.
+
+    Jobs can request the GPUs of nodes with a driver (``request_gpus``, ``HAS_GPU``).
 
     Args:
         master_is_exec_host: Whether the master also runs jobs. Default: true.
@@ -69,6 +101,13 @@ class CondorPlugin(DefaultClusterSetup):
         """Install and start HTCondor on the new node."""
         self._set_up(node, master, self._password(master))
 
+    def on_remove_node(
+        self, node: Any, nodes: Any, master: Any, user: Any, user_shell: Any, volumes: Any
+    ) -> None:
+        """Let the jobs of the node go, so that they run elsewhere before their lease ends."""
+        argv = ["sh", "-c", _LEAVE, "sh", str(_LEAVE_S)]
+        node.ssh.checked(argv, timeout_s=2 * _LEAVE_S)
+
     def _password(self, master: Node) -> str:
         """Return the password of the pool, which the master keeps."""
         if master.ssh.isfile(PASSWORD):
@@ -81,15 +120,20 @@ class CondorPlugin(DefaultClusterSetup):
         daemons = _ON_MASTER if node is master else "MASTER"
         if node is not master or self._on_master:
             daemons += ", STARTD"
+        has_gpu = "GPU " in node.ssh.run(["nvidia-smi", "-L"], timeout_s=_START_S).stdout
         settings = _SETTINGS.format(
             master=master.alias,
             password=PASSWORD,
             address=node.private_ip_address,
             daemons=daemons,
+            has_gpu=has_gpu,
         )
+        settings += _GPUS if has_gpu else ""
         had = node.ssh.read_file(CONFIG) if node.ssh.isfile(CONFIG) else ""
         if had == settings and not node.ssh.run(["pgrep", "-x", "condor_master"]).status:
             return
+        # A run that is killed before the end leaves no daemon with the old settings.
+        node.ssh.checked(["sh", "-c", _STOP], timeout_s=_START_S)
         node.ssh.makedirs("/etc/condor/passwords.d", 0o700)
         node.ssh.write_file(PASSWORD, f"{password}\n", 0o600)
         node.ssh.write_file(CONFIG, settings)

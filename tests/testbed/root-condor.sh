@@ -1,9 +1,9 @@
 #!/bin/bash
 # Make a Debian 13 with HTCondor, whose first version with condor_submit -json is there:
-# NAME DIRECTORY MIRROR PACKAGE... Runs in its own mount namespace, so no mount is left.
+# NAME DIRECTORY MIRROR STAND_INS PACKAGE... Runs in its own mount namespace, so no mount is left.
 set -eu
-root=$2 mirror=$3
-shift 3
+root=$2 mirror=$3 stand_ins=$4
+shift 4
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 chmod 755 "$root"
 mkdir -p "$root/etc/dpkg/dpkg.cfg.d" "$root/usr/sbin"
@@ -19,3 +19,7 @@ chroot "$root" apt-get -q -y --no-install-recommends install "$@"
 umount "$root/proc"
 rm -f "$root/etc/resolv.conf" "$root"/var/cache/apt/archives/*.deb "$root"/var/cache/apt/*.bin
 rm -rf "$root"/var/lib/apt/lists/* "$root"/etc/condor/config.d/*
+rm -f "$root"/etc/ssh/ssh_host_* # each node has its own
+# This kernel has no NFS.
+install -m 755 "$stand_ins/mount.nfs" "$root/usr/sbin"
+install -m 755 "$stand_ins/nfs-kernel-server" "$root/etc/init.d"

@@ -28,8 +28,8 @@ PACKAGES = (
 _BUILD = Path(__file__).parent / "root-build.sh"
 _BREAK = Path(__file__).parent / "root-break.sh"
 _CONDOR = Path(__file__).parent / "root-condor.sh"
-# Trials need python3's libraries.
-_CONDOR_PACKAGES = ("condor", "iproute2", "procps", "python3")
+# Trials need python3's libraries; nodes of a cluster sshd and NFS.
+_CONDOR_PACKAGES = ("condor", *_STOCK, "nfs-common", "nfs-kernel-server")
 
 
 def root(name: str) -> Path:
@@ -45,7 +45,7 @@ def root(name: str) -> Path:
 
 def condor_root() -> Path:
     """Return the file system of a Debian 13 with HTCondor; build it if it is missing."""
-    return _cached("condor", _CONDOR, MIRROR, *_CONDOR_PACKAGES)
+    return _cached("condor", _CONDOR, MIRROR, str(STAND_INS), *_CONDOR_PACKAGES)
 
 
 def debian_packages() -> Path:

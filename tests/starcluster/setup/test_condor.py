@@ -33,7 +33,7 @@ def test_a_pool_of_a_master_and_nodes() -> None:
     plugin.run([master, first], master, "u", "bash", {})
     assert any("install htcondor" in line for line in first.ssh.ran)
     assert any("install condor" in line for line in master.ssh.ran)
-    assert "SCHEDD, STARTD\n" in master.ssh.read_file(CONFIG)
+    assert "NEGOTIATOR, SCHEDD, STARTD\n" in master.ssh.read_file(CONFIG)
     settings = first.ssh.read_file(CONFIG)
     assert "CONDOR_HOST = master\n" in settings
     assert "DAEMON_LIST = MASTER, STARTD\n" in settings
@@ -52,8 +52,34 @@ def test_a_second_run_changes_nothing() -> None:
     master = node("master")
     for _ in range(2):
         CondorPlugin("false").run([master], master, "u", "bash", {})
-    assert sum(line.startswith("sh ") for line in master.ssh.ran) == 1
-    assert "STARTD" not in master.ssh.read_file(CONFIG)
+    assert sum(line.startswith("sh ") for line in master.ssh.ran) == 2  # it stops and starts once
+    assert "STARTD\n" not in master.ssh.read_file(CONFIG)
+
+
+def test_daemons_end_before_their_settings_change() -> None:
+    master = node("master")
+    seen: list[tuple[str, bool]] = []
+
+    def watched(shell: FakeShell, words: list[str], stdin: str) -> str:
+        seen.append(("install -d" in words[-1], shell.path_exists(CONFIG)))
+        return ""
+
+    master.ssh.programs["sh"] = watched
+    CondorPlugin().run([master], master, "u", "bash", {})
+    assert seen == [(False, False), (True, True)]
+
+
+def test_nodes_with_gpus_say_so_and_a_removed_node_lets_its_jobs_go() -> None:
+    master, first = node("master"), node("node001")
+    first.ssh.answer("nvidia-smi", "GPU 0: Tesla T4 (UUID: GPU-0)\n")
+    plugin = CondorPlugin()
+    plugin.run([master, first], master, "u", "bash", {})
+    assert "HAS_GPU = True\n" in first.ssh.read_file(CONFIG)
+    assert "use FEATURE : GPUs\n" in first.ssh.read_file(CONFIG)
+    assert "HAS_GPU = False\n" in master.ssh.read_file(CONFIG)
+    assert "use FEATURE : GPUs\n" not in master.ssh.read_file(CONFIG)
+    plugin.on_remove_node(first, [master, first], master, "u", "bash", {})
+    assert "condor_off -graceful" in first.ssh.ran[-1]
 
 
 def test_a_distribution_without_the_package_is_named() -> None:
