@@ -23,12 +23,27 @@ _HEAD = """\
 # example; remove the # to set the key. All other lines show the defaults, except for the required
 # keys and for default_template, aws_region_name and plugins.
 """
-_LARGE = """
+_MORE = """\
 # The keys of gpu, except for these.
 [cluster large]
 extends = gpu
 cluster_size = 9
 #spot_bid = 0.80
+
+# HTCondor instead of Grid Engine, for spearmint --driver=HTCONDOR.
+[cluster condor]
+extends = gpu
+disable_queue = true
+plugins = nvidia_tune, project_env, condor
+
+# Workers of Celery instead of Grid Engine, for spearmint --driver=CELERY.
+[cluster workers]
+extends = gpu
+disable_queue = true
+plugins = nvidia_tune, project_env, celery_workers
+
+# For Slurm there is no plugin. AWS ParallelCluster starts clusters with Slurm; there, on the head
+# node, use spearmint --driver=SLURM.
 """
 
 
@@ -141,6 +156,27 @@ _BLOCKS = (
     ),
     _Block(
         kind="plugin",
+        name="project_env",
+        intro="",
+        values={"setup_class": "starcluster_plugins.project_env.ProjectEnv"},
+        short=True,
+    ),
+    _Block(
+        kind="plugin",
+        name="condor",
+        intro="",
+        values={"setup_class": "starcluster.plugins.condor.CondorPlugin"},
+        short=True,
+    ),
+    _Block(
+        kind="plugin",
+        name="celery_workers",
+        intro="",
+        values={"setup_class": "starcluster_plugins.celery_workers.CeleryWorkers"},
+        short=True,
+    ),
+    _Block(
+        kind="plugin",
         name="tools",
         intro="",
         values={
@@ -159,7 +195,7 @@ def example() -> str:
     for block in _BLOCKS:
         texts.append("\n".join(_lines(block)) + "\n")
         if (block.kind, block.name) == ("cluster", "gpu"):
-            texts.append(_LARGE.lstrip("\n"))
+            texts.append(_MORE)
     return "\n".join(texts)
 
 

@@ -12,6 +12,7 @@ from starcluster.config.config import Config
 from starcluster.config.example import example
 from starcluster.config.sections import GlobalSettings
 from starcluster.config.template import Template
+from starcluster.setup import load_plugins
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,9 +45,26 @@ def test_the_file_at_the_root_is_what_the_declarations_give() -> None:
 
 def test_it_is_right_as_it_is(home: Path) -> None:
     made = load(home, example())
-    for name in ("gpu", "large"):
+    for name in ("gpu", "large", "condor", "workers"):
         assert made.template(name).key.location == home / ".ssh/mykey.pem"
     assert made.template().name == "gpu"
+
+
+@pytest.mark.parametrize(
+    ("name", "queue", "last"),
+    [
+        ("gpu", True, "GpuSge"),
+        ("condor", False, "CondorPlugin"),
+        ("workers", False, "CeleryWorkers"),
+    ],
+)
+def test_it_has_a_cluster_of_each_queue(home: Path, name: str, queue: bool, last: str) -> None:
+    template = load(home, example()).template(name)
+    assert template.disable_queue is not queue
+    loaded = load_plugins(template.plugins)
+    assert type(loaded[-1].setup).__name__ == last
+    names = [type(plugin.setup).__name__ for plugin in loaded]
+    assert ("ProjectEnv" in names) is not queue  # it installs what the last one needs
 
 
 def test_it_is_right_with_every_line_in_force(home: Path) -> None:
