@@ -222,6 +222,7 @@ def test_survivors_of_a_killed_shepherd_keep_their_gpu_and_are_named(cell: Cell,
     node = cell.fabric.nodes[HOST]
     code = "import subprocess; subprocess.Popen(['sleep', '302'], start_new_session=True)"
     job = sleeper(cell, 1, "-r", "n", command=f'python3 -c "{code}"\nsleep 303')
+    until(lambda: node.processes("sleep 303"), 60, 0.1)  # the other one runs, too
     node.run("kill", "-9", *inside(node, "sge_shepherd"))
     until(lambda: GpuStatus.OUTLIVED in statuses(cell), 30, 0.2)
     (use,) = (use for use in uses(cell) if use.status is GpuStatus.OUTLIVED)
@@ -247,6 +248,7 @@ def test_a_job_sent_to_survivors_goes_back_and_says_who_has_the_gpu(cell: Cell, 
     """The assignment finds leftover processes while the sensor does not report them."""
     node = cell.fabric.nodes[HOST]
     job = sleeper(cell, 2, "-r", "n", command="sleep 304")
+    until(lambda: node.processes("sleep 304"), 60, 0.1)
     node.run("pkill", "-STOP", "-o", "-f", "sge_jobs.node.sensor")  # not its attendant
     node.run("kill", "-9", *inside(node, "sge_shepherd"))
     err = cell.home / "who.err"
