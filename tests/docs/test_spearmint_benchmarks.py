@@ -18,6 +18,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
         "chooser_variants",
         "early_stopping",
         "search",
+        "first_hour",
         "search_overhead",
         "warm_start",
     ],
