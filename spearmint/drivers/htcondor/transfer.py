@@ -70,8 +70,11 @@ def transfer_script(spec: SubmitSpec, *, exports: Iterable[str]) -> str:
     variables = {**inherited, **own, TRANSPORT_DONE: spec.environment.get(DONE_FILE, "")}
     lines = [_SCRIPT.format(outbox=OUTBOX, output=OUTPUT, start=START).rstrip()]
     lines += [*exports, *(f"export {k}={shlex.quote(v)}" for k, v in variables.items())]
-    lines += setup_lines(spec.resources, 'cd -- "$_CONDOR_SCRATCH_DIR" || exit 1')
     venv = spec.resources.venv
+    if venv is not None:
+        missing = shlex.quote(f"{_UNFIT}; {venv} is missing")
+        lines.append(f"[ -d {shlex.quote(str(venv))} ] || {{ echo {missing}; exit {UNFIT}; }}")
+    lines += setup_lines(spec.resources, 'cd -- "$_CONDOR_SCRATCH_DIR" || exit 1')
     pythons = [str(venv / "bin" / "python")] if venv else [spec.argv[0], "python3", "python"]
     run = _RUN.format(
         pythons=shlex.join(pythons),

@@ -127,6 +127,12 @@ def test_a_host_without_a_fit_python(tmp_path: Path, language: str, text: str) -
     assert "no Python 3.11" in commands(replace(made))["on_exit_hold_reason"]
 
 
+def test_a_host_without_the_virtual_environment(tmp_path: Path) -> None:
+    host = tmp_path / "host"
+    assert run(spec(tmp_path, venv=Path("/no/such venv")), host).returncode == UNFIT
+    assert "/no/such venv is missing" in (host / OUTBOX / START).read_text()
+
+
 def test_a_job_that_is_held_for_its_host_is_removed() -> None:
     held = {"ClusterId": 1, "JobStatus": 5, "HoldReasonCode": 3}
     states = [job.state for job in parse_jobs([held, {**held, "HoldReasonSubCode": UNFIT}])]
