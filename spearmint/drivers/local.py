@@ -96,8 +96,10 @@ class LocalDriver(Driver):
 
     def _shared(self) -> dict[str, str]:
         """Return the environment variables that all trials have in common."""
-        threads = {name: str(self._threads) for name in THREADS if name not in os.environ}
-        return {**os.environ, **threads, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
+        threads = dict.fromkeys(THREADS, str(self._threads))
+        if THREADS[0] in os.environ:  # OpenBLAS and MKL obey it, too, unless theirs are set
+            threads = {}
+        return {**threads, **os.environ, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
 
     def _environment(self, folder: TrialFolder) -> dict[str, str]:
         return {
