@@ -31,6 +31,7 @@ from pycuda_nn.data.dataset import task_line
 from pycuda_nn.data.sources import load_splits
 from pycuda_nn.data.split import Splits, check_fractions
 from pycuda_nn.errors import ConfigError
+from pycuda_nn.protocols import Backend
 from pycuda_nn.training.loop import TrainResult
 from pycuda_nn.training.loop import train as run
 
@@ -161,14 +162,7 @@ def train(
       pycuda-nn train --data rows.npz --backend cuda --precision bf16 --device 1
     """
     cuda = cuda_options(precision, device, memory_limit, deterministic=deterministic)
-    chosen = pick(backend, {"cuda": cuda})
-    if cuda != CudaOptions() and chosen.name != "cuda":
-        reason = load("cuda").missing() or f"--backend is {backend}"
-        raise ConfigError(
-            "--precision, --device, --memory-limit and --deterministic need the backend cuda: "
-            f"{reason}",
-            "Remove these options.",
-        )
+    chosen = _backend(backend, cuda)
     config, given = read_settings(config_file, words)
     check_source(source, labels, target)
     options = table_options(source, table)
@@ -197,6 +191,19 @@ def train(
             note=note,
         )
     _print_result(result, checkpoint, chosen.name, targets, as_json)
+
+
+def _backend(name: str, cuda: CudaOptions) -> Backend:
+    """Return the chosen backend; options for a GPU without the backend cuda raise ConfigError."""
+    chosen = pick(name, {"cuda": cuda})
+    if cuda != CudaOptions() and chosen.name != "cuda":
+        reason = load("cuda").missing() or f"--backend is {name}"
+        raise ConfigError(
+            "--precision, --device, --memory-limit and --deterministic need the backend cuda: "
+            f"{reason}",
+            "Remove these options.",
+        )
+    return chosen
 
 
 def _with_defaults(

@@ -435,14 +435,12 @@ def test_ctrl_c_typed_at_the_command_tells_how_to_go_on(bench: Bench) -> None:
             text=True,
         ) as process:
             assert process.stderr is not None
-            before = []
-            for line in process.stderr:
-                before.append(line)
-                if line.endswith(f"{Step.PREPARE}\n"):
-                    process.send_signal(signal.SIGINT)
-                    break
+            said = line = "-"
+            while line and not said.endswith(f"{Step.PREPARE}\n"):
+                said += (line := process.stderr.readline())
+            process.send_signal(signal.SIGINT)
             errors = process.stderr.read()
-        assert process.returncode == 128 + signal.SIGINT, f"{''.join(before)}{errors}"
+        assert process.returncode == 128 + signal.SIGINT, said + errors
         assert re.search(r"^Error: .*\n.*\b3\b.* \(master, node001, node002\)", errors, re.M)
         assert "Traceback" not in errors
         assert f"starcluster start -x {NAME}" in errors
