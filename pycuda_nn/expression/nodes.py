@@ -103,6 +103,8 @@ class Applied(Expression):
 def _term(operation: str, operand: object) -> Expression:
     if isinstance(operand, Expression):
         return operand
+    if isinstance(operand, bool):  # of x == 0, which compares the nodes themselves
+        raise ShapeError(f"{operation}: invalid operand {operand}", "Compare by <, <=, > or >=.")
     if isinstance(operand, Real):
         return Scalar(value=float(operand))
     kind = type(operand).__name__

@@ -17,6 +17,7 @@ from pycuda_nn.expression import operations as ops
 from pycuda_nn.expression.nodes import Applied, Expression, Input, Scalar
 
 MOST_CHARACTERS = 500
+_MOST_QUOTED = 80
 _MOST_FACTORS = 8  # of a power with a whole exponent
 _CONSTANTS = {"pi": math.pi, "e": math.e}
 # Name, operation, and number of arguments.
@@ -75,14 +76,16 @@ def parse(text: str, names: Sequence[str] | Mapping[str, Expression]) -> Express
         where = f", character {error.offset}" if isinstance(error, SyntaxError) else ""
         what = error.msg if isinstance(error, SyntaxError) else "it cannot be read"
         raise ConfigError(
-            f"invalid expression '{text}'{where}: {what}",
+            f"invalid expression {quoted(text)}{where}: {what}",
             "Use the syntax of Python, for example: 0.5 * x * (1 + tanh(x))",
         ) from error
     known = names if isinstance(names, Mapping) else {name: Input(name) for name in names}
     try:
         return _Reader(text, known).read(tree.body)
     except RecursionError as error:
-        raise ConfigError(f"invalid expression '{text}': too many nested operations") from error
+        raise ConfigError(
+            f"invalid expression {quoted(text)}: too many nested operations"
+        ) from error
 
 
 class _Reader:
@@ -156,6 +159,8 @@ class _Reader:
             return self._constant(node, lambda: float(twin(*map(np.float64, numbers))))
         if operation == "pow":
             return _power(*operands)
+        if operation == "ln" and (inner := _exponent(operands[0])) is not None:
+            return inner
         return Applied(operation, *operands)
 
     def _constant(self, node: ast.expr, value: Callable[[], float]) -> Expression:
@@ -172,18 +177,32 @@ class _Reader:
 
     def _error(self, node: ast.AST, what: str, fix: str) -> ConfigError:
         part = ast.get_source_segment(self._text.strip(), node) or self._text
-        return ConfigError(f"invalid expression '{self._text}': '{part}' {what}", fix)
+        return ConfigError(f"invalid expression {quoted(self._text)}: {quoted(part)} {what}", fix)
 
 
 def _power(base: Expression, exponent: Expression) -> Expression:
     """Return a power; a small whole exponent becomes products, which are exact for negative x."""
     number = exponent.value if isinstance(exponent, Scalar) else None
+    if number == 0:
+        return Scalar(value=1.0)
     if number is None or not number.is_integer() or not 1 <= abs(number) <= _MOST_FACTORS:
-        return base**exponent
+        inner = _exponent(base)
+        return base**exponent if inner is None else ops.exp(inner * exponent)
     found = base
     for factor in range(2, int(abs(number)) + 1):
         found = ops.sqr(base) if factor == 2 else found * base
     return found if number > 0 else 1.0 / found
+
+
+def _exponent(node: Expression) -> Expression | None:
+    """Return a of exp(a): log and powers of it are computed from a, which does not underflow."""
+    is_exp = isinstance(node, Applied) and node.operation == "exp"
+    return node.operands[0] if is_exp else None
+
+
+def quoted(text: str) -> str:
+    """Return the start of ``text`` in quotation marks, on one line."""
+    return repr(text if len(text) <= _MOST_QUOTED else f"{text[: _MOST_QUOTED - 3]}...")
 
 
 def _functions() -> str:

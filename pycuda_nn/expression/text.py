@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pycuda_nn.errors import ConfigError, PycudaNNError
 from pycuda_nn.expression.nodes import Applied, Expression, Input, Scalar, in_order
-from pycuda_nn.expression.parse import FUNCTIONS
+from pycuda_nn.expression.parse import FUNCTIONS, MOST_CHARACTERS
 
 _OPERATORS = {
     "add": "({} + {})",
@@ -33,6 +34,11 @@ def text_of(expression: Expression) -> str:
     texts: dict[int, str] = {}
     for node in in_order(expression):
         texts[id(node)] = _text(node, [texts[id(operand)] for operand in node.operands])
+        if len(texts[id(node)]) > MOST_CHARACTERS:  # shared nodes are written at each use
+            raise ConfigError(
+                f"the formula has more than {MOST_CHARACTERS} characters as text",
+                "Use fewer operations.",
+            )
     return texts[id(expression)]
 
 
@@ -46,7 +52,10 @@ def traced(function: Callable[..., Any], names: Sequence[str]) -> str:
     Raises:
         ConfigError: The function failed, has other parameters, or does not return an expression.
     """
-    parameters = list(inspect.signature(function).parameters)
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{function!r} is not a Python function") from error
     label = getattr(function, "__name__", "the function")
     if not parameters or not set(parameters) <= set(names):
         raise ConfigError(
@@ -71,7 +80,7 @@ def _text(node: Expression, operands: list[str]) -> str:
     match node:
         case Input():
             return node.name
-        case Scalar() if node.value is not None:
+        case Scalar() if node.value is not None and math.isfinite(node.value):
             return repr(node.value) if node.value >= 0 else f"({node.value!r})"
         case Applied() if node.operation in _OPERATORS:
             return _OPERATORS[node.operation].format(*operands)

@@ -11,6 +11,7 @@ from pycuda_nn.errors import ConfigError, did_you_mean
 from pycuda_nn.expression import Expression, Input, Program, derivative, parse, program, traced
 from pycuda_nn.expression.nodes import in_order
 from pycuda_nn.expression.operations import exp
+from pycuda_nn.expression.parse import quoted
 
 # Activations by name that are formulas.
 NAMED = {
@@ -90,12 +91,12 @@ def is_class_loss(text: str) -> bool:
     of_classes = used & {"logp", "p", "k", "classes"}
     if of_classes and "z" in used:
         raise ConfigError(
-            f"invalid loss '{text}': it uses z and {', '.join(sorted(of_classes))}",
+            f"invalid loss {quoted(text)}: it uses z and {', '.join(sorted(of_classes))}",
             "Use z and y for numbers; logp or p, y, k and classes for classes.",
         )
     if not used & {"z", "logp", "p"}:
         raise ConfigError(
-            f"invalid loss '{text}': it does not depend on the outputs of the network",
+            f"invalid loss {quoted(text)}: it does not depend on the outputs of the network",
             "Use z for numbers; logp or p for classes.",
         )
     return bool(of_classes)
@@ -106,9 +107,7 @@ def activation_problem(value: Any, names: Sequence[str]) -> str | None:
     wanted = f"must be one of {', '.join(names)}, or an expression of x such as 'x * sigmoid(x)'"
 
     def check(text: str) -> None:
-        if not any(isinstance(node, Input) for node in in_order(parse(text, ["x"]))):
-            raise ConfigError(f"invalid activation '{text}': it does not depend on x")
-        activation_formula(text)
+        _require_slope(activation_formula(text), f"invalid activation {quoted(text)}")
 
     return _problem(value, names, wanted, check)
 
@@ -118,7 +117,8 @@ def loss_problem(value: Any, names: Sequence[str]) -> str | None:
     wanted = f"must be one of {', '.join(names)}, or an expression of z and y, or logp and y"
 
     def check(text: str) -> None:
-        (class_loss_formula if is_class_loss(text) else number_loss_formula)(text)
+        compiled = (class_loss_formula if is_class_loss(text) else number_loss_formula)(text)
+        _require_slope(compiled, f"invalid loss {quoted(text)}")
 
     return _problem(value, names, wanted, check)
 
@@ -136,6 +136,13 @@ def _problem(
     except ConfigError as error:
         return ". ".join(filter(None, [error.what, error.fix]))
     return None
+
+
+def _require_slope(formula: Formula, what: str) -> None:
+    slope = formula.slope
+    if not slope.steps and slope.result == "s0" and slope.numbers({}) == (0.0,):
+        variable = formula.value.inputs[0]
+        raise ConfigError(f"{what}: its slope is 0 everywhere", f"Let it depend on {variable}.")
 
 
 @functools.lru_cache(maxsize=64)

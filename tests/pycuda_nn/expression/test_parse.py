@@ -5,10 +5,16 @@ import pytest
 
 import pycuda_nn as nn
 from pycuda_nn.errors import ConfigError
-from pycuda_nn.expression import parse, program, text_of, traced
+from pycuda_nn.expression import Expression, parse, program, text_of, traced
 from pycuda_nn.expression.operations import maximum, sigmoid, sqr, where
 
 X = np.linspace(-1.75, 2.25, 9)
+
+
+def squared_often(x: Expression) -> Expression:
+    for _ in range(50):
+        x = x * x
+    return x
 
 
 def value(text: str) -> np.ndarray:
@@ -69,6 +75,14 @@ def test_a_wrong_text_is_an_error_that_names_its_part(text: str, part: str) -> N
     assert part in f"{caught.value.what} {caught.value.fix}"
 
 
+def test_a_message_is_one_line_of_printable_text() -> None:
+    for text in ("x\n+\x1b[31m1 1", "y + " + "x + " * 100 + "x"):
+        with pytest.raises(ConfigError) as caught:
+            parse(text, ["x"])
+        assert caught.value.what.isprintable()
+        assert len(caught.value.what) < 250
+
+
 def test_text_of_an_expression_is_read_back_as_it_was() -> None:
     for text in ("x * sigmoid(-1.5 * x)", "where(x <= 0, sqr_(x), max(x, 2)) ** 0.5"):
         text = text.replace("sqr_(x)", "x ** 2")
@@ -92,6 +106,10 @@ def test_a_function_that_is_not_an_expression_is_an_error() -> None:
         (lambda x: np.exp(x), "TypeError"),
         (lambda q: q, "Name its parameters"),
         (lambda: 1.0, "Name its parameters"),
+        (lambda x: where(x == 0, 1, x), "Compare by <"),
+        (lambda x: x * float("inf"), "text"),
+        ("x * 2", "not a Python function"),
+        (squared_often, "characters"),
     ):
         with pytest.raises(nn.PycudaNNError) as caught:
             nn.formula(function)  # type: ignore[arg-type]

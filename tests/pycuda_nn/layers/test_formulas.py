@@ -78,6 +78,15 @@ def test_the_formula_of_a_built_in_loss_is_the_built_in_loss() -> None:
         assert own.wrong(z, y) == built_in.wrong(z, y)
 
 
+@pytest.mark.parametrize(
+    "text", ["-y * log(p)", "y * (1 - p**0.7) / 0.7", "-y * (1 - p)**0 * logp"]
+)
+def test_a_class_without_probability_has_a_gradient(text: str) -> None:
+    z = np.array([[0.0, 200.0, 0.0]] * 2, dtype=np.float32)
+    assert np.isfinite(ClassLoss(text).gradient(z, np.array([1, 0]), Memory(np.float32)))
+    assert np.isfinite(z).all()
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_every_name_trains(name: str) -> None:
     train, valid, _ = nn.split(nn.load_data("digits"), seed=0)
@@ -107,7 +116,9 @@ def test_a_training_with_formulas_resumes_and_predicts(tmp_path: Path) -> None:
     ("settings", "part"),
     [
         ({"activation": "silo"}, "'silu'"),
-        ({"activation": "1 + 1"}, "does not depend on x"),
+        ({"activation": "1 + 1"}, "slope is 0"),
+        ({"activation": "x > 0"}, "slope is 0"),
+        ({"loss": "z > y"}, "slope is 0"),
         ({"activation": "z * 2"}, "'z'"),
         ({"loss": "sqared"}, "'squared'"),
         ({"loss": "y"}, "does not depend on the outputs"),

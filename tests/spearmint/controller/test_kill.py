@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from pathlib import Path
 
 import psutil
 import pytest
@@ -19,6 +20,7 @@ from spearmint.trial.environment import TRIAL_DIR
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 from tests.waiting import until
 
+FORKED = "spearmint.trial.warm.process"
 KILLS = int(os.environ.get("KILLS", "10"))
 CODE = """
 import fcntl
@@ -36,12 +38,19 @@ OPTIONS = ("--max-concurrent=3", "--max-finished-jobs=100000", "--max-retries=10
 
 
 def runners(experiment: ExperimentDir) -> list[psutil.Process]:
+    """Return the processes of trials: with their environment, or forked with their lock file."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(TRIAL_DIR, "").startswith(str(experiment.root)):
+            started = process.environ().get(TRIAL_DIR, "").startswith(str(experiment.root))
+            if started or (FORKED in process.cmdline() and holds_a_trial(process, experiment)):
                 found.append(process)
     return found
+
+
+def holds_a_trial(process: psutil.Process, experiment: ExperimentDir) -> bool:
+    links = [str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir()]
+    return any(link.startswith(f"{experiment.root.resolve()}/jobs/") for link in links)
 
 
 def finished(experiment: ExperimentDir) -> dict[int, float]:
