@@ -65,7 +65,9 @@ class Feature:
 
 def has_own_texts(column: Column) -> bool:
     """Return whether most rows have their own text."""
-    if column.kind != "text" or _number_share(column) >= _MOSTLY:
+    if column.kind != "text":
+        return False
+    if _MOSTLY <= _number_share(column) < 1:  # typing errors; if all are numbers, they are codes
         return False
     known = np.count_nonzero(column.values >= 0)
     return bool(len(column.texts) > _FEW_TEXTS and 2 * len(column.texts) > known)
@@ -114,8 +116,9 @@ def _check_text(column: Column, table: Table, options: TableOptions) -> None:
     few = len(column.texts) <= _FEW_TEXTS
     if options.text != "auto" or few or _number_share(column) < _MOSTLY:
         return
-    code = next(i for i, text in enumerate(column.texts) if to_number(text) is None)
-    raise _not_number(column, code, table)
+    code = next((i for i, text in enumerate(column.texts) if to_number(text) is None), None)
+    if code is not None:  # codes with leading zeros are numbers, too
+        raise _not_number(column, code, table)
 
 
 def _not_number(column: Column, code: int, table: Table) -> DataError:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pycuda_nn as nn
+from pycuda_nn.data.table.describe import describe
 from pycuda_nn.data.table.options import TableOptions
 from pycuda_nn.data.table.read import read_table
 from pycuda_nn.errors import DataError, EmptyData, UnreadableFile
@@ -300,6 +301,19 @@ def test_codes_with_leading_zeros_are_categories(
     pq.write_table(pa.table({"zip": ["01234", "98765"], "y": [1, 2]}), parquet)
     column = read_table(parquet, TableOptions()).columns["zip"]
     assert (column.kind, column.texts) == ("text", ("01234", "98765"))
+
+
+def test_many_codes_are_encoded_and_own_codes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("code,y\n" + "".join(f"{i % 30:02d},{i % 7}\n" for i in range(200)))
+    assert nn.load_data(path).x.shape == (200, 30)
+    report = describe(path, TableOptions()).columns[0]
+    assert report.training == "30 features (one for each value)"
+    path.write_text("code,y\n" + "".join(f"{i:05d},{i % 7}\n" for i in range(300)))
+    with pytest.raises(DataError, match="own text in 'code'"):
+        nn.load_data(path)
+    report = describe(path, TableOptions()).columns[0]
+    assert report.training.endswith("--drop code")
 
 
 @pytest.mark.parametrize("cells", [["0", "10"], ["0.5", "00.7"], ["-07", "3"], ["1", "2"]])
