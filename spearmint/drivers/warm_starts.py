@@ -93,7 +93,9 @@ class WarmProcess:
         Args:
             timeout_s: How long to wait until it has imported; a second call does not wait again.
         """
-        timeout_s, self._has_waited = 0.0 if self._has_waited else timeout_s, timeout_s > 0
+        if self._has_waited:
+            timeout_s = 0.0
+        self._has_waited |= timeout_s > 0
         poller = select.poll()
         poller.register(self._channel, select.POLLIN)
         is_waiting = not self._is_ready and not self.problem

@@ -177,13 +177,16 @@ def _keep(channel: socket.socket) -> NoReturn:
     if received is None:
         os._exit(0)
     request, (lock, output, report) = received
+    if os.waitpid(pid, os.WNOHANG)[0]:
+        os._exit(0)
+    # Before the request: if the driver does not know the pid, it starts the trial again.
+    _write(report, f"{pid}\n")
     send(ours, request, (lock, output))
     ours.close()
     channel.close()
     os.close(lock)
     os.close(output)
     status = 0
-    _write(report, f"{pid}\n")
     while True:
         try:
             ended, status = os.waitpid(-1, 0)

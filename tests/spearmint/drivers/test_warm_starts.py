@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -16,8 +20,10 @@ from spearmint.drivers import DriverSettings, Job, JobRequest
 from spearmint.drivers.local import LocalDriver
 from spearmint.drivers.testing import DriverContract
 from spearmint.drivers.testing.trials import QUICK, SLOW, make_request, until_gone, value_of
+from spearmint.drivers.warm_starts import WarmStarts
 from spearmint.trial.warm import process
 from spearmint.trial.warm.imports import imports_of
+from spearmint.trial.warm.messages import send
 from tests.waiting import until
 
 LIMIT_S = 60
@@ -264,3 +270,60 @@ def test_a_thread_of_jemalloc_does_not_prevent_a_fork() -> None:
     finally:
         stop.set()
         thread.join()
+
+
+def test_only_the_first_trial_waits_for_slow_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = []
+
+    class NeverReady:
+        def register(self, fd: object, events: int) -> None:
+            pass
+
+        def poll(self, timeout_ms: float) -> list[object]:
+            waits.append(timeout_ms)
+            return []
+
+    fake = SimpleNamespace(poll=NeverReady, POLLIN=select.POLLIN)
+    monkeypatch.setattr("spearmint.drivers.warm_starts.select", fake)
+    starts = WarmStarts()
+    for trial in (1, 2, 3):
+        folder = make_request(tmp_path, QUICK, trial).folder
+        assert starts.start(folder, os.environ, os.environ, ()) is None
+    assert len([wait for wait in waits if wait > 0]) == 1
+
+
+def _keeper(code: str, lock: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a keeper after ``code``, with a request; return it and its report."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    code = (
+        "import os, signal, socket, sys, time\nfrom spearmint.trial.warm import process\n"
+        f"{code}\nprocess._keep(socket.socket(fileno=int(sys.argv[1])))\n"
+    )
+    argv = [sys.executable, "-P", "-c", code, str(theirs.fileno())]
+    report, end = os.pipe()
+    with ours, theirs, lock.open("w") as file, os.fdopen(end, "wb") as to_driver:
+        keeper = subprocess.Popen(argv, pass_fds=(theirs.fileno(),))
+        send(ours, {}, (file.fileno(), file.fileno(), to_driver.fileno()))
+    return keeper, report
+
+
+def test_a_keeper_tells_the_runner_before_the_runner_starts(tmp_path: Path) -> None:
+    keeper, report = _keeper("process.send = lambda *_: os._exit(9)", tmp_path / "lock")
+    assert keeper.wait(LIMIT_S) == 9  # as if it was killed then
+    with os.fdopen(report) as file:
+        assert int(file.read()) > 0
+
+
+def test_a_runner_that_was_killed_while_it_waited_is_not_reported(tmp_path: Path) -> None:
+    # The runner exits at once; its keeper reads the request afterwards.
+    code = (
+        "process._wait_and_run = lambda _: os._exit(9)\n"
+        "process.receive = lambda channel, read=process.receive: (\n"
+        "    os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT), read(channel))[1]"
+    )
+    keeper, report = _keeper(code, tmp_path / "lock")
+    assert keeper.wait(LIMIT_S) == 0
+    with os.fdopen(report) as file:
+        assert file.read() == ""
