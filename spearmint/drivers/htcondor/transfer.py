@@ -134,28 +134,33 @@ class Transfer:
         self._mailroom = Mailroom(self.directory)
 
     def is_used(self) -> bool:
-        """Return whether files are transferred; ask the pool once.
+        """Return whether files are transferred; ask the pool until it has another host.
 
         Raises:
-            DriverUnreachable: The pool does not answer.
+            DriverUnreachable: The pool does not answer, or has no host yet.
         """
         if self._wanted == "auto":
             shares = self._asks_pool()
             if shares is None:
-                return False  # retry
+                return False  # not for ever: hosts that share no files may join
             self._wanted = "no" if shares else "yes"
         return self._wanted == "yes"
 
     def _asks_pool(self) -> bool | None:
-        """Return whether any other host of the pool shares files; None if there is no host."""
+        """Return whether any other host of the pool shares files; None if there is none."""
         answer = ask("condor_config_val", "FILESYSTEM_DOMAIN", "FULL_HOSTNAME")
         domain, host = [*answer.out.lower().split(), "", ""][:2]
         found = ads("condor_status", "-constraint", MACHINES, attributes=_MACHINE)
         machines = [{name: str(ad.get(name, "")).lower() for name in _MACHINE} for ad in found]
-        others = [machine for machine in machines if machine["Machine"] != host]
         if not machines:
+            raise DriverUnreachable(
+                "HTCondor's pool has no host yet, so it is unknown whether its hosts share files",
+                "Start one, or say it: --file-transfer=yes or --file-transfer=no.",
+            )
+        others = [machine for machine in machines if machine["Machine"] != host]
+        if not others:
             return None
-        return not others or any(machine["FileSystemDomain"] == domain for machine in others)
+        return any(machine["FileSystemDomain"] == domain for machine in others)
 
     def open_box(self, spec: SubmitSpec) -> Path:
         """Write what the host needs, and return the mailbox of the job."""

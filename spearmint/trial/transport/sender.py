@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -17,11 +18,12 @@ FILES_S = 5.0
 
 _STEP_S = 0.2
 _LIVE_S = 2.0  # the same for output and reports
-_SHARE = 20  # a delivery that takes a second is followed by a pause of this many seconds
+_SHARE = 20  # packing and delivering files for a second delays the next files this many seconds
 _PAUSE_S = 5.0  # after a delivery that failed
 _NOT_RETURNED = {"trial.json", "function.pickle", "lock"}
 
-_State = tuple[tuple[str, int, int], ...]
+_State = dict[str, tuple[int, int, int]]
+"""Of files by their names: size, time of the last change in ns, and inode."""
 
 
 class Carrier(Protocol):
@@ -54,12 +56,16 @@ class Packer:
         self, folder: TrialFolder, output: Path, header: Header, *, knows_files: bool = True
     ) -> None:
         self._folder, self._output, self._header = folder, output, header
-        self._small: _State = ()
-        self._files: _State = _state_of(tree(folder.files)) if knows_files else ()
-        self._packed: tuple[_State, _State, Header] = ((), self._files, header)
+        self._small: _State = {}
+        self._files: _State = _state_of(tree(folder.files)) if knows_files else {}
+        self._packed: tuple[_State, _State, Header] = ({}, self._files, header)
+        self._largest: dict[str, int] = {}
 
     def pack(self, directory: Path, *, with_files: bool, everything: bool = False) -> Path | None:
         """Write a parcel with what has changed; None if nothing has.
+
+        Files of the user's code that cannot be read, or change during that, are left out, all of
+        them. A file that only becomes longer, such as a log, is packed as far as it is.
 
         Args:
             directory: Where to write it.
@@ -67,45 +73,80 @@ class Packer:
             everything: Whether to send them and all others even if nothing has changed.
 
         Raises:
-            OSError: A file cannot be read or written, or changed during that.
+            OSError: A file cannot be read or written; with ``everything``, also one of the user's.
         """
-        sources = {path.name: path for path in self._returned()}
-        files = tree(self._folder.files)
-        small, state, size = _state_of(sources), _state_of(files), self._output.stat().st_size
-        has_files = everything or (with_files and state != self._files)
-        last = self._header
-        if not has_files and small == self._small and size == last.offset:
+        if everything:
+            return self._pack(directory, tree(self._folder.files))
+        if with_files:
+            files = tree(self._folder.files)
+            state = _state_of(files)
+            if state != self._files:
+                with contextlib.suppress(OSError):
+                    path = self._pack(directory, files)
+                    if self._is_whole(state):
+                        return path
+                    path.unlink()
+        return self._pack_small(directory)
+
+    def _pack_small(self, directory: Path) -> Path | None:
+        """Write a parcel without the files of the user's code; None if nothing has changed."""
+        has_output = self._output.stat().st_size != self._header.offset
+        if not has_output and _state_of(self._returned()) == self._small:
             return None
-        header = replace(last, number=last.number + 1, has_files=has_files)
+        return self._pack(directory, None)
+
+    def _pack(self, directory: Path, files: dict[str, Path] | None) -> Path:
+        """Write a parcel, with the files of the user's code unless they are None."""
+        sources, last = self._returned(), self._header
+        small, size = _state_of(sources), self._output.stat().st_size
+        kept = self._files if files is None else _state_of(files)
+        header = replace(last, number=last.number + 1, has_files=files is not None)
         path = directory / header.name
         output = Part(self._output, last.offset, size) if size > last.offset else None
-        write_parcel(path, header, sources | (files if has_files else {}), output)
-        if has_files and not everything and _state_of(tree(self._folder.files)) != state:
-            path.unlink()
-            raise OSError("the files of the trial changed while they were packed")
-        kept = state if has_files else self._files
+        write_parcel(path, header, sources | (files or {}), output)
         self._packed = (small, kept, replace(header, offset=size, has_files=False))
         return path
+
+    def _is_whole(self, before: _State) -> bool:
+        """Return whether files that were packed since ``before`` are as at one instant.
+
+        A file that has only grown is, if it had grown before as well: a checkpoint that is written
+        for the first time, or again from its start, is not.
+        """
+        now, largest = _state_of(tree(self._folder.files)), self._largest
+        self._largest = {
+            name: max(size, largest.get(name, 0)) for name, (size, _, _) in before.items()
+        }
+        if now.keys() != before.keys():
+            return False
+        return all(
+            found == before[name]
+            or (
+                found[2] == before[name][2]
+                and found[0] > before[name][0] >= largest.get(name, sys.maxsize)
+            )
+            for name, found in now.items()
+        )
 
     def delivered(self) -> None:
         """Leave what the last parcel has out of the next ones."""
         self._small, self._files, self._header = self._packed
 
-    def _returned(self) -> list[Path]:
-        return [
-            path
+    def _returned(self) -> dict[str, Path]:
+        return {
+            path.name: path
             for path in self._folder.path.iterdir()
             if path.is_file() and path.name not in _NOT_RETURNED and not path.name.startswith(".")
-        ]
+        }
 
 
 def _state_of(files: dict[str, Path]) -> _State:
-    found = []
-    for name, path in sorted(files.items()):
+    found = {}
+    for name, path in files.items():
         with contextlib.suppress(FileNotFoundError):
             status = path.lstat()
-            found.append((name, status.st_size, status.st_mtime_ns))
-    return tuple(found)
+            found[name] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    return found
 
 
 class Sender(threading.Thread):
@@ -140,6 +181,8 @@ class Sender(threading.Thread):
         has_files = began >= self._files_due
         if self._parcel is None:
             self._parcel = self._packer.pack(self._directory, with_files=has_files)
+            if has_files:
+                self._delay_files(began)
         if self._parcel is None:
             return
         # A parcel whose delivery failed is sent again as it was: it may have arrived.
@@ -147,10 +190,13 @@ class Sender(threading.Thread):
         self._packer.delivered()
         self._parcel.unlink()
         self._parcel = None
-        now = time.monotonic()
-        self._live_due = now + max(_LIVE_S, _SHARE * (now - began))
+        self._live_due = time.monotonic() + _LIVE_S
         if has_files:
-            self._files_due = now + max(FILES_S, _SHARE * (now - began))
+            self._delay_files(began)
+
+    def _delay_files(self, began: float) -> None:
+        now = time.monotonic()
+        self._files_due = now + max(FILES_S, _SHARE * (now - began))
 
     def stop(self) -> None:
         """Stop delivering, also in the middle of a parcel."""

@@ -189,8 +189,12 @@ def test_the_script_ends_as_the_command_does(tmp_path: Path, code: str, status: 
 def htcondor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HTCondor:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     says(tmp_path, "condor_config_val", out="/scratch, /hidden", status=0)
-    says(tmp_path, "condor_status", out="[]", status=0)
-    return HTCondor(DriverSettings(directory=tmp_path))
+    return shared(tmp_path)
+
+
+def shared(directory: Path) -> HTCondor:
+    need = Resources(file_transfer="no")
+    return HTCondor(DriverSettings(directory=directory, resources=need))
 
 
 def says(directory: Path, name: str, *, out: str = "", err: str = "", status: int = 1) -> None:
@@ -230,8 +234,7 @@ def test_files_that_jobs_do_not_see(htcondor: HTCondor, tmp_path: Path, where: s
     with pytest.raises(InputError, match=r"/hidden/search.*\(MOUNT_UNDER_SCRATCH\)"):
         htcondor.submit(replace(spec(), **change), inherit=[])
     says(tmp_path, "condor_config_val", err="Not defined: MOUNT_UNDER_SCRATCH")
-    other = HTCondor(DriverSettings(directory=tmp_path))
-    assert other.submit(replace(spec(), **change), inherit=[]) == "17.0"
+    assert shared(tmp_path).submit(replace(spec(), **change), inherit=[]) == "17.0"
 
 
 def test_cancelling_an_ended_job_is_no_error(htcondor: HTCondor, tmp_path: Path) -> None:

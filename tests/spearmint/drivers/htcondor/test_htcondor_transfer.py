@@ -19,7 +19,7 @@ from spearmint.drivers.htcondor.holds import UNFIT
 from spearmint.drivers.htcondor.listing import parse_jobs
 from spearmint.drivers.htcondor.transfer import Transfer
 from spearmint.drivers.queue import SubmitSpec
-from spearmint.errors import DriverError, InputError
+from spearmint.errors import DriverError, DriverUnreachable, InputError
 from spearmint.layout import write_json
 from spearmint.resources import Resources
 from spearmint.trial.transport.agent import OUTPUT
@@ -154,7 +154,6 @@ def says(directory: Path, name: str, out: str) -> None:
         ({"master": "here", "node001": "there"}, True),
         ({"node001": "there", "node002": "here"}, False),
         ({"master": "here"}, False),
-        ({}, False),
     ],
 )
 @pytest.mark.parametrize("wanted", ["auto", "yes", "no"])
@@ -173,6 +172,24 @@ def test_the_pool_tells_whether_hosts_share_files(
     queue = HTCondor(DriverSettings(directory=tmp_path, resources=need))
     expected = {"auto": is_used, "yes": True, "no": False}[wanted]
     assert queue.shares_files() is not expected
+
+
+def test_hosts_that_join_later_may_share_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    says(tmp_path, "condor_config_val", "here\nmaster")
+    queue = HTCondor(DriverSettings(directory=tmp_path, resources=Resources()))
+    hosts: list[dict[str, str]] = []
+    says(tmp_path, "condor_status", json.dumps(hosts))
+    with pytest.raises(DriverUnreachable, match="no host yet"):
+        queue.shares_files()
+    hosts.append({"Machine": "master", "FileSystemDomain": "here"})
+    says(tmp_path, "condor_status", json.dumps(hosts))
+    assert queue.shares_files()
+    hosts.append({"Machine": "node001", "FileSystemDomain": "there"})
+    says(tmp_path, "condor_status", json.dumps(hosts))
+    assert not queue.shares_files()
 
 
 def test_a_user_who_asks_htcondor_for_transfer_gets_no_other(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from spearmint.trial.transport import mailroom, restore
 from spearmint.trial.transport.chirp import Chirp
 from spearmint.trial.transport.mailroom import OUTBOX, STATE, Address, Mailroom
 from spearmint.trial.transport.parcel import Header, open_parcel
-from spearmint.trial.transport.sender import Packer
+from spearmint.trial.transport.sender import Packer, Sender
 from tests.spearmint.trial.transport.proxy import proxy_of
 
 KEY, TOKEN = "k1", "0123456789ab"
@@ -323,12 +323,85 @@ def test_files_that_change_meanwhile_are_not_sent(
 
     def slow(*arguments: object) -> None:
         write(*arguments)  # type: ignore[arg-type]
-        step.write_text("22")
+        step.write_text("2")
 
     monkeypatch.setattr(sender, "write_parcel", slow)
-    with pytest.raises(OSError, match="changed"):
-        host.pack()
+    assert host.packer.pack(job.packed, with_files=True) is None
     assert not list(job.packed.iterdir())
+    host.prints("a line")
+    step.write_text("1")
+    host.post()
+    job.receive()
+    assert job.content()["output"] == "a line"
+    assert "files/step" not in job.content()
+
+
+def test_files_that_only_grow_meanwhile_are_sent(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spearmint.trial.transport import sender
+
+    host = job.host()
+    log, checkpoint = host.folder.files / "train.log", host.folder.files / "checkpoint"
+    write = sender.write_parcel
+
+    def slow(*arguments: object) -> None:
+        write(*arguments)  # type: ignore[arg-type]
+        for path in (log, *([checkpoint] if grows else [])):
+            with path.open("a") as file:
+                file.write("x")
+
+    monkeypatch.setattr(sender, "write_parcel", slow)
+    grows = False
+    log.write_text("xx")
+    checkpoint.write_text("whole")
+    assert host.packer.pack(job.packed, with_files=True) is None  # new files may be incomplete
+    host.post()
+    job.receive()
+    assert job.content()["files/train.log"] == "xxx"
+    assert job.content()["files/checkpoint"] == "whole"
+    grows = True
+    checkpoint.write_text("a")  # again from its start
+    assert host.packer.pack(job.packed, with_files=True) is None
+
+
+class _Slow:
+    """A carrier and a packer, whose files take 100 s of a clock to arrive."""
+
+    def __init__(self) -> None:
+        self.now, self.sent = 1000.0, list[bool]()
+
+    def send(self, path: Path, name: str) -> None:
+        self.now += 100.0 * self.sent[-1]
+
+    def touch(self, path: str) -> None: ...
+
+    def close(self) -> None: ...
+
+    def delivered(self) -> None: ...
+
+    def pack(self, directory: Path, *, with_files: bool) -> Path:
+        self.sent.append(with_files)
+        path = directory / "a parcel"
+        path.touch()
+        return path
+
+
+def test_large_files_do_not_delay_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spearmint.trial.transport import sender
+
+    slow = _Slow()
+    monkeypatch.setattr(sender.time, "monotonic", lambda: slow.now)
+    made = Sender(slow, slow, tmp_path)  # type: ignore[arg-type]
+    monkeypatch.setattr(made._ending, "wait", lambda _: len(slow.sent) == 5 or _forward(slow))
+    made.run()
+    assert slow.sent == [False, False, True, False, False]
+    assert slow.now < 1200
+
+
+def _forward(slow: _Slow) -> bool:
+    slow.now += 2.0
+    return False
 
 
 # The proxy of HTCondor
