@@ -133,7 +133,9 @@ def _split(
 
 def _columns_of_codes(text: str, dialect: Dialect, chosen: Sequence[int], path: Path) -> set[int]:
     """Return the columns that have a cell such as 01234, which must not be read as a number."""
-    if re.search(r"(?<![0-9.])0[0-9]", text) is None:
+    between = rf"""[^{re.escape(dialect.separator)}"\s]"""
+    # The 0 comes first in the pattern: a search for a fixed character is four times as fast.
+    if re.search(f"0(?<!{between}0)[0-9]+(?!{between})", text) is None:
         return set()
     found: set[int] = set()
     for _, cells in rows(text, dialect.separator, path, dialect.skipped):

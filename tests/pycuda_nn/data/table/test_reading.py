@@ -303,6 +303,30 @@ def test_codes_with_leading_zeros_are_categories(
     assert (column.kind, column.texts) == ("text", ("01234", "98765"))
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("cell", ["007", '"007"', " 007 ", '" 007"'])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_codes_are_found_in_each_place(
+    tmp_path: Path, separator: str, cell: str, place: int
+) -> None:
+    path = tmp_path / "t.csv"
+    lines = [["a", "b", "c"], ["1", "2", "3"], ["4", "5", "6"]]
+    lines[2][place] = cell
+    path.write_text("\n".join(map(separator.join, lines)))
+    table = read_table(path, TableOptions(), target="abc"[place - 1])
+    assert table.columns["abc"[place]].kind == "text"
+
+
+def test_files_without_codes_are_not_read_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pycuda_nn.data.table.read.rows", lambda *_: pytest.fail("read twice"))
+    path = tmp_path / "t.csv"
+    path.write_text("a,day,y\n1e-05,2026-01-02,100\n0.05,2026-01-02 03:04,-0.007\n-07,,0\n")
+    kinds = [column.kind for column in read_table(path, TableOptions()).columns.values()]
+    assert kinds == ["number", "date"]
+
+
 def test_many_codes_are_encoded_and_own_codes_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("code,y\n" + "".join(f"{i % 30:02d},{i % 7}\n" for i in range(200)))
