@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -12,6 +13,7 @@ import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -20,7 +22,7 @@ from spearmint.drivers import DriverSettings, Job, JobRequest
 from spearmint.drivers.local import LocalDriver
 from spearmint.drivers.testing import DriverContract
 from spearmint.drivers.testing.trials import QUICK, SLOW, make_request, until_gone, value_of
-from spearmint.drivers.warm_starts import WarmStarts
+from spearmint.drivers.warm_starts import Started, WarmProcess, WarmStarts
 from spearmint.trial.warm import process
 from spearmint.trial.warm.imports import imports_of
 from spearmint.trial.warm.messages import send
@@ -169,10 +171,19 @@ def test_a_process_in_its_own_session_ends_with_the_trial(
 def test_a_warm_process_that_hangs_or_dies_is_replaced(
     driver: WarmDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spearmint.drivers.warm_starts._START_S", 0.5)
     assert run(driver, make_request(tmp_path, QUICK, 1)) == (True, 0.5)
     (warm,) = driver._warm._processes.values()
+    hung, fork = warm, WarmProcess.fork
+
+    def fork_or_give_up(warm: WarmProcess, *args: Any) -> Started | None:
+        with monkeypatch.context() as patch:
+            limit_s = 0.0 if warm is hung else LIMIT_S
+            patch.setattr("spearmint.drivers.warm_starts._START_S", limit_s)
+            return fork(warm, *args)
+
+    monkeypatch.setattr(WarmProcess, "fork", fork_or_give_up)
     os.kill(warm._child.pid, signal.SIGSTOP)
+    until(lambda: psutil.Process(warm._child.pid).status() == psutil.STATUS_STOPPED, LIMIT_S)
     assert run(driver, make_request(tmp_path, QUICK, 2)) == (True, 0.5)
     (other,) = driver._warm._processes.values()
     assert other is not warm
@@ -246,13 +257,18 @@ def test_a_keeper_that_was_killed_costs_no_trial(driver: WarmDriver, tmp_path: P
     found = psutil.Process(warm._child.pid)
     until(lambda: len(found.children(recursive=True)) == 2, LIMIT_S, 0.05)
     for each in found.children(recursive=True):
-        each.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # it exits when its keeper does
+            each.kill()
     assert run(driver, make_request(tmp_path, QUICK, 2))[1] == 0.5
     assert run(driver, make_request(tmp_path, QUICK, 3))[1] == 0.5
     assert run(driver, make_request(tmp_path, QUICK, 4)) == (True, 0.5)
 
 
-def test_the_first_trial_waits_for_the_imports(tmp_path: Path, installed: Path) -> None:
+def test_the_first_trial_waits_for_the_imports(
+    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_IMPORT_S", "_START_S"):
+        monkeypatch.setattr(f"spearmint.drivers.warm_starts.{name}", LIMIT_S)
     (installed / "heavy.py").write_text("import time\ntime.sleep(1)\n")
     driver = LocalDriver(DriverSettings(directory=tmp_path))
     assert run(driver, make_request(tmp_path, "import heavy\n" + QUICK)) == (True, 0.5)
