@@ -113,3 +113,13 @@ def test_the_line_ends_stay(tmp_path: Path, end: bytes) -> None:
     assert found is not None
     found.write()
     assert path.read_bytes() == b"# text" + end + b"print('x')" + end
+
+
+def test_mixed_line_ends_become_those_of_most_lines(tmp_path: Path) -> None:
+    pytest.importorskip("fissix", reason="needs the extra python2")
+    path = tmp_path / "old.py"
+    path.write_bytes(b"# a\r\n# b\nprint 'x'\r\n")
+    found = conversion_of(path)
+    assert found is not None
+    found.write()
+    assert path.read_bytes() == b"# a\r\n# b\r\nprint('x')\r\n"
