@@ -127,7 +127,7 @@ def _pack_last(packer: Packer, outbox: Path, *, everything: bool) -> None:
     for with_files in (True, False):
         try:
             packer.pack(outbox, with_files=with_files, everything=everything and with_files)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             sys.stderr.write(f"cannot pack the files of the trial: {error}\n")
         else:
             return

@@ -63,7 +63,8 @@ def experiment_archive(root: Path, directory: Path) -> Path:
     digest = hashlib.sha256()
     for name, path in sorted(files.items()):
         found = path.stat()
-        digest.update(f"{name}\0{found.st_size} {found.st_mtime_ns} {found.st_mode}\n".encode())
+        state = f"\0{found.st_size} {found.st_mtime_ns} {found.st_mode}\n"
+        digest.update(os.fsencode(name) + state.encode())
     target = directory / f"experiment-{digest.hexdigest()[:16]}.zip"
     if not target.exists():
         write_parcel(target, Header(key="", has_files=True), files)

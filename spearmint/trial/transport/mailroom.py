@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import logging
 import os
 import secrets
 import shutil
@@ -13,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from spearmint.layout import TrialFolder, read_json, write_json
-from spearmint.trial.transport.parcel import END, Header, Parcel, open_parcel, tree, write_parcel
+from spearmint.trial.transport.parcel import (
+    END,
+    BadParcel,
+    Header,
+    Parcel,
+    open_parcel,
+    tree,
+    write_parcel,
+)
 from spearmint.trial.transport.restore import restore
 
 SPEC, STATE = "spec.zip", "state.zip"
@@ -25,6 +35,14 @@ START = "start.txt"
 
 _ADDRESS, _SEEN = "address.json", "seen.json"
 _SENT = ("trial.json", "function.pickle")
+_OWN = {*_SENT, "lock", "files"}
+_BAD = ".bad"
+# Errors that a name or a position in a parcel causes; others, such as a full disk, may pass.
+_FAULTS = {
+    *(errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EFBIG, errno.EOVERFLOW),
+    *(errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP),
+}
+_log = logging.getLogger(__name__)
 _YOUNG_S = 60.0  # a job may be listed this long after its submission
 
 
@@ -133,7 +151,13 @@ class _Mailbox:
     def receive(self) -> None:
         arrived = [*self._path.glob(f"*{END}"), *(self._path / OUTBOX).glob(f"*{END}")]
         for path in sorted(arrived, key=lambda path: path.name):
-            self._receive(path)
+            try:
+                self._receive(path)
+            except OSError as error:
+                if error.errno is not None and error.errno not in _FAULTS:
+                    raise
+                path.replace(path.with_name(path.name + _BAD))  # the others are not delayed
+                _log.warning("cannot store %s of %s: %s", path.name, self._folder.path, error)
         self._receive_start()
 
     def _receive(self, path: Path) -> None:
@@ -141,6 +165,8 @@ class _Mailbox:
             if parcel is None:
                 return  # it is still being written, or its sender was killed
             header = parcel.header
+            if not _OWN.isdisjoint(parcel.names):
+                raise BadParcel("a parcel has files of the submit side")
             is_state = header.key == self._address.key and self._store(parcel)
         if is_state and header.has_files:
             path.replace(self._path / STATE)  # a rerun on another host starts with it

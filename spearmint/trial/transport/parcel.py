@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import stat
 import zipfile
@@ -26,7 +27,12 @@ FILES = "files/"
 _HEADER = "parcel.json"
 _OUTPUT = "output"
 _BLOCK = 1 << 20
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError)
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError)
+_MOST_RUNS, _MOST_BYTES = 10**8, 1 << 62  # names have 8 digits; positions in files have 63 bits
+
+
+class BadParcel(OSError):
+    """A parcel is complete, but its header, a name or a file is not one that a job writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +54,20 @@ class Header:
     number: int = 0
     offset: int = 0
     has_files: bool = False
+
+    def __post_init__(self) -> None:
+        counts = (self.run, self.number)
+        is_valid = (
+            all(type(count) is int and 0 <= count < _MOST_RUNS for count in counts)
+            and type(self.offset) is int
+            and 0 <= self.offset < _MOST_BYTES
+            and isinstance(self.key, str)
+            and isinstance(self.start, str)
+            and re.fullmatch(r"[0-9A-Za-z]{,64}", self.start) is not None
+            and isinstance(self.has_files, bool)
+        )
+        if not is_valid:
+            raise BadParcel("the header of a parcel is wrong")
 
     @property
     def name(self) -> str:
@@ -77,7 +97,7 @@ def write_parcel(
     Args:
         path: The parcel.
         header: What it is about.
-        files: By name in the parcel: a regular file, a symbolic link or an empty directory.
+        files: By name in the parcel: a regular file, a symbolic link or a directory.
         output: New output of the trial.
 
     Raises:
@@ -97,7 +117,7 @@ def write_parcel(
             for name, source in sorted(files.items()):
                 _add(archive, name, source)
         part.replace(path)
-    except OSError:
+    except (OSError, ValueError):
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         raise
@@ -113,9 +133,12 @@ def _copy_part(part: Part, target: IO[bytes]) -> None:
 
 
 def _add(archive: zipfile.ZipFile, name: str, source: Path) -> None:
-    mode = source.lstat().st_mode
-    info = zipfile.ZipInfo(name + "/" if stat.S_ISDIR(mode) else name)
+    status = source.lstat()
+    mode = status.st_mode
+    stored = os.fsencode(name).decode("latin-1")  # a name can have bytes that are not UTF-8
+    info = zipfile.ZipInfo(stored + "/" if stat.S_ISDIR(mode) else stored)
     info.external_attr, info.compress_type = mode << 16, zipfile.ZIP_DEFLATED
+    info.comment = str(status.st_mtime_ns).encode()
     if stat.S_ISLNK(mode):
         archive.writestr(info, os.fsencode(source.readlink()))
     elif stat.S_ISDIR(mode):
@@ -126,7 +149,7 @@ def _add(archive: zipfile.ZipFile, name: str, source: Path) -> None:
 
 
 def tree(directory: Path, prefix: str = FILES) -> dict[str, Path]:
-    """Return the files below a directory by their names in a parcel; sockets are left out."""
+    """Return a directory and what it contains by their names in a parcel, without sockets."""
     found: dict[str, Path] = {}
     for root, folders, names in os.walk(directory):
         here = Path(root)
@@ -136,8 +159,8 @@ def tree(directory: Path, prefix: str = FILES) -> dict[str, Path]:
             with contextlib.suppress(FileNotFoundError):
                 if stat.S_IFMT(path.lstat().st_mode) in (stat.S_IFREG, stat.S_IFLNK):
                     found[prefix + path.relative_to(directory).as_posix()] = path
-        if not names and not folders and here != directory:
-            found[prefix + here.relative_to(directory).as_posix()] = here
+        below = here.relative_to(directory).as_posix()
+        found[prefix.rstrip("/") if here == directory else prefix + below] = here
     return found
 
 
@@ -146,12 +169,15 @@ class Parcel:
 
     def __init__(self, archive: zipfile.ZipFile, header: Header) -> None:
         self._archive, self.header = archive, header
+        self._top: dict[str, zipfile.ZipInfo] = {}
+        for info in archive.infolist():
+            if "/" not in info.filename and info.filename not in (_HEADER, _OUTPUT):
+                self._top[_name_of(info)] = info
 
     @property
     def names(self) -> list[str]:
         """The names of its files, without those of the user's code."""
-        names = self._archive.namelist()
-        return [name for name in names if "/" not in name and name not in (_HEADER, _OUTPUT)]
+        return list(self._top)
 
     @property
     def has_output(self) -> bool:
@@ -164,36 +190,99 @@ class Parcel:
             shutil.copyfileobj(source, target, _BLOCK)
 
     def extract(self, name: str, target: Path) -> None:
-        """Write one file by rename."""
+        """Write one file by rename.
+
+        Raises:
+            BadParcel: It is hidden or not a regular file.
+        """
+        info = self._top[name]
+        if name.startswith(".") or stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+            raise BadParcel(f"a parcel has a file that no job sends: {name!r}")
         part = target.with_name(f".{target.name}.part")
-        self._write(self._archive.getinfo(name), part)
+        self._write(info, part)
         part.replace(target)
 
     def extract_files(self, directory: Path, prefix: str = FILES) -> None:
-        """Write the files of the user's code below a directory."""
-        directory.mkdir(parents=True, exist_ok=True)
-        for info in self._archive.infolist():
-            name = PurePosixPath(info.filename.removeprefix(prefix))
-            if not info.filename.startswith(prefix) or not name.parts:
-                continue
-            if name.is_absolute() or ".." in name.parts:
-                raise OSError(f"a parcel has a file outside of its directory: {name}")
-            target = directory / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self._write(info, target)
+        """Write the files of the user's code, with their modes and times, to a new directory.
+
+        Raises:
+            BadParcel: A file would be outside of the directory.
+            OSError: A file cannot be written.
+        """
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = _below(self._archive, prefix)
+        folders = {parts for parts, info in found.items() if _is_folder(info)}
+        for parts in found:
+            parents = {parts[:depth] for depth in range(1, len(parts))}
+            if not folders.issuperset(parents & found.keys()):
+                raise BadParcel(f"a parcel has a file below a file: {'/'.join(parts)!r}")
+            folders |= parents
+        for parts in sorted(folders):
+            (directory / Path(*parts)).mkdir(mode=0o700, exist_ok=True)
+        others = [parts for parts in found if parts not in folders]
+        for parts in sorted(others, key=lambda parts: _is_link(found[parts])):
+            target = directory / Path(*parts)
+            self._write(found[parts], target)
+            _set_time(found[parts], target)
+        for parts in sorted(folders & found.keys(), reverse=True):
+            target = directory / Path(*parts)
+            target.chmod(found[parts].external_attr >> 16 & 0o777 | 0o700)
+            _set_time(found[parts], target)
 
     def _write(self, info: zipfile.ZipInfo, target: Path) -> None:
         mode = info.external_attr >> 16
-        if stat.S_ISDIR(mode):
-            target.mkdir(exist_ok=True)
-            return
         target.unlink(missing_ok=True)
-        if stat.S_ISLNK(mode):
-            target.symlink_to(os.fsdecode(self._archive.read(info)))
+        if _is_link(info):
+            text = self._archive.read(info)
+            if not text or b"\0" in text:
+                raise BadParcel("a parcel has a link without a target")
+            target.symlink_to(os.fsdecode(text))
             return
-        with self._archive.open(info) as source, target.open("xb") as file:
+        new = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(new, "wb") as file, self._archive.open(info) as source:
             shutil.copyfileobj(source, file, _BLOCK)
-        target.chmod(stat.S_IMODE(mode) & 0o777 or 0o644)
+            os.fchmod(file.fileno(), mode & 0o777 or 0o644)
+
+
+def _below(archive: zipfile.ZipFile, prefix: str) -> dict[tuple[str, ...], zipfile.ZipInfo]:
+    """Return what is below ``prefix`` by the parts of its name; () for the directory itself."""
+    found: dict[tuple[str, ...], zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        if not info.filename.startswith(prefix):
+            continue
+        name = PurePosixPath(_name_of(info).removeprefix(prefix))
+        if name.is_absolute() or ".." in name.parts:
+            raise BadParcel(f"a parcel has a file outside of its directory: {str(name)!r}")
+        if name.parts in found or not (name.parts or _is_folder(info)):
+            raise BadParcel(f"a parcel has a file twice: {str(name)!r}")
+        found[name.parts] = info
+    return found
+
+
+def _name_of(info: zipfile.ZipInfo) -> str:
+    try:
+        return os.fsdecode(info.filename.encode("latin-1"))
+    except ValueError as error:
+        raise BadParcel(f"a parcel has a wrong name: {info.filename!r}") from error
+
+
+def _is_folder(info: zipfile.ZipInfo) -> bool:
+    return stat.S_ISDIR(info.external_attr >> 16)
+
+
+def _is_link(info: zipfile.ZipInfo) -> bool:
+    return stat.S_ISLNK(info.external_attr >> 16)
+
+
+def _set_time(info: zipfile.ZipInfo, path: Path) -> None:
+    """Set when a file was last changed; user code can look for its newest checkpoint."""
+    if not info.comment:
+        return
+    try:
+        changed = int(info.comment)
+        os.utime(path, ns=(changed, changed), follow_symlinks=False)
+    except (ValueError, OverflowError) as error:
+        raise BadParcel(f"a parcel has a wrong time: {info.comment!r}") from error
 
 
 @contextlib.contextmanager
@@ -201,6 +290,7 @@ def open_parcel(path: Path) -> Iterator[Parcel | None]:
     """Open and check a parcel; None if it is missing, truncated or damaged.
 
     Raises:
+        BadParcel: It is complete, but not from a job.
         OSError: It cannot be read.
     """
     with contextlib.ExitStack() as stack:
@@ -212,7 +302,10 @@ def _opened(path: Path, stack: contextlib.ExitStack) -> Parcel | None:
         archive = stack.enter_context(zipfile.ZipFile(path))
         if archive.testzip() is not None:
             return None
+    except (FileNotFoundError, *_BROKEN):
+        return None
+    try:
         values: Any = json.loads(archive.read(_HEADER))
         return Parcel(archive, Header(**values))
-    except (FileNotFoundError, NotImplementedError, *_BROKEN):
-        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadParcel(f"the header of a parcel is wrong: {error}") from error

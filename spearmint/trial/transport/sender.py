@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 import sys
 import threading
 import time
@@ -145,7 +146,9 @@ def _state_of(files: dict[str, Path]) -> _State:
     for name, path in files.items():
         with contextlib.suppress(FileNotFoundError):
             status = path.lstat()
-            found[name] = (status.st_size, status.st_mtime_ns, status.st_ino)
+            is_folder = stat.S_ISDIR(status.st_mode)  # its time and size follow from its files
+            state = (0, 0) if is_folder else (status.st_size, status.st_mtime_ns)
+            found[name] = (*state, status.st_ino)
     return found
 
 
@@ -173,7 +176,7 @@ class Sender(threading.Thread):
                 continue
             try:
                 self._deliver()
-            except OSError:
+            except (OSError, ValueError):
                 self._live_due = time.monotonic() + _PAUSE_S
 
     def _deliver(self) -> None:

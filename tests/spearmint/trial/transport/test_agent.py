@@ -15,8 +15,15 @@ import pytest
 from spearmint.errors import InputError
 from spearmint.layout import TrialFolder, write_json
 from spearmint.trial.transport import inputs
-from spearmint.trial.transport.inputs import CODE, EXPERIMENT, code_archive, experiment_archive
+from spearmint.trial.transport.inputs import (
+    CODE,
+    CONTENT,
+    EXPERIMENT,
+    code_archive,
+    experiment_archive,
+)
 from spearmint.trial.transport.mailroom import OUTBOX, SPEC, STATE, Address, Mailroom
+from spearmint.trial.transport.parcel import open_parcel
 from tests.spearmint.trial.transport.proxy import proxy_of
 from tests.waiting import until
 
@@ -210,6 +217,17 @@ def test_an_archive_is_written_again_if_a_file_changes(tmp_path: Path) -> None:
     (root / "wrapper.py").write_text("22")
     assert experiment_archive(root, transfer) != first
     assert not first.exists()
+
+
+def test_a_name_that_is_not_utf8_is_sent(tmp_path: Path) -> None:
+    root = tmp_path / "e"
+    root.mkdir()
+    name = os.fsdecode(b"caf\xe9")
+    (root / name).write_text("x")
+    with open_parcel(experiment_archive(root, tmp_path)) as parcel:
+        assert parcel is not None
+        parcel.extract_files(tmp_path / "host", CONTENT)
+    assert (tmp_path / "host" / name).read_text() == "x"
 
 
 def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
