@@ -31,8 +31,9 @@ from spearmint.trial.transport.sender import Carrier, Packer, Sender
 OUTPUT = "output.txt"
 """File in the working directory to which the job's output is appended."""
 
-_GRACE_S = 10.0  # of the trial after SIGTERM, of the 20 s of HTCondor's job_max_vacate_time
-_AD = "_CONDOR_JOB_AD"
+_VACATE_S = 20  # from SIGTERM to SIGKILL for the job, if its ad does not say it
+_RESERVE_S = 10  # of that, to end the other processes of the trial and to pack its files
+_AD, _MACHINE_AD = "_CONDOR_JOB_AD", "_CONDOR_MACHINE_AD"
 
 
 class Damaged(Exception):
@@ -95,11 +96,23 @@ def _checked(path: Path) -> Iterator[Parcel]:
 
 def _starts() -> int:
     """Return how often the queue has started this job; 0 if unknown."""
+    return _value_of(_AD, "NumShadowStarts") or 0
+
+
+def _grace_s() -> float:
+    """Return how long the trial may continue after SIGTERM."""
+    limits = [_value_of(_AD, "JobMaxVacateTime"), _value_of(_MACHINE_AD, "MachineMaxVacateTime")]
+    limit = min((found for found in limits if found is not None), default=_VACATE_S)
+    return limit - min(_RESERVE_S, limit / 2)
+
+
+def _value_of(variable: str, attribute: str) -> int | None:
+    """Return a number of the ClassAd in a file that a variable names; None if unknown."""
     with contextlib.suppress(OSError):
-        text = Path(os.environ.get(_AD, "")).read_text(errors="replace")
-        found = re.search(r"^NumShadowStarts *= *(\d+)", text, re.MULTILINE)
-        return int(found[1]) if found else 0
-    return 0
+        text = Path(os.environ.get(variable, "")).read_text(errors="replace")
+        found = re.search(rf"^{attribute} *= *(\d+)\s*$", text, re.MULTILINE | re.IGNORECASE)
+        return int(found[1]) if found else None
+    return None
 
 
 def _send_earlier(outbox: Path, carrier: Carrier) -> None:
@@ -150,7 +163,7 @@ class _Trial:
         if self._child is not None:
             self._child.send_signal(number)
             if not self.received:
-                timer = threading.Timer(_GRACE_S, self._child.kill)
+                timer = threading.Timer(_grace_s(), self._child.kill)
                 timer.daemon = True
                 timer.start()
         self.received = number

@@ -82,7 +82,7 @@ class Packer:
             files = tree(self._folder.files)
             state = _state_of(files)
             if state != self._files:
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, ValueError):
                     path = self._pack(directory, files)
                     if self._is_whole(state):
                         return path
@@ -186,7 +186,7 @@ class Sender(threading.Thread):
             self._parcel = self._packer.pack(self._directory, with_files=has_files)
             if has_files:
                 self._delay_files(began)
-        if self._parcel is None:
+        if self._parcel is None or self._ending.is_set():
             return
         # A parcel whose delivery failed is sent again as it was: it may have arrived.
         self._carrier.send(self._parcel, self._parcel.name)
@@ -202,7 +202,8 @@ class Sender(threading.Thread):
         self._files_due = now + max(FILES_S, _SHARE * (now - began))
 
     def stop(self) -> None:
-        """Stop delivering, also in the middle of a parcel."""
+        """Stop delivering, also in the middle of a parcel; packing is not interrupted."""
         self._ending.set()
-        self._carrier.close()
-        self.join()
+        while self.is_alive():
+            self._carrier.close()  # the connection may be opened after the first call
+            self.join(_STEP_S)

@@ -14,7 +14,7 @@ import pytest
 
 from spearmint.errors import InputError
 from spearmint.layout import TrialFolder, write_json
-from spearmint.trial.transport import inputs
+from spearmint.trial.transport import agent, inputs
 from spearmint.trial.transport.inputs import (
     CODE,
     CONTENT,
@@ -178,6 +178,25 @@ def test_an_input_that_is_truncated_asks_for_a_rerun(experiment: Experiment, nam
     path.unlink()
     path.write_bytes(content[:-10])
     assert experiment.start().wait(60) == 99
+
+
+@pytest.mark.parametrize(
+    ("job", "machine", "grace_s"),
+    [
+        ("JobMaxVacateTime = 120", "", 110),
+        ("JobMaxVacateTime = 3600", "MachineMaxVacateTime = 600", 590),
+        ("JobMaxVacateTime = 4", "", 2),
+        ("JobMaxVacateTime = 10 * 60", "", 10),
+        ("", "", 10),
+    ],
+)
+def test_the_time_for_a_checkpoint_is_that_of_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str, machine: str, grace_s: float
+) -> None:
+    for variable, text in {"_CONDOR_JOB_AD": job, "_CONDOR_MACHINE_AD": machine}.items():
+        (tmp_path / variable).write_text(f"MyType = x\n{text}\nNumShadowStarts = 1\n")
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    assert agent._grace_s() == grace_s
 
 
 def _text(path: Path) -> str:

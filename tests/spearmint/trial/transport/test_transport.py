@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -384,6 +385,32 @@ def test_large_files_do_not_delay_the_output(
     made.run()
     assert slow.sent == [False, False, True, False, False]
     assert slow.now < 1200
+
+
+class _LateConnection(_Slow):
+    """A carrier that opens its connection after the first call of ``close``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = [threading.Event(), threading.Event()]
+        self.entered, self.is_cut = threading.Event(), False
+
+    def send(self, path: Path, name: str) -> None:
+        self.entered.set()
+        self.is_cut = all(event.wait(60) for event in self.closed)
+        raise OSError("the connection is closed")
+
+    def close(self) -> None:
+        self.closed[self.closed[0].is_set()].set()
+
+
+def test_a_connection_that_is_opened_during_the_stop_is_cut(tmp_path: Path) -> None:
+    late = _LateConnection()
+    made = Sender(late, late, tmp_path)  # type: ignore[arg-type]
+    made.start()
+    assert late.entered.wait(60)
+    made.stop()
+    assert late.is_cut
 
 
 def _forward(slow: _Slow) -> bool:
