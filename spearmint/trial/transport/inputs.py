@@ -84,9 +84,16 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
     layout = Layout(root)
     own = {layout.lock.parent, layout.jobs, layout.outputs, layout.regions, layout.report}
     own |= {layout.trace, layout.best}
+    above: dict[Path, frozenset[tuple[int, int]]] = {}  # device and inode of a folder's parents
     for here, folders, names in os.walk(root, followlinks=True):
         at = Path(here)
-        folders[:] = [name for name in folders if _is_sent(at / name, own, root)]
+        status = at.stat()
+        me, parents = (status.st_dev, status.st_ino), above.pop(at, frozenset())
+        if me in parents:
+            folders.clear()  # a link to a folder that contains it has no end
+            continue
+        folders[:] = [name for name in folders if _is_sent(at / name, own)]
+        above |= {at / name: parents | {me} for name in folders}
         for name in names:
             path = at / name
             is_database = name.startswith(layout.database.name) and at == root
@@ -95,8 +102,5 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
                     yield CONTENT + path.relative_to(root).as_posix(), path.resolve()
 
 
-def _is_sent(folder: Path, own: set[Path], root: Path) -> bool:
-    """Return whether to send a folder; not a link to one that contains it, which has no end."""
-    if folder in own or folder.name in _SKIPPED:
-        return False
-    return not (folder.is_symlink() and folder.parent.resolve().is_relative_to(folder.resolve()))
+def _is_sent(folder: Path, own: set[Path]) -> bool:
+    return folder not in own and folder.name not in _SKIPPED

@@ -65,10 +65,15 @@ class Address:
 
 @dataclass(slots=True)
 class _Seen:
-    """What a mailbox has received: its newest parcel, and where each run's output begins."""
+    """What a mailbox has received: its newest parcel, and where each run's output begins.
+
+    Each run has its own start; numbers of runs are equal if a host cannot read its job's ad.
+    """
 
     run: int = 0
     number: int = 0
+    start: str = ""
+    starts: list[str] = field(default_factory=list)
     bases: dict[str, int] = field(default_factory=dict)
 
 
@@ -141,6 +146,13 @@ def _outgoing(name: str, folder: TrialFolder, key: str) -> tuple[Header, dict[st
     return Header(key=key, has_files=True), files
 
 
+def _turn(path: Path, current: str) -> tuple[str, bool, str, str]:
+    """Return by what parcels are sorted: run, the ``current`` start first, start and number."""
+    run, _, rest = path.name.partition("-")
+    number, _, start = rest.removesuffix(END).partition("-")
+    return run, start != current, start, number
+
+
 class _Mailbox:
     """Stores each parcel of a job, in their order; each step can be repeated after a kill."""
 
@@ -150,7 +162,8 @@ class _Mailbox:
 
     def receive(self) -> None:
         arrived = [*self._path.glob(f"*{END}"), *(self._path / OUTBOX).glob(f"*{END}")]
-        for path in sorted(arrived, key=lambda path: path.name):
+        current = self._seen().start
+        for path in sorted(arrived, key=lambda path: _turn(path, current)):
             try:
                 self._receive(path)
             except OSError as error:
@@ -176,15 +189,26 @@ class _Mailbox:
     def _store(self, parcel: Parcel) -> bool:
         """Store a parcel; return whether it is the newest."""
         seen, header = self._seen(), parcel.header
-        is_newest = header.order >= (seen.run, seen.number)
-        if parcel.has_output and header.run >= seen.run:
+        is_same = header.start == seen.start
+        is_over = not is_same and (header.run < seen.run or header.start in seen.starts)
+        if parcel.has_output and not is_over:
             self._store_output(parcel, seen)
-        if not is_newest:
+        if is_over or (is_same and header.order < (seen.run, seen.number)):
+            self._store_result(parcel)
             return False
         restore(parcel, self._folder)
         seen.run, seen.number = header.order
+        if not is_same:
+            seen.start = header.start
+            seen.starts.append(header.start)
         write_json(self._path / _SEEN, asdict(seen))
         return True
+
+    def _store_result(self, parcel: Parcel) -> None:
+        """Keep a result that arrives late; it is of this attempt, whichever run has it."""
+        result = self._folder.result
+        if result.name in parcel.names and not result.exists():
+            parcel.extract(result.name, result)
 
     def _store_output(self, parcel: Parcel, seen: _Seen) -> None:
         """Write output where it belongs, so that a second delivery changes nothing."""

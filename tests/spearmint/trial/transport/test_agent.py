@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -224,6 +225,19 @@ def test_only_files_of_the_user_are_sent(tmp_path: Path) -> None:
     (tmp_path / "gone").symlink_to("/nowhere")
     sent = {name.removeprefix("content/") for name, _ in inputs._files(tmp_path)}
     assert sent == {"wrapper.py", "lib/helper.py", "data/jobs/x", "a, b.txt", "outside"}
+
+
+def test_folders_that_link_to_each_other_are_sent_once_per_way(tmp_path: Path) -> None:
+    names = "abc"
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x").write_text("x")
+        for other in names.replace(name, ""):
+            (tmp_path / name / other).symlink_to(tmp_path / other)
+    found = itertools.islice(inputs._files(tmp_path), 1000)
+    sent = {name.removeprefix("content/") for name, _ in found}
+    ways = [way for count in (1, 2, 3) for way in itertools.permutations(names, count)]
+    assert sent == {"/".join((*way, "x")) for way in ways}
 
 
 def test_an_archive_is_written_again_if_a_file_changes(tmp_path: Path) -> None:

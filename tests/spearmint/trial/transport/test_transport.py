@@ -37,8 +37,8 @@ class Job:
         self.packed.mkdir()
         self.runs = itertools.count(1)
 
-    def host(self, key: str = KEY) -> Host:
-        return Host(self, next(self.runs), key)
+    def host(self, key: str = KEY, start: str = "") -> Host:
+        return Host(self, next(self.runs), key, start)
 
     def receive(self) -> None:
         self.room.receive({TOKEN})
@@ -53,7 +53,7 @@ class Job:
 class Host:
     """One run of a trial on a host."""
 
-    def __init__(self, job: Job, run: int, key: str) -> None:
+    def __init__(self, job: Job, run: int, key: str, start: str) -> None:
         self._job = job
         root = job.packed.parent / f"host{run}"
         self.folder = TrialFolder(root / "trial")
@@ -63,7 +63,7 @@ class Host:
             restore.restore(state, self.folder)
         self.output = root / "output.txt"
         self.output.touch()
-        header = Header(key=key, run=run, start=f"start{run}")
+        header = Header(key=key, run=run, start=start or f"start{run}")
         self.packer = Packer(self.folder, self.output, header)
 
     def prints(self, text: str) -> None:
@@ -162,6 +162,46 @@ def test_a_rerun_appends_to_the_output_and_continues_from_the_files(job: Job) ->
     job.receive()
     assert job.content()["output"] == "first\nsecond\n"
     assert job.content()["files/step"] == "1"
+
+
+def test_runs_with_equal_numbers(job: Job) -> None:
+    """Hosts that cannot read the job's ad number each run the same."""
+    first = job.host()
+    first.prints("first\n")
+    (first.folder.files / "step").write_text("1")
+    first.post()
+    first.prints("more\n")
+    first.post()
+    job.receive()
+    job.runs = itertools.count(1)
+    shutil.rmtree(first.folder.path.parent)
+    second = job.host(start="another")
+    second.prints("second\n")
+    (second.folder.files / "step").write_text("2")
+    second.folder.result.write_text(f'{{"key": "{KEY}"}}')
+    path = second.post()
+    job.receive()
+    for _ in range(2):
+        assert job.content()["output"] == "first\nmore\nsecond\n"
+        assert job.content()["files/step"] == "2"
+        assert job.folder.result.exists()
+        shutil.copy2(path, job.box)
+        job.receive()
+
+
+def test_a_late_result_is_kept(job: Job) -> None:
+    first, second = job.host(), job.host()
+    first.prints("first\n")
+    first.post()
+    second.prints("second\n")
+    (second.folder.files / "step").write_text("2")
+    second.post()
+    job.receive()
+    first.folder.result.write_text(f'{{"key": "{KEY}"}}')
+    first.post()
+    job.receive()
+    assert job.folder.result.exists()
+    assert job.content()["files/step"] == "2"
 
 
 def test_a_truncated_parcel_waits_for_the_rest(job: Job) -> None:
