@@ -94,12 +94,15 @@ def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
     search = make_search(trials=3)
     controller = search.start("--submit-option=-wd", "--submit-option=/not-there")
     told = re.compile(r"job (\d+) .*\(Eqw\): .*/not-there.*\n.*(qmod -cj \1)")
-    until(
-        lambda: len(set(told.findall(controller.output))) == 3,
-        60,
-        0.2,
-        progress=lambda: controller.output,
-    )
+    try:
+        until(
+            lambda: len(set(told.findall(controller.output))) == 3,
+            60,
+            0.2,
+            progress=lambda: controller.output,
+        )
+    except TimeoutError as error:
+        raise AssertionError(controller.output) from error
     for node in cell.hosts:
         node.run("mkdir", "/not-there")
     for _, cure in set(told.findall(controller.output)):

@@ -23,7 +23,8 @@ from tests.waiting import until
 pytestmark = [pytest.mark.htcondor, pytest.mark.slow]
 
 PROFILE = f"export PATH=$PATH:{Path(sys.prefix) / 'bin'} PYTHONPATH={REPOSITORY}\n"
-SIMULATED = "GPU_DISCOVERY_EXTRA = -extra -simulate:1,2\n"
+# The repository, and with it Python, can lie below /tmp.
+SIMULATED = "GPU_DISCOVERY_EXTRA = -extra -simulate:1,2\nMOUNT_UNDER_SCRATCH =\n"
 FORGED = """
 MyType = "Machine"
 TargetType = "Job"

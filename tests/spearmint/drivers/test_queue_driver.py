@@ -153,6 +153,24 @@ def test_held_suspended_preempted_and_failed_jobs_are_reported_once_with_the_cur
     assert driver.notices() == []
 
 
+def test_the_reason_of_an_error_is_asked_again_until_the_queue_knows_it(
+    make, queue, request_of, monkeypatch
+) -> None:
+    driver = make()
+    late, never = (driver.submit(request_of(i)) for i in (1, 2))
+    for job in (late, never):
+        queue.set_state(job.id, QueueJobState.ERROR)
+    driver.poll([late, never])
+    assert driver.notices() == []
+    queue.set_state(late.id, QueueJobState.ERROR, reason="/gone: No such file or directory")
+    found: list[str] = []
+    for _ in range(10):
+        driver.poll([late, never])
+        found += driver.notices()
+    assert ["/gone" in notice for notice in found] == [True, False]
+    assert "no reason" in found[1]
+
+
 def test_cancel_ends_what_runs_and_asks_for_nothing_else(make, queue, request_of) -> None:
     driver = make()
     jobs = [driver.submit(request_of(i)) for i in (1, 2)]
