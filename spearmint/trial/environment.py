@@ -34,3 +34,6 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 TRANSPORT_DONE = "SPEARMINT_TRANSPORT_DONE"
 """Done marker on the submit side, for a job on a host that does not share files with it."""
+
+TRANSPORT_DATA = "SPEARMINT_TRANSPORT_DATA"
+"""Name of the experiment's data in the cache of a host; unset if it has none."""

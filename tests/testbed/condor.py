@@ -9,7 +9,7 @@ import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.testbed.cell import REPOSITORY, USER
+from tests.testbed.cell import REPOSITORY, UID, USER
 from tests.testbed.fabric import Fabric, Node
 from tests.testbed.queue_cluster import QueueCluster, checked
 from tests.testbed.roots import condor_root
@@ -23,7 +23,7 @@ _CONFIGURATION = """
 CONDOR_HOST = master
 NETWORK_INTERFACE = {address}
 UID_DOMAIN = bed
-FILESYSTEM_DOMAIN = bed
+FILESYSTEM_DOMAIN = {domain}
 TRUST_UID_DOMAIN = True
 SEC_DEFAULT_AUTHENTICATION = REQUIRED
 SEC_DEFAULT_AUTHENTICATION_METHODS = FS, PASSWORD
@@ -55,16 +55,23 @@ PERIODIC_EXPR_TIMESLICE = 1
 MASTER_BACKOFF_CONSTANT = 2
 JOB_DEFAULT_LEASE_DURATION = 40
 """
-_ON_MASTER = "MASTER, COLLECTOR, NEGOTIATOR, SCHEDD, STARTD"
+_MANAGER = "MASTER, COLLECTOR, NEGOTIATOR, SCHEDD"
 
 
 class CondorPool(QueueCluster):
-    """An HTCondor pool: the schedd runs on the first host, a startd on every host."""
+    """An HTCondor pool: the schedd runs on the first host, a startd on every host.
 
-    def __init__(self, hosts: int = 3, *, slots: int = SLOTS) -> None:
+    Args:
+        hosts: Number of hosts.
+        slots: Cores of each host.
+        shares_files: Whether all hosts have the home directory of the user; otherwise each has its
+            own, and the first host runs no trials.
+    """
+
+    def __init__(self, hosts: int = 3, *, slots: int = SLOTS, shares_files: bool = True) -> None:
         # Not in /tmp: on a real pool jobs do not see it.
         super().__init__("condor-", hosts, within="/srv")
-        self._slots = slots
+        self._slots, self._shares_files = slots, shares_files
 
     def make_fabric(self) -> Fabric:
         """Return the network of hosts of Debian 13, with this machine's Python."""
@@ -76,12 +83,21 @@ class CondorPool(QueueCluster):
             self._prepare(node)
         with ThreadPoolExecutor() as pool:
             list(pool.map(self.start_host, self.hosts))
-        until(lambda: self.hosts_up() == len(self.names), 120)
+        until(lambda: self.hosts_up() == self._executing(), 120)
+
+    def _executing(self) -> int:
+        return len(self.names) - (not self._shares_files)
 
     def _prepare(self, node: Node) -> None:
-        daemons = _ON_MASTER if node is self.master else "MASTER, STARTD"
+        executes = "MASTER, STARTD"
+        shared = f"{_MANAGER}, STARTD" if self._shares_files else _MANAGER
         text = _CONFIGURATION.format(
-            address=node.ip, daemons=daemons, slots=self._slots, gpus=GPUS, hidden=HIDDEN
+            address=node.ip,
+            domain="bed" if self._shares_files else node.name,
+            daemons=shared if node is self.master else executes,
+            slots=self._slots,
+            gpus=GPUS,
+            hidden=HIDDEN,
         )
         node.write("/etc/condor/config.d/10-bed", text)
         node.write("/etc/condor/passwords.d/POOL", "of the pool", 0o600)
@@ -89,6 +105,9 @@ class CondorPool(QueueCluster):
 
     def start_host(self, node: Node) -> None:
         """Start the daemons of a host."""
+        if not self._shares_files and node is not self.master:
+            options = f"mode=700,uid={UID},gid={UID}"
+            checked(node.run("mount", "-t", "tmpfs", "-o", options, "home", str(self.home)))
         node.run("install", "-d", "-o", "condor", "-g", "condor", "/run/condor", "/run/lock/condor")
         checked(node.run("condor_master"))
 
@@ -123,7 +142,7 @@ class CondorPool(QueueCluster):
         for node in self.hosts:
             if not node.is_up:
                 self.boot_again(node)
-        until(lambda: self.hosts_up() == len(self.names), 120, 0.2)
+        until(lambda: self.hosts_up() == self._executing(), 120, 0.2)
         self.run("condor_rm", USER)
 
         def is_empty() -> bool:

@@ -49,7 +49,7 @@ def script_of(spec: SubmitSpec, box: Path | None = None) -> str:
         box: Mailbox of a job whose host does not share the experiment's directory.
     """
     if box is not None:
-        return transfer_script(spec, exports=[_NO_GPUS])
+        return transfer_script(spec, box, exports=[_NO_GPUS])
     inherited = [f"export {name}={_bash(value)}" for name, value in job_environment().items()]
     exports = [*inherited, _NO_GPUS]
     # HTCondor reruns a job with this status, up to a number of starts: on_exit_remove.

@@ -20,20 +20,25 @@ from spearmint.trial.environment import (
     DONE_FILE,
     REPORTS_FILE,
     RETRY_S,
+    TRANSPORT_DATA,
     TRANSPORT_DONE,
     TRIAL_DIR,
 )
 from spearmint.trial.transport.agent import OUTPUT
-from spearmint.trial.transport.inputs import CODE, EXPERIMENT, code_archive, experiment_archive
+from spearmint.trial.transport.inputs import CODE, EXPERIMENT, code_archive, experiment_archives
 from spearmint.trial.transport.mailroom import OUTBOX, SPEC, START, STATE, Address, Mailroom
 
 _MACHINE = ("Machine", "FileSystemDomain")
-_OWN_COMMAND = "should_transfer_files"
+_OWN_COMMAND, _PROXY_COMMAND = "should_transfer_files", "want_io_proxy"
 _OF_THE_SUBMIT_HOST = {"PYTHONPATH", TRIAL_DIR, REPORTS_FILE, DONE_FILE, RETRY_S}
 _OF_THE_HOST = {"HOME", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "USER"}
 _UNFIT = (
     "no Python 3.11 or later that can run the trial: --venv names one of the host, and wrappers in "
     "Python need numpy in it"
+)
+_NO_PROXY = (
+    "a host that forbids the proxy by which it fetches data (ENABLE_CHIRP_IO): "
+    f"-l {_PROXY_COMMAND}=False sends data with each trial"
 )
 # For wrappers in Python the runner makes arrays; find_spec imports nothing.
 _CHECK = (
@@ -47,6 +52,9 @@ mkdir -p {outbox} && exec >>{output} 2>&1 || exit 1
 trap 'cp {output} {outbox}/{start}' EXIT
 export HOME="${{HOME:-$PWD}}"
 """
+_PROXY = """\
+[ -f "${{_CONDOR_CHIRP_CONFIG-}}" ] || {{ echo "$HOSTNAME: "{unfit} >&2; exit {status}; }}
+"""
 _RUN = """\
 for python in {pythons}; do
     command -v -- "$python" >/dev/null && "$python" -c {check} {modules}&& break
@@ -58,8 +66,13 @@ exec -- "$python" -P -m spearmint.trial.transport.agent
 """
 
 
-def transfer_script(spec: SubmitSpec, *, exports: Iterable[str]) -> str:
+def transfer_script(spec: SubmitSpec, box: Path, *, exports: Iterable[str]) -> str:
     """Return the bash script of a job that runs in its own directory on the host.
+
+    Args:
+        spec: The job.
+        box: Mailbox of the job.
+        exports: Further lines that set variables.
 
     Raises:
         InputError: bash could not run it.
@@ -68,12 +81,17 @@ def transfer_script(spec: SubmitSpec, *, exports: Iterable[str]) -> str:
     inherited = {k: v for k, v in job_environment().items() if k not in _OF_THE_HOST}
     own = {k: v for k, v in spec.environment.items() if k not in _OF_THE_SUBMIT_HOST}
     variables = {**inherited, **own, TRANSPORT_DONE: spec.environment.get(DONE_FILE, "")}
+    data = _data_of(box)
+    if data is not None:
+        variables[TRANSPORT_DATA] = data.name
     lines = [_SCRIPT.format(outbox=OUTBOX, output=OUTPUT, start=START).rstrip()]
     lines += [*exports, *(f"export {k}={shlex.quote(v)}" for k, v in variables.items())]
     venv = spec.resources.venv
     if venv is not None:
         missing = shlex.quote(f"{_UNFIT}; {venv} is missing")
         lines.append(f"[ -d {shlex.quote(str(venv))} ] || {{ echo {missing}; exit {UNFIT}; }}")
+    if data is not None:
+        lines.append(_PROXY.format(unfit=shlex.quote(_NO_PROXY), status=UNFIT))
     lines += setup_lines(spec.resources, 'cd -- "$_CONDOR_SCRATCH_DIR" || exit 1')
     pythons = [str(venv / "bin" / "python")] if venv else [spec.argv[0], "python3", "python"]
     run = _RUN.format(
@@ -85,6 +103,11 @@ def transfer_script(spec: SubmitSpec, *, exports: Iterable[str]) -> str:
         code=CODE,
     )
     return "\n".join([*lines, run])
+
+
+def _data_of(box: Path) -> Path | None:
+    """Return the experiment's data in a mailbox, which hosts fetch; None if it has none."""
+    return next(box.glob("data-*.zip"), None)
 
 
 def _language(spec: SubmitSpec) -> str:
@@ -109,15 +132,21 @@ def transfer_commands(box: Path, own: Mapping[str, str]) -> dict[str, str]:
     inputs += [own[name] for name in ("transfer_input_files",) if own.get(name)]
     hold = [f"({own['on_exit_hold']})"] if "on_exit_hold" in own else []
     hold.append(f"ExitCode =?= {UNFIT}")
+    reason, data, space = _UNFIT, _data_of(box), {}
+    if data is not None:
+        reason = f"{_UNFIT}; or {_NO_PROXY}"
+        if "request_disk" not in own:
+            space = {"request_disk": f"DiskUsage + {data.stat().st_size >> 10}"}
     return {
+        **space,
         "initialdir": text,
         "should_transfer_files": "YES",
         "when_to_transfer_output": "ON_EXIT_OR_EVICT",
         "transfer_input_files": ", ".join(inputs),
         "transfer_output_files": OUTBOX,
-        "want_io_proxy": "True",
+        "want_io_proxy": own.get(_PROXY_COMMAND, "True"),
         "on_exit_hold": " || ".join(hold),
-        "on_exit_hold_reason": f'"{_UNFIT}"',
+        "on_exit_hold_reason": f'"{reason}"',
         "on_exit_hold_subcode": f"ifThenElse(ExitCode =?= {UNFIT}, {UNFIT}, 0)",
     }
 
@@ -129,8 +158,11 @@ class Transfer:
         self._layout = Layout(settings.directory.absolute())
         self.directory = self._layout.transfer
         self._wanted = settings.resources.file_transfer
-        if any(r.partition("=")[0].strip() == _OWN_COMMAND for r in settings.resources.requests):
+        requests = [request.partition("=") for request in settings.resources.requests]
+        own = {name.strip().lower(): value.strip().lower() for name, _, value in requests}
+        if _OWN_COMMAND in own:
             self._wanted = "no"  # the user decides
+        self._has_cache = own.get(_PROXY_COMMAND) != "false"
         self._mailroom = Mailroom(self.directory)
 
     def is_used(self) -> bool:
@@ -177,7 +209,7 @@ class Transfer:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             inputs = {
                 CODE: code_archive(self.directory),
-                EXPERIMENT: experiment_archive(spec.directory, self.directory),
+                **experiment_archives(spec.directory, self.directory, has_cache=self._has_cache),
             }
             return self._mailroom.open_box(spec.token, address, inputs)
         except OSError as error:

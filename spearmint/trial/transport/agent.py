@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
 from types import FrameType
 
 from spearmint.layout import TrialFolder, read_json, write_json
-from spearmint.trial.environment import RERUN_EXIT_CODE, TRANSPORT_DONE
+from spearmint.trial.environment import RERUN_EXIT_CODE, TRANSPORT_DATA, TRANSPORT_DONE
 from spearmint.trial.leftovers import adopt_orphans, end_as, end_children
+from spearmint.trial.transport.cache import DataMissing, open_data
 from spearmint.trial.transport.chirp import Chirp
 from spearmint.trial.transport.inputs import CONTENT, EXPERIMENT
+from spearmint.trial.transport.job_ad import JOB, MACHINE, ad_number
 from spearmint.trial.transport.mailroom import OUTBOX, SPEC, STATE
 from spearmint.trial.transport.parcel import END, Header, Parcel, open_parcel
 from spearmint.trial.transport.restore import restore
@@ -33,7 +35,6 @@ OUTPUT = "output.txt"
 
 _VACATE_S = 20  # from SIGTERM to SIGKILL for the job, if its ad does not say it
 _RESERVE_S = 10  # of that, to end the other processes of the trial and to pack its files
-_AD, _MACHINE_AD = "_CONDOR_JOB_AD", "_CONDOR_MACHINE_AD"
 
 
 class Damaged(Exception):
@@ -43,9 +44,12 @@ class Damaged(Exception):
 def main() -> int:
     """Run the trial; exit as its runner did, or with the code that asks for a rerun."""
     here, done = Path.cwd(), os.environ.pop(TRANSPORT_DONE, "")
+    data = os.environ.pop(TRANSPORT_DATA, "")
     adopt_orphans()
     carrier = Chirp.of_job()
     try:
+        if data:
+            _unpack_data(here, data, carrier)
         header = _unpack(here)
     except (Damaged, OSError) as error:
         sys.stderr.write(f"cannot unpack the trial: {error}\n")
@@ -60,6 +64,18 @@ def main() -> int:
     if carrier is not None and not trial.received:
         _announce(here / OUTBOX, carrier, done)
     return end_as(status)
+
+
+def _unpack_data(here: Path, name: str, carrier: Chirp | None) -> None:
+    """Unpack the experiment's large files from the cache of this host. Raises OSError."""
+
+    def fetch(target: BufferedIOBase) -> None:
+        if carrier is None:
+            raise DataMissing("the job has no proxy (want_io_proxy)")
+        carrier.fetch(name, target)
+
+    with open_data(name, fetch, here) as path, _checked(path) as data:
+        data.extract_files(here / "experiment", CONTENT)
 
 
 def _unpack(here: Path) -> Header:
@@ -96,23 +112,14 @@ def _checked(path: Path) -> Iterator[Parcel]:
 
 def _starts() -> int:
     """Return how often the queue has started this job; 0 if unknown."""
-    return _value_of(_AD, "NumShadowStarts") or 0
+    return ad_number(JOB, "NumShadowStarts") or 0
 
 
 def _grace_s() -> float:
     """Return how long the trial may continue after SIGTERM."""
-    limits = [_value_of(_AD, "JobMaxVacateTime"), _value_of(_MACHINE_AD, "MachineMaxVacateTime")]
+    limits = [ad_number(JOB, "JobMaxVacateTime"), ad_number(MACHINE, "MachineMaxVacateTime")]
     limit = min((found for found in limits if found is not None), default=_VACATE_S)
     return limit - min(_RESERVE_S, limit / 2)
-
-
-def _value_of(variable: str, attribute: str) -> int | None:
-    """Return a number of the ClassAd in a file that a variable names; None if unknown."""
-    with contextlib.suppress(OSError):
-        text = Path(os.environ.get(variable, "")).read_text(errors="replace")
-        found = re.search(rf"^{attribute} *= *(\d+)\s*$", text, re.MULTILINE | re.IGNORECASE)
-        return int(found[1]) if found else None
-    return None
 
 
 def _send_earlier(outbox: Path, carrier: Carrier) -> None:

@@ -1,4 +1,4 @@
-"""Write files on the submit side of an HTCondor job, by the proxy of its starter ("chirp").
+"""Read and write files on the submit side of an HTCondor job, by its starter's proxy ("chirp").
 
 A job with ``want_io_proxy`` finds the address of the proxy in a file. Paths are relative to the
 job's initial directory on the submit side. Source: HTCondor manual, "Chirp"; the commands are
@@ -11,7 +11,7 @@ import os
 import re
 import socket
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 CONFIGURATION = "_CONDOR_CHIRP_CONFIG"
 """Environment variable with the file that names the proxy."""
@@ -19,6 +19,14 @@ CONFIGURATION = "_CONDOR_CHIRP_CONFIG"
 _TIMEOUT_S = 60.0
 _BLOCK = 1 << 20
 _MODE = 0o600
+
+
+class Writes(Protocol):
+    """A file that is open for writing."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write all of ``data``."""
+        ...
 
 
 class Chirp:
@@ -37,7 +45,7 @@ class Chirp:
     def send(self, path: Path, name: str) -> None:
         """Write a file under ``name`` by rename. Raises OSError; it may be there all the same."""
         with self._connect() as link, path.open("rb") as file:
-            number = _open(link, f".{name}.part")
+            number = _open(link, f".{name}.part", "wct")
             while block := file.read(_BLOCK):
                 written = _ask(link, f"write {number} {len(block)}", block)
                 if written != len(block):
@@ -45,10 +53,21 @@ class Chirp:
             _ask(link, f"close {number}")
             _ask(link, f"rename {_word(f'.{name}.part')} {_word(name)}")
 
+    def fetch(self, name: str, target: Writes) -> None:
+        """Write the content of a file of the submit side to an open file. Raises OSError."""
+        with self._connect() as link:
+            number = _open(link, name, "r")
+            while length := _ask(link, f"read {number} {_BLOCK}"):
+                block = link.read(length)
+                if len(block) != length:
+                    raise OSError(f"the proxy sent {len(block)} of {length} bytes")
+                target.write(block)
+            _ask(link, f"close {number}")
+
     def touch(self, path: str) -> None:
         """Create an empty file. Raises OSError."""
         with self._connect() as link:
-            _ask(link, f"close {_open(link, path)}")
+            _ask(link, f"close {_open(link, path, 'wct')}")
 
     def close(self) -> None:
         """Make a call of another thread fail."""
@@ -74,8 +93,8 @@ class Chirp:
         return link
 
 
-def _open(link: BinaryIO, path: str) -> int:
-    number = _ask(link, f"open {_word(path)} wct {_MODE}")
+def _open(link: BinaryIO, path: str, flags: str) -> int:
+    number = _ask(link, f"open {_word(path)} {flags} {_MODE}")
     link.readline()  # the status of the file
     return number
 

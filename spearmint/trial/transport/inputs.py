@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from spearmint.errors import InputError
 from spearmint.formatting import plain
 from spearmint.layout import Layout
+from spearmint.trial.transport.cache import MOST_BYTES, data_name
 from spearmint.trial.transport.parcel import Header, write_parcel
 
 CODE, EXPERIMENT = "code.zip", "experiment.zip"
@@ -20,7 +22,9 @@ CODE, EXPERIMENT = "code.zip", "experiment.zip"
 CONTENT = "content/"
 """Start of the names of the experiment's files in its archive."""
 
-_MOST_BYTES = 2 << 30
+_MOST_BYTES = 2 << 30  # of what is sent to each trial
+_LARGE = 64 << 10
+_MOST_SMALL = 1 << 20  # of the files of a folder
 _SKIPPED = {"__pycache__", ".git", ".ipynb_checkpoints", ".mypy_cache", ".venv"}
 
 
@@ -44,37 +48,81 @@ def code_archive(directory: Path) -> Path:
     return target
 
 
-def experiment_archive(root: Path, directory: Path) -> Path:
-    """Return a parcel with the experiment's files; write it again only if a file has changed.
+def experiment_archives(root: Path, directory: Path, *, has_cache: bool) -> dict[str, Path]:
+    """Return parcels with the experiment's files; write one again only if its files have changed.
 
     Files of the search itself, caches and version control are left out. A link that points
     outside of the directory is replaced by its file.
 
+    Args:
+        root: Directory of the experiment.
+        directory: Where to write the parcels.
+        has_cache: Whether large files are data, which hosts fetch when their cache lacks it.
+
+    Returns:
+        By name on the host: :data:`EXPERIMENT`, and the name of the data if there is any.
+
     Raises:
-        InputError: The files have more than 2 GiB.
+        InputError: The files are too large to send.
     """
     files = dict(_files(root))
-    total = sum(path.stat().st_size for path in files.values())
-    if total > _MOST_BYTES:
+    sizes = {name: path.stat().st_size for name, path in files.items()}
+    data = _large(sizes) if has_cache else set()
+    _check_size(root, sum(size for name, size in sizes.items() if name not in data), _MOST_BYTES)
+    _check_size(root, sum(sizes[name] for name in data), MOST_BYTES)
+    small = {name: path for name, path in files.items() if name not in data}
+    archives = {EXPERIMENT: _archive("experiment", small, directory)}
+    if data:
+        path = _archive("data", {name: files[name] for name in data}, directory)
+        archives[path.name.partition("_")[2]] = path
+    else:
+        _forget_others(directory / "data_")
+    return archives
+
+
+def _large(sizes: Mapping[str, int]) -> set[str]:
+    """Return the names of files that are data: large ones, and small ones in folders of many."""
+    large = {name for name, size in sizes.items() if size >= _LARGE}
+    folders: dict[str, set[str]] = {}
+    for name in sizes.keys() - large:
+        folders.setdefault(name.rpartition("/")[0], set()).add(name)
+    for names in folders.values():
+        if sum(sizes[name] for name in names) > _MOST_SMALL:
+            large |= names
+    return large
+
+
+def _check_size(root: Path, total: int, most: int) -> None:
+    if total > most:
         raise InputError(
-            f"{plain(str(root))} has {total / 2**30:.1f} GiB, too much to send with each trial",
+            f"{plain(str(root))} has {total / 2**30:.1f} GiB, too much to send "
+            f"(at most {most >> 30} GiB)",
             "Move data to a place that the hosts can read, and name it in the wrapper.",
         )
+
+
+def _archive(kind: str, files: Mapping[str, Path], directory: Path) -> Path:
+    """Return ``KIND-STATE_NAME``, where NAME has the checksum of data."""
     digest = hashlib.sha256()
     for name, path in sorted(files.items()):
-        found = path.stat()
-        state = f"\0{found.st_size} {found.st_mtime_ns} {found.st_mode}\n"
+        status = path.stat()
+        state = f"\0{status.st_size} {status.st_mtime_ns} {status.st_mode}\n"
         digest.update(os.fsencode(name) + state.encode())
-    target = directory / f"experiment-{digest.hexdigest()[:16]}.zip"
-    if not target.exists():
-        write_parcel(target, Header(key="", has_files=True), files)
-        _forget_others(target)
+    start = f"{kind}-{digest.hexdigest()[:16]}_"
+    if found := next(directory.glob(f"{start}*.zip"), None):
+        return found
+    part = directory / f"{start}new"
+    method = zipfile.ZIP_STORED if kind == "data" else zipfile.ZIP_DEFLATED
+    write_parcel(part, Header(key="", has_files=True), files, method=method)
+    target = directory / (start + (data_name(part) if kind == "data" else EXPERIMENT))
+    part.replace(target)
+    _forget_others(target)
     return target
 
 
 def _forget_others(target: Path) -> None:
     """Delete the earlier archives of the same kind; mailboxes have links to theirs."""
-    for path in target.parent.glob(f"{target.name.partition('-')[0]}-*"):
+    for path in target.parent.glob(f"{re.split('[-_]', target.name)[0]}-*"):
         if path != target:
             with contextlib.suppress(OSError):
                 path.unlink()

@@ -90,7 +90,12 @@ class Part:
 
 
 def write_parcel(
-    path: Path, header: Header, files: Mapping[str, Path], output: Part | None = None
+    path: Path,
+    header: Header,
+    files: Mapping[str, Path],
+    output: Part | None = None,
+    *,
+    method: int = zipfile.ZIP_DEFLATED,
 ) -> None:
     """Write a parcel by rename.
 
@@ -99,6 +104,7 @@ def write_parcel(
         header: What it is about.
         files: By name in the parcel: a regular file, a symbolic link or a directory.
         output: New output of the trial.
+        method: How to compress: a constant of zipfile.
 
     Raises:
         OSError: A file cannot be read, or the parcel cannot be written.
@@ -108,7 +114,7 @@ def write_parcel(
     try:
         with (
             os.fdopen(os.open(part, flags, 0o600), "w+b") as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+            zipfile.ZipFile(file, "w", method, compresslevel=1) as archive,
         ):
             archive.writestr(_HEADER, json.dumps(asdict(header)))
             if output is not None:
@@ -137,7 +143,7 @@ def _add(archive: zipfile.ZipFile, name: str, source: Path) -> None:
     mode = status.st_mode
     stored = os.fsencode(name).decode("latin-1")  # a name can have bytes that are not UTF-8
     info = zipfile.ZipInfo(stored + "/" if stat.S_ISDIR(mode) else stored)
-    info.external_attr, info.compress_type = mode << 16, zipfile.ZIP_DEFLATED
+    info.external_attr, info.compress_type = mode << 16, archive.compression
     info.comment = str(status.st_mtime_ns).encode()
     if stat.S_ISLNK(mode):
         archive.writestr(info, os.fsencode(source.readlink()))

@@ -71,13 +71,46 @@ def test_the_submit_commands(tmp_path: Path) -> None:
     assert "/of/the/submit/host " not in script_of(spec(tmp_path / "other"), BOX)
 
 
+def test_data_is_not_sent_with_the_job(tmp_path: Path) -> None:
+    box = tmp_path / "box"
+    box.mkdir()
+    (box / "data-1-x.zip").write_bytes(b"x" * 3000)
+    made = spec(tmp_path)
+    found = commands(made, box)
+    assert "data-" not in found["transfer_input_files"]
+    assert found["request_disk"] == "DiskUsage + 2"
+    assert "want_io_proxy=False" in found["on_exit_hold_reason"]
+    assert "SPEARMINT_TRANSPORT_DATA=data-1-x.zip" in script_of(made, box)
+    done = run(made, tmp_path / "host", box)  # without a proxy
+    assert done.returncode == UNFIT
+    assert "ENABLE_CHIRP_IO" in (tmp_path / "host" / OUTBOX / START).read_text()
+    need = replace(made.resources, requests=("request_disk=9G", "want_io_proxy=False"))
+    found = commands(replace(made, resources=need), box)
+    assert found["request_disk"] == "9G"
+    assert found["want_io_proxy"] == "False"
+
+
+@pytest.mark.parametrize("requests", [(), ("Want_IO_Proxy = false",)])
+def test_without_a_proxy_all_files_are_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    says(tmp_path, "condor_submit", "17.0 - 17.0")
+    made = spec(tmp_path / "search", requests=requests)
+    (made.directory / "data.bin").write_bytes(b"x" * (1 << 20))
+    queue = HTCondor(DriverSettings(directory=made.directory, resources=made.resources))
+    queue.submit(made, inherit=[])
+    (box,) = (made.directory / ".spearmint" / "transfer").glob(f"{TOKEN}.*")
+    assert len(list(box.glob("data-*"))) == (not requests)
+
+
 @pytest.mark.parametrize("name", ["a\nb", "a$(x)", "a$$(x)", "b "])
 def test_a_directory_that_a_description_cannot_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="Rename"):
         commands(spec(tmp_path), tmp_path / name)
 
 
-def run(made: SubmitSpec, host: Path) -> subprocess.CompletedProcess[str]:
+def run(made: SubmitSpec, host: Path, box: Path = BOX) -> subprocess.CompletedProcess[str]:
     """Run the job's script in its own directory of a host, with an agent of the test."""
     package = host / "code.zip" / "spearmint" / "trial" / "transport"
     package.mkdir(parents=True)
@@ -88,7 +121,7 @@ def run(made: SubmitSpec, host: Path) -> subprocess.CompletedProcess[str]:
         "print('SPEARMINT_TRIAL_DIR' in os.environ, os.environ['SPEARMINT_TRANSPORT_DONE'])\n"
     )
     return subprocess.run(
-        ["/bin/bash", "-c", script_of(made, BOX)],
+        ["/bin/bash", "-c", script_of(made, box)],
         check=False,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""A stand-in for the proxy of HTCondor's starter, which writes files on the submit side."""
+"""A stand-in for the proxy of HTCondor's starter, by which jobs use files of the submit side."""
 
 from __future__ import annotations
 
@@ -28,8 +28,16 @@ class _Handler(socketserver.StreamRequestHandler):
         if name == "cookie":
             return b"0\n" if arguments == [COOKIE] else b"-1\n"
         if name == "open":
-            fd = os.open(proxy.inside(arguments[0]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            if arguments[1] == "r":
+                proxy.read.append(arguments[0])
+                fd = os.open(proxy.inside(arguments[0]), os.O_RDONLY)
+            else:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+                fd = os.open(proxy.inside(arguments[0]), flags, 0o600)
             return b"%d\n1 2 3 4 5 6 7 8 9 10 11 12 13\n" % fd
+        if name == "read":
+            data = os.read(int(arguments[0]), int(arguments[1]))
+            return b"%d\n" % len(data) + data
         if name == "write":
             data = self.rfile.read(int(arguments[1]))
             if proxy.fails_after is not None:
@@ -56,7 +64,7 @@ class Proxy(socketserver.ThreadingTCPServer):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.directory, self.renamed = directory, list[str]()
+        self.directory, self.renamed, self.read = directory, list[str](), list[str]()
 
     def inside(self, path: str) -> Path:
         return self.directory / path

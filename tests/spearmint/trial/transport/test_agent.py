@@ -21,7 +21,7 @@ from spearmint.trial.transport.inputs import (
     CONTENT,
     EXPERIMENT,
     code_archive,
-    experiment_archive,
+    experiment_archives,
 )
 from spearmint.trial.transport.mailroom import OUTBOX, SPEC, STATE, Address, Mailroom
 from spearmint.trial.transport.parcel import open_parcel
@@ -61,7 +61,7 @@ class Experiment:
         (self.root / "wrapper.py").write_text(WRAPPER)
         self.output, self.transfer = self.root / "out.txt", self.root / ".spearmint" / "transfer"
         self.host = root / "host"
-        self.done = self.root / "done"
+        self.done, self.has_cache = self.root / "done", False
 
     def submit(self, *params: str) -> Path:
         given = {name: {"kind": "ENUM", "values": ["x"]} for name in params}
@@ -70,7 +70,7 @@ class Experiment:
         self.transfer.mkdir(parents=True, exist_ok=True)
         archives = {
             CODE: code_archive(self.transfer),
-            EXPERIMENT: experiment_archive(self.root, self.transfer),
+            **experiment_archives(self.root, self.transfer, has_cache=self.has_cache),
         }
         self.room = Mailroom(self.transfer)
         folder, output, done = str(self.folder.path), str(self.output), str(self.done)
@@ -88,6 +88,7 @@ class Experiment:
             (outbox / name).write_bytes(content)
         for name in (SPEC, STATE, CODE, EXPERIMENT):
             shutil.copy2(self.box / name, self.host)
+        data = next(self.box.glob("data-*"), None)
         (self.host / "ad").write_text(f"NumShadowStarts = {run}\n")
         with (self.host / "output.txt").open("ab") as output:
             return subprocess.Popen(
@@ -100,6 +101,8 @@ class Experiment:
                     "SPEARMINT_RERUN_EXIT_CODE": "99",
                     "SPEARMINT_TRANSPORT_DONE": str(self.done),
                     "_CONDOR_JOB_AD": str(self.host / "ad"),
+                    **({"SPEARMINT_TRANSPORT_DATA": data.name} if data else {}),
+                    "SPEARMINT_CACHE": str(self.root / "cache"),
                     **({"_CONDOR_CHIRP_CONFIG": str(chirp)} if chirp else {}),
                 },
             )
@@ -131,6 +134,34 @@ def test_a_trial_runs_without_the_directory(experiment: Experiment) -> None:
     assert experiment.output.read_text() == f"runs in host\n{steps}"
     assert experiment.folder.reports.read_text() == "0,0.0\n1,0.5\n2,1.0\n"
     assert (experiment.folder.files / "step").read_text() == "3"
+
+
+def test_data_is_fetched_once_for_all_trials_of_a_host(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    (experiment.root / "data.bin").write_bytes(os.urandom(3 << 20))
+    with (experiment.root / "wrapper.py").open("a") as file:
+        file.write("\nassert len(Path(__file__).with_name('data.bin').read_bytes()) == 3 << 20\n")
+    experiment.has_cache = True
+    box = experiment.submit()
+    with proxy_of(box) as proxy:
+        for run in (1, 2):
+            shutil.rmtree(experiment.host, ignore_errors=True)
+            chirp = proxy.configuration(tmp_path / "chirp")
+            assert experiment.start(chirp, run).wait(60) == 0, _text(experiment.host / "output.txt")
+            experiment.receive()
+            assert experiment.result()["value"] == 0.5
+            experiment.folder.result.unlink()
+    (data,) = box.glob("data-*")
+    assert proxy.read == [data.name]
+    assert experiment.output.read_text().count("of data for this host") == 1
+
+
+def test_without_a_proxy_data_cannot_be_fetched(experiment: Experiment) -> None:
+    (experiment.root / "data.bin").write_bytes(os.urandom(1 << 20))
+    experiment.has_cache = True
+    experiment.submit()
+    assert experiment.start().wait(60) == 99
 
 
 def test_an_evicted_trial_continues_elsewhere(experiment: Experiment, tmp_path: Path) -> None:
@@ -240,15 +271,42 @@ def test_folders_that_link_to_each_other_are_sent_once_per_way(tmp_path: Path) -
     assert sent == {"/".join((*way, "x")) for way in ways}
 
 
+def archive(root: Path, directory: Path) -> Path:
+    return experiment_archives(root, directory, has_cache=False)[EXPERIMENT]
+
+
+def test_large_files_and_folders_of_many_files_are_data(tmp_path: Path) -> None:
+    root, transfer = tmp_path / "experiment", tmp_path / "transfer"
+    for folder in (root / "images", transfer):
+        folder.mkdir(parents=True)
+    (root / "wrapper.py").write_text("1")
+    (root / "data.csv").write_bytes(b"x" * (64 << 10))
+    for number in range(40):
+        (root / "images" / f"{number}.png").write_bytes(b"x" * (40 << 10))
+    first = experiment_archives(root, transfer, has_cache=True)
+    with open_parcel(first.pop(EXPERIMENT)) as small:
+        assert small is not None
+        small.extract_files(tmp_path / "small", CONTENT)
+    assert [path.name for path in (tmp_path / "small").iterdir()] == ["wrapper.py"]
+    (root / "wrapper.py").write_text("22")
+    again = experiment_archives(root, transfer, has_cache=True)
+    assert first == {name: path for name, path in again.items() if name != EXPERIMENT}
+    (root / "data.csv").unlink()
+    (root / "images" / "0.png").write_bytes(b"y")
+    changed = experiment_archives(root, transfer, has_cache=True)
+    assert not changed.keys() & first.keys()
+    assert len(list(transfer.iterdir())) == 2
+
+
 def test_an_archive_is_written_again_if_a_file_changes(tmp_path: Path) -> None:
     root, transfer = tmp_path / "experiment", tmp_path / "transfer"
     root.mkdir()
     transfer.mkdir()
     (root / "wrapper.py").write_text("1")
-    first = experiment_archive(root, transfer)
-    assert experiment_archive(root, transfer) == first
+    first = archive(root, transfer)
+    assert archive(root, transfer) == first
     (root / "wrapper.py").write_text("22")
-    assert experiment_archive(root, transfer) != first
+    assert archive(root, transfer) != first
     assert not first.exists()
 
 
@@ -257,7 +315,7 @@ def test_a_name_that_is_not_utf8_is_sent(tmp_path: Path) -> None:
     root.mkdir()
     name = os.fsdecode(b"caf\xe9")
     (root / name).write_text("x")
-    with open_parcel(experiment_archive(root, tmp_path)) as parcel:
+    with open_parcel(archive(root, tmp_path)) as parcel:
         assert parcel is not None
         parcel.extract_files(tmp_path / "host", CONTENT)
     assert (tmp_path / "host" / name).read_text() == "x"
@@ -267,4 +325,4 @@ def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
     with (tmp_path / "data").open("wb") as file:
         file.truncate(3 << 30)
     with pytest.raises(InputError, match=r"3\.0 GiB"):
-        experiment_archive(tmp_path, tmp_path)
+        archive(tmp_path, tmp_path)
