@@ -45,7 +45,7 @@ _NEEDS = {
     "sge": lambda: os.geteuid() == 0 and all(map(shutil.which, ("apt-get", "ip", "setpriv"))),
     "debootstrap": lambda: os.geteuid() == 0 and shutil.which("debootstrap") is not None,
     "htcondor": lambda: os.geteuid() == 0 and all(map(shutil.which, ("debootstrap", "ip"))),
-    "slurm": lambda: os.geteuid() == 0 and all(map(shutil.which, ("apt-get", "ip", "setpriv"))),
+    "slurm": lambda: os.geteuid() == 0 and all(map(shutil.which, ("debootstrap", "ip", "setpriv"))),
     "gpu": lambda: shutil.which("nvidia-smi") is not None,
     "mount": lambda: os.geteuid() == 0 and shutil.which("mount") is not None,
 }

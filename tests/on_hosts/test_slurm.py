@@ -43,9 +43,9 @@ _OTHERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[SlurmCluster]:
-    with SlurmCluster() as made:
+@pytest.fixture(scope="module", params=[False, True], ids=["22.05", "24.11"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[SlurmCluster]:
+    with SlurmCluster(is_debian_13=request.param) as made:
         yield made
 
 

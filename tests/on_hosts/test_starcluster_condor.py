@@ -16,7 +16,7 @@ from starcluster.setup import LoadedPlugin, add_nodes, remove_nodes, set_up
 from tests.on_hosts.test_starcluster_setup_on_hosts import TEMPLATE
 from tests.testbed.cell import REPOSITORY
 from tests.testbed.condor import copy_python, python_folders
-from tests.testbed.roots import condor_root
+from tests.testbed.roots import queues_root
 from tests.testbed.ssh_hosts import SshHosts
 from tests.waiting import until
 
@@ -39,7 +39,7 @@ SEARCH = "spearmint --driver=HTCONDOR -l requirements=HAS_GPU --method=Sequentia
 def hosts() -> Iterator[SshHosts]:
     binds = [REPOSITORY, *python_folders()]
     with SshHosts(
-        "master", "node001", gpus=2, binds=binds, profile=PROFILE, root=condor_root()
+        "master", "node001", gpus=2, binds=binds, profile=PROFILE, root=queues_root()
     ) as made:
         prepare(made)
         yield made

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.testbed.cell import REPOSITORY, UID, USER
 from tests.testbed.fabric import Fabric, Node
 from tests.testbed.queue_cluster import QueueCluster, checked
-from tests.testbed.roots import condor_root
+from tests.testbed.roots import queues_root
 from tests.waiting import until
 
 SLOTS, GPUS = 4, 2
@@ -75,7 +75,7 @@ class CondorPool(QueueCluster):
 
     def make_fabric(self) -> Fabric:
         """Return the network of hosts of Debian 13, with this machine's Python."""
-        return Fabric(binds=[self.shared, REPOSITORY, *python_folders()], root=condor_root())
+        return Fabric(binds=[self.shared, REPOSITORY, *python_folders()], root=queues_root())
 
     def bring_up(self) -> None:
         """Start the daemons; wait until every host accepts jobs."""

@@ -27,9 +27,9 @@ PACKAGES = (
 )
 _BUILD = Path(__file__).parent / "root-build.sh"
 _BREAK = Path(__file__).parent / "root-break.sh"
-_CONDOR = Path(__file__).parent / "root-condor.sh"
+_QUEUES = Path(__file__).parent / "root-queues.sh"
 # Trials need python3's libraries; nodes of a cluster sshd and NFS.
-_CONDOR_PACKAGES = ("condor", *_STOCK, "nfs-common", "nfs-kernel-server")
+_QUEUE_PACKAGES = ("condor", "munge", "slurm-wlm", *_STOCK, "nfs-common", "nfs-kernel-server")
 
 
 def root(name: str) -> Path:
@@ -43,9 +43,9 @@ def root(name: str) -> Path:
     return _cached(name, _BUILD, MIRROR, str(STAND_INS), ",".join(_STOCK), *PACKAGES)
 
 
-def condor_root() -> Path:
-    """Return the file system of a Debian 13 with HTCondor; build it if it is missing."""
-    return _cached("condor", _CONDOR, MIRROR, str(STAND_INS), *_CONDOR_PACKAGES)
+def queues_root() -> Path:
+    """Return the file system of a Debian 13 with HTCondor and Slurm; build it if it is missing."""
+    return _cached("queues", _QUEUES, MIRROR, str(STAND_INS), *_QUEUE_PACKAGES)
 
 
 def debian_packages() -> Path:

@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.testbed.cell import REPOSITORY, USER
+from tests.testbed.condor import copy_python, python_folders
 from tests.testbed.fabric import Fabric, Node
 from tests.testbed.queue_cluster import QueueCluster, checked
+from tests.testbed.roots import queues_root
 from tests.waiting import until
 
 PACKAGES = ("munge", "slurm-wlm")
@@ -44,18 +46,25 @@ PartitionName=urgent Nodes=ALL MaxTime=INFINITE PriorityTier=9
 PartitionName=short Nodes=ALL MaxTime=1 PriorityTier=1
 """
 _GPUS = "".join(f"Name=gpu File={path}\n" for path in ("/dev/null", "/dev/zero")[:GPUS])
-_CGROUP = "CgroupPlugin=cgroup/v1\nConstrainDevices=no\n"
+_CGROUP = "CgroupPlugin={plugin}\nConstrainDevices=no\n"
 
 
 class SlurmCluster(QueueCluster):
     """A Slurm cluster: slurmctld runs on the first host, slurmd on every host."""
 
-    def __init__(self, hosts: int = 3, *, slots: int = SLOTS) -> None:
+    def __init__(self, hosts: int = 3, *, slots: int = SLOTS, is_debian_13: bool = False) -> None:
+        """Prepare.
+
+        Args:
+            is_debian_13: Use Slurm 24 of Debian 13 instead of Slurm 22 of Debian 12.
+        """
+        self._slots, self._is_debian_13 = slots, is_debian_13
         super().__init__("slurm-", hosts)
-        self._slots = slots
 
     def make_fabric(self) -> Fabric:
-        """Return the network of hosts with this machine's file system and Slurm's packages."""
+        """Return the network of hosts with Slurm's packages."""
+        if self._is_debian_13:
+            return Fabric(binds=[self.shared, REPOSITORY, *python_folders()], root=queues_root())
         binds = [self.shared, REPOSITORY, Path(sys.base_prefix)]
         return Fabric(binds=binds, packages=PACKAGES)
 
@@ -69,11 +78,14 @@ class SlurmCluster(QueueCluster):
         until(lambda: self.hosts_up() == len(self.names), 60)
 
     def _prepare(self, node: Node) -> None:
+        if self._is_debian_13:
+            copy_python(node)
         names = ",".join(self.names)
         text = _CONFIGURATION.format(names=names, slots=self._slots, gpus=GPUS)
         node.write("/etc/slurm/slurm.conf", text)
         node.write("/etc/slurm/gres.conf", _GPUS)
-        node.write("/etc/slurm/cgroup.conf", _CGROUP)
+        plugin = "disabled" if self._is_debian_13 else "cgroup/v1"
+        node.write("/etc/slurm/cgroup.conf", _CGROUP.format(plugin=plugin))
         for folder in ("/var/spool/slurmctld", "/var/spool/slurmd"):
             node.run("install", "-d", "-o", "slurm", folder)
         self._start_munge(node)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Make a Debian 13 with HTCondor, whose first version with condor_submit -json is there:
-# NAME DIRECTORY MIRROR STAND_INS PACKAGE... Runs in its own mount namespace, so no mount is left.
+# Make a Debian 13 with Slurm 24, and with HTCondor, whose first version with condor_submit -json is
+# there: NAME DIRECTORY MIRROR STAND_INS PACKAGE... Runs in its own mount namespace, so no mount is left.
 set -eu
 root=$2 mirror=$3 stand_ins=$4
 shift 4
