@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from io import BufferedIOBase
 from pathlib import Path
@@ -35,6 +36,7 @@ OUTPUT = "output.txt"
 
 _VACATE_S = 20  # from SIGTERM to SIGKILL for the job, if its ad does not say it
 _RESERVE_S = 10  # of that, to end the other processes of the trial and to pack its files
+_LAST_S = 3  # of that, to pack at least the output and the result
 
 
 class Damaged(Exception):
@@ -60,6 +62,7 @@ def main() -> int:
     packer = Packer(TrialFolder(here / "trial"), here / OUTPUT, header, knows_files=is_known)
     trial = _Trial()
     status = trial.run(here, carrier, packer)
+    packer.stops = trial.is_late
     _pack_last(packer, here / OUTBOX, everything=bool(trial.received))
     if carrier is not None and not trial.received:
         _announce(here / OUTBOX, carrier, done)
@@ -115,10 +118,15 @@ def _starts() -> int:
     return ad_number(JOB, "NumShadowStarts") or 0
 
 
+def _limit_s() -> float:
+    """Return the time from SIGTERM to SIGKILL."""
+    limits = [ad_number(JOB, "JobMaxVacateTime"), ad_number(MACHINE, "MachineMaxVacateTime")]
+    return min((found for found in limits if found is not None), default=_VACATE_S)
+
+
 def _grace_s() -> float:
     """Return how long the trial may continue after SIGTERM."""
-    limits = [ad_number(JOB, "JobMaxVacateTime"), ad_number(MACHINE, "MachineMaxVacateTime")]
-    limit = min((found for found in limits if found is not None), default=_VACATE_S)
+    limit = _limit_s()
     return limit - min(_RESERVE_S, limit / 2)
 
 
@@ -145,6 +153,7 @@ def _announce(outbox: Path, carrier: Carrier, done: str) -> None:
 def _pack_last(packer: Packer, outbox: Path, *, everything: bool) -> None:
     """Pack what was not delivered; on a full disk, at least the result."""
     for with_files in (True, False):
+        packer.stops = packer.stops if with_files else bool
         try:
             packer.pack(outbox, with_files=with_files, everything=everything and with_files)
         except (OSError, ValueError) as error:
@@ -162,11 +171,19 @@ class _Trial:
 
     def __init__(self) -> None:
         self.received = 0
+        self._deadline = float("inf")
         self._child: subprocess.Popen[bytes] | None = None
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._forward)
 
+    def is_late(self) -> bool:
+        """Return whether there is no time left to pack large files: SIGKILL follows soon."""
+        return time.monotonic() > self._deadline
+
     def _forward(self, number: int, frame: FrameType | None) -> None:
+        if not self.received:
+            limit = _limit_s()
+            self._deadline = time.monotonic() + limit - min(_LAST_S, limit / 4)
         if self._child is not None:
             self._child.send_signal(number)
             if not self.received:

@@ -15,7 +15,8 @@ from spearmint.errors import InputError
 from spearmint.formatting import plain
 from spearmint.layout import Layout
 from spearmint.trial.transport.cache import MOST_BYTES, data_name
-from spearmint.trial.transport.parcel import Header, write_parcel
+from spearmint.trial.transport.packing import write_parcel
+from spearmint.trial.transport.parcel import Header
 
 CODE, EXPERIMENT = "code.zip", "experiment.zip"
 """Names on the host."""

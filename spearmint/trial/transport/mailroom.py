@@ -15,15 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from spearmint.layout import TrialFolder, read_json, write_json
-from spearmint.trial.transport.parcel import (
-    END,
-    BadParcel,
-    Header,
-    Parcel,
-    open_parcel,
-    tree,
-    write_parcel,
-)
+from spearmint.trial.transport.packing import tree, write_parcel
+from spearmint.trial.transport.parcel import END, BadParcel, Header, Parcel, open_parcel
 from spearmint.trial.transport.restore import restore
 
 SPEC, STATE = "spec.zip", "state.zip"

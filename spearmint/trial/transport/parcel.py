@@ -14,8 +14,8 @@ import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -24,9 +24,12 @@ END = ".parcel"
 FILES = "files/"
 """Start of the names in a parcel of the files of the user's code."""
 
-_HEADER = "parcel.json"
-_OUTPUT = "output"
-_BLOCK = 1 << 20
+HEADER, OUTPUT = "parcel.json", "output"
+"""Names in a parcel of its header and of the output of the trial."""
+
+BLOCK = 1 << 20
+"""Bytes that are read and written at once."""
+
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError)
 _MOST_RUNS, _MOST_BYTES = 10**8, 1 << 62  # names have 8 digits; positions in files have 63 bits
 
@@ -80,96 +83,6 @@ class Header:
         return self.run, self.number
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The bytes of a file from ``begin`` to before ``end``."""
-
-    path: Path
-    begin: int
-    end: int
-
-
-def write_parcel(
-    path: Path,
-    header: Header,
-    files: Mapping[str, Path],
-    output: Part | None = None,
-    *,
-    method: int = zipfile.ZIP_DEFLATED,
-) -> None:
-    """Write a parcel by rename.
-
-    Args:
-        path: The parcel.
-        header: What it is about.
-        files: By name in the parcel: a regular file, a symbolic link or a directory.
-        output: New output of the trial.
-        method: How to compress: a constant of zipfile.
-
-    Raises:
-        OSError: A file cannot be read, or the parcel cannot be written.
-    """
-    part = path.with_name(f".{path.name}.part")
-    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    try:
-        with (
-            os.fdopen(os.open(part, flags, 0o600), "w+b") as file,
-            zipfile.ZipFile(file, "w", method, compresslevel=1) as archive,
-        ):
-            archive.writestr(_HEADER, json.dumps(asdict(header)))
-            if output is not None:
-                with archive.open(_OUTPUT, "w", force_zip64=True) as target:
-                    _copy_part(output, target)
-            for name, source in sorted(files.items()):
-                _add(archive, name, source)
-        part.replace(path)
-    except (OSError, ValueError):
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise
-
-
-def _copy_part(part: Part, target: IO[bytes]) -> None:
-    with part.path.open("rb") as source:
-        source.seek(part.begin)
-        left = part.end - part.begin
-        while left > 0 and (block := source.read(min(_BLOCK, left))):
-            target.write(block)
-            left -= len(block)
-
-
-def _add(archive: zipfile.ZipFile, name: str, source: Path) -> None:
-    status = source.lstat()
-    mode = status.st_mode
-    stored = os.fsencode(name).decode("latin-1")  # a name can have bytes that are not UTF-8
-    info = zipfile.ZipInfo(stored + "/" if stat.S_ISDIR(mode) else stored)
-    info.external_attr, info.compress_type = mode << 16, archive.compression
-    info.comment = str(status.st_mtime_ns).encode()
-    if stat.S_ISLNK(mode):
-        archive.writestr(info, os.fsencode(source.readlink()))
-    elif stat.S_ISDIR(mode):
-        archive.writestr(info, b"")
-    else:
-        with source.open("rb") as file, archive.open(info, "w", force_zip64=True) as target:
-            shutil.copyfileobj(file, target, _BLOCK)
-
-
-def tree(directory: Path, prefix: str = FILES) -> dict[str, Path]:
-    """Return a directory and what it contains by their names in a parcel, without sockets."""
-    found: dict[str, Path] = {}
-    for root, folders, names in os.walk(directory):
-        here = Path(root)
-        links = [name for name in folders if (here / name).is_symlink()]
-        for name in (*names, *links):
-            path = here / name
-            with contextlib.suppress(FileNotFoundError):
-                if stat.S_IFMT(path.lstat().st_mode) in (stat.S_IFREG, stat.S_IFLNK):
-                    found[prefix + path.relative_to(directory).as_posix()] = path
-        below = here.relative_to(directory).as_posix()
-        found[prefix.rstrip("/") if here == directory else prefix + below] = here
-    return found
-
-
 class Parcel:
     """A complete parcel."""
 
@@ -177,7 +90,7 @@ class Parcel:
         self._archive, self.header = archive, header
         self._top: dict[str, zipfile.ZipInfo] = {}
         for info in archive.infolist():
-            if "/" not in info.filename and info.filename not in (_HEADER, _OUTPUT):
+            if "/" not in info.filename and info.filename not in (HEADER, OUTPUT):
                 self._top[_name_of(info)] = info
 
     @property
@@ -188,12 +101,12 @@ class Parcel:
     @property
     def has_output(self) -> bool:
         """Whether it has output of the trial."""
-        return _OUTPUT in self._archive.namelist()
+        return OUTPUT in self._archive.namelist()
 
     def copy_output(self, target: IO[bytes]) -> None:
         """Write its output to an open file."""
-        with self._archive.open(_OUTPUT) as source:
-            shutil.copyfileobj(source, target, _BLOCK)
+        with self._archive.open(OUTPUT) as source:
+            shutil.copyfileobj(source, target, BLOCK)
 
     def extract(self, name: str, target: Path) -> None:
         """Write one file by rename.
@@ -246,7 +159,7 @@ class Parcel:
             return
         new = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(new, "wb") as file, self._archive.open(info) as source:
-            shutil.copyfileobj(source, file, _BLOCK)
+            shutil.copyfileobj(source, file, BLOCK)
             os.fchmod(file.fileno(), mode & 0o777 or 0o644)
 
 
@@ -311,7 +224,7 @@ def _opened(path: Path, stack: contextlib.ExitStack) -> Parcel | None:
     except (FileNotFoundError, *_BROKEN):
         return None
     try:
-        values: Any = json.loads(archive.read(_HEADER))
+        values: Any = json.loads(archive.read(HEADER))
         return Parcel(archive, Header(**values))
     except (ValueError, TypeError, KeyError) as error:
         raise BadParcel(f"the header of a parcel is wrong: {error}") from error

@@ -7,12 +7,14 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from spearmint.layout import TrialFolder
-from spearmint.trial.transport.parcel import Header, Part, tree, write_parcel
+from spearmint.trial.transport.packing import Interrupted, Part, tree, write_parcel
+from spearmint.trial.transport.parcel import Header
 
 FILES_S = 5.0
 """Shortest time between two deliveries of the files of the user's code."""
@@ -51,6 +53,10 @@ class Packer:
         output: File with the output of this run.
         header: Key, run and start of the parcels.
         knows_files: Whether the submit side has the files of the user's code as they are now.
+
+    Attributes:
+        stops: Returns whether to stop packing, which can take long for large files.
+        left_out: How often files of the user's code were packed in vain.
     """
 
     def __init__(
@@ -61,6 +67,8 @@ class Packer:
         self._files: _State = _state_of(tree(folder.files)) if knows_files else {}
         self._packed: tuple[_State, _State, Header] = ({}, self._files, header)
         self._largest: dict[str, int] = {}
+        self.stops: Callable[[], bool] = bool
+        self.left_out = 0
 
     def pack(self, directory: Path, *, with_files: bool, everything: bool = False) -> Path | None:
         """Write a parcel with what has changed; None if nothing has.
@@ -74,6 +82,7 @@ class Packer:
             everything: Whether to send them and all others even if nothing has changed.
 
         Raises:
+            Interrupted: ``stops`` returned true.
             OSError: A file cannot be read or written; with ``everything``, also one of the user's.
         """
         if everything:
@@ -82,11 +91,16 @@ class Packer:
             files = tree(self._folder.files)
             state = _state_of(files)
             if state != self._files:
-                with contextlib.suppress(OSError, ValueError):
+                try:
                     path = self._pack(directory, files)
                     if self._is_whole(state):
                         return path
                     path.unlink()
+                except Interrupted:
+                    raise
+                except (OSError, ValueError):  # a file was deleted, for example
+                    pass
+                self.left_out += 1
         return self._pack_small(directory)
 
     def _pack_small(self, directory: Path) -> Path | None:
@@ -104,7 +118,7 @@ class Packer:
         header = replace(last, number=last.number + 1, has_files=files is not None)
         path = directory / header.name
         output = Part(self._output, last.offset, size) if size > last.offset else None
-        write_parcel(path, header, sources | (files or {}), output)
+        write_parcel(path, header, sources | (files or {}), output, stops=self.stops)
         self._packed = (small, kept, replace(header, offset=size, has_files=False))
         return path
 
@@ -167,6 +181,7 @@ class Sender(threading.Thread):
         self._ending = threading.Event()
         self._parcel: Path | None = None
         self._live_due = self._files_due = 0.0
+        packer.stops = self._ending.is_set
 
     def run(self) -> None:
         """Deliver until :meth:`stop`."""
@@ -182,10 +197,14 @@ class Sender(threading.Thread):
     def _deliver(self) -> None:
         began = time.monotonic()
         has_files = began >= self._files_due
+        share = _SHARE
         if self._parcel is None:
+            was_left_out = self._packer.left_out > 0
             self._parcel = self._packer.pack(self._directory, with_files=has_files)
+            if self._packer.left_out and not was_left_out:
+                share = 0  # unknown yet whether new files only grow, as logs do: soon it is known
             if has_files:
-                self._delay_files(began)
+                self._delay_files(began, share)
         if self._parcel is None or self._ending.is_set():
             return
         # A parcel whose delivery failed is sent again as it was: it may have arrived.
@@ -195,14 +214,14 @@ class Sender(threading.Thread):
         self._parcel = None
         self._live_due = time.monotonic() + _LIVE_S
         if has_files:
-            self._delay_files(began)
+            self._delay_files(began, share)
 
-    def _delay_files(self, began: float) -> None:
+    def _delay_files(self, began: float, share: int) -> None:
         now = time.monotonic()
-        self._files_due = now + max(FILES_S, _SHARE * (now - began))
+        self._files_due = now + max(FILES_S, share * (now - began))
 
     def stop(self) -> None:
-        """Stop delivering, also in the middle of a parcel; packing is not interrupted."""
+        """Stop packing and delivering, also in the middle of a parcel."""
         self._ending.set()
         while self.is_alive():
             self._carrier.close()  # the connection may be opened after the first call

@@ -184,6 +184,17 @@ def test_an_evicted_trial_continues_elsewhere(experiment: Experiment, tmp_path: 
     assert lines == ["step 0", "step 1", "step 2"]
 
 
+def test_files_that_cannot_be_packed_in_time_do_not_delay_the_rest(experiment: Experiment) -> None:
+    experiment.submit("waits")
+    with experiment.start() as job:
+        until(lambda: "step 1" in _text(experiment.host / "output.txt"), 60)
+        (experiment.host / "ad").write_text("JobMaxVacateTime = 0\n")
+        job.send_signal(signal.SIGTERM)
+    experiment.bring_back()
+    assert "step 1" in _text(experiment.output)
+    assert not experiment.folder.files.exists()
+
+
 def test_a_lost_host_costs_the_time_since_the_last_delivery(
     experiment: Experiment, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from spearmint.layout import TrialFolder, read_json, write_json
 from spearmint.trial.transport import mailroom, restore
 from spearmint.trial.transport.chirp import Chirp
 from spearmint.trial.transport.mailroom import OUTBOX, STATE, Address, Mailroom
+from spearmint.trial.transport.packing import Interrupted
 from spearmint.trial.transport.parcel import Header, open_parcel
 from spearmint.trial.transport.sender import Packer, Sender
 from tests.spearmint.trial.transport.proxy import proxy_of
@@ -349,8 +350,8 @@ def test_files_that_change_meanwhile_are_not_sent(
     step.write_text("1")
     write = sender.write_parcel
 
-    def slow(*arguments: object) -> None:
-        write(*arguments)  # type: ignore[arg-type]
+    def slow(*arguments: object, **named: object) -> None:
+        write(*arguments, **named)  # type: ignore[arg-type]
         step.write_text("2")
 
     monkeypatch.setattr(sender, "write_parcel", slow)
@@ -371,8 +372,8 @@ def test_files_that_only_grow_meanwhile_are_sent(job: Job, monkeypatch: pytest.M
     log, checkpoint = host.folder.files / "train.log", host.folder.files / "checkpoint"
     write = sender.write_parcel
 
-    def slow(*arguments: object) -> None:
-        write(*arguments)  # type: ignore[arg-type]
+    def slow(*arguments: object, **named: object) -> None:
+        write(*arguments, **named)  # type: ignore[arg-type]
         for path in (log, *([checkpoint] if grows else [])):
             with path.open("a") as file:
                 file.write("x")
@@ -395,7 +396,7 @@ class _Slow:
     """A carrier and a packer, whose files take 100 s of a clock to arrive."""
 
     def __init__(self) -> None:
-        self.now, self.sent = 1000.0, list[bool]()
+        self.now, self.sent, self.left_out = 1000.0, list[bool](), 0
 
     def send(self, path: Path, name: str) -> None:
         self.now += 100.0 * self.sent[-1]
@@ -425,6 +426,43 @@ def test_large_files_do_not_delay_the_output(
     made.run()
     assert slow.sent == [False, False, True, False, False]
     assert slow.now < 1200
+
+
+def test_new_files_that_still_grow_are_tried_again_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spearmint.trial.transport import sender
+
+    slow, times = _Slow(), list[float]()
+
+    def pack(directory: Path, *, with_files: bool) -> None:
+        if with_files:  # packing takes a minute each time
+            times.append(slow.now)
+            slow.now, slow.left_out = slow.now + 60.0, slow.left_out + 1
+
+    slow.pack = pack  # type: ignore[assignment, method-assign]
+    monkeypatch.setattr(sender.time, "monotonic", lambda: slow.now)
+    made = Sender(slow, slow, tmp_path)  # type: ignore[arg-type]
+    monkeypatch.setattr(made._ending, "wait", lambda _: len(times) == 3 or _forward(slow))
+    made.run()
+    assert times[1] - times[0] < 70 < 1200 < times[2] - times[1]
+
+
+def test_packing_stops_in_the_middle_of_a_file(job: Job) -> None:
+    host = job.host()
+    (host.folder.files / "checkpoint").write_bytes(os.urandom(9 << 20))
+    host.packer.stops = iter([False] * 4 + [True] * 9).__next__
+    with pytest.raises(Interrupted):
+        host.packer.pack(job.packed, with_files=True)
+    assert not list(job.packed.iterdir())
+    made = Sender(_Slow(), host.packer, job.packed)
+    made._ending.set()
+    with pytest.raises(Interrupted):
+        host.packer.pack(job.packed, with_files=True)
+    host.packer.stops = bool
+    host.post()
+    job.receive()
+    assert (job.folder.files / "checkpoint").stat().st_size == 9 << 20
 
 
 class _LateConnection(_Slow):
