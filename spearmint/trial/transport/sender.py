@@ -56,7 +56,7 @@ class Packer:
 
     Attributes:
         stops: Returns whether to stop packing, which can take long for large files.
-        left_out: How often files of the user's code were packed in vain.
+        left_out: How often files of the user's code changed while they were packed.
     """
 
     def __init__(
