@@ -59,7 +59,10 @@ class LogEI:
 
     def __call__(self, points: Array) -> Array:
         """Return log EI at ``points``, shape ``(m,)``."""
-        mean, variance = self._posterior.predict(points)
+        return self.of(*self._posterior.predict(points))
+
+    def of(self, mean: Array, variance: Array) -> Array:
+        """Return log EI, ``(m,)``, where the mean is ``(S, m, F)`` and the variance ``(S, m)``."""
         std = np.sqrt(variance)[:, :, None]
         per_sample = np.log(std) + log_h((self._target - mean) / std)[0]
         return _log_mean(per_sample)[0]

@@ -1,11 +1,13 @@
-"""The next point of a search, a function of the observations, pending points and a seed."""
+"""The next points of a search, a function of the observations, pending points and seeds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 import numpy as np
 
+from spearmint.acquisition.batch import Pool
 from spearmint.acquisition.factors import Sum
 from spearmint.acquisition.grid import rank_grid
 from spearmint.acquisition.log_ei import LogEI, NegativeMean
@@ -40,6 +42,54 @@ _POLISH_EVALUATIONS = 40
 _POLISHED = 1e-5
 # Number of hyperparameter samples for the first ranking of the candidates.
 _ROUGH_SAMPLES = 3
+# Number of candidates for all points of a batch after the first.
+_POOL = 1024
+
+
+def next_points(
+    space: Space,
+    points: Array,
+    y: Array,
+    pending: Array,
+    settings: Settings,
+    rngs: Iterable[np.random.Generator],
+    *,
+    factor: Acquisition | None = None,
+) -> Iterator[Array]:
+    """Yield valid points to evaluate next, shape ``(D,)``, from one fit of the model.
+
+    Each point is chosen when it is asked for, as if the points before it were running.
+
+    Args:
+        space: The D dimensions.
+        points: Observed points, shape ``(n, D)``, n >= 1.
+        y: Finite observations, shape ``(n,)``, to be minimised.
+        pending: Points without a result yet, shape ``(p, D)``.
+        settings: Settings of the model and the search.
+        rngs: Source of all randomness, one for each point: the same states give the same points.
+        factor: Logarithm of a factor of the expected improvement.
+    """
+    seen = np.concatenate((points, pending))
+    pool = None
+    for rng in rngs:
+        with one_blas_thread():
+            if pool is None:
+                if len(y) > MAX_OBSERVATIONS:
+                    kept = subset(y, MAX_OBSERVATIONS, rng)
+                    points, y = points[kept], y[kept]
+                posterior = fit(space, points, y, pending, settings, rng)
+                best = points[np.argsort(y, kind="stable")[:5]]
+                ranked = _first(space, best, posterior, seen, settings, rng, factor)
+                last = ranked
+            else:
+                pool.add(seen[-1], settings.pending_samples, rng)
+                margin, refine = _margin(settings, rng), not settings.grid_size
+                ranked = pool.ranked(space, rng, margin=margin, refine=refine)
+            point = first_new(space, ranked, seen, rng)
+        yield point
+        seen = np.concatenate((seen, point[None]))
+        if pool is None:
+            pool = Pool(posterior, last[:_POOL], factor)
 
 
 def next_point(
@@ -52,37 +102,38 @@ def next_point(
     *,
     factor: Acquisition | None = None,
 ) -> Array:
-    """Return the valid point to evaluate next, shape ``(D,)``.
+    """Return the first of :func:`next_points`."""
+    return next(next_points(space, points, y, pending, settings, [rng], factor=factor))
 
-    Args:
-        space: The D dimensions.
-        points: Observed points, shape ``(n, D)``, n >= 1.
-        y: Finite observations, shape ``(n,)``, to be minimised.
-        pending: Points without a result yet, shape ``(p, D)``.
-        settings: Settings of the model and the search.
-        rng: Source of all randomness: the same state gives the same point.
-        factor: Logarithm of a factor of the expected improvement.
-    """
-    seen = np.concatenate((points, pending))
-    if len(y) > MAX_OBSERVATIONS:
-        kept = subset(y, MAX_OBSERVATIONS, rng)
-        points, y = points[kept], y[kept]
-    with one_blas_thread():
-        posterior = fit(space, points, y, pending, settings, rng)
-        wide = not settings.noiseless and rng.random() < _WIDE_SHARE
-        margin = _WIDE_MARGIN if wide else 0.0
-        acquisition: Acquisition = LogEI(posterior, margin=margin)
-        rough: Acquisition = LogEI(posterior.thinned(_ROUGH_SAMPLES), margin=margin)
-        if factor is not None:
-            acquisition, rough = Sum(acquisition, factor), Sum(rough, factor)
-        best = points[np.argsort(y, kind="stable")[:5]]
-        ranked = _ranked(space, best, acquisition, posterior, settings, rng, rough=rough)
-        exact = settings.noiseless and factor is None and not settings.grid_size
-        converged = acquisition(ranked[:1])[0] < np.log(_POLISH_BELOW)
-        if exact and converged and not len(space.fixed) and rng.random() < _POLISH_SHARE:
-            starts = np.concatenate((ranked[:4], best[:2]))
-            ranked = np.concatenate((_lowest_mean(space, posterior, starts, seen), ranked))
-    return first_new(space, ranked, seen, rng)
+
+def _margin(settings: Settings, rng: np.random.Generator) -> float:
+    """Return the least improvement that counts for a proposal."""
+    wide = not settings.noiseless and rng.random() < _WIDE_SHARE
+    return _WIDE_MARGIN if wide else 0.0
+
+
+def _first(
+    space: Space,
+    best: Array,
+    posterior: Posterior,
+    seen: Array,
+    settings: Settings,
+    rng: np.random.Generator,
+    factor: Acquisition | None,
+) -> Array:
+    """Return valid points for the first point of a batch, best first."""
+    margin = _margin(settings, rng)
+    acquisition: Acquisition = LogEI(posterior, margin=margin)
+    rough: Acquisition = LogEI(posterior.thinned(_ROUGH_SAMPLES), margin=margin)
+    if factor is not None:
+        acquisition, rough = Sum(acquisition, factor), Sum(rough, factor)
+    ranked = _ranked(space, best, acquisition, posterior, settings, rng, rough=rough)
+    exact = settings.noiseless and factor is None and not settings.grid_size
+    converged = acquisition(ranked[:1])[0] < np.log(_POLISH_BELOW)
+    if exact and converged and not len(space.fixed) and rng.random() < _POLISH_SHARE:
+        starts = np.concatenate((ranked[:4], best[:2]))
+        ranked = np.concatenate((_lowest_mean(space, posterior, starts, seen), ranked))
+    return ranked
 
 
 def _lowest_mean(space: Space, posterior: Posterior, starts: Array, seen: Array) -> Array:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, _get_single_value
 from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from spearmint.choosers.encoding import dimension, to_native
 from spearmint.choosers.sobol import sobol_point
@@ -15,7 +17,6 @@ from spearmint.errors import InputError
 
 if TYPE_CHECKING:
     from optuna.study import Study
-    from optuna.trial import FrozenTrial
 
 
 class Chooser(BaseSampler):
@@ -76,6 +77,72 @@ class Chooser(BaseSampler):
         uniform = self.uniform(trial.number, place)
         return to_native(param_distribution, dimension(param_distribution), uniform)
 
+    def ask_many(
+        self,
+        study: Study,
+        distributions: Mapping[str, BaseDistribution],
+        *,
+        ahead: Sequence[Mapping[str, Any]] = (),
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the parameters of new trials without end, each as if those before it were running.
+
+        The trials are read in this call; each point is computed when it is asked for. A chooser
+        with a model fits it once, so later points do not see results that arrive after this call. The
+        first point is the one of ``study.ask``. Nothing is stored.
+
+        Args:
+            study: The study, of this chooser's only objective.
+            distributions: The parameters of a trial, in the order of ``study.ask``.
+            ahead: Parameters of trials that are not stored yet, which also count as running.
+        """
+        number = len(study.get_trials(deepcopy=False))
+        known = [
+            create_trial(
+                state=TrialState.RUNNING, params=dict(p), distributions=dict(distributions)
+            )
+            for p in ahead
+        ]
+        first = number + len(known)
+        joint = self.joint_many(study, known, first)
+        return (
+            self._complete(study, first + i, distributions, chosen)
+            for i, chosen in enumerate(joint)
+        )
+
+    def joint_many(
+        self, study: Study, ahead: Sequence[FrozenTrial], number: int
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the values that are chosen jointly; none in this class."""
+        self.infer_relative_search_space(study, placeholder(number))
+        return repeat({})
+
+    def _complete(
+        self,
+        study: Study,
+        number: int,
+        distributions: Mapping[str, BaseDistribution],
+        chosen: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return ``chosen`` with the parameters that are sampled independently."""
+        params: dict[str, Any] = {}
+        trial = placeholder(number)
+        for name, distribution in distributions.items():
+            if distribution.single():
+                params[name] = _get_single_value(distribution)
+            elif name in chosen:
+                params[name] = chosen[name]
+            else:
+                params[name] = self.sample_independent(study, trial, name, distribution)
+            trial.distributions = {**trial.distributions, name: distribution}
+        return params
+
     def uniform(self, number: int, place: int) -> float:
         """Return coordinate ``place`` of point ``number`` in the unit cube, in [0, 1)."""
         return float(sobol_point(self.seed, number, place + 1)[place])
+
+
+def placeholder(number: int) -> FrozenTrial:
+    """Return a trial with nothing but its number, for methods of Optuna's samplers."""
+    trial = create_trial(state=TrialState.RUNNING)
+    trial.number = number
+    return trial

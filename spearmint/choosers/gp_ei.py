@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from spearmint.choosers.model_chooser import ModelChooser
@@ -63,12 +65,18 @@ class GPEIOptChooser(ModelChooser):
 
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point with the largest expected improvement."""
-        from spearmint.acquisition.next_point import next_point
+        return next(self.best_points(past, iter([rng])))
 
+    def best_points(self, past: History, rngs: Iterator[np.random.Generator]) -> Iterator[Array]:
+        """Yield the points with the largest expected improvement, all from one fit."""
+        from spearmint.acquisition.next_point import next_points
+
+        rng = next(rngs)
         settings = self._settings()
         points, y = self._objective(past, settings, rng)
         factor = self._factor(past, settings, rng)
-        return next_point(past.space, points, y, past.pending, settings, rng, factor=factor)
+        every = chain((rng,), rngs)
+        return next_points(past.space, points, y, past.pending, settings, every, factor=factor)
 
     def _settings(self) -> Settings:
         """Return the settings of the search for the next point."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,6 +52,11 @@ class History:
     def tried(self) -> Array:
         """Coordinates of all finished trials, infeasible trials last."""
         return np.concatenate((self.points, self.infeasible))
+
+
+def with_pending(past: History, point: Array) -> History:
+    """Return ``past`` with one more running trial, at ``point`` (D,)."""
+    return replace(past, pending=np.concatenate((past.pending, point[None])))
 
 
 def trials_of(study: Study, number: int) -> list[FrozenTrial]:

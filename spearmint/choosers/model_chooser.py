@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
 
-from spearmint.choosers.base import Chooser
+from spearmint.choosers.base import Chooser, placeholder
 from spearmint.choosers.encoding import from_float
-from spearmint.choosers.history import History, common_space, history, trials_of
+from spearmint.choosers.history import History, common_space, history, trials_of, with_pending
 from spearmint.choosers.sobol import sobol_point
 
 if TYPE_CHECKING:
@@ -43,23 +44,61 @@ class ModelChooser(Chooser):
         self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Return the point that the model proposes; a Sobol point for the first trials."""
+        return next(self._joint(study, trials_of(study, trial.number), trial.number, search_space))
+
+    def joint_many(
+        self, study: Study, ahead: Sequence[FrozenTrial], number: int
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the values that are chosen jointly, for trials ``number``, ``number`` + 1, ..."""
+        trials = [*trials_of(study, number), *ahead]
+        space = self.infer_relative_search_space(study, placeholder(number))
+        return self._joint(study, trials, number, space)
+
+    def _joint(
+        self,
+        study: Study,
+        trials: Sequence[FrozenTrial],
+        number: int,
+        search_space: Mapping[str, BaseDistribution],
+    ) -> Iterator[dict[str, Any]]:
+        """Yield values for ``search_space``, given ``trials`` and the values before."""
         space = dict(search_space)
         if not space:
-            return {}
-        past = self._history(study, trials_of(study, trial.number), space)
-        rng = np.random.default_rng([self.seed, trial.number])
-        n, n_pending = len(past.tried), len(past.pending)
-        few = n < 2 or n + n_pending < self.n_initial(len(space))
-        if few or not len(past.y):
+            return repeat({})
+        past = self._history(study, trials, space)
+        return (
+            {} if point is None else self._named(space, past.space.values(point))
+            for point in self._points(past, number)
+        )
+
+    @staticmethod
+    def _named(space: Mapping[str, BaseDistribution], values: Sequence[float]) -> dict[str, Any]:
+        return {k: from_float(d, v) for (k, d), v in zip(space.items(), values, strict=True)}
+
+    def _points(self, past: History, number: int) -> Iterator[Array | None]:
+        """Yield the points of trials ``number`` and later; None for a Sobol point of the trial."""
+        while self._is_early(past):
             # In an infinite space no point repeats, and sample_independent gives the same point
             # faster.
             if np.isinf(past.space.n_points):
-                return {}
-            point = self._initial_point(past, trial.number, rng)
-        else:
-            point = self.best_point(past, rng)
-        values = past.space.values(point)
-        return {k: from_float(d, v) for (k, d), v in zip(space.items(), values, strict=True)}
+                yield None
+                point = self._sobol_points(past, [number])[0]
+            else:
+                point = self._initial_point(past, number, self._rng(number))
+                yield point
+            past = with_pending(past, point)
+            number += 1
+        yield from self.best_points(past, map(self._rng, count(number)))
+
+    def _rng(self, number: int) -> np.random.Generator:
+        """Return the source of randomness of trial ``number``."""
+        return np.random.default_rng([self.seed, number])
+
+    def _is_early(self, past: History) -> bool:
+        """Return whether there are too few trials for a model."""
+        n, n_pending = len(past.tried), len(past.pending)
+        few = n < 2 or n + n_pending < self.n_initial(len(past.space))
+        return few or not len(past.y)
 
     def _history(
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
@@ -75,10 +114,23 @@ class ModelChooser(Chooser):
         """Return the first untried Sobol point, starting at ``number``."""
         from spearmint.acquisition.next_point import first_new
 
-        indices = range(number, number + _SOBOL_TRIES)
-        cube = np.array([sobol_point(self.seed, i, len(past.space)) for i in indices])
-        seen = np.concatenate((past.tried, past.pending))
-        return first_new(past.space, past.space.from_cube(cube), seen, rng)
+        points = self._sobol_points(past, range(number, number + _SOBOL_TRIES))
+        return first_new(past.space, points, np.concatenate((past.tried, past.pending)), rng)
+
+    def _sobol_points(self, past: History, numbers: Iterable[int]) -> Array:
+        cube = np.array([sobol_point(self.seed, i, len(past.space)) for i in numbers])
+        return past.space.from_cube(cube)
+
+    def best_points(self, past: History, rngs: Iterator[np.random.Generator]) -> Iterator[Array]:
+        """Yield points that the model proposes, each as if the ones before it were running.
+
+        A chooser that fits a model for each of them needs no other method. One with a costly fit
+        can override this, and fit once.
+        """
+        for rng in rngs:
+            point = self.best_point(past, rng)
+            yield point
+            past = with_pending(past, point)
 
     @abstractmethod
     def best_point(self, past: History, rng: np.random.Generator) -> Array:

@@ -10,6 +10,7 @@ m          ``mean``      constant mean, its generalised least squares estimate, 
 a          ``scale``     amplitude, 1 over the posterior mean of 1 / a, shape ``(S,)``
 alpha      ``alpha``     (C + g I)^-1 (y - m), shape ``(S, N, F)``
 eta        ``best``      incumbent: lowest posterior mean at a point tried, shape ``(S, F)``
+g          ``noise``     noise variance divided by the amplitude, shape ``(S,)``
 =========  ============  ======================================================================
 
 The outcome of a pending trial is drawn from the posterior (a fantasy), and the posterior is
@@ -56,12 +57,13 @@ class Posterior:
     mean: Array
     scale: Array
     best: Array
+    noise: Array
     input_warp: InputWarp | None = None
 
     def thinned(self, n_samples: int) -> Posterior:
         """Return a posterior with at most ``n_samples`` samples, far apart in their chain."""
         kept = np.unique(np.linspace(0, len(self.mean) - 1, n_samples).round().astype(int))
-        fields = ("weights", "inverse_factor", "alpha", "mean", "scale", "best")
+        fields = ("weights", "inverse_factor", "alpha", "mean", "scale", "best", "noise")
         return replace(self, **{name: getattr(self, name)[kept] for name in fields})
 
     def predict(self, points: Array) -> tuple[Array, Array]:
@@ -71,6 +73,47 @@ class Posterior:
         half = k @ self.inverse_factor.transpose(0, 2, 1)
         left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
         return mean, self.scale[:, None] * left
+
+    def extended(self, point: Array, normals: Array) -> Posterior:
+        """Return the posterior with one more pending trial, without a new factorisation.
+
+        The factor gets one row: with l = L^-1 k, the new rows of L and L^-1 are (l', d) and
+        (-l' L^-1 / d, 1 / d), where d^2 = 1 + g - l' l. This takes O(S N^2).
+
+        Args:
+            point: The pending point, shape ``(D,)``.
+            normals: Standard normal draws of its outcome, shape ``(S, F)``. A posterior without
+                pending trials has one fantasy, which then becomes F.
+        """
+        n, half, left = len(self.points), *self.whitened(point[None])
+        rest = np.sqrt(np.maximum(left[:, 0] + self.noise, VARIANCE_FLOOR))
+        row = -(half @ self.inverse_factor)[:, 0] / rest[:, None]
+        inverse = np.zeros((len(rest), n + 1, n + 1))
+        inverse[:, :n, :n] = self.inverse_factor
+        inverse[:, n, :n], inverse[:, n, n] = row, 1.0 / rest
+        drawn = np.sqrt(self.scale)[:, None] * normals
+        alpha = np.empty((len(rest), n + 1, normals.shape[1]))
+        alpha[:, :n] = self.alpha + row[:, :, None] * drawn[:, None, :]
+        alpha[:, n] = drawn / rest[:, None]
+        larger = replace(
+            self,
+            points=np.concatenate((self.points, self._warped(point[None]))),
+            inverse_factor=inverse,
+            alpha=alpha,
+        )
+        return replace(larger, best=np.minimum(self.best, larger.predict(point[None])[0][:, 0]))
+
+    def whitened(self, points: Array) -> tuple[Array, Array]:
+        """Return L^-1 k, ``(S, m, N)``, and the variance divided by the amplitude, ``(S, m)``."""
+        half = matern52(self._sq_distances(self._warped(points))) @ (
+            self.inverse_factor.transpose(0, 2, 1)
+        )
+        return half, np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
+
+    def correlation_with_last(self, points: Array) -> Array:
+        """Return the correlation of ``points`` with the last of the N points, ``(S, m)``."""
+        last = sq_distances(self._warped(points), self.points[-1:], self.weights, self.is_category)
+        return matern52(last)[:, :, 0]
 
     def kernel(self, points: Array) -> tuple[Array, Array]:
         """Return the correlation with the N points and its derivative by r^2, ``(S, m, N)``."""
@@ -143,6 +186,7 @@ def condition(
         mean=mean,
         scale=scale,
         best=best,
+        noise=np.exp(thetas[:, -1]) + JITTER,
         input_warp=input_warp,
     )
 

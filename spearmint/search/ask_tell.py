@@ -54,6 +54,21 @@ class AskTell:
         return self._proposal(self._study.ask())
 
     @one_thread
+    def ask_many(self, count: int) -> list[Proposal]:
+        """Return ``count`` new trials to evaluate at the same time, for example on as many GPUs.
+
+        A chooser with a model fits it once, and each point takes account of the ones before it, as
+        if they were running. This is faster than as many calls of ``ask``.
+
+        Raises:
+            InputError: ``count`` is below 1, or the search is closed.
+        """
+        self._require_open()
+        if operator.index(count) < 1:
+            raise InputError(f"invalid count {count}: expected at least 1")
+        return [self._proposal(trial) for trial in self._study.ask_many(count)]
+
+    @one_thread
     def tell(self, trial: Proposal | int, value: float | None, *, reason: str = "") -> None:
         """Store the result of a trial, given by its proposal or number.
 

@@ -18,11 +18,10 @@ from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED
-from spearmint.errors import InputError
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
-from spearmint.store.distributions import distributions, to_flat, to_params
+from spearmint.store.asking import Asking
+from spearmint.store.distributions import distributions, to_flat
 from spearmint.store.errors import wraps_storage_errors
-from spearmint.store.fast_reads import one_view
 from spearmint.store.frozen_trials import LOST, REASON, SECONDS, TAIL, thinned, to_trial
 
 OWNER = "spearmint:owner"
@@ -31,7 +30,7 @@ _IMPORTED = "imported"
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
-class Study:
+class Study(Asking):
     """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
     def __init__(
@@ -73,42 +72,6 @@ class Study:
         """
         content = json.dumps([self._token, trial.id, trial.params], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
-
-    @wraps_storage_errors()
-    def enqueue_seed_points(self) -> None:
-        """Queue the seed points of config.pb that were not queued before."""
-        for point in self.experiment.seed_points:
-            self.enqueue(to_flat(self.experiment.variables, point))
-
-    @wraps_storage_errors()
-    def enqueue(self, point: Mapping[str, Any], *, repeat: bool = False) -> None:
-        """Queue a point, by element name, unless it was tried before and is not to ``repeat``."""
-        self._study.enqueue_trial(dict(point), skip_if_exists=not repeat)
-
-    @wraps_storage_errors()
-    def queued_points(self) -> list[dict[str, Any]]:
-        """Return the queued points that no trial has yet, by element name."""
-        waiting = self._frozen(OptunaState.WAITING)
-        return [trial.system_attrs.get("fixed_params", {}) for trial in waiting]
-
-    @wraps_storage_errors()
-    def ask(self) -> Trial:
-        """Return a new running trial, proposed by the sampler or a seed point."""
-        try:
-            with one_view(self._storage):
-                asked = self._study.ask(self._distributions)
-        except (ImportError, NotImplementedError, TypeError, ValueError) as error:
-            sampler = type(self._study.sampler).__name__
-            raise InputError(
-                f"{sampler} cannot propose trials for this config.pb: {error}",
-                "Choose another --method.",
-            ) from error
-        return Trial(
-            id=asked.number + 1,
-            state=TrialState.RUNNING,
-            params=to_params(self.experiment.variables, asked.params),
-            region=self.experiment.region,
-        )
 
     @wraps_storage_errors()
     def complete(self, trial: Trial, result: Result) -> Trial:

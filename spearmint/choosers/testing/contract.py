@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import TrialState
 
 from spearmint.choosers.arguments import convert_args
+from spearmint.choosers.base import Chooser
 from spearmint.choosers.registry import chooser_class, make_chooser
 from spearmint.choosers.testing.degenerate import DegenerateHistories
 from spearmint.choosers.testing.histories import (
@@ -162,6 +164,32 @@ class ChooserContract(DegenerateHistories):
         tried = [trial.params for trial in study.get_trials(states=[TrialState.COMPLETE])]
         points = [repr(params) for params in asked + tried]
         assert len(set(points)) == len(points)
+
+    @pytest.mark.parametrize(("finished", "pending"), [(0, 0), (1, 0), (12, 3)])
+    def test_many_proposals_are_legal_and_distinct(self, finished: int, pending: int) -> None:
+        """``ask_many`` stores nothing, starts with the point of ``ask``, and repeats no point."""
+        study = self.study(MIXED, finished=finished, pending=pending)
+        if not isinstance(study.sampler, Chooser):
+            pytest.skip("a sampler of Optuna")
+        before = study.get_trials(deepcopy=True)
+        asked = list(islice(study.sampler.ask_many(study, MIXED), 6))
+        for params in asked:
+            assert_legal(params, MIXED)
+        points = [repr(params) for params in asked]
+        assert len(set(points)) == len(points)
+        assert study.get_trials() == before
+        more = next(study.sampler.ask_many(study, MIXED, ahead=asked))
+        assert repr(more) not in points
+        assert proposals(study, MIXED) == asked[:1]
+
+    @pytest.mark.parametrize("space", SPACES)
+    def test_many_proposals_are_legal_in_every_kind_of_space(self, space: str) -> None:
+        """Values of ``ask_many`` are within bounds, and of the right types."""
+        study = self.study(SPACES[space], finished=7, pending=1)
+        if not isinstance(study.sampler, Chooser):
+            pytest.skip("a sampler of Optuna")
+        for params in islice(study.sampler.ask_many(study, SPACES[space]), 4):
+            assert_legal(params, SPACES[space])
 
     @pytest.mark.parametrize("space", SPACES)
     def test_proposals_are_legal_in_every_kind_of_space(self, space: str) -> None:

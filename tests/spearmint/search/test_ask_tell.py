@@ -63,6 +63,25 @@ def test_several_proposals_at_once_differ(config: Path) -> None:
         assert search.pending == []
 
 
+def test_many_are_asked_at_once_and_queued_points_come_first(config: Path) -> None:
+    with spearmint.Search(config, method="GPEIOptChooser") as search:
+        for number in range(6):
+            search.tell(search.ask(), float(number))
+        search._study.enqueue({"X[0]": 0.125, "X[1]": 0.5, "n": 3, "act": "tanh"})
+        asked = search.ask_many(5)
+        assert [trial.id for trial in asked] == [7, 8, 9, 10, 11]
+        assert asked[0].params["X"][0] == 0.125
+        assert len({repr(trial.params) for trial in asked}) == 5
+        assert [trial.id for trial in search.pending] == [7, 8, 9, 10, 11]
+        for trial in reversed(asked):
+            search.tell(trial, 1.0)
+        for count in (0, -1):
+            with pytest.raises(InputError, match="count"):
+                search.ask_many(count)
+    with spearmint.Search(config, method="TPESampler") as search:
+        assert [trial.id for trial in search.ask_many(3)] == [12, 13, 14]
+
+
 def test_threads_are_served_one_at_a_time(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside = []
     ask = Study.ask

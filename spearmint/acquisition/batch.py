@@ -1,0 +1,94 @@
+"""Several points from one model: each is conditioned on the points before it, as if they ran.
+
+The first point of a batch is that of a single proposal. For each other point, the posterior of a
+pool of candidates is updated by one column, and only the best candidates are refined:
+
+==========  ============  =======================================================================
+symbol      name in code  meaning
+==========  ============  =======================================================================
+x           ``point``     the point chosen last, with whitened covariances l = L^-1 k(x)
+H           ``_half``     whitened covariances of the pool, shape ``(S, m, N)``
+c           ``column``    (k(pool, x) - H l) / d, where d^2 = 1 + g - l' l
+z           ``drawn``     whitened outcomes of x, one for each fantasy, shape ``(S, F)``
+==========  ============  =======================================================================
+
+The mean of the pool grows by c z', and its variance shrinks by c^2.
+
+Source: the greedy batch is that of Ginsbourger, Le Riche and Carraro 2010 (Computational
+Intelligence in Expensive Optimization Problems, ch. 6), with the fantasies of Snoek, Larochelle and
+Adams 2012 (arXiv:1206.2944), section 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from spearmint.acquisition.factors import Sum
+from spearmint.acquisition.log_ei import LogEI
+from spearmint.acquisition.maximize import Acquisition, maximize
+from spearmint.gp.numerics import Array
+from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
+from spearmint.gp.space import Space
+
+# Number of candidates that are ranked exactly and of those that are refined, and evaluations for it.
+_LEADERS, _STARTS, _EVALUATIONS = 24, 4, 16
+
+
+class Pool:
+    """Candidates for the points of a batch, with their posterior given the points before."""
+
+    def __init__(self, posterior: Posterior, points: Array, factor: Acquisition | None) -> None:
+        """Predict at ``points`` (m, D); ``factor`` is the logarithm of a factor of EI."""
+        self.posterior = posterior
+        self._points = points
+        self._factor = factor
+        self._log_factor = factor(points) if factor is not None else np.zeros(len(points))
+        self._half, self._left = posterior.whitened(points)
+        self._mean = posterior.predict(points)[0]
+
+    def add(self, point: Array, n_fantasies: int, rng: np.random.Generator) -> None:
+        """Condition on the outcome of ``point`` (D,), drawn from the posterior."""
+        gp = self.posterior
+        width = max(n_fantasies, gp.alpha.shape[2])
+        normals = _strata(len(gp.mean), width, rng)
+        larger = gp.extended(point, normals)
+        half, left = gp.whitened(point[None])
+        rest = np.sqrt(np.maximum(left + gp.noise[:, None], VARIANCE_FLOOR))
+        covariance = larger.correlation_with_last(self._points)
+        column = (covariance - (self._half @ half[:, 0, :, None])[:, :, 0]) / rest
+        drawn = np.sqrt(gp.scale)[:, None] * normals
+        self._mean = self._mean + column[:, :, None] * drawn[:, None, :]
+        self._left = np.maximum(self._left - column**2, VARIANCE_FLOOR)
+        self._half = np.concatenate((self._half, column[:, :, None]), axis=2)
+        self.posterior = larger
+
+    def ranked(
+        self, space: Space, rng: np.random.Generator, *, margin: float, refine: bool
+    ) -> Array:
+        """Return valid points in descending order of log EI; with ``refine``, refined ones."""
+        log_ei = LogEI(self.posterior, margin=margin)
+        value = log_ei.of(self._mean, self.posterior.scale[:, None] * self._left)
+        pool = self._points[np.argsort(-(value + self._log_factor), kind="stable")]
+        if not refine:
+            return pool
+        acquisition: Acquisition = log_ei
+        if self._factor is not None:
+            acquisition = Sum(acquisition, self._factor)
+        refined = maximize(
+            acquisition,
+            space,
+            pool[:_LEADERS],
+            rng,
+            n_starts=_STARTS,
+            max_evaluations=_EVALUATIONS,
+        )
+        return np.concatenate((refined, pool[_LEADERS:]))
+
+
+def _strata(n_samples: int, n_fantasies: int, rng: np.random.Generator) -> Array:
+    """Return standard normal draws ``(S, F)``, one in each of S x F equally likely intervals."""
+    total = n_samples * n_fantasies
+    uniform = (rng.permutation(total) + rng.random(total)) / total
+    normal = ndtri(np.clip(uniform, 1e-6, 1.0 - 1e-6))
+    return np.asarray(normal.reshape(n_samples, n_fantasies))

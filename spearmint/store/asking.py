@@ -1,0 +1,123 @@
+"""Queue points, and ask the sampler of a study for new trials, one or many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.storages import BaseStorage
+from optuna.trial import TrialState as OptunaState
+from optuna.trial import create_trial
+
+from spearmint.choosers.base import Chooser
+from spearmint.errors import InputError
+from spearmint.model import Experiment, Trial, TrialState
+from spearmint.store.distributions import to_flat, to_params
+from spearmint.store.errors import wraps_storage_errors
+from spearmint.store.fast_reads import one_view
+
+
+class Asking:
+    """The methods of :class:`spearmint.store.study.Study` that make new trials."""
+
+    experiment: Experiment
+    _storage: BaseStorage
+    _study: optuna.Study
+    _distributions: dict[str, BaseDistribution]
+
+    @wraps_storage_errors()
+    def enqueue_seed_points(self) -> None:
+        """Queue the seed points of config.pb that were not queued before."""
+        for point in self.experiment.seed_points:
+            self.enqueue(to_flat(self.experiment.variables, point))
+
+    @wraps_storage_errors()
+    def enqueue(self, point: Mapping[str, Any], *, repeat: bool = False) -> None:
+        """Queue a point, by element name, unless it was tried before and is not to ``repeat``."""
+        self._study.enqueue_trial(dict(point), skip_if_exists=not repeat)
+
+    @wraps_storage_errors()
+    def queued_points(self) -> list[dict[str, Any]]:
+        """Return the queued points that no trial has yet, by element name."""
+        waiting = self._study.get_trials(deepcopy=False, states=(OptunaState.WAITING,))
+        return [trial.system_attrs.get("fixed_params", {}) for trial in waiting]
+
+    @wraps_storage_errors()
+    def ask(self) -> Trial:
+        """Return a new running trial, proposed by the sampler or a seed point."""
+        with one_view(self._storage), self._wraps_sampler_errors():
+            asked = self._study.ask(self._distributions)
+        return self._asked(asked.number, asked.params)
+
+    def ask_many(self, count: int) -> list[Trial]:
+        """Return ``count`` new running trials, of which the queued points are the first.
+
+        A chooser with a model fits it once, and each point takes account of the ones before it. A
+        sampler of Optuna is asked for one trial after the other.
+        """
+        trials: list[Trial] = []
+        waiting = len(self.queued_points())
+        while len(trials) < count:
+            points = self.propose() if len(trials) >= waiting else None
+            if points is None:
+                trials.append(self.ask())
+            else:
+                trials += [self.add_running(p) for p in islice(points, count - len(trials))]
+        return trials
+
+    @wraps_storage_errors()
+    def propose(self, ahead: Sequence[Mapping[str, Any]] = ()) -> Iterator[dict[str, Any]] | None:
+        """Return an iterator of points to evaluate, by element name; it stores nothing.
+
+        Each point is computed when it is asked for, from the results of the time of this call. None
+        if the sampler is one of Optuna, which stores each trial that it proposes.
+
+        Args:
+            ahead: Earlier points that are not stored yet, which count as running trials.
+        """
+        sampler = self._study.sampler
+        if not isinstance(sampler, Chooser):
+            return None
+        with one_view(self._storage), self._wraps_sampler_errors():
+            points = sampler.ask_many(self._study, self._distributions, ahead=ahead)
+        return self._each(points)
+
+    def _each(self, points: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        while True:
+            with self._wraps_sampler_errors():
+                point = next(points)
+            yield point
+
+    @wraps_storage_errors()
+    def add_running(self, point: Mapping[str, Any]) -> Trial:
+        """Store a new running trial at ``point``, by element name, in one transaction."""
+        running = create_trial(
+            state=OptunaState.RUNNING, params=dict(point), distributions=self._distributions
+        )
+        trial_id = self._storage.create_new_trial(self._study._study_id, running)
+        return self._asked(self._storage.get_trial_number_from_id(trial_id), point)
+
+    @contextmanager
+    def _wraps_sampler_errors(self) -> Iterator[None]:
+        """Raise InputError if the sampler cannot propose trials of this space."""
+        try:
+            yield
+        except (ImportError, NotImplementedError, TypeError, ValueError) as error:
+            sampler = type(self._study.sampler).__name__
+            raise InputError(
+                f"{sampler} cannot propose trials for this config.pb: {error}",
+                "Choose another --method.",
+            ) from error
+
+    def _asked(self, number: int, params: Mapping[str, Any]) -> Trial:
+        """Return the new running trial ``number``."""
+        return Trial(
+            id=number + 1,
+            state=TrialState.RUNNING,
+            params=to_params(self.experiment.variables, params),
+            region=self.experiment.region,
+        )
