@@ -19,6 +19,8 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slurm
 
+# The driver does the same with 24.11 as with 22.05, so what takes long runs on one of them.
+on_one_version = pytest.mark.parametrize("cluster", [False], ids=["22.05"], indirect=True)
 _SAVED_S = 6  # if slurmctld is killed before, it forgets new jobs and drains their hosts
 
 MakeSearch = Callable[..., SlurmSearch]
@@ -105,6 +107,7 @@ def test_controllers_and_slurmctld_are_killed(
     assert {run.host for run in search.runs()} == set(cluster.names)
 
 
+@on_one_version
 def test_a_host_is_lost(cluster: SlurmCluster, make_search: MakeSearch) -> None:
     search = make_search(trials=6, steps=20)
     controller = search.start()
@@ -123,6 +126,7 @@ def test_a_host_is_lost(cluster: SlurmCluster, make_search: MakeSearch) -> None:
     search.assert_complete()
 
 
+@on_one_version
 def test_jobs_are_preempted(cluster: SlurmCluster, make_search: MakeSearch) -> None:
     search = make_search(trials=6, steps=20)
     controller = search.start()
@@ -161,6 +165,7 @@ def main(job_id, params):
 """
 
 
+@on_one_version
 def test_a_time_limit_with_a_warning(cluster: SlurmCluster, make_search: MakeSearch) -> None:
     search = make_search(trials=1, steps=3000, code=_WARNED)
     warn = "--submit-option=--signal=B:USR1@59"
@@ -174,6 +179,7 @@ def test_a_time_limit_with_a_warning(cluster: SlurmCluster, make_search: MakeSea
     assert next(trial["state"] for trial in search.trials()) == "broken"
 
 
+@on_one_version
 def test_a_held_job(cluster: SlurmCluster, make_search: MakeSearch) -> None:
     search = make_search(trials=2, steps=3)
     controller = search.start("--submit-option=--hold", "-n", "2")
