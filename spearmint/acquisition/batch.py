@@ -31,7 +31,7 @@ from spearmint.gp.numerics import Array
 from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
 from spearmint.gp.space import Space
 
-# Number of candidates that are ranked exactly and of those that are refined, and evaluations for it.
+# Candidates that are ranked exactly, those of them that are refined, and evaluations for that.
 _LEADERS, _STARTS, _EVALUATIONS = 24, 4, 16
 
 

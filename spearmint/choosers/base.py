@@ -87,8 +87,8 @@ class Chooser(BaseSampler):
         """Yield the parameters of new trials without end, each as if those before it were running.
 
         The trials are read in this call; each point is computed when it is asked for. A chooser
-        with a model fits it once, so later points do not see results that arrive after this call. The
-        first point is the one of ``study.ask``. Nothing is stored.
+        with a model fits it once, so later points do not see results that arrive after this call.
+        The first point is the one of ``study.ask``. Nothing is stored.
 
         Args:
             study: The study, of this chooser's only objective.
