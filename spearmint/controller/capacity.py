@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from spearmint.drivers import Driver
 
 _INTERVAL_S = 60.0  # between two checks for added and removed hosts
+_SECOND_S = 10.0  # from the first check to the second
 _RECOVERY_S = (5.0, 60.0)  # the same after the queue was unreachable, and for how long
 
 
@@ -24,8 +25,15 @@ class Capacity:
     driver: Driver
     concurrent: int
     follows: bool
-    _asked: float = field(default_factory=time.monotonic)
+    _asked: float = field(init=False)
     _recovers_until: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        """Ask again soon: hosts may report only now, for example after a restart of the queue."""
+        now = time.monotonic()
+        self._asked = now - _INTERVAL_S + _SECOND_S
+        if self.concurrent <= 1:
+            self._recovers_until = now + _RECOVERY_S[1]
 
     def expect_return(self) -> None:
         """Ask now and then every few seconds: the queue answers again, its hosts report later."""

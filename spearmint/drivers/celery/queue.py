@@ -142,7 +142,8 @@ class CeleryQueue(Queue):
         asked, slots = self._slots
         if time.monotonic() - asked > _SLOTS_S:
             slots = self._client.slots()
-            self._slots = (time.monotonic(), slots)
+            # Workers that connect again after a restart of the broker answer soon.
+            self._slots = (time.monotonic() if slots else float("-inf"), slots)
         mine = {self._base, self._name}
         return [slot for slot in slots if mine & set(slot.get("queues", ()))]
 

@@ -155,6 +155,24 @@ def test_a_queue_that_answers_again_is_asked_for_its_room_at_once(make_loop) -> 
     assert not [line for line in loop.observer.lines if re.search(r"\b1\b.*\btrials\b", line)]
 
 
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_search_that_starts_before_its_hosts_report_uses_them_soon(make_loop, first: int) -> None:
+    driver = FakeQueue({i: ["stay"] for i in range(1, 9)})
+    driver.capacity = lambda: 5
+    now = [1000.0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(capacity.time, "monotonic", lambda: now[0])
+        loop = make_loop(driver, finished=8, concurrent=first, follows_capacity=True)
+
+        def wait(jobs: Collection[Job], timeout_s: float) -> None:
+            now[0] += 1.0
+            loop.stop.requested = now[0] > 1012
+
+        driver.wait = wait
+        loop.run()
+    assert len(driver.folders) == 5
+
+
 def test_an_impossible_search_ends_with_the_reason_and_without_jobs(make_loop) -> None:
     driver = FakeQueue(queued=10**6)
     driver.blocked = lambda: "no host has 3 GPUs" if driver.polls else ""

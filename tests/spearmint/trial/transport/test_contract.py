@@ -180,7 +180,7 @@ def test_the_disk_of_the_receiver_is_full(make: Make, tmp_path: Path) -> None:
         fill(disk / "filler")
         (tmp_path / "go").touch()
         job.wait()
-        with contextlib.suppress(OSError):  # the controller says so and tries again
+        with contextlib.suppress(OSError):  # the controller says so and retries
             way.bring_back()
         (disk / "filler").unlink()
         way.bring_back()
