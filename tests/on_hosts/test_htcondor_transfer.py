@@ -96,6 +96,8 @@ def test_a_host_is_lost(pool: CondorPool) -> None:
 
 _TASKS = """
 import json, sys
+from pathlib import Path
+
 import spearmint
 
 DATA = Path(__file__).with_name("data.txt")

@@ -29,7 +29,10 @@ _BUILD = Path(__file__).parent / "root-build.sh"
 _BREAK = Path(__file__).parent / "root-break.sh"
 _QUEUES = Path(__file__).parent / "root-queues.sh"
 # Trials need python3's libraries; nodes of a cluster sshd and NFS.
-_QUEUE_PACKAGES = ("condor", "munge", "slurm-wlm", *_STOCK, "nfs-common", "nfs-kernel-server")
+_QUEUE_PACKAGES = (
+    *("condor", "munge", "slurm-wlm", "slurmdbd", "mariadb-server"),
+    *(*_STOCK, "nfs-common", "nfs-kernel-server"),
+)
 
 
 def root(name: str) -> Path:

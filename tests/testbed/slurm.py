@@ -11,6 +11,8 @@ from tests.testbed.condor import copy_python, python_folders
 from tests.testbed.fabric import Fabric, Node
 from tests.testbed.queue_cluster import QueueCluster, checked
 from tests.testbed.roots import queues_root
+from tests.testbed.slurm_accounting import CONFIGURATION as ACCOUNTING
+from tests.testbed.slurm_accounting import start_accounting
 from tests.waiting import until
 
 PACKAGES = ("munge", "slurm-wlm")
@@ -56,7 +58,8 @@ class SlurmCluster(QueueCluster):
         """Prepare.
 
         Args:
-            is_debian_13: Use Slurm 24 of Debian 13 instead of Slurm 22 of Debian 12.
+            is_debian_13: Use Slurm 24 of Debian 13, with accounting, instead of Slurm 22 of
+                Debian 12, without.
         """
         self._slots, self._is_debian_13 = slots, is_debian_13
         super().__init__("slurm-", hosts)
@@ -72,6 +75,8 @@ class SlurmCluster(QueueCluster):
         """Install and start Slurm; wait until every host is idle."""
         for node in self.hosts:
             self._prepare(node)
+        if self._is_debian_13:
+            start_accounting(self.master)
         self.start_controller()
         with ThreadPoolExecutor() as pool:
             list(pool.map(self.start_host, self.hosts))
@@ -82,7 +87,7 @@ class SlurmCluster(QueueCluster):
             copy_python(node)
         names = ",".join(self.names)
         text = _CONFIGURATION.format(names=names, slots=self._slots, gpus=GPUS)
-        node.write("/etc/slurm/slurm.conf", text)
+        node.write("/etc/slurm/slurm.conf", text + ACCOUNTING * self._is_debian_13)
         node.write("/etc/slurm/gres.conf", _GPUS)
         plugin = "disabled" if self._is_debian_13 else "cgroup/v1"
         node.write("/etc/slurm/cgroup.conf", _CGROUP.format(plugin=plugin))
