@@ -22,6 +22,7 @@ from pycuda_nn.protocols import Metrics
 from pycuda_nn.training.checkpoint import load_model
 from pycuda_nn.training.history import EpochReport
 from pycuda_nn.training.loop import TrainResult, train
+from pycuda_nn.training.many import train_many
 
 __all__ = [
     "CudaBackend",
@@ -46,4 +47,5 @@ __all__ = [
     "load_splits",
     "split",
     "train",
+    "train_many",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -137,6 +137,36 @@ class Session(ABC):
         """Free the memory on the device; the session can no longer be used."""
 
 
+class SessionGroup:
+    """Several trainings on the same rows; this one runs their epochs one after the other.
+
+    Attributes:
+        sessions: One session for each training. Their epochs run through :meth:`run_epochs`.
+    """
+
+    def __init__(self, sessions: Sequence[Session]) -> None:
+        self.sessions = list(sessions)
+
+    def run_epochs(
+        self, inputs: Mapping[int, tuple[Array | EpochOrder, Array]]
+    ) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+        """Train one epoch of each session in ``inputs``, by number, which no other one notices.
+
+        Args:
+            inputs: The arguments of :meth:`Session.run_epoch`.
+
+        Yields:
+            Number of a session and the losses of its steps; it can be evaluated from then on.
+        """
+        for number, (order, rates) in inputs.items():
+            yield number, self.sessions[number].run_epoch(order, rates)
+
+    def close(self) -> None:
+        """Close all sessions."""
+        while self.sessions:
+            self.sessions.pop().close()
+
+
 class Backend(ABC):
     """Trains on one kind of device; it does not touch the device before :meth:`open`."""
 
@@ -171,3 +201,20 @@ class Backend(ABC):
         self, network: Network, recipe: TrainingRecipe, parts: Mapping[str, Split], params: Array
     ) -> Session:
         """Copy the rows and ``params`` to the device and return a session at step 0."""
+
+    def open_many(
+        self,
+        networks: Sequence[Network],
+        recipes: Sequence[TrainingRecipe],
+        parts: Mapping[str, Split],
+        params: Sequence[Array],
+    ) -> SessionGroup:
+        """Return a session at step 0 for each network, all on the same rows."""
+        group = SessionGroup([])
+        try:
+            for network, recipe, values in zip(networks, recipes, params, strict=True):
+                group.sessions.append(self.open(network, recipe, parts, values))
+        except BaseException:
+            group.close()
+            raise
+        return group

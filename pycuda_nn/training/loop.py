@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from pycuda_nn.backends import pick
 from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset, in_order
 from pycuda_nn.data.scaling import Scaler, TargetScaler, scaled
-from pycuda_nn.errors import ConfigError, DataError, EmptyData, TrainingDiverged
+from pycuda_nn.errors import ConfigError, DataError, EmptyData
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
-from pycuda_nn.protocols import Backend, Session, Split
-from pycuda_nn.rng import EpochOrder
+from pycuda_nn.protocols import Backend, Split
 from pycuda_nn.training import checkpoint as files
 from pycuda_nn.training.checkpoint import Checkpoint
 from pycuda_nn.training.fit_to_data import check_network, network_for, recipe
 from pycuda_nn.training.history import EpochReport, History
-from pycuda_nn.training.learning_rate import learning_rates
-
-OnEpoch = Callable[[EpochReport], object]
+from pycuda_nn.training.run import OnEpoch, TrainingRun
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,24 +89,36 @@ def train(
     chosen = pick(backend, network=network) if isinstance(backend, str) else backend
     valid = valid if valid is not None and len(valid) else None
     path = None if checkpoint is None else Path(checkpoint)
-    begin = _begin(config, train, valid, note or {}, network)
+    begin = begin_of(config, train, valid, note or {}, network)
     if path is not None and resume and path.exists():
-        old = files.load(path)
-        files.check_same_training(old, begin, path)
-        if old.history.finished(config):
-            return _result(old, config)
-        begin = old
+        begin = resumed(begin, path)
+        if begin.history.finished(config):
+            return result_of(begin, config)
+    parts = parts_of(begin, train, valid)
+    session = chosen.open(begin.network, recipe(config), parts, begin.state["params"])
+    try:
+        run = TrainingRun(session, config, begin, parts, path, on_epoch)
+        while not run.finished:
+            run.take(session.run_epoch(*run.inputs()))
+        end = run.now()
+    finally:
+        session.close()
+    return result_of(end, config)
+
+
+def resumed(begin: Checkpoint, path: Path) -> Checkpoint:
+    """Return the training in ``path``, which must be a later state of ``begin``."""
+    old = files.load(path)
+    files.check_same_training(old, begin, path)
+    return old
+
+
+def parts_of(begin: Checkpoint, train: Dataset, valid: Dataset | None) -> dict[str, Split]:
+    """Return the rows as ``begin`` scales them."""
     parts = {"train": _split(train, begin)}
     if valid is not None:
         parts["valid"] = _split(valid, begin)
-    session = chosen.open(begin.network, recipe(config), parts, begin.state["params"])
-    try:
-        if begin.history.reports:
-            session.load_state(begin.state)
-        end = _epochs(session, config, begin, parts, path, on_epoch)
-    finally:
-        session.close()
-    return _result(end, config)
+    return parts
 
 
 def _split(data: Dataset, begin: Checkpoint) -> Split:
@@ -134,7 +139,7 @@ def _target_scaler(config: TrainConfig, train: Dataset, network: Network) -> Tar
     return TargetScaler.fit(train.y) if wanted else None
 
 
-def _begin(
+def begin_of(
     config: TrainConfig,
     train: Dataset,
     valid: Dataset | None,
@@ -178,77 +183,8 @@ def _begin(
     )
 
 
-def _epochs(
-    session: Session,
-    config: TrainConfig,
-    begin: Checkpoint,
-    parts: Mapping[str, Split],
-    path: Path | None,
-    on_epoch: OnEpoch | None,
-) -> Checkpoint:
-    history, best = begin.history, begin.best
-    while not history.finished(config):
-        report = _epoch(session, config, len(history.reports), parts, begin.targets)
-        history = history.add(report, config)
-        if config.patience is not None and history.best is report:
-            best = session.params()
-        if path is not None:
-            files.save(path, _now(begin, config, history, best, session))
-        if on_epoch is not None:
-            on_epoch(report)
-    return _now(begin, config, history, best, session)
-
-
-def _now(
-    begin: Checkpoint,
-    config: TrainConfig,
-    history: History,
-    best: npt.NDArray[np.float32] | None,
-    session: Session,
-) -> Checkpoint:
-    return replace(begin, config=config, history=history, state=session.state(), best=best)
-
-
-def _epoch(
-    session: Session,
-    config: TrainConfig,
-    epoch: int,
-    parts: Mapping[str, Split],
-    targets: TargetScaler | None,
-) -> EpochReport:
-    started = time.perf_counter()
-    n, size = len(parts["train"].x), config.batch_size
-    steps = -(-n // size)
-    rates = learning_rates(config, epoch, steps)
-    losses = session.run_epoch(EpochOrder(n=n, seed=config.seed, epoch=epoch), rates)
-    bad = np.flatnonzero(~np.isfinite(losses))
-    if len(bad):
-        step = int(bad[0])
-        raise TrainingDiverged(epoch=epoch + 1, step=step + 1, lr=float(rates[step]))
-    rows = np.full(steps, size)
-    rows[-1] = n - size * (steps - 1)
-    lr = float(rates[-1])
-    valid = session.evaluate("valid") if "valid" in parts else None
-    if valid is not None and not np.isfinite(valid.loss):
-        where = "validation loss"
-        raise TrainingDiverged(epoch=epoch + 1, step=steps, lr=lr, where=where)
-    train_loss = float(losses.astype(np.float64) @ rows) / n
-    valid_loss, valid_error = (None, None) if valid is None else (valid.loss, valid.error)
-    if targets is not None:
-        train_loss, _ = targets.in_unit(train_loss, 0.0)
-        if valid is not None:
-            valid_loss, valid_error = targets.in_unit(valid.loss, valid.error)
-    return EpochReport(
-        epoch=epoch + 1,
-        train_loss=train_loss,
-        valid_loss=valid_loss,
-        valid_error=valid_error,
-        lr=lr,
-        seconds=time.perf_counter() - started,
-    )
-
-
-def _result(end: Checkpoint, config: TrainConfig) -> TrainResult:
+def result_of(end: Checkpoint, config: TrainConfig) -> TrainResult:
+    """Return the result of a training that ended at ``end``."""
     return TrainResult(
         model=end.model(),
         history=end.history.reports,

@@ -1,0 +1,121 @@
+"""One training between its epochs: the next order and rates, reports, divergence, checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pycuda_nn.config import TrainConfig
+from pycuda_nn.errors import TrainingDiverged
+from pycuda_nn.protocols import Session, Split
+from pycuda_nn.rng import EpochOrder
+from pycuda_nn.training import checkpoint as files
+from pycuda_nn.training.checkpoint import Checkpoint
+from pycuda_nn.training.history import EpochReport
+from pycuda_nn.training.learning_rate import Rates, learning_rates
+
+Array = npt.NDArray[Any]
+OnEpoch = Callable[[EpochReport], object]
+
+
+class TrainingRun:
+    """Runs from one checkpoint to the end of a training; the caller runs the epochs."""
+
+    def __init__(
+        self,
+        session: Session,
+        config: TrainConfig,
+        begin: Checkpoint,
+        parts: Mapping[str, Split],
+        path: Path | None,
+        on_epoch: OnEpoch | None,
+    ) -> None:
+        """Load the state of ``begin`` into ``session``, which stands at step 0.
+
+        Args:
+            session: Where the epochs run.
+            config: The settings, possibly with more epochs than in ``begin``.
+            begin: The training so far.
+            parts: The rows, scaled.
+            path: Checkpoint to replace after every epoch.
+            on_epoch: Called with each report, after the checkpoint is saved.
+        """
+        self._session, self._config, self._begin = session, config, begin
+        self._parts, self._path, self._on_epoch = parts, path, on_epoch
+        self._history, self._best = begin.history, begin.best
+        self._started, self._rates = 0.0, np.empty(0)
+        if begin.history.reports:
+            session.load_state(begin.state)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs have run or early stopping applies."""
+        return self._history.finished(self._config)
+
+    def inputs(self) -> tuple[EpochOrder, Rates]:
+        """Return the arguments of ``run_epoch`` for the next epoch, whose time starts now."""
+        self._started = time.perf_counter()
+        config, epoch = self._config, len(self._history.reports)
+        n = len(self._parts["train"].x)
+        self._rates = learning_rates(config, epoch, -(-n // config.batch_size))
+        return EpochOrder(n=n, seed=config.seed, epoch=epoch), self._rates
+
+    def take(self, losses: Array) -> object:
+        """Evaluate and record the epoch with these losses; return the answer of ``on_epoch``.
+
+        Raises:
+            TrainingDiverged: A loss is not finite; the checkpoint keeps the epoch before.
+        """
+        report = self._report(losses)
+        self._history = self._history.add(report, self._config)
+        if self._config.patience is not None and self._history.best is report:
+            self._best = self._session.params()
+        if self._path is not None:
+            files.save(self._path, self.now())
+        return None if self._on_epoch is None else self._on_epoch(report)
+
+    def now(self) -> Checkpoint:
+        """Return the training after the last epoch."""
+        return replace(
+            self._begin,
+            config=self._config,
+            history=self._history,
+            state=self._session.state(),
+            best=self._best,
+        )
+
+    def _report(self, losses: Array) -> EpochReport:
+        epoch, rates, size = len(self._history.reports) + 1, self._rates, self._config.batch_size
+        n, steps = len(self._parts["train"].x), len(rates)
+        bad = np.flatnonzero(~np.isfinite(losses))
+        if len(bad):
+            step = int(bad[0])
+            raise TrainingDiverged(epoch=epoch, step=step + 1, lr=float(rates[step]))
+        rows = np.full(steps, size)
+        rows[-1] = n - size * (steps - 1)
+        lr = float(rates[-1])
+        valid = self._session.evaluate("valid") if "valid" in self._parts else None
+        if valid is not None and not np.isfinite(valid.loss):
+            where = "validation loss"
+            raise TrainingDiverged(epoch=epoch, step=steps, lr=lr, where=where)
+        train_loss = float(losses.astype(np.float64) @ rows) / n
+        valid_loss, valid_error = (None, None) if valid is None else (valid.loss, valid.error)
+        targets = self._begin.targets
+        if targets is not None:
+            train_loss, _ = targets.in_unit(train_loss, 0.0)
+            if valid is not None:
+                valid_loss, valid_error = targets.in_unit(valid.loss, valid.error)
+        return EpochReport(
+            epoch=epoch,
+            train_loss=train_loss,
+            valid_loss=valid_loss,
+            valid_error=valid_error,
+            lr=lr,
+            seconds=time.perf_counter() - self._started,
+        )

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pycuda_nn as nn
+from pycuda_nn.errors import CheckpointError, ConfigError
+
+Parts = tuple[nn.Dataset, nn.Dataset, nn.Dataset]
+
+CONFIGS = [
+    nn.TrainConfig(hidden=(8,), epochs=3, seed=1),
+    nn.TrainConfig(hidden=(8,), epochs=5, seed=2, lr=3e-3, l2=1e-3, dropout=0.3),
+    nn.TrainConfig(hidden=(8, 4), epochs=2, optimizer="sgd", nesterov=True, lr=0.1),
+    nn.TrainConfig(hidden=(), epochs=4, batch_size=7, scale="unit", schedule="cosine"),
+]
+
+
+def same(one: nn.TrainResult, other: object) -> None:
+    assert isinstance(other, nn.TrainResult)
+    assert np.array_equal(one.model.params, other.model.params)
+    values = [[(r.epoch, r.train_loss, r.valid_loss) for r in of.history] for of in (one, other)]
+    assert values[0] == values[1]
+
+
+def test_each_network_is_that_of_train_bit_for_bit(parts: Parts) -> None:
+    train, valid, _ = parts
+    found = nn.train_many(CONFIGS, train, valid, backend="numpy")
+    for config, result in zip(CONFIGS, found, strict=True):
+        same(nn.train(config, train, valid, backend="numpy"), result)
+
+
+def test_one_that_diverges_ends_alone(parts: Parts) -> None:
+    train, valid, _ = parts
+    wild = nn.TrainConfig(hidden=(8,), optimizer="sgd", lr=1e30, epochs=3)
+    ended: list[int] = []
+    first, bad, last = nn.train_many(
+        [CONFIGS[0], wild, CONFIGS[1]],
+        train,
+        valid,
+        backend="numpy",
+        on_end=lambda number, _: ended.append(number),
+    )
+    assert isinstance(bad, nn.TrainingDiverged)
+    assert ended == [1, 0, 2]
+    same(nn.train(CONFIGS[0], train, valid, backend="numpy"), first)
+    same(nn.train(CONFIGS[1], train, valid, backend="numpy"), last)
+
+
+def test_patience_and_a_true_answer_end_single_networks(parts: Parts) -> None:
+    train, valid, _ = parts
+    patient = nn.TrainConfig(hidden=(8,), optimizer="sgd", lr=1e-9, epochs=50, patience=2)
+    epochs: list[tuple[int, int]] = []
+
+    def told(number: int, report: nn.EpochReport) -> bool:
+        epochs.append((number, report.epoch))
+        return number == 1 and report.epoch == 2
+
+    one, two = nn.train_many([patient, CONFIGS[1]], train, valid, backend="numpy", on_epoch=told)
+    same(nn.train(patient, train, valid, backend="numpy"), one)
+    assert isinstance(two, nn.TrainResult)
+    assert two.stopped_early
+    assert [epoch for number, epoch in epochs if number == 1] == [1, 2]
+
+
+def test_each_network_resumes_from_its_own_checkpoint(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    paths = [tmp_path / f"{number}.npz" for number in range(len(CONFIGS))]
+    full = nn.train_many(CONFIGS, train, valid, backend="numpy")
+
+    def stop(number: int, report: nn.EpochReport) -> None:
+        if report.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        nn.train_many(CONFIGS, train, valid, backend="numpy", checkpoints=paths, on_epoch=stop)
+    found = nn.train_many(CONFIGS, train, valid, backend="numpy", checkpoints=paths, resume=True)
+    for one, other in zip(full, found, strict=True):
+        assert isinstance(one, nn.TrainResult)
+        same(one, other)
+        assert nn.load_model(paths[full.index(one)]).params.shape == one.model.params.shape
+    with pytest.raises(CheckpointError, match="different training"):
+        nn.train_many(CONFIGS[::-1], train, valid, backend="numpy", checkpoints=paths, resume=True)
+
+
+def test_targets_are_scaled_for_those_that_ask(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(90, 3))
+    data = nn.Dataset.from_arrays(x, 100 * x @ rng.normal(size=(3, 1)), name="line")
+    train, valid, _ = nn.split(data, seed=1)
+    configs = [nn.TrainConfig(scale_targets=name, epochs=2) for name in ("standard", "none")]
+    found = nn.train_many(configs, train, valid, backend="numpy")
+    for config, result in zip(configs, found, strict=True):
+        same(nn.train(config, train, valid, backend="numpy"), result)
+
+
+def test_wrong_lists_of_checkpoints_are_errors(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    with pytest.raises(ConfigError, match="4 configs, but 1 checkpoints"):
+        nn.train_many(CONFIGS, train, valid, checkpoints=[None])
+    with pytest.raises(ConfigError, match="same checkpoint file"):
+        nn.train_many(CONFIGS[:2], train, valid, checkpoints=[tmp_path / "a", tmp_path / "a"])
+    assert nn.train_many([], train, valid) == []
