@@ -29,7 +29,7 @@ class Capacity:
     _recovers_until: float = float("-inf")
 
     def __post_init__(self) -> None:
-        """Ask again soon: hosts may report only now, for example after a restart of the queue."""
+        """Check a second time soon: hosts may report only now, after a restart of the queue."""
         now = time.monotonic()
         self._asked = now - _INTERVAL_S + _SECOND_S
         if self.concurrent <= 1:

@@ -7,6 +7,7 @@ limits of brokers on that time (``consumer_timeout``, ``visibility_timeout``) do
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import logging
@@ -78,6 +79,12 @@ class Gate:
 
     def __init__(self, slot: Slot, queues: tuple[str, ...]) -> None:
         self._slot, self._queues = slot, queues
+        self.wakes, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        slot.on_idle = self._note_idle
+
+    def _note_idle(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake, b"\n")
 
     def strategy(self, task: Any, app: Any, consumer: Any) -> Callable[..., None]:
         """Return the handler of messages about trials; Celery calls it in its main loop."""
@@ -99,6 +106,8 @@ class Gate:
 
     def resume(self, consumer: Any) -> None:
         """Consume again if no trial runs."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.wakes, 1024)
         tasks = consumer.task_consumer
         if tasks is None or self._slot.is_busy:
             return
@@ -108,14 +117,16 @@ class Gate:
 
 
 class _Resume(bootsteps.StartStopStep):  # type: ignore[misc,unused-ignore]
-    """Calls :meth:`Gate.resume` ten times a second, also after a new connection."""
+    """Calls :meth:`Gate.resume` when a trial has ended, and now and then after a new connection."""
 
     requires = ("celery.worker.consumer:Tasks",)
     gate: Gate
 
     def start(self, c: Any) -> None:
-        """Set the timer, which Celery clears when it loses the connection."""
+        """Set what Celery clears when it loses the connection."""
         c.timer.call_repeatedly(_RESUME_S, self.gate.resume, (c,))
+        if c.hub is not None:
+            c.hub.add_reader(self.gate.wakes, self.gate.resume, c)
 
 
 def _arguments(message: Any) -> object:

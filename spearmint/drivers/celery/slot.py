@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,12 @@ class SlotSettings:
 
 
 class Slot:
-    """The state of a worker process, shared by Celery's main loop and the thread of the trial."""
+    """The state of a worker process, shared by Celery's main loop and the thread of the trial.
+
+    Attributes:
+        is_busy: Whether it has a job.
+        on_idle: Called in the thread of a trial that has ended.
+    """
 
     def __init__(self, settings: SlotSettings) -> None:
         self._settings = settings
@@ -58,6 +63,7 @@ class Slot:
         self._next: tuple[Records, str] | None = None
         self._running: dict[str, Any] = {}
         self.is_busy = False
+        self.on_idle: Callable[[], None] = lambda: None
 
     def take(self, args: object) -> bool:
         """Check a message and claim its job; return whether :meth:`run_task` must follow."""
@@ -91,6 +97,7 @@ class Slot:
             with self._lock:
                 self._running = {}
             self.is_busy = False
+            self.on_idle()
 
     def _run(self, records: Records, id: str) -> None:
         job = records.job(id)

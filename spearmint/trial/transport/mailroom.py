@@ -111,15 +111,27 @@ class Mailroom:
             OSError: Something cannot be stored now; nothing of it is lost.
         """
         with contextlib.suppress(FileNotFoundError):
-            for box in sorted(self._directory.iterdir()):
-                token, dot, _ = box.name.partition(".")
-                if not dot or not box.is_dir():
+            for name in sorted(os.listdir(self._directory)):  # noqa: PTH208 - every few seconds
+                token, dot, _ = name.partition(".")
+                is_listed = listed is None or token in listed
+                box = self._directory / name
+                if not dot or (is_listed and not _has_arrivals(box)) or not box.is_dir():
                     continue
                 address = read_json(box / _ADDRESS)
                 if address is not None:
                     _Mailbox(box, Address(**address)).receive()
-                if listed is not None and token not in listed and _is_over(box, address):
+                if not is_listed and _is_over(box, address):
                     shutil.rmtree(box, ignore_errors=True)
+
+
+def _has_arrivals(box: Path) -> bool:
+    """Return whether there is anything to store; listing a network directory refreshes it."""
+    try:
+        names = os.listdir(box)  # noqa: PTH208 - of each running trial, every few seconds
+        names += os.listdir(box / OUTBOX) if OUTBOX in names else []  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return any(name.endswith(END) or name == START for name in names)
 
 
 def _is_over(box: Path, address: Mapping[str, str] | None) -> bool:
