@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from condor_jobs.cli.main import build_parser as condor_jobs_parser
 from pycuda_nn.cli.main import cli as pycuda_nn_cli
 from sge_jobs.cli.main import build_parser
 from spearmint import __version__
@@ -52,7 +53,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(numpy|optuna|collections|pathlib|typing|np|pd|spearmint\.model)\b.*"),
     ("py:(class|exc|func|meth)", r"[\w ]+"),
     # Public names use some types of their packages that are not public themselves.
-    ("py:.*", r"(spearmint|starcluster|sge_jobs|pycuda_nn)\.[\w.]+"),
+    ("py:.*", r"(spearmint|starcluster|sge_jobs|condor_jobs|pycuda_nn)\.[\w.]+"),
 ]
 
 
@@ -102,6 +103,7 @@ for page, text in setting_pages.pages().items():
     (generated / page).write_text(text)
 (generated / "starcluster_original.rst").write_text(original_page())
 (generated / "sge-jobs.rst").write_text(argparse_pages(build_parser()))
+(generated / "condor-jobs.rst").write_text(argparse_pages(condor_jobs_parser()))
 for kind in SECTIONS:
     (generated / f"starcluster_config_{kind.replace(' ', '_')}.rst").write_text(reference(kind))
 (generated / "rooms.rst").write_text(room_sentences.page())

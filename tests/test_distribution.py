@@ -13,7 +13,15 @@ import pytest
 
 from tests.sources import ROOT, source_files
 
-PACKAGES = ("starmint", "starcluster", "starcluster_plugins", "spearmint", "sge_jobs", "pycuda_nn")
+PACKAGES = (
+    "starmint",
+    "starcluster",
+    "starcluster_plugins",
+    "spearmint",
+    "sge_jobs",
+    "condor_jobs",
+    "pycuda_nn",
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +59,7 @@ def test_the_source_contains_what_a_build_needs(dist: Path) -> None:
 def test_the_commands_run_from_the_wheel(dist: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     shutil.unpack_archive(_wheel(dist), site, "zip")
-    for package in ("starcluster", "spearmint", "sge_jobs", "pycuda_nn"):
+    for package in ("starcluster", "spearmint", "sge_jobs", "condor_jobs", "pycuda_nn"):
         code = (
             f"import sys; sys.path.insert(0, {str(site)!r}); import {package} as package\n"
             f"print(package.__file__); from {package}.cli import main; main()"

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 HTML = ROOT / "docs" / "_build" / "html"
 SOURCES = ("README.rst", "CONTRIBUTING.rst", "CHANGELOG.rst")
 PATH = re.compile(  # without what `make docs` writes
-    r"``((?!docs/_build/)(?:docs|examples|tests|benchmarks|spearmint|starcluster|sge_jobs|pycuda_nn)/[\w./-]*)``"
+    r"``((?!docs/_build/)(?:docs|examples|tests|benchmarks|spearmint|starcluster|sge_jobs|condor_jobs|pycuda_nn)/[\w./-]*)``"
 )
 TARGET = re.compile(r"(?:image|figure|include):: (\S+)|`[^`<]*<([^>]+)>`_|(https?://[^\s`>)\]]+)")
 

@@ -8,7 +8,14 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("spearmint", "starcluster", "starcluster_plugins", "sge_jobs", "pycuda_nn")
+PACKAGES = (
+    "spearmint",
+    "starcluster",
+    "starcluster_plugins",
+    "sge_jobs",
+    "condor_jobs",
+    "pycuda_nn",
+)
 
 
 def folders(package: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The six packages at a commit as boxes: folders, files, lines, imports, layers, import cycles.
+"""The packages at a commit as boxes: folders, files, lines, imports, layers, import cycles.
 
 A box is a folder. A file next to folders is a separate box if some of these files import the
 folders and others are imported by them, as ``search.py`` and ``errors.py`` of a package are.
@@ -24,6 +24,7 @@ PACKAGES = (
     "starcluster",
     "starcluster_plugins",
     "sge_jobs",
+    "condor_jobs",
     "pycuda_nn",
     "starmint",
 )

@@ -6,6 +6,7 @@ import inspect
 import itertools
 from collections.abc import Iterator
 
+import condor_jobs.errors
 import pycuda_nn.errors
 import sge_jobs.errors
 import spearmint.errors
@@ -35,6 +36,7 @@ _BASES: tuple[type[Exception], ...] = (
     spearmint.errors.SpearmintError,
     starcluster.errors.StarClusterError,
     sge_jobs.errors.SgeJobsError,
+    condor_jobs.errors.CondorJobsError,
     pycuda_nn.errors.PycudaNNError,
 )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from condor_jobs.cli.main import build_parser as condor_jobs_parser
 from pycuda_nn.cli.main import cli as pycuda_nn_cli
 from sge_jobs.cli.main import build_parser
 from spearmint.cli.main import COMMANDS
@@ -18,14 +19,15 @@ from starcluster.cli.main import cli as starcluster_cli
 from tests.docs.tools import DOCS, ROOT
 
 GROUPS = {"spearmint": spearmint_cli, "starcluster": starcluster_cli, "pycuda-nn": pycuda_nn_cli}
-PROGRAMS = (*GROUPS, "sge-jobs")
+PARSERS = {"sge-jobs": build_parser, "condor-jobs": condor_jobs_parser}
+PROGRAMS = (*GROUPS, *PARSERS)
 PAGES = [
     *(ROOT / name for name in ("README.rst", "CONTRIBUTING.rst")),
     *(page for kind in ("start", "how_to", "reference", "why") for page in DOCS.glob(f"{kind}/*")),
     DOCS / "index.rst",
 ]
 SHELL = re.compile(r"^ *(?:\$|#) ((?:.*\\\n)*.*)$", re.MULTILINE)
-INLINE = re.compile(r"``((?:spearmint|starcluster|sge-jobs|pycuda-nn) [^`]+)``")
+INLINE = re.compile(r"``((?:spearmint|starcluster|sge-jobs|condor-jobs|pycuda-nn) [^`]+)``")
 ENDS = {";", "&&", "||", "|", ">", "&", "2>&1", "#"}
 
 
@@ -57,8 +59,11 @@ def check(words: list[str]) -> None:
         argv = argv[: argv.index("...")] if "..." in argv else []
     if not argv:
         return
-    if program == "sge-jobs":
-        known = build_parser()
+    if program in PARSERS:
+        argv, options = _split(argv) if program == "condor-jobs" else (argv, [])
+        if options:
+            check(["spearmint", *options])
+        known = PARSERS[program]()
         known.error = lambda message: pytest.fail(f"{shlex.join(words)}: {message}")  # type: ignore[method-assign]
         known.parse_known_args(argv) if len(argv) > 1 else None
         return
@@ -77,6 +82,12 @@ def check(words: list[str]) -> None:
     except click.UsageError as error:
         if not isinstance(error, click.MissingParameter) and "Missing argument" not in str(error):
             raise AssertionError(f"{shlex.join(words)}: {error.format_message()}") from error
+
+
+def _split(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Return the options of condor-jobs, and those of spearmint after --."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    return argv[:end], argv[end + 1 :]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ def test_each_row_has_a_test() -> None:
         assert f"def {name}" in (ROOT / "tests" / file).read_text(), place
 
 
-@pytest.mark.parametrize("package", ["spearmint", "starcluster", "sge_jobs", "pycuda_nn"])
+@pytest.mark.parametrize(
+    "package", ["spearmint", "starcluster", "sge_jobs", "condor_jobs", "pycuda_nn"]
+)
 def test_help_is_done(package: str) -> None:
     assert commands.run(package, "--help").returncode == 0
 

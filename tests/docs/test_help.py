@@ -11,6 +11,7 @@ from typing import Any
 import click
 import pytest
 
+from condor_jobs.cli.main import build_parser as condor_jobs_parser
 from pycuda_nn.cli.main import cli as pycuda_nn_cli
 from sge_jobs.cli.main import build_parser
 from spearmint.cli.main import cli as spearmint_cli
@@ -82,6 +83,7 @@ def commands() -> list[Command]:
         *click_commands("starcluster", starcluster_cli),
         *click_commands("pycuda-nn", pycuda_nn_cli),
         *argparse_commands(build_parser()),
+        *argparse_commands(condor_jobs_parser()),
     ]
 
 

@@ -23,9 +23,16 @@ from tests.commands import run, spearmint
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-PACKAGES = ("spearmint", "starcluster", "starcluster_plugins", "sge_jobs", "pycuda_nn")
+PACKAGES = (
+    "spearmint",
+    "starcluster",
+    "starcluster_plugins",
+    "sge_jobs",
+    "condor_jobs",
+    "pycuda_nn",
+)
 VARIABLE = re.compile(
-    r"(?:SPEARMINT|STARCLUSTER|PYCUDA_NN|SGE|AWS|CUDA|XDG|OMP|OPENBLAS|MKL)_[A-Za-z_]+"
+    r"(?:SPEARMINT|STARCLUSTER|CONDOR_JOBS|PYCUDA_NN|SGE|AWS|CUDA|XDG|OMP|OPENBLAS|MKL)_[A-Za-z_]+"
     r"|PYTHONPATH|PYTHONUNBUFFERED|PYTHONFAULTHANDLER|JOB_ID|NSLOTS"
 )
 CONFIG = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 HEAVY = (
     "scipy", "sklearn", "optuna", "click", "rich", "pyarrow", "pycuda", "cuda", "nvmath", "torch",
-    "starcluster", "starcluster_plugins", "spearmint", "sge_jobs",
+    "starcluster", "starcluster_plugins", "spearmint", "sge_jobs", "condor_jobs",
 )  # fmt: skip
 
 

@@ -96,4 +96,5 @@ def test_a_path_with_spaces_is_quoted(environment: Path, monkeypatch: pytest.Mon
 
 
 def _packages() -> list[str]:
-    return ["starmint", "starcluster", "starcluster_plugins", "spearmint", "sge_jobs", "pycuda_nn"]
+    below = ["starmint", "starcluster", "starcluster_plugins", "spearmint", "sge_jobs", "pycuda_nn"]
+    return [*below, "condor_jobs"]

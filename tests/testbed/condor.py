@@ -71,7 +71,7 @@ class CondorPool(QueueCluster):
     def __init__(self, hosts: int = 3, *, slots: int = SLOTS, shares_files: bool = True) -> None:
         # Not in /tmp: on a real pool jobs do not see it.
         super().__init__("condor-", hosts, within="/srv")
-        self._slots, self._shares_files = slots, shares_files
+        self._slots, self.shares_files = slots, shares_files
 
     def make_fabric(self) -> Fabric:
         """Return the network of hosts of Debian 13, with this machine's Python."""
@@ -86,14 +86,14 @@ class CondorPool(QueueCluster):
         until(lambda: self.hosts_up() == self._executing(), 120)
 
     def _executing(self) -> int:
-        return len(self.names) - (not self._shares_files)
+        return len(self.names) - (not self.shares_files)
 
     def _prepare(self, node: Node) -> None:
         executes = "MASTER, STARTD"
-        shared = f"{_MANAGER}, STARTD" if self._shares_files else _MANAGER
+        shared = f"{_MANAGER}, STARTD" if self.shares_files else _MANAGER
         text = _CONFIGURATION.format(
             address=node.ip,
-            domain="bed" if self._shares_files else node.name,
+            domain="bed" if self.shares_files else node.name,
             daemons=shared if node is self.master else executes,
             slots=self._slots,
             gpus=GPUS,
@@ -105,7 +105,7 @@ class CondorPool(QueueCluster):
 
     def start_host(self, node: Node) -> None:
         """Start the daemons of a host."""
-        if not self._shares_files and node is not self.master:
+        if not self.shares_files and node is not self.master:
             options = f"mode=700,uid={UID},gid={UID}"
             checked(node.run("mount", "-t", "tmpfs", "-o", options, "home", str(self.home)))
         node.run("install", "-d", "-o", "condor", "-g", "condor", "/run/condor", "/run/lock/condor")
