@@ -11,7 +11,7 @@ import cloup
 from spearmint.cli.options import config_argument, json_option, region_option, storage_option
 from spearmint.errors import SpearmintError, next_command
 from spearmint.formatting import format_value
-from spearmint.model import Trial, Variable, best_trial
+from spearmint.model import Trial, Variable
 
 
 @cloup.command()
@@ -30,8 +30,7 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     from spearmint.store.session import read_sessions
 
     sessions = read_sessions(config, storage, region)
-    found = [best_trial(s.study.trials(), maximize=s.experiment.maximize) for s in sessions]
-    trials = [trial for trial in found if trial is not None]
+    trials = [trial for session in sessions for trial in session.study.best()]
     if not trials:
         raise SpearmintError(
             f"no trial of {sessions[0].experiment.name!r} is complete yet",

@@ -17,7 +17,10 @@ from spearmint.errors import CannotStart, DriverUnreachable, QueueFull, SearchFa
 from spearmint.formatting import format_duration
 
 _REFUSED_S = 10.0  # until the next submission after the queue had no room for one
+_COLLECT_S = 1.0  # minimum interval of polls while free places are filled
+_PLACES_PER_PROPOSAL = 10  # concurrent trials for each proposal ahead of need
 _SLICE_S = 0.2  # interval of checks for Ctrl-C and for new reports
+_SHORT_S = 0.01  # the same between two proposals ahead of need
 
 
 @dataclass(slots=True)
@@ -37,6 +40,8 @@ class Controller:
     _noted: set[str] = field(default_factory=set)
     _noted_stop: bool = False
     _refused_at: float | None = None  # when the queue had no room for a submission
+    _collected_at: float = 0.0
+    _is_filling: bool = False  # places are free, and the poll of the driver is due
     _was_reached: bool = False
     _is_unreachable: bool = False
 
@@ -67,7 +72,8 @@ class Controller:
             if is_idle and not self._is_unreachable and self._refused_at is None:
                 break
             self._note_stop()
-            self._wait()
+            if not self._is_filling or self._is_unreachable:
+                self._wait()
         if self.stop.requested and self.driver.detaches:
             self._note_detached()
         elif self.stop.now:
@@ -129,6 +135,7 @@ class Controller:
             self.observer.note(text)
         for study in self.studies:
             study.collect(states)
+        self._collected_at = time.monotonic()
 
     def _check_blocked(self) -> None:
         """Delete all jobs and raise CannotStart if the queue can never run any of them."""
@@ -140,7 +147,8 @@ class Controller:
             )
 
     def _fill(self) -> None:
-        """Start as many trials as the limits allow."""
+        """Start as many trials as the limits allow, until the next poll of the driver is due."""
+        self._is_filling = False
         if text := self._capacity.update():
             self.observer.note(text)
         most = self._capacity.concurrent + self.limits.queue_ahead
@@ -157,12 +165,15 @@ class Controller:
             if self.limits.warm_start and not chosen.has_begun:
                 self._warm(chosen)
             try:
-                chosen.start_trial()
+                chosen.start_trial(most - self._n_running())
             except QueueFull as error:
                 self._note_once(f"{error}\nRetrying until the queue accepts more jobs.")
                 self._refused_at = time.monotonic()
                 return
             self._refused_at = None
+            if time.monotonic() - self._collected_at > max(_COLLECT_S, self.limits.polling_s):
+                self._is_filling = True
+                return
 
     def _admitted(self) -> Sequence[StudyRun]:
         """Return the studies that can start trials; with a warm start, later studies wait."""
@@ -227,14 +238,22 @@ class Controller:
         while not self.stop.now and self.stop.requested == requested:
             if self._prune():
                 return
+            slice_s = _SHORT_S if self._prepare() else _SLICE_S
             left = deadline - time.monotonic()
             if left <= 0:
                 return
             before = time.monotonic()
-            step = min(left, _SLICE_S)
+            step = min(left, slice_s)
             self.driver.wait(jobs, step)
             if time.monotonic() - before < step * 0.9:
                 return
+
+    def _prepare(self) -> bool:
+        """Compute a proposal ahead of need for many concurrent trials; return whether it did."""
+        most = self._capacity.concurrent // _PLACES_PER_PROPOSAL // len(self.studies)
+        if self.stop.requested or self._refused_at is not None:
+            return False
+        return any(study.prepare(most) for study in self.studies if study.has_begun)
 
     def _prune(self) -> bool:
         """Stop poor trials of all studies; return whether any was stopped."""

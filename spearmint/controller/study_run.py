@@ -13,6 +13,7 @@ from spearmint.controller.events import SearchObserver, StudyCounts
 from spearmint.controller.failures import Failures, retry, retry_note
 from spearmint.controller.limits import StudyLimits
 from spearmint.controller.outcomes import Outcomes
+from spearmint.controller.proposals import Proposals
 from spearmint.controller.running_trial import RunningTrial
 from spearmint.controller.submission import job_request, prepare_folder
 from spearmint.controller.tally import Tally
@@ -46,6 +47,7 @@ class StudyRun:
     _failures: Failures = field(init=False)
     _outcomes: Outcomes = field(init=False)
     _ending: EndingJobs = field(init=False)
+    _proposals: Proposals = field(init=False)
     _running: dict[int, RunningTrial] = field(default_factory=dict)
     _waiting: deque[Trial] = field(default_factory=deque)
 
@@ -61,6 +63,7 @@ class StudyRun:
             on_success=self._forgive,
         )
         self._ending = EndingJobs(self.driver)
+        self._proposals = Proposals(self.study)
 
     def counts(self) -> StudyCounts:
         """Return the current counts."""
@@ -137,13 +140,13 @@ class StudyRun:
         elif not self._outcomes.store_result(trial, folder):
             self._waiting.append(trial)
 
-    def start_trial(self) -> None:
-        """Start a trial that waits for a retry, or else a new trial.
+    def start_trial(self, n_free: int = 1) -> None:
+        """Start a trial that waits for a retry, or else a new trial, in one of the free places.
 
         Raises:
             DriverUnreachable, QueueFull: The next call starts the trial.
         """
-        trial = self._waiting.popleft() if self._waiting else self.study.ask()
+        trial = self._waiting.popleft() if self._waiting else self._proposals.ask(n_free)
         try:
             folder = prepare_folder(self.experiment, self.layout, trial, self.study.key(trial))
             job = self.driver.submit(job_request(self.experiment, self.layout, trial.id))
@@ -152,6 +155,10 @@ class StudyRun:
             raise
         self._add_running(trial, folder, job)
 
+    def prepare(self, most: int) -> bool:
+        """Propose a trial ahead of need, unless ``most`` are ready; return whether one was."""
+        return self.wants_trial() and self._proposals.prepare(most)
+
     def _add_running(self, trial: Trial, folder: TrialFolder, job: Job) -> None:
         self._running[trial.id] = RunningTrial(trial, folder, job, waiting=self.driver.detaches)
         self._record()
@@ -159,6 +166,11 @@ class StudyRun:
 
     def collect(self, states: Mapping[Job, JobState]) -> None:
         """Store ended trials, retry lost jobs, and terminate jobs that exceed a timeout."""
+        with self.study.one_transaction():
+            self._collect(states)
+        self._ending.reap(states)
+
+    def _collect(self, states: Mapping[Job, JobState]) -> None:
         for running in list(self._running.values()):
             state = states[running.job]
             if state is JobState.GONE:
@@ -173,7 +185,6 @@ class StudyRun:
             else:
                 self._note_started(running)
                 self._terminate_overdue(running)
-        self._ending.reap(states)
 
     def _note_started(self, running: RunningTrial) -> None:
         """Report that a queued job has started."""
@@ -213,6 +224,10 @@ class StudyRun:
         """Read new reports and terminate the jobs of poor trials; return whether any was."""
         if not self.study.prunes:
             return False
+        with self.study.one_transaction():
+            return self._prune()
+
+    def _prune(self) -> bool:
         pruned = False
         for running in self._running.values():
             if not running.ended_by and self._has_bad_reports(running):

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from spearmint.errors import InputError
-from spearmint.model import Result, Trial, TrialState, best_trial
+from spearmint.model import Result, Trial, TrialState
 from spearmint.search.display import PointTrial
 from spearmint.search.opening import OpenSearch
 from spearmint.search.proposal import Proposal, to_value
@@ -126,7 +126,8 @@ class AskTell:
     @one_thread
     def best(self) -> Trial | None:
         """The best complete trial: its ``id``, ``value`` and ``params``; None before the first."""
-        return best_trial(self.trials, maximize=self._experiment.maximize)
+        found = self._study.best()
+        return self._shown(found[0]) if found else None
 
     @property
     @one_thread
@@ -166,13 +167,14 @@ class AskTell:
     def _pending(self, trial: Proposal | int) -> Trial:
         self._require_open()
         trial_id = trial.id if isinstance(trial, Proposal | Trial) else operator.index(trial)
-        known = {running.id: running for running in self._study.running()}
-        if trial_id not in known:
+        running = self._study.find_running(trial_id)
+        if running is None:
+            known = [trial.id for trial in self._study.last(TrialState.RUNNING)]
             raise InputError(
-                f"trial {trial_id} is not pending; pending trials: {sorted(known) or 'none'}",
+                f"trial {trial_id} is not pending; pending trials: {known or 'none'}",
                 "Call tell() once for each trial that ask() returned.",
             )
-        return known[trial_id]
+        return running
 
     def _shown(self, trial: Trial) -> Trial:
         space = self._opened.space
@@ -188,11 +190,10 @@ class AskTell:
         return Proposal(trial.id, to_arrays(entries))
 
     def _record(self) -> None:
-        trials = self._study.trials()
-        states = [trial.state for trial in trials]
+        counts, best = self._study.counts(), self._study.best()
         self._records.update(
-            best_trial(trials, maximize=self._experiment.maximize),
-            pending=states.count(TrialState.RUNNING),
-            complete=states.count(TrialState.COMPLETE),
-            broken=states.count(TrialState.BROKEN),
+            best[0] if best else None,
+            pending=counts[TrialState.RUNNING],
+            complete=counts[TrialState.COMPLETE],
+            broken=counts[TrialState.BROKEN],
         )

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -19,9 +20,10 @@ from optuna.distributions import BaseDistribution, json_to_distribution
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, select, true
+from sqlalchemy.orm import scoped_session, sessionmaker
 
-_MOST_NAMED = 500  # values that every database accepts in a statement
+_MOST_NAMED = 500  # values in a statement; more trials are read in several statements
 
 _Rows = Mapping[int, list[Any]]
 
@@ -30,6 +32,27 @@ class BulkReadStorage(RDBStorage):
     """An RDBStorage that reads many trials in a few queries."""
 
     _read_studies: set[int] | None = None
+    _round: Connection | None = None
+
+    @contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        """Store everything that this context writes in one transaction at its end."""
+        sessions = self.scoped_session
+        with self.engine.connect() as connection:
+            transaction = connection.begin()  # whose sessions commit nothing
+            joined = sessionmaker(bind=connection, join_transaction_mode="rollback_only")
+            self.scoped_session, self._round = scoped_session(joined), connection
+            try:
+                yield
+            finally:
+                self.scoped_session.remove()
+                self.scoped_session, self._round = sessions, None
+                if transaction.is_active:
+                    transaction.commit()  # also if a driver raised: its trials are stored
+
+    def connection(self) -> AbstractContextManager[Connection]:
+        """Return a connection to read with, which sees what ``one_transaction`` wrote."""
+        return self.engine.connect() if self._round is None else nullcontext(self._round)
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
@@ -52,19 +75,42 @@ class BulkReadStorage(RDBStorage):
             if study_id in self._read_studies:
                 return []  # nothing new
             self._read_studies.add(study_id)
-        if states is not None or len(included_trial_ids) > _MOST_NAMED:
+        if states is not None:
             return super()._get_trials(study_id, states, included_trial_ids, trial_id_greater_than)
         trial = models.TrialModel.__table__.c
-        newer = trial.trial_id > trial_id_greater_than
-        wanted = or_(newer, trial.trial_id.in_(included_trial_ids)) if included_trial_ids else newer
-        with self.engine.connect() as connection:
-            return _read(connection, and_(trial.study_id == study_id, wanted))
+        named = [i for i in included_trial_ids if i <= trial_id_greater_than]
+        ours = trial.study_id == study_id
+        with self.connection() as connection:
+            known = _read_named(connection, ours, named)
+            return known + _read(connection, and_(ours, trial.trial_id > trial_id_greater_than))
+
+    def read_trials(self, trial_ids: Iterable[int]) -> list[FrozenTrial]:
+        """Return the trials with these ids, by id."""
+        with self.connection() as connection:
+            return _read_named(connection, true(), trial_ids)
 
 
 def one_view(storage: BaseStorage) -> AbstractContextManager[None]:
     """Return a context in which ``storage`` reads each study only once, if it supports that."""
     backend = getattr(storage, "_backend", storage)
     return backend.one_view() if isinstance(backend, BulkReadStorage) else nullcontext()
+
+
+def one_transaction(storage: BaseStorage) -> AbstractContextManager[None]:
+    """Return a context whose writes to ``storage`` are one transaction, if it supports that."""
+    backend = getattr(storage, "_backend", storage)
+    return backend.one_transaction() if isinstance(backend, BulkReadStorage) else nullcontext()
+
+
+def _read_named(
+    connection: Connection, where: ColumnElement[bool], trial_ids: Iterable[int]
+) -> list[FrozenTrial]:
+    """Return the trials of ``trial_ids`` that satisfy ``where``, by id."""
+    trial_id = models.TrialModel.__table__.c.trial_id
+    found = []
+    for some in batched(sorted(trial_ids), _MOST_NAMED):
+        found += _read(connection, and_(where, trial_id.in_(some)))
+    return found
 
 
 def _read(connection: Connection, wanted: ColumnElement[bool]) -> list[FrozenTrial]:
@@ -97,8 +143,8 @@ def _read(connection: Connection, wanted: ColumnElement[bool]) -> list[FrozenTri
             state=state,
             value=None,
             values=_values(values.get(trial_id, [])),
-            datetime_start=start,
-            datetime_complete=end,
+            datetime_start=_local(start),
+            datetime_complete=_local(end),
             user_attrs={key: json.loads(text) for key, text in users.get(trial_id, [])},
             system_attrs={key: json.loads(text) for key, text in systems.get(trial_id, [])},
             intermediate_values={
@@ -112,6 +158,13 @@ def _read(connection: Connection, wanted: ColumnElement[bool]) -> list[FrozenTri
         )
         for trial_id, number, state, start, end in rows
     ]
+
+
+def _local(stored: datetime | None) -> datetime | None:
+    """Return a stored time as naive local time. Optuna 5 stores UTC, earlier releases local."""
+    if stored is None or not hasattr(models.TrialModel, "_datetime_start_utc"):
+        return stored
+    return stored.replace(tzinfo=UTC).astimezone().replace(tzinfo=None)
 
 
 def _by_trial(
@@ -130,6 +183,11 @@ def _by_trial(
     for trial_id, *row in found:
         rows[trial_id].append(row)
     return rows
+
+
+def batched(values: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """Yield consecutive slices of ``values`` of at most ``size``."""
+    return (values[i : i + size] for i in range(0, len(values), size))
 
 
 def _values(rows: list[Any]) -> list[float] | None:

@@ -14,7 +14,7 @@ REASON, TAIL, SECONDS, LOST = "reason", "tail", "seconds", "lost"
 """User attributes of a stored trial, see :class:`spearmint.model.Trial`."""
 
 _MOST_REPORTS = 200  # stored per trial; a longer curve is thinned evenly
-_STATES = {
+STATES = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
     OptunaState.FAIL: TrialState.BROKEN,
     OptunaState.PRUNED: TrialState.PRUNED,
@@ -24,7 +24,7 @@ _STATES = {
 def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
     """Return ``frozen``, which has all parameters of ``experiment``."""
     attrs = frozen.user_attrs
-    state = _STATES.get(frozen.state, TrialState.RUNNING)
+    state = STATES.get(frozen.state, TrialState.RUNNING)
     return Trial(
         id=frozen.number + 1,
         state=state,

@@ -52,9 +52,10 @@ def open_storage(url: str) -> BaseStorage:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
-        if url.startswith("sqlite"):
-            return get_storage(BulkReadStorage(url, engine_kwargs={"connect_args": _SQLITE}))
-        return get_storage(url)
+        if url.startswith("redis"):
+            return get_storage(url)  # raises: Optuna does not support it
+        arguments = {"connect_args": _SQLITE} if url.startswith("sqlite") else {}
+        return get_storage(BulkReadStorage(url, engine_kwargs=arguments))
     except ImportError as error:
         raise InputError(
             f"missing database driver: {error.__cause__ or error}",

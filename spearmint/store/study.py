@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -19,9 +20,11 @@ from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
+from spearmint.store.aggregates import Aggregates
 from spearmint.store.asking import Asking
 from spearmint.store.distributions import distributions, to_flat
 from spearmint.store.errors import wraps_storage_errors
+from spearmint.store.fast_reads import one_transaction
 from spearmint.store.frozen_trials import LOST, REASON, SECONDS, TAIL, thinned, to_trial
 
 OWNER = "spearmint:owner"
@@ -30,7 +33,7 @@ _IMPORTED = "imported"
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
-class Study(Asking):
+class Study(Asking, Aggregates):
     """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
     def __init__(
@@ -72,6 +75,12 @@ class Study(Asking):
         """
         content = json.dumps([self._token, trial.id, trial.params], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
+
+    @contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        """Store everything that this context writes in one transaction at its end."""
+        with wraps_storage_errors(), one_transaction(self._storage):
+            yield
 
     @wraps_storage_errors()
     def complete(self, trial: Trial, result: Result) -> Trial:
@@ -198,6 +207,18 @@ class Study(Asking):
         starts = [trial.datetime_start for trial in frozen if trial.datetime_start]
         ends = [trial.datetime_complete for trial in frozen if trial.datetime_complete]
         return min(starts, default=None), max(ends, default=None)
+
+    @wraps_storage_errors()
+    def find_running(self, trial_id: int) -> Trial | None:
+        """Return the running trial ``trial_id``; None if there is none."""
+        study_id = self._study._study_id
+        try:
+            found = self._storage.get_trial_id_from_study_id_trial_number(study_id, trial_id - 1)
+        except KeyError:
+            return None
+        frozen = self._storage.get_trial(found)
+        is_running = frozen.state is OptunaState.RUNNING and self._is_whole(frozen)
+        return to_trial(self.experiment, frozen) if is_running else None
 
     @wraps_storage_errors()
     def running(self) -> list[Trial]:

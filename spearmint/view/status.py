@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spearmint.formatting import format_duration, format_params, format_value
-from spearmint.model import Trial, TrialState, best_trial, ranking
+from spearmint.model import Trial, TrialState
 from spearmint.store.lock import holder_of
 from spearmint.store.session import Session
 from spearmint.view.hosts import avoided_hosts, avoided_lines
@@ -35,17 +35,14 @@ def watch_status(console: Console, sessions: list[Session], *, top: int, broken:
 
 
 def _is_queued(session: Session, trial: Trial) -> bool:
-    """Return whether a trial was submitted and its runner has not started."""
-    running = trial.state is TrialState.RUNNING
-    return running and not session.layout.folder(trial.id).runner.exists()
+    """Return whether an unfinished trial was submitted and its runner has not started."""
+    return not session.layout.folder(trial.id).runner.exists()
 
 
-def _counts(session: Session, trials: Iterable[Trial]) -> dict[str, int]:
+def _counts(session: Session, unfinished: Iterable[Trial]) -> dict[str, int]:
     """Return the number of trials by state; queued trials do not count as running."""
-    listed = list(trials)
-    states = [trial.state for trial in listed]
-    queued = sum(_is_queued(session, trial) for trial in listed)
-    counts = {str(state): states.count(state) for state in TrialState}
+    queued = sum(_is_queued(session, trial) for trial in unfinished)
+    counts = {str(state): n for state, n in session.study.counts().items()}
     return {**counts, "running": counts["running"] - queued, "queued": queued}
 
 
@@ -65,36 +62,32 @@ def status_data(sessions: list[Session]) -> dict[str, object]:
 
 
 def _search_data(session: Session) -> dict[str, object]:
-    trials = session.study.trials()
-    best = best_trial(trials, maximize=session.experiment.maximize)
+    study = session.study
+    best = study.best()
     return {
-        "trials": _counts(session, trials),
-        "seconds": _seconds(trials),
-        "best": best.to_json() if best else None,
-        "broken": [trial.to_json() for trial in trials if trial.state is TrialState.BROKEN],
+        "trials": _counts(session, study.last(TrialState.RUNNING)),
+        "seconds": study.seconds(),
+        "best": best[0].to_json() if best else None,
+        "broken": [trial.to_json() for trial in study.last(TrialState.BROKEN)],
     }
-
-
-def _seconds(trials: Iterable[Trial]) -> float:
-    return sum(trial.seconds or 0.0 for trial in trials)
 
 
 def status_screen(sessions: list[Session], *, top: int, broken: int) -> RenderableType:
     """Return the screen: the trials of one search, or one line per region."""
     first, holder = sessions[0], holder_of(sessions[0].layout)
     runs = f"running as process {holder.get('pid', '?')}" if holder is not None else "not running"
-    by_search = [session.study.trials() for session in sessions]
-    trials = [trial for part in by_search for trial in part]
+    unfinished = [session.study.last(TrialState.RUNNING) for session in sessions]
+    by_search = list(map(_counts, sessions, unfinished))
     total: Counter[str] = Counter()
-    for session, part in zip(sessions, by_search, strict=True):
-        total.update(_counts(session, part))
+    for part in by_search:
+        total.update(part)
     counts = ", ".join(f"{n} {state}" for state, n in total.items() if n or state not in _RARE)
     name = first.experiment.study_name if len(sessions) == 1 else first.experiment.name
     regions = f"{len(sessions)} regions, " if len(sessions) > 1 else ""
-    seconds = format_duration(_seconds(trials))
+    seconds = format_duration(sum(session.study.seconds() for session in sessions))
     head = Text(f"{name}: {runs}; {regions}{counts}; {seconds} of trial time")
     if len(sessions) == 1:
-        return Group(head, *_trial_parts(first, trials, top, broken), *_host_parts(first))
+        return Group(head, *_trial_parts(first, unfinished[0], top, broken), *_host_parts(first))
     return Group(head, Text(), _region_table(sessions, by_search), *_host_parts(first))
 
 
@@ -107,40 +100,37 @@ def _host_parts(session: Session) -> Iterable[RenderableType]:
 
 
 def _trial_parts(
-    session: Session, trials: list[Trial], top: int, show_broken: int
+    session: Session, unfinished: list[Trial], top: int, show_broken: int
 ) -> Iterable[RenderableType]:
     experiment = session.experiment
-    best = ranking(trials, maximize=experiment.maximize)[:top]
+    best = session.study.best(top) if top else []
     if best:
         yield Text("\nBest trials")
         yield trial_table(best, experiment.variables)
-    unfinished = [trial for trial in trials if trial.state is TrialState.RUNNING]
     queued = [trial for trial in unfinished if _is_queued(session, trial)]
     running = [trial for trial in unfinished if trial not in queued]
     for heading, part in (("Unfinished", running), ("Queued", queued)):
         if part:
             yield Text(f"\n{heading} trials")
             yield trial_table(part, experiment.variables)
-    broken = [trial for trial in trials if trial.state is TrialState.BROKEN]
-    lines = broken_lines(broken[-show_broken:] if show_broken else [])
+    lines = broken_lines(session.study.last(TrialState.BROKEN, show_broken) if show_broken else [])
     if lines:
         yield Text("\nFailed (broken) trials")
     for line in lines:
         yield Text(line)
 
 
-def _region_table(sessions: list[Session], by_search: list[list[Trial]]) -> Table:
+def _region_table(sessions: list[Session], by_search: list[dict[str, int]]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("region", *_COLUMNS, "best", "trial"):
         table.add_column(heading, justify="left" if heading == "region" else "right")
     table.add_column("parameters")
-    for session, trials in zip(sessions, by_search, strict=True):
-        counts = _counts(session, trials)
-        best = best_trial(trials, maximize=session.experiment.maximize)
+    for session, counts in zip(sessions, by_search, strict=True):
+        best = session.study.best()
         table.add_row(
             session.experiment.region,
             *(str(counts[state]) for state in _COLUMNS),
-            *(_best_cells(best) if best is not None else ("-", "-", "")),
+            *(_best_cells(best[0]) if best else ("-", "-", "")),
         )
     return table
 

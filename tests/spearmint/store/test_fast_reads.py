@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 
 import optuna
@@ -94,3 +95,26 @@ def test_a_view_reads_once_and_knows_its_own_trials(url: str, monkeypatch) -> No
     assert after[asked.number].params == asked.params
     with fast_reads.one_view(optuna.storages.InMemoryStorage()):
         pass
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+def test_times_are_local(url: str, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        test_every_field_is_the_same(url)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_many_running_trials_are_read_in_bulk(tmp_path: Path, monkeypatch) -> None:
+    study = optuna.create_study(storage=f"sqlite:///{tmp_path}/many.db", study_name="a")
+    study.add_trials([create_trial(state=TrialState.RUNNING) for _ in range(7)])
+    study.add_trial(create_trial(value=1.0))
+    monkeypatch.setattr(fast_reads, "_MOST_NAMED", 3)
+    monkeypatch.setattr(RDBStorage, "_get_trials", lambda *a: pytest.fail("read by Optuna"))
+    storage = BulkReadStorage(f"sqlite:///{tmp_path}/many.db")
+    found = storage._get_trials(1, None, set(range(1, 8)), 8)
+    assert [trial.number for trial in found] == list(range(7))
+    assert [trial.number for trial in storage.read_trials([8, 2])] == [1, 7]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import optuna
@@ -9,7 +10,7 @@ import pytest
 from optuna.samplers import RandomSampler
 
 from spearmint.choosers import make_chooser
-from spearmint.errors import InputError, StorageError, StudyMismatch
+from spearmint.errors import DriverUnreachable, InputError, StorageError, StudyMismatch
 from spearmint.model import (
     Experiment,
     Kind,
@@ -174,3 +175,30 @@ def test_the_best_of_minimum_and_maximum(tmp_path: Path, url: str) -> None:
 
 def test_this_directory_is_no_network(tmp_path: Path) -> None:
     assert not is_on_network(tmp_path)
+
+
+def test_a_round_is_one_transaction(tmp_path: Path, url: str) -> None:
+    study, reader = opened(tmp_path, url), opened(tmp_path, url)
+    first, second = study.ask_many(2)
+    with study.one_transaction():
+        study.complete(study.report(first, {1: 0.5}), Result(value=0.25, reports={1: 0.5}))
+        assert study.counts()[TrialState.COMPLETE] == 1
+        assert reader.counts()[TrialState.COMPLETE] == 0
+    assert reader.best()[0].reports == {1: 0.5}
+    with suppress(DriverUnreachable), study.one_transaction():
+        study.prune(second)
+        raise DriverUnreachable("the queue does not answer")
+    assert reader.counts()[TrialState.PRUNED] == 1
+    assert study.ask().id == 3
+
+
+def test_a_full_disk_stores_nothing_of_a_round(tmp_path: Path, url: str) -> None:
+    study, reader = opened(tmp_path, url), opened(tmp_path, url)
+    trial = study.ask()
+    with pytest.raises(StorageError), study.one_transaction():  # noqa: PT012
+        study.complete(trial, Result(value=0.25))
+        study._storage._backend._round.exec_driver_sql("PRAGMA max_page_count=1")
+        for number in range(2000):
+            study._study.set_user_attr(f"{number}", "x" * 1000)
+    assert reader.counts()[TrialState.COMPLETE] == 0
+    assert reader.running() == [trial]

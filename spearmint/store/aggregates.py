@@ -1,0 +1,138 @@
+"""Counts and the best trials of a study by SQL, without reading all trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.storages import BaseStorage
+from optuna.storages._rdb import models
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
+from sqlalchemy import ColumnElement, Float, and_, case, cast, func, select
+
+from spearmint.model import Experiment, Trial, TrialState, ranking
+from spearmint.store.errors import wraps_storage_errors
+from spearmint.store.fast_reads import BulkReadStorage
+from spearmint.store.frozen_trials import SECONDS, STATES, to_trial
+
+_TRIALS: Any = models.TrialModel.__table__
+_PARAMS: Any = models.TrialParamModel.__table__
+_VALUES: Any = models.TrialValueModel.__table__
+_ATTRS: Any = models.TrialUserAttributeModel.__table__
+
+
+class Aggregates:
+    """The methods of :class:`spearmint.store.study.Study` that read few trials.
+
+    In a storage of Optuna without SQL they read all trials.
+    """
+
+    experiment: Experiment
+    _storage: BaseStorage
+    _study: optuna.Study
+    _distributions: dict[str, BaseDistribution]
+
+    def trials(self) -> list[Trial]:
+        """Return all trials by id."""
+        raise NotImplementedError
+
+    @wraps_storage_errors()
+    def counts(self) -> dict[TrialState, int]:
+        """Return the number of trials in each state."""
+        if (storage := self._sql) is None:
+            states = [trial.state for trial in self.trials()]
+            return {state: states.count(state) for state in TrialState}
+        query = select(_TRIALS.c.state, func.count()).where(self._whole_rows())
+        with storage.connection() as connection:
+            found = connection.execute(query.group_by(_TRIALS.c.state)).all()
+        rows = {state: int(n) for state, n in found}
+        return {state: rows.get(stored, 0) for state, stored in _stored_states().items()}
+
+    @wraps_storage_errors()
+    def has_queued(self) -> bool:
+        """Return whether a queued point has no trial yet."""
+        waiting = OptunaState.WAITING
+        if (storage := self._sql) is None:
+            return bool(self._study.get_trials(deepcopy=False, states=(waiting,)))
+        query = select(_TRIALS.c.trial_id).where(
+            _TRIALS.c.study_id == self._study._study_id, _TRIALS.c.state == waiting
+        )
+        with storage.connection() as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
+    @wraps_storage_errors()
+    def seconds(self) -> float:
+        """Return the total seconds of all trials that ended."""
+        if (storage := self._sql) is None:
+            return sum(trial.seconds or 0.0 for trial in self.trials())
+        known = and_(_ATTRS.c.key == SECONDS, _ATTRS.c.value_json != "null")
+        query = select(func.sum(cast(_ATTRS.c.value_json, Float)))
+        query = query.join(_TRIALS, _TRIALS.c.trial_id == _ATTRS.c.trial_id)
+        with storage.connection() as connection:
+            total = connection.execute(query.where(known, self._whole_rows())).scalar()
+        return float(total or 0.0)
+
+    @wraps_storage_errors()
+    def best(self, most: int = 1) -> list[Trial]:
+        """Return at most ``most`` complete trials, best first, as :func:`ranking` does."""
+        maximize = self.experiment.maximize
+        if (storage := self._sql) is None:
+            return ranking(self.trials(), maximize=maximize)[:most]
+        kind, value = _VALUES.c.value_type, _VALUES.c.value
+        is_finite = kind == models.TrialValueModel.TrialValueType.FINITE
+        query = (
+            select(_TRIALS.c.trial_id)
+            .join(_VALUES, _VALUES.c.trial_id == _TRIALS.c.trial_id)
+            .where(self._whole_rows(OptunaState.COMPLETE), _VALUES.c.objective == 0)
+            .order_by(
+                case((is_finite, 0), else_=1),
+                value.desc() if maximize else value.asc(),
+                _TRIALS.c.number,
+            )
+            .limit(most)
+        )
+        found = ranking(self._read(storage, query), maximize=maximize)
+        return found[:most]
+
+    @wraps_storage_errors()
+    def last(self, state: TrialState, most: int | None = None) -> list[Trial]:
+        """Return the last ``most`` trials in ``state`` by id; all of them if it is None."""
+        if (storage := self._sql) is None:
+            found = [trial for trial in self.trials() if trial.state is state]
+            return found if most is None else found[max(0, len(found) - most) :]
+        rows = self._whole_rows(_stored_states()[state])
+        query = select(_TRIALS.c.trial_id).where(rows).order_by(_TRIALS.c.number.desc())
+        return self._read(storage, query.limit(most))
+
+    @property
+    def _sql(self) -> BulkReadStorage | None:
+        backend = getattr(self._storage, "_backend", self._storage)
+        return backend if isinstance(backend, BulkReadStorage) else None
+
+    def _whole_rows(self, state: OptunaState | None = None) -> ColumnElement[bool]:
+        """Return the condition of the trials in ``state`` that have all parameters."""
+        names = list(self._distributions)
+        known = (
+            select(func.count())
+            .where(_PARAMS.c.trial_id == _TRIALS.c.trial_id, _PARAMS.c.param_name.in_(names))
+            .correlate(_TRIALS)
+            .scalar_subquery()
+        )
+        states = (
+            _TRIALS.c.state != OptunaState.WAITING if state is None else (_TRIALS.c.state == state)
+        )
+        return and_(_TRIALS.c.study_id == self._study._study_id, states, known == len(names))
+
+    def _read(self, storage: BulkReadStorage, query: Any) -> list[Trial]:
+        """Return the trials whose ids ``query`` selects, by id."""
+        with storage.connection() as connection:
+            ids: Sequence[int] = connection.execute(query).scalars().all()
+        frozen: list[FrozenTrial] = storage.read_trials(ids)
+        return [to_trial(self.experiment, trial) for trial in frozen]
+
+
+def _stored_states() -> dict[TrialState, OptunaState]:
+    return {TrialState.RUNNING: OptunaState.RUNNING} | {ours: o for o, ours in STATES.items()}

@@ -1,0 +1,73 @@
+"""Many free places get proposals from one fit; proposals ahead of need are only in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spearmint.acquisition import next_point as search
+from spearmint.choosers import make_chooser
+from spearmint.config.reader import load_experiment
+from spearmint.controller.proposals import Proposals
+from spearmint.model import Result
+from spearmint.store.opening import open_study
+from spearmint.store.study import Study
+
+CONFIG = 'language: PYTHON name: "mine" variable { name: "X" type: FLOAT size: 2 min: 0 max: 1 }'
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    (tmp_path / "config.pb").write_text(CONFIG)
+    study = open_study(load_experiment(tmp_path / "config.pb"), f"sqlite:///{tmp_path}/trials.db")
+    study.use(make_chooser("GPEIOptChooser", {}, seed=1))
+    for trial in study.ask_many(8):
+        study.complete(trial, Result(value=sum(trial.params["X"])))
+    return study
+
+
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    fits, real = [], search.fit
+    monkeypatch.setattr(search, "fit", lambda *a: fits.append(1) or real(*a))
+    return fits
+
+
+def test_many_free_places_share_a_fit_and_few_do_not(study: Study, fits: list[int]) -> None:
+    proposals = Proposals(study)
+    trials = [proposals.ask(n_free) for n_free in range(6, 0, -1)]
+    assert len(fits) == 1
+    trials += [proposals.ask(n_free) for n_free in (2, 1)]
+    assert len(fits) == 3
+    assert [trial.id for trial in trials] == list(range(9, 17))
+    assert len({repr(trial.params) for trial in trials}) == 8
+
+
+def test_points_ahead_of_need_are_not_stored_until_they_start(
+    study: Study, fits: list[int]
+) -> None:
+    proposals = Proposals(study)
+    while proposals.prepare(5):
+        assert len(fits) == 1
+    assert not study.running()
+    trials = [proposals.ask(1) for _ in range(5)]
+    assert len(fits) == 1
+    assert study.running() == trials
+    assert Proposals(study).prepare(0) is False
+
+
+def test_a_queued_point_comes_before_those_ahead(study: Study, fits: list[int]) -> None:
+    proposals = Proposals(study)
+    while proposals.prepare(2):
+        pass
+    study.enqueue({"X[0]": 0.125, "X[1]": 0.5})
+    assert proposals.ask(1).params["X"] == (0.125, 0.5)
+    assert proposals.ask(1).params["X"] != (0.125, 0.5)
+
+
+def test_a_sampler_of_optuna_proposes_nothing_ahead(study: Study) -> None:
+    study.use(make_chooser("TPESampler", {}, seed=1))
+    proposals = Proposals(study)
+    assert not proposals.prepare(3)
+    assert [proposals.ask(9).id for _ in range(3)] == [9, 10, 11]
