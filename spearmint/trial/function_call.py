@@ -78,12 +78,23 @@ def call_function(spec: Mapping[str, Any], folder: TrialFolder) -> float:
     prepare_imports(spec)
     try:
         content = read_private(function_file(folder))
-        function, arguments, named = pickle.loads(content)  # noqa: S301 - from this user
+        function, arguments, named = _loaded(content)
         write_private(value_file(folder), _pickled((True, function(*arguments, **named))))
     except Exception as error:
         write_private(value_file(folder), _pickled_error(error))
         raise
     return 0.0
+
+
+def _loaded(content: bytes) -> Any:
+    try:
+        return pickle.loads(content)  # noqa: S301 - from this user
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{error} on host {os.uname().nodename}: functions of modules are sent by name. "
+            "Install the module there, or send it: cloudpickle.register_pickle_by_value(MODULE)",
+            name=error.name,
+        ) from None
 
 
 def _pickled_error(error: Exception) -> bytes:

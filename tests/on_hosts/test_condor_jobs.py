@@ -1,17 +1,14 @@
-"""Searches as jobs, and DAGs, on a real HTCondor pool."""
+"""DAGs of condor-jobs on a real HTCondor pool."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import signal
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.on_hosts.condor_searches import RUNNING, CondorSearch
 from tests.testbed.cell import UID
 from tests.testbed.condor import CondorPool
 from tests.waiting import until
@@ -117,32 +114,12 @@ def test_a_dag_continues_where_it_failed(pool: CondorPool) -> None:
     made.allow("go")
     made.wait()
     assert (made.models / "recommender.b" / "weights").exists(), made.logs()
-    if pool.shares_files:
+    if pool.shares_files:  # otherwise the runs left no files here
         counts = {step: made.runs(step) for step in ("retrain", "evaluate.a", "evaluate.b")}
         assert counts == {"retrain": 2, "evaluate.a": 1, "evaluate.b": 2}
+        return
     version = first.resolve()
     assert made.submit().startswith("Submitted")  # all again
     made.wait()
     assert first.resolve() != version
     assert version.exists()
-
-
-def test_a_search_on_the_manager_survives_everything(pool: CondorPool) -> None:
-    search = CondorSearch(pool, pool.home / "search", trials=6, steps=60)
-    argv = [sys.executable, "-m", "condor_jobs", "search", str(search.directory), "--"]
-    argv += ["--method=RandomChooser", "--max-finished-jobs=6", "--polling-time=1", "-n", "3"]
-    number = re.findall(r"job (\d+\.\d+)", pool.checked(*argv, uid=UID))[0]
-    search.wait_running(3)
-    controller = "-m spearmint run --driver=HTCONDOR --method=RandomChooser"
-    os.kill(pool.master.process(controller), signal.SIGKILL)
-    until(lambda: pool.master.processes(controller), 60, 0.2)
-    pool.kill("condor_schedd")
-    until(lambda: number in search.jobs_in(RUNNING), 120, 0.5)
-    until(lambda: pool.master.processes(controller), 60, 0.2)
-    pool.checked("condor_hold", number, uid=UID)
-    until(lambda: not pool.master.processes(controller), 60, 0.2)
-    pool.checked("condor_release", number, uid=UID)
-    until(lambda: not pool.jobs(), 240, 0.5, progress=search.recorded)
-    log = (search.directory / "search.log").read_text()
-    assert "Best of 6 complete trials (0 broken)" in log, log
-    search.assert_complete()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -213,3 +215,26 @@ def test_functions_are_jobs(pool: CondorPool) -> None:
         os.chown(path, UID, UID)
     said = pool.checked(sys.executable, str(root / "script.py"), str(root), uid=UID)
     assert said == f"{[[n, 'GPU-', True] for n in range(3)]}\n"
+
+
+def test_a_search_on_the_manager_survives_everything(
+    pool: CondorPool, make_search: MakeSearch
+) -> None:
+    search = make_search(trials=6, steps=60)
+    argv = [sys.executable, "-m", "condor_jobs", "search", str(search.directory), "--"]
+    argv += ["--method=RandomChooser", "--max-finished-jobs=6", "--polling-time=1", "-n", "3"]
+    number = re.findall(r"job (\d+\.\d+)", pool.checked(*argv, uid=UID))[0]
+    search.wait_running(3)
+    controller = "-m spearmint run --driver=HTCONDOR --method=RandomChooser"
+    os.kill(pool.master.process(controller), signal.SIGKILL)
+    until(lambda: pool.master.processes(controller), 60, 0.2)
+    pool.kill("condor_schedd")
+    until(lambda: number in search.jobs_in(RUNNING), 120, 0.5)
+    until(lambda: pool.master.processes(controller), 60, 0.2)
+    pool.checked("condor_hold", number, uid=UID)
+    until(lambda: not pool.master.processes(controller), 60, 0.2)
+    pool.checked("condor_release", number, uid=UID)
+    until(lambda: not pool.jobs(), 240, 0.5, progress=search.recorded)
+    log = (search.directory / "search.log").read_text()
+    assert "Best of 6 complete trials (0 broken)" in log, log
+    search.assert_complete()

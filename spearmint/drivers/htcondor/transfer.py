@@ -34,8 +34,9 @@ _OF_THE_SUBMIT_HOST = {"PYTHONPATH", TRIAL_DIR, REPORTS_FILE, DONE_FILE, RETRY_S
 _OF_THE_HOST = {"HOME", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "USER"}
 _UNFIT = (
     "no Python 3.11 or later that can run the trial: --venv names one of the host, and wrappers in "
-    "Python need numpy in it"
+    "Python need numpy in it, functions cloudpickle"
 )
+_MODULES = {"PYTHON": "numpy ", "FUNCTION": "cloudpickle "}
 _NO_PROXY = (
     "a host that forbids the proxy by which it fetches data (ENABLE_CHIRP_IO): "
     f"-l {_PROXY_COMMAND}=False sends data with each trial"
@@ -97,7 +98,7 @@ def transfer_script(spec: SubmitSpec, box: Path, *, exports: Iterable[str]) -> s
     run = _RUN.format(
         pythons=shlex.join(pythons),
         check=shlex.quote(_CHECK),
-        modules="numpy " if _language(spec) == "PYTHON" else "",
+        modules=_MODULES.get(_language(spec), ""),
         unfit=shlex.quote(_UNFIT),
         status=UNFIT,
         code=CODE,

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
-from spearmint.trial.function_call import read_private, write_private
+import pytest
+
+from spearmint.layout import TrialFolder
+from spearmint.trial.function_call import (
+    PYTHON,
+    call_function,
+    function_file,
+    read_private,
+    value_file,
+    write_private,
+)
+
+
+def test_a_module_that_this_host_lacks_is_named_with_a_cure(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path)
+    content = b"cno_such_module\nwork\n."  # as pickle writes a function of a module
+    write_private(function_file(folder), content)
+    with pytest.raises(ModuleNotFoundError, match="register_pickle_by_value"):
+        call_function({"python": PYTHON, "path": []}, folder)
+    is_value, error = pickle.loads(read_private(value_file(folder)))  # noqa: S301
+    assert not is_value
+    assert "no_such_module" in str(error)
 
 
 def test_a_link_in_place_of_the_partial_file_is_not_followed(tmp_path: Path) -> None:

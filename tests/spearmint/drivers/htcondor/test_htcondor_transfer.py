@@ -148,8 +148,12 @@ def test_the_job_uses_a_python_of_its_host(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("language", "text"),
-    [("SHELL", "exit 1"), ("PYTHON", f'exec {sys.executable} -S "$@"')],
-    ids=["too old", "without numpy"],
+    [
+        ("SHELL", "exit 1"),
+        ("PYTHON", f'exec {sys.executable} -S "$@"'),
+        ("FUNCTION", f'exec {sys.executable} -S "$@"'),
+    ],
+    ids=["too old", "without numpy", "without cloudpickle"],
 )
 def test_a_host_without_a_fit_python(tmp_path: Path, language: str, text: str) -> None:
     host = tmp_path / "host"
