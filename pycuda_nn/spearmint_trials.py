@@ -1,0 +1,178 @@
+"""Run the trials of a search as networks that train at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from pycuda_nn.config import TrainConfig
+from pycuda_nn.data.dataset import Dataset
+from pycuda_nn.errors import ConfigError, PycudaNNError, TrainingDiverged
+from pycuda_nn.protocols import Backend
+from pycuda_nn.training.history import EpochReport
+from pycuda_nn.training.many import ManyResult, train_many
+
+
+class Proposed(Protocol):
+    """A trial to evaluate."""
+
+    @property
+    def id(self) -> int:
+        """Number of the trial."""
+
+    @property
+    def params(self) -> Any:
+        """Its point."""
+
+
+class AskTell(Protocol):
+    """What a search must offer; ``spearmint.Search`` does."""
+
+    @property
+    def pending(self) -> list[Any]:
+        """Trials without a result."""
+
+    @property
+    def trials(self) -> list[Any]:
+        """All trials."""
+
+    def ask_many(self, count: int) -> list[Any]:
+        """Return new trials."""
+
+    def tell(self, trial: Any, value: float | None, *, reason: str = "") -> None:
+        """Store a result."""
+
+    def report(self, trial: Any, step: int, value: float) -> bool:
+        """Store an intermediate value; return whether to stop."""
+
+    def prune(self, trial: Any) -> None:
+        """Store that a trial was stopped."""
+
+
+def run_trials(
+    search: AskTell,
+    config: Callable[[Any], TrainConfig],
+    train: Dataset,
+    valid: Dataset,
+    *,
+    trials: int,
+    batch: int = 8,
+    monitor: str = "error",
+    folder: str | Path | None = None,
+    backend: str | Backend = "auto",
+) -> None:
+    """Ask for ``batch`` trials at once, train their networks together, and tell each result.
+
+    The value of a trial is its best validation ``monitor``. It is told as soon as its network ends.
+    A network that diverges, or whose settings are invalid, is a broken trial and does not affect
+    the others; with a pruner, each network stops alone. A later call continues pending trials,
+    at their last epoch if it has the same ``folder``.
+
+    Example:
+        >>> import tempfile
+        >>> import pycuda_nn as nn
+        >>> import spearmint
+        >>> from pycuda_nn.spearmint_trials import run_trials
+        >>> train, valid, test = nn.split(nn.load_data("digits"))
+        >>> with tempfile.TemporaryDirectory() as out:
+        ...     with spearmint.Search({"lr": (1e-4, 1e-1, "log")}, directory=out) as search:
+        ...         config = lambda params: nn.TrainConfig(lr=params["lr"], epochs=2)
+        ...         run_trials(search, config, train, valid, trials=4, batch=2)
+        ...         print(len(search.trials))
+        4
+
+    Args:
+        search: A ``spearmint.Search`` that minimizes.
+        config: Returns the settings for the ``params`` of a trial.
+        train, valid: Parts of one source.
+        trials: Number of trials of the search, including earlier ones and broken ones.
+        batch: Networks that train at once; the last batch can be smaller.
+        monitor: ``error`` or ``loss``.
+        folder: Directory for a checkpoint of each pending trial.
+        backend: As in :func:`train_many`.
+
+    Raises:
+        ConfigError: ``batch`` or ``monitor`` is invalid, or there are no validation rows.
+    """
+    if batch < 1 or monitor not in ("error", "loss"):
+        raise ConfigError(
+            f"invalid batch = {batch!r} or monitor = {monitor!r}",
+            "Use a batch of at least 1, and the monitor error or loss.",
+        )
+    if not len(valid):
+        raise ConfigError("trials need validation data", "Pass validation data.")
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    waiting = list(search.pending)
+    while True:
+        fresh = min(batch - len(waiting[:batch]), trials - len(search.trials))
+        chosen = waiting[:batch] + (search.ask_many(fresh) if fresh > 0 else [])
+        waiting = waiting[batch:]
+        if not chosen:
+            return
+        _Together(search, monitor, folder).run(chosen, config, train, valid, backend)
+
+
+class _Together:
+    """The trials of one batch."""
+
+    def __init__(self, search: AskTell, monitor: str, folder: str | Path | None) -> None:
+        self._search, self._monitor = search, f"valid_{monitor}"
+        self._folder = None if folder is None else Path(folder)
+        self._trials: list[Proposed] = []
+        self._pruned: set[int] = set()
+
+    def run(
+        self,
+        chosen: list[Any],
+        config: Callable[[Any], TrainConfig],
+        train: Dataset,
+        valid: Dataset,
+        backend: str | Backend,
+    ) -> None:
+        """Train and tell ``chosen``."""
+        configs: list[TrainConfig] = []
+        for trial in chosen:
+            try:
+                configs.append(config(trial.params))
+            except PycudaNNError as error:
+                self._search.tell(trial, None, reason=_line(error))
+                continue
+            self._trials.append(trial)
+        train_many(
+            configs,
+            train,
+            valid,
+            on_epoch=self._report,
+            on_end=self._end,
+            checkpoints=[self._path(trial) for trial in self._trials],
+            resume=True,
+            backend=backend,
+        )
+
+    def _path(self, trial: Proposed) -> Path | None:
+        return None if self._folder is None else self._folder / f"{trial.id}.npz"
+
+    def _report(self, number: int, report: EpochReport) -> bool:
+        value = float(getattr(report, self._monitor))
+        stop = self._search.report(self._trials[number], report.epoch, value)
+        if stop:
+            self._pruned.add(number)
+        return stop
+
+    def _end(self, number: int, result: ManyResult) -> None:
+        trial = self._trials[number]
+        if isinstance(result, TrainingDiverged):
+            self._search.tell(trial, None, reason=_line(result))
+        elif number in self._pruned and result.stopped_early:
+            self._search.prune(trial)
+        else:
+            value = min(getattr(report, self._monitor) for report in result.history)
+            self._search.tell(trial, float(value))
+        if path := self._path(trial):
+            path.unlink(missing_ok=True)
+
+
+def _line(error: PycudaNNError) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import pycuda_nn as nn
+import spearmint
+from pycuda_nn.errors import ConfigError
+from pycuda_nn.spearmint_trials import run_trials
+from spearmint.model import TrialState
+from spearmint.search.proposal import Proposal
+
+Parts = tuple[nn.Dataset, nn.Dataset, nn.Dataset]
+SPACE = {"lr": (1e-3, 1e-1, "log")}
+
+
+def config(params: dict[str, float]) -> nn.TrainConfig:
+    return nn.TrainConfig(hidden=(8,), epochs=4, lr=params["lr"])
+
+
+def open_search(folder: Path, **more: str) -> spearmint.Search:
+    return spearmint.Search(SPACE, directory=folder / "out", method="random", **more)
+
+
+def test_each_trial_has_the_value_of_its_own_training(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    with open_search(tmp_path) as search:
+        run_trials(search, config, train, valid, trials=5, batch=3, monitor="loss", backend="numpy")
+        trials = search.trials
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 5
+    for trial in trials:
+        alone = nn.train(config(trial.params), train, valid, backend="numpy")
+        assert trial.value == min(report.valid_loss for report in alone.history)
+        assert len(trial.reports) == 4
+
+
+def test_one_that_diverges_or_has_wrong_settings_breaks_alone(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    made: list[int] = []
+
+    def odd(params: dict[str, float]) -> nn.TrainConfig:
+        made.append(1)
+        if len(made) == 2:
+            return nn.TrainConfig(hidden=(8,), optimizer="sgd", lr=1e30)
+        return nn.TrainConfig(hidden=(8,), epochs=0 if len(made) == 3 else 2, lr=params["lr"])
+
+    with open_search(tmp_path) as search:
+        run_trials(search, odd, train, valid, trials=4, batch=4, backend="numpy")
+        good, wild, wrong, last = search.trials
+    assert (good.state, last.state) == (TrialState.COMPLETE, TrialState.COMPLETE)
+    assert (wild.state, wrong.state) == (TrialState.BROKEN, TrialState.BROKEN)
+    assert "epochs = 0" in wrong.reason
+    assert "lr" in wild.reason
+
+
+def test_a_pruner_stops_single_networks(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, valid, _ = parts
+    with open_search(tmp_path, pruner="median") as search:
+        report = search.report
+
+        def prune_two(trial: Proposal, step: int, value: float) -> bool:
+            return report(trial, step, value) or (trial.id == 2 and step == 2) or step == 4
+
+        monkeypatch.setattr(search, "report", prune_two)
+        run_trials(search, config, train, valid, trials=3, batch=3, backend="numpy")
+        first, second, third = search.trials
+    assert second.state is TrialState.PRUNED
+    assert len(second.reports) == 2
+    assert first.state is third.state is TrialState.COMPLETE  # they were at their end
+
+
+def test_a_stopped_batch_continues_at_its_checkpoints(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, valid, _ = parts
+    folder = tmp_path / "networks"
+    arguments = {"trials": 2, "batch": 2, "monitor": "loss", "folder": folder, "backend": "numpy"}
+    with open_search(tmp_path) as search:
+        report = search.report
+
+        def stop(trial: object, step: int, value: float) -> bool:
+            if step == 3:
+                raise KeyboardInterrupt
+            return report(trial, step, value)
+
+        monkeypatch.setattr(search, "report", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run_trials(search, config, train, valid, **arguments)
+    assert len(list(folder.iterdir())) == 2
+    with open_search(tmp_path) as search:
+        steps: list[int] = []
+        again = search.report
+        monkeypatch.setattr(search, "report", lambda *a: steps.append(a[1]) or again(*a))
+        run_trials(search, config, train, valid, **arguments)
+        trials = search.trials
+    assert min(steps) > 2
+    assert not list(folder.iterdir())
+    for trial in trials:
+        alone = nn.train(config(trial.params), train, valid, backend="numpy")
+        assert trial.value == min(report.valid_loss for report in alone.history)
+
+
+def test_wrong_arguments_are_errors(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    with open_search(tmp_path) as search:
+        for wrong in ({"batch": 0}, {"monitor": "speed"}):
+            with pytest.raises(ConfigError, match="invalid batch"):
+                run_trials(search, config, train, valid, trials=1, **wrong)
+        assert not search.trials
