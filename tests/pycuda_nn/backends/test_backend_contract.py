@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pycuda_nn.backends import BACKENDS, pick
+from pycuda_nn.backends import pick
 from pycuda_nn.backends.numpy.session import NumpyBackend
 from pycuda_nn.backends.testing import (
     BackendContract,
@@ -32,8 +32,9 @@ class Broken(NumpyBackend):
 
 
 def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    reordered = {"broken": f"{__name__}:Broken", "numpy": BACKENDS["numpy"]}
-    monkeypatch.setattr("pycuda_nn.backends.BACKENDS", reordered)
+    kinds = {"broken": Broken, "numpy": NumpyBackend}
+    monkeypatch.setattr("pycuda_nn.backends.BACKENDS", dict.fromkeys(kinds, ""))
+    monkeypatch.setattr("pycuda_nn.backends.load", kinds.__getitem__)
     assert type(pick("auto")) is NumpyBackend
     with pytest.raises(BackendUnavailable, match=r"'broken' .*: no device"):
         pick("broken")
