@@ -24,7 +24,7 @@ _CONFIG = 'language: PYTHON\nname: "trial"\nvariable { name: "x" type: FLOAT min
 _CODE = "def main(job_id, params):\n    return 0.0\n"
 _START_S = 900.0
 _SETTLE_S = 10.0
-_HEADS = ("queue", "share of a core", "its commands", "CPU of a submission")
+_HEADS = ("queue", "share of a core", "of it commands")
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,8 @@ def _document(found: list[Figures]) -> dict[str, object]:
 def _cells(figures: Figures) -> list[str]:
     return [
         figures.queue,
-        f"{100 * figures.share:.2g} %",
-        f"{100 * figures.children:.2g} %",
-        f"{1000 * figures.submit_s:.0f} ms",
+        f"{100 * figures.share:.1f} %",
+        f"{100 * figures.children:.1f} %",
     ]
 
 

@@ -7,4 +7,5 @@ peers, which this project does not depend on::
     python -m venv /tmp/peers
     /tmp/peers/bin/pip install submitit dask-jobqueue 'celery[redis]'
     python -m benchmarks.queue_peers --peers /tmp/peers/bin/python
+    python -m benchmarks.queue_peers --pauses  # only of spearmint
 """

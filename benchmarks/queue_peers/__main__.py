@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import benchmarks.queue_peers
 from benchmarks.queue_faults.table import simple_table
 from benchmarks.queue_peers.beds import BEDS
-from benchmarks.queue_peers.ways import WAYS, Task, Way
+from benchmarks.queue_peers.ways import OURS, WAYS, Task, Way
 from tests.testbed.cell import UID
 from tests.testbed.queue_cluster import QueueCluster
 
@@ -42,7 +43,8 @@ def main() -> None:
         description=benchmarks.queue_peers.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--peers", type=Path, required=True, help="Python that has the peers")
+    parser.add_argument("--peers", type=Path, help="Python that has the peers; else without them")
+    parser.add_argument("--pauses", action="store_true", help="only the pauses at one slot")
     parser.add_argument("--queues", default=",".join(BEDS), help="default: all")
     parser.add_argument("--trials", type=int, default=64, help="of a run at 8 slots")
     parser.add_argument("--in-a-row", type=int, default=12, help="trials of a run at one slot")
@@ -52,24 +54,30 @@ def main() -> None:
     given = parser.parse_args()
     found: list[Figures] = []
     for queue in given.queues.split(","):
-        many = measure(queue, given, SLOTS, given.trials, 0.0)
+        many = {} if given.pauses else measure(queue, given, SLOTS, given.trials, 0.0)
         row = measure(queue, given, 1, given.in_a_row, given.seconds)
-        for way in WAYS[queue]:
-            found.append(Figures(queue, way.name, {**many[way.name], **row[way.name]}))
+        for way in ways_of(queue, given):
+            values = {**many.get(way.name, {}), **row[way.name]}
+            found.append(Figures(queue, way.name, values))
             print(found[-1], file=sys.stderr, flush=True)
     print(simple_table(_HEADS, [cells(figures) for figures in found]))
     if given.json:
         given.json.write_text(json.dumps([asdict(figures) for figures in found], indent=1) + "\n")
 
 
+def ways_of(queue: str, given: argparse.Namespace) -> Sequence[Way]:
+    """Return the ways to measure: ours, and with ``--peers`` those of others."""
+    return WAYS[queue] if given.peers else OURS
+
+
 def measure(
     queue: str, given: argparse.Namespace, slots: int, trials: int, seconds: float
 ) -> dict[str, dict[str, list[float]]]:
     """Return the figures of each way, one for each repeat."""
-    figures: dict[str, dict[str, list[float]]] = {way.name: {} for way in WAYS[queue]}
+    figures: dict[str, dict[str, list[float]]] = {way.name: {} for way in ways_of(queue, given)}
     with BEDS[queue](slots) as cluster:
         for repeat in range(given.repeats):
-            for number, way in enumerate(WAYS[queue]):
+            for number, way in enumerate(ways_of(queue, given)):
                 folder = cluster.home / f"{repeat}-{number}"
                 folder.mkdir()
                 task = Task(
@@ -78,7 +86,7 @@ def measure(
                     trials=trials,
                     seconds=seconds,
                     slots=slots,
-                    peers=given.peers,
+                    peers=given.peers or Path(sys.executable),
                 )
                 total, spans = run(cluster, way, task)
                 for name, value in summary(total, spans, slots).items():
@@ -121,7 +129,8 @@ def cells(figures: Figures) -> list[str]:
     """Return a row of the table: medians."""
     median = {name: statistics.median(values) for name, values in figures.values.items()}
     pause = f"{median['pause_s']:.2g}" if median["pause_s"] < 1 else f"{median['pause_s']:.1f}"
-    numbers = [f"{median['trials_per_s']:.3g}", f"{median['all_s']:.1f}", pause]
+    rate = f"{median['trials_per_s']:.3g}" if "trials_per_s" in median else r"\-"
+    numbers = [rate, f"{median['all_s']:.1f}" if "all_s" in median else r"\-", pause]
     return [figures.queue, figures.way, *numbers]
 
 

@@ -98,25 +98,25 @@ def condor_submit(*more: str) -> Callable[[Task], list[str]]:
     return argv
 
 
-_OURS = (
+OURS = (
     Way("search, queue-ahead 0", search(0)),
     Way("search, queue-ahead 8", search(8)),
     Way("spearmint.executor", executor),
 )
 WAYS: dict[str, tuple[Way, ...]] = {
     "SLURM": (
-        *_OURS,
+        *OURS,
         Way("submitit, an array", peer("queue_submitit", "array")),
         Way("submitit, one by one", peer("queue_submitit", "each")),
         Way("dask-jobqueue, a process for each slot", peer("queue_dask")),
     ),
     "HTCONDOR": (
-        *_OURS,
+        *OURS,
         Way("condor_submit in a loop", condor_submit("each")),
         Way("condor_submit, queue N", condor_submit("array")),
     ),
     "CELERY": (
-        *_OURS,
+        *OURS,
         Way("Celery, in the worker's process", peer("queue_celery", "here")),
         Way("Celery, a new Python for each trial", peer("queue_celery", "process")),
     ),
