@@ -18,9 +18,12 @@ from spearmint.gp.posterior import Posterior
 from spearmint.gp.settings import Settings
 from spearmint.gp.space import Space, distance, levels
 
-# Maximum number of observations: a covariance of 2000 needs 32 MB per sample, and the time to
-# factorise it grows with the cube.
-MAX_OBSERVATIONS = 2000
+# Above 1000 observations, the model is fitted to 500 of them, the best and others at random:
+# the time to factorise the covariance grows with the cube.
+MAX_OBSERVATIONS, KEPT_OBSERVATIONS = 1000, 500
+# Maximum number of running trials in the model, half of them the last to start. The points of a
+# batch always know each other.
+MAX_PENDING = 300
 # A space with at most this many points is enumerated to find an untried point.
 _FEW_POINTS = 4096
 # With noise, points near the best point cannot be distinguished from it, so trials there gain
@@ -75,9 +78,10 @@ def next_points(
         with one_blas_thread():
             if pool is None:
                 if len(y) > MAX_OBSERVATIONS:
-                    kept = subset(y, MAX_OBSERVATIONS, rng)
+                    kept = subset(y, KEPT_OBSERVATIONS, rng)
                     points, y = points[kept], y[kept]
-                posterior = fit(space, points, y, pending, settings, rng)
+                some = _some_pending(pending, rng)
+                posterior = fit(space, points, y, some, settings, rng)
                 best = points[np.argsort(y, kind="stable")[:5]]
                 ranked = _first(space, best, posterior, seen, settings, rng, factor)
                 last = ranked
@@ -90,6 +94,15 @@ def next_points(
         seen = np.concatenate((seen, point[None]))
         if pool is None:
             pool = Pool(posterior, last[:_POOL], factor)
+
+
+def _some_pending(pending: Array, rng: np.random.Generator) -> Array:
+    """Return at most MAX_PENDING rows of ``pending``: the last ones and others at random."""
+    if len(pending) <= MAX_PENDING:
+        return pending
+    first = len(pending) - MAX_PENDING // 2
+    others = rng.choice(first, MAX_PENDING - MAX_PENDING // 2, replace=False)
+    return np.concatenate((pending[np.sort(others)], pending[first:]))
 
 
 def next_point(

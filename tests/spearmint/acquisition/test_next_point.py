@@ -182,3 +182,24 @@ def test_of_several_minima_the_lowest_is_polished() -> None:
     for starts in ([[0.3], [0.8]], [[0.8], [0.3]]):
         (lowest,) = search._lowest_mean(space, posterior, np.array(starts), points)
         assert lowest == pytest.approx(0.25, abs=0.02)
+
+
+def test_a_thousand_trials_and_a_thousand_running_are_a_model_of_800(monkeypatch) -> None:
+    sizes = []
+
+    def recorded(space, points, y, pending, settings, rng):
+        sizes.append((len(points), len(y), len(pending)))
+        kept = {tuple(point) for point in pending}
+        assert len(kept) == len(pending)
+        assert tuple(running[-1]) in kept
+        assert y.min() == values.min()
+        return fit(space, points[:20], y[:20], pending[:5], settings, rng)
+
+    monkeypatch.setattr(search, "fit", recorded)
+    space = Space((Dimension(), Dimension()))
+    points, running = np.random.default_rng(0).random((2, 1001, 2))
+    values = np.sum((points - 0.4) ** 2, axis=1)
+    settings = Settings(mcmc_iters=2, burnin=1)
+    found = next_point(space, points, values, running, settings, np.random.default_rng(1))
+    assert sizes == [(500, 500, 300)]
+    assert found.shape == (2,)
