@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.runtime.driver import no_gpu
-from pycuda_nn.cuda.stack import NotCovered, recognise
+from pycuda_nn.cuda.stack import DenseStack, NotCovered, recognise
 from pycuda_nn.errors import ConfigError
 from pycuda_nn.network import Network
-from pycuda_nn.protocols import Backend, Session, Split, TrainingRecipe
+from pycuda_nn.protocols import Backend, Session, SessionGroup, Split, TrainingRecipe
 from starmint import extra_command
 
 Array = npt.NDArray[Any]
@@ -67,12 +67,7 @@ class CudaBackend(Backend):
         Raises:
             ConfigError: The kernels do not support the network.
         """
-        stack = recognise(network)
-        if isinstance(stack, NotCovered):
-            raise ConfigError(
-                f"the CUDA backend cannot train this network: {stack.reason}",
-                "Use --backend numpy (backend='numpy'), which trains all layers.",
-            )
+        stack = _stack_of(network)
         from pycuda_nn.cuda.runtime.precision import PRECISIONS
         from pycuda_nn.cuda.step.plan import TrainingPlan
         from pycuda_nn.cuda.training.session import CudaSession
@@ -80,6 +75,35 @@ class CudaBackend(Backend):
         precision = PRECISIONS[self._options.precision]
         plan = TrainingPlan(stack=stack, recipe=recipe, precision=precision)
         return CudaSession(plan, self._options, parts, params)
+
+    def open_many(
+        self,
+        networks: Sequence[Network],
+        recipes: Sequence[TrainingRecipe],
+        parts: Mapping[str, Split],
+        params: Sequence[Array],
+    ) -> SessionGroup:
+        """See :class:`Backend`; networks of the same shape share every kernel.
+
+        Raises:
+            ConfigError: The kernels do not support a network.
+        """
+        if len(networks) < 2:
+            return super().open_many(networks, recipes, parts, params)
+        stacks = [_stack_of(network) for network in networks]
+        from pycuda_nn.cuda.many.group import open_group
+
+        return open_group(stacks, recipes, self._options, parts, params)
+
+
+def _stack_of(network: Network) -> DenseStack:
+    stack = recognise(network)
+    if isinstance(stack, NotCovered):
+        raise ConfigError(
+            f"the CUDA backend cannot train this network: {stack.reason}",
+            "Use --backend numpy (backend='numpy'), which trains all layers.",
+        )
+    return stack
 
 
 def _is_there(name: str) -> bool:

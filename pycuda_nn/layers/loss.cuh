@@ -3,6 +3,12 @@
 // losses of the rows of the block. Metrics, after a forward pass: out[block] = sum of losses, and
 // sum of wrong classes or squared errors, in double. Needs common.cuh.
 
+// Networks trained at once are blockIdx.z: all their arrays follow each other, but they are evaluated on the same y.
+__device__ __forceinline__ void to_network(const float*& z, const T*& bias, int rows, int wide) {
+  z += (size_t)blockIdx.z * rows * wide;
+  bias += (size_t)blockIdx.z * wide;
+}
+
 __device__ __forceinline__ void block_loss(float mine, float* loss) {
   __shared__ float of_warp[32];
   if ((threadIdx.x & 31) == 0) of_warp[threadIdx.x >> 5] = mine;

@@ -1,8 +1,12 @@
 // Softmax cross-entropy, as in softmax.py. Needs loss.cuh and softmax_row.cuh.
 
-extern "C" __global__ void softmax_xent(const float* __restrict__ z, const T* __restrict__ bias,
+extern "C" __global__ void softmax_xent(const float* z, const T* bias,
                                         const int* __restrict__ y, int rows, int wide, int classes,
                                         float scale, T* delta, float* loss) {
+  to_network(z, bias, rows, wide);
+  y += (size_t)blockIdx.z * rows;
+  delta += (size_t)blockIdx.z * rows * wide;
+  loss += (size_t)blockIdx.z * gridDim.x;
   int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
   float mine = 0.f;
   for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
@@ -18,9 +22,11 @@ extern "C" __global__ void softmax_xent(const float* __restrict__ z, const T* __
   block_loss(mine, loss);
 }
 
-extern "C" __global__ void softmax_metrics(const float* __restrict__ z, const T* __restrict__ bias,
+extern "C" __global__ void softmax_metrics(const float* z, const T* bias,
                                            const int* __restrict__ y, int rows, int wide,
                                            int classes, double2* out) {
+  to_network(z, bias, rows, wide);
+  out += (size_t)blockIdx.z * gridDim.x;
   int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
   double loss = 0., wrong = 0.;
   for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {

@@ -1,8 +1,12 @@
 // Half the squared error, as in squared.py. Needs loss.cuh.
 
-extern "C" __global__ void squared_error(const float* __restrict__ z, const T* __restrict__ bias,
+extern "C" __global__ void squared_error(const float* z, const T* bias,
                                          const float* __restrict__ y, int rows, int wide,
                                          int outputs, float scale, T* delta, float* loss) {
+  to_network(z, bias, rows, wide);
+  y += (size_t)blockIdx.z * rows * outputs;
+  delta += (size_t)blockIdx.z * rows * wide;
+  loss += (size_t)blockIdx.z * gridDim.x;
   int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
   float mine = 0.f;
   for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
@@ -17,9 +21,11 @@ extern "C" __global__ void squared_error(const float* __restrict__ z, const T* _
   block_loss(mine, loss);
 }
 
-extern "C" __global__ void squared_metrics(const float* __restrict__ z, const T* __restrict__ bias,
+extern "C" __global__ void squared_metrics(const float* z, const T* bias,
                                            const float* __restrict__ y, int rows, int wide,
                                            int outputs, double2* out) {
+  to_network(z, bias, rows, wide);
+  out += (size_t)blockIdx.z * gridDim.x;
   int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
   double squares = 0.;
   for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {

@@ -137,6 +137,7 @@ class Gemm:
         return (
             f"{p.m} {p.n} {p.k} {p.trans_a} {p.trans_b} {p.wide} "
             f"{p.beta != 0} {bool(p.relu_bias)} {self._workspace[1]}"
+            + (f" {p.networks} {p.shared_b}" if p.networks > 1 else "")
         )
 
     def use(self, algorithm: bytes) -> None:
@@ -173,6 +174,10 @@ class Gemm:
         self._a = cublasLt.matrix_layout_create(self._kind, *a, a[0])
         self._b = cublasLt.matrix_layout_create(self._kind, *b, b[0])
         self._d = cublasLt.matrix_layout_create(wide, p.m, p.n, p.m)
+        if p.networks > 1:
+            strides = (p.m * p.k, 0 if p.shared_b else p.k * p.n, p.m * p.n)
+            for layout, stride in zip((self._a, self._b, self._d), strides, strict=True):
+                _repeat_matrix(layout, p.networks, stride)
 
     def _set(self, name: int, value: int, kind: Any) -> None:
         held = np.array([value], kind)
@@ -210,7 +215,8 @@ class Gemm:
 
     def _own_candidates(self) -> list[bytes]:
         """Return the built-in kernels in the format of cuBLASLt's algorithms."""
-        places = self._own.places(self._product) if self._own else []
+        one = self._product.networks == 1
+        places = self._own.places(self._product) if self._own and one else []
         results = np.zeros((len(places), _RESULT_WORDS), np.uint64)
         results[:, _OWN_WORD] = [1 + place for place in places]
         return [row.tobytes() for row in results]
@@ -236,6 +242,17 @@ class Gemm:
         finally:
             for graph in graphs.values():
                 graph.close()
+
+
+def _repeat_matrix(layout: int, count: int, stride: int) -> None:
+    """Make a descriptor stand for ``count`` matrices, ``stride`` elements apart."""
+    name = cublasLt.MatrixLayoutAttribute
+    for what, value, kind in (
+        (name.BATCH_COUNT, count, np.int32),
+        (name.STRIDED_BATCH_OFFSET, stride, np.int64),
+    ):
+        held = np.array([value], kind)
+        cublasLt.matrix_layout_set_attribute(layout, what, held.ctypes.data, held.nbytes)
 
 
 def _best(ranked: list[bytes]) -> list[bytes]:

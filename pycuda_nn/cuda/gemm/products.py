@@ -23,6 +23,8 @@ class Product:
         wide: Whether D is float32 in all precisions.
         alpha, beta: Factors of the product and of the old values of D.
         relu_bias: Address of a bias (m,) to add before max(., 0); 0 for no bias and no max.
+        networks: Products of this shape; all operands follow each other in memory.
+        shared_b: Whether they have the same B.
     """
 
     m: int
@@ -37,6 +39,8 @@ class Product:
     alpha: float = 1.0
     beta: float = 0.0
     relu_bias: int = 0
+    networks: int = 1
+    shared_b: bool = False
 
 
 def forward(layer: PaddedDense, rows: int, *, x: int, weights: int, z: int, **more: Any) -> Product:

@@ -3,7 +3,7 @@
 
 // a = activation(z + bias) with dropout, in place, one pack per thread; columns from `width` are 0.
 // With clock = 0 there is no dropout.
-extern "C" __global__ void bias_activation(const __grid_constant__ Activation u) {
+__device__ __forceinline__ void bias_activation_of(const Activation& u) {
   int i = blockIdx.x * blockDim.x + threadIdx.x, r = i / u.packs, c = (i - r * u.packs) * Pack<T>::N;
   if (r >= u.rows) return;
   Pack<T> p = ((Pack<T>*)u.a)[i];
@@ -30,10 +30,12 @@ extern "C" __global__ void bias_activation(const __grid_constant__ Activation u)
 #endif
 }
 
+extern "C" __global__ void bias_activation(const __grid_constant__ Activation u) { bias_activation_of(u); }
+
 // a (a gradient) *= activation'(z) and the dropout factors of the forward pass, in place; the column
 // sums of `share` rows are written to partial[blockIdx.y]. 32 packs wide, 8 rows at a time.
 // With h = 0 only the sums.
-extern "C" __global__ void __launch_bounds__(256) activation_grad(const __grid_constant__ Activation u) {
+__device__ __forceinline__ void activation_grad_of(const Activation& u) {
   constexpr int N = Pack<T>::N;
   __shared__ float sums[8][32 * N];
   int lane = threadIdx.x & 31, group = threadIdx.x >> 5, pack = blockIdx.x * 32 + lane;
@@ -85,4 +87,8 @@ extern "C" __global__ void __launch_bounds__(256) activation_grad(const __grid_c
     for (int k = 0; k < 8; k++) total += sums[k][c];
     u.partial[(size_t)blockIdx.y * u.packs * N + column] = total;
   }
+}
+
+extern "C" __global__ void __launch_bounds__(256) activation_grad(const __grid_constant__ Activation u) {
+  activation_grad_of(u);
 }

@@ -145,10 +145,15 @@ class StepKernels:
 
     def update(self, number: int, j: int, stream: cuda.Stream) -> None:
         """Queue the update of a layer's parameters on ``stream``."""
+        arguments = self._update(number, j)
+        blocks = -(-arguments.n // _UPDATE_ELEMENTS) + -(-arguments.outputs // _BIAS_COLUMNS)
+        blocks += number == self._context.last
+        self._context.module.launch("update", (blocks, 1), _THREADS, stream, arguments)
+
+    def _update(self, number: int, j: int) -> Update:
         c = self._context
         layer, w, source = c.layers[number], c.weights, c.source
-        last = number == c.last
-        arguments = Update(
+        return Update(
             **_places("", w, layer.weights),
             **_places("bias_", w, layer.bias),
             grad=w.grad and w.grad + 4 * layer.weights,
@@ -166,8 +171,6 @@ class StepKernels:
             bias_scale=c.unscale,
             **self._hyper,
         )
-        blocks = -(-arguments.n // _UPDATE_ELEMENTS) + -(-layer.outputs // _BIAS_COLUMNS) + last
-        c.module.launch("update", (blocks, 1), _THREADS, stream, arguments)
 
 
 def head_blocks(rows: int, multiprocessors: int) -> int:

@@ -9,7 +9,7 @@ import pycuda.driver as cuda
 from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
 from pycuda_nn.cuda.gemm.products import Product, data_gradient, forward, weight_gradient
 from pycuda_nn.cuda.step.context import StepContext
-from pycuda_nn.cuda.step.weights import MOMENTUM, hyper_scalars
+from pycuda_nn.cuda.step.weights import hyper_scalars
 
 
 class StepProducts:
@@ -69,7 +69,7 @@ class StepProducts:
 
     def _weight_grad(self, number: int, x: int) -> tuple[Product, tuple[int, int], cuda.Stream]:
         c = self._context
-        layer, momentum = c.layers[number], c.weights.optimizer == MOMENTUM
+        layer, momentum = c.layers[number], not c.weights.grad
         out = c.weights.first if momentum else c.weights.grad
         product = weight_gradient(
             layer,

@@ -19,11 +19,13 @@ from pycuda_nn.cuda.step.products import StepProducts
 class TrainingStep:
     """Records and replays steps."""
 
-    def __init__(self, context: StepContext, gemms: Gemms) -> None:
-        """Prepare the products."""
+    def __init__(
+        self, context: StepContext, gemms: Gemms, kernels: StepKernels | None = None
+    ) -> None:
+        """Prepare the products; ``kernels`` replaces the kernels of one network."""
         self._context = context
         self._products = StepProducts(context, gemms)
-        self._kernels = StepKernels(context)
+        self._kernels = kernels or StepKernels(context)
         self._events: dict[str, cuda.Event] = {}
         self._graphs: dict[int, Graph] = {}
 

@@ -1,4 +1,5 @@
 // Update, as in pycuda_nn/backends/numpy/ops.py. -DOPTIMIZER=0|1|2: momentum, Nesterov, Adam.
+// -DGRADIENT: the product of momentum wrote only the gradient.
 // -DMASTER=0|1|2: a weight is stored as T (float), as T and 16 low bits, or as T and float.
 // The first blocks update the weights of a layer, 8 per thread. The next blocks update its bias from
 // the partial sums of its gradient, 32 outputs per block. One more block sums the loss of the step.
@@ -73,7 +74,7 @@ __device__ __forceinline__ void update_weights(const Update& u, float rate) {
 #else
   w = *(const Eight*)(u.weight + i);
 #endif
-#if OPTIMIZER == 0  // the product wrote momentum * velocity + gradient
+#if OPTIMIZER == 0 && !defined(GRADIENT)  // the product wrote momentum * velocity + gradient
 #pragma unroll
   for (int e = 0; e < 8; e++) {
     first.at[e] += u.l2 * w.at[e];
@@ -146,7 +147,7 @@ __device__ __forceinline__ void update_bias(const Update& u, int block, float ra
   write_master<1>(u.bias, u.bias_master, c, &b);
 }
 
-extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__ Update u) {
+__device__ __forceinline__ void update_of(const Update& u) {
   int blocks = (u.n + 2047) / 2048, bias_blocks = (u.outputs + 31) / 32;
   int step = u.clock->step + u.j;
   float rate = u.rates[step];
@@ -161,3 +162,5 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
     if (threadIdx.x == 0) u.losses[step] = total / u.rows;
   }
 }
+
+extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__ Update u) { update_of(u); }

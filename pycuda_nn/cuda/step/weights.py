@@ -46,11 +46,13 @@ class Weights:
         precision: Precision,
         *,
         split: bool,
+        gradient: bool = False,
     ) -> None:
         """Allocate the memory.
 
         Args:
             split: Whether a bf16 weight is stored in two halves.
+            gradient: Whether products write gradients and never the velocity.
         """
         self._layout, self._precision = layout, precision
         n, what = layout.n_params, "the parameters"
@@ -67,7 +69,7 @@ class Weights:
         self._moments = {name: memory.allocate(4 * n, "the moments") for name in names}
         self.first, self.second = (*self._moments.values(), 0)[:2]
         self.grad = 0
-        if self.optimizer != MOMENTUM:
+        if gradient or self.optimizer != MOMENTUM:
             self.grad = memory.allocate(4 * layout.n_weights, "the gradient")
 
     def value(self, offset: int) -> int:

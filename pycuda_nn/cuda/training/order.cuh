@@ -1,6 +1,6 @@
 // The order of an epoch, computed on the device: rows sorted by their random words, ties by index,
 // as in pycuda_nn/rng.py. Needs philox.cuh. Bitonic sort (Batcher 1968, AFIPS, section 5) of
-// `slots` pairs (word, row), a power of two; rows from n are sorted to the end.
+// `slots` pairs (word, row), a power of two, for each blockIdx.z; rows from n are sorted to the end.
 
 constexpr int TILE = 2048;  // pairs that a block sorts in shared memory
 
@@ -10,9 +10,9 @@ __device__ __forceinline__ bool after(const Pair& a, const Pair& b) {
   return a.word > b.word || (a.word == b.word && a.row > b.row);
 }
 
-extern "C" __global__ void draw(unsigned long long* words, int* rows, int n, int slots,
-                                unsigned long long seed, unsigned long long purpose,
-                                unsigned long long epoch) {
+__device__ __forceinline__ void draw_of(unsigned long long* words, int* rows, int n, int slots,
+                                        unsigned long long seed, unsigned long long purpose,
+                                        unsigned long long epoch) {
   int block = blockIdx.x * blockDim.x + threadIdx.x;
   if (block * 4 >= slots) return;
   Words drawn = philox(1 + (unsigned long long)block, epoch, 0, seed, purpose);
@@ -25,6 +25,12 @@ extern "C" __global__ void draw(unsigned long long* words, int* rows, int n, int
   }
 }
 
+extern "C" __global__ void draw(unsigned long long* words, int* rows, int n, int slots,
+                                unsigned long long seed, unsigned long long purpose,
+                                unsigned long long epoch) {
+  draw_of(words, rows, n, slots, seed, purpose, epoch);
+}
+
 __device__ __forceinline__ void exchange(unsigned long long* words, int* rows, int low, int high, bool up) {
   Pair a = {words[low], rows[low]}, b = {words[high], rows[high]};
   if (after(a, b) == up) {
@@ -35,6 +41,8 @@ __device__ __forceinline__ void exchange(unsigned long long* words, int* rows, i
 
 // One pass over all pairs: runs of `run` slots, partners `distance` apart.
 extern "C" __global__ void merge_pass(unsigned long long* words, int* rows, int slots, int run, int distance) {
+  words += (size_t)blockIdx.z * slots;
+  rows += (size_t)blockIdx.z * slots;
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= slots / 2) return;
   int low = (i / distance) * 2 * distance + i % distance;
@@ -44,6 +52,8 @@ extern "C" __global__ void merge_pass(unsigned long long* words, int* rows, int 
 // All passes of runs of `first` .. `last` slots with partners in the same tile; one tile per block.
 extern "C" __global__ void __launch_bounds__(TILE / 2)
 merge_tile(unsigned long long* words, int* rows, int slots, int first, int last) {
+  words += (size_t)blockIdx.z * slots;
+  rows += (size_t)blockIdx.z * slots;
   __shared__ unsigned long long w[TILE];
   __shared__ int r[TILE];
   int base = blockIdx.x * TILE, size = min(TILE, slots);

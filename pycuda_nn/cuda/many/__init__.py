@@ -1,0 +1,1 @@
+"""Train networks of one shape at once: every kernel and product of a step works on all of them."""

@@ -1,0 +1,111 @@
+"""Networks trained at once on a GPU learn what each of them learns alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pycuda_nn as nn
+
+pytestmark = pytest.mark.gpu
+
+
+def parts(classes: int = 3) -> tuple[nn.Dataset, nn.Dataset]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 20)).astype(np.float32)
+    y = (x @ rng.normal(size=(20, classes))).argmax(axis=1)
+    train, valid, _ = nn.split(nn.Dataset.from_arrays(x, y, task="classify"), seed=1)
+    return train, valid
+
+
+def backend(precision: str) -> nn.CudaBackend:
+    return nn.CudaBackend(nn.CudaOptions(precision=precision, deterministic=True))
+
+
+def configs(**common: object) -> list[nn.TrainConfig]:
+    settings = [
+        {"lr": 3e-3, "seed": 1},
+        {"lr": 1e-2, "seed": 2, "l2": 1e-3, "dropout": 0.25},
+        {"lr": 1e-3, "seed": 3, "momentum": 0.5, "beta1": 0.8, "epochs": 3},
+    ]
+    base = {"hidden": (40,), "epochs": 4, "batch_size": 32, **common}
+    return [nn.TrainConfig(**{**base, **values}) for values in settings]
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16", "fp16"])
+@pytest.mark.parametrize(
+    "common",
+    [
+        {},
+        {"optimizer": "sgd"},
+        {"optimizer": "sgd", "nesterov": True, "activation": "tanh"},
+        {"activation": "x * sigmoid(x)", "hidden": (40, 24)},
+        {"loss": "-y * logp", "batch_size": 33},
+        {"hidden": ()},
+    ],
+)
+def test_each_network_is_that_of_numpy(precision: str, common: dict[str, object]) -> None:
+    train, valid = parts()
+    wanted = configs(**common)
+    found = nn.train_many(wanted, train, valid, backend=backend(precision))
+    exact = precision == "float32"
+    for config, result in zip(wanted, found, strict=True):
+        alone = nn.train(config, train, valid, backend="numpy")
+        assert isinstance(result, nn.TrainResult)
+        assert len(result.history) == len(alone.history)
+        for mine, other in zip(result.history, alone.history, strict=True):
+            rtol = 2e-4 if exact else 0.05
+            assert mine.train_loss == pytest.approx(other.train_loss, rel=rtol)
+            assert mine.valid_loss == pytest.approx(other.valid_loss, rel=rtol)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_other_losses(loss: str) -> None:
+    train, valid = parts(classes=2)
+    if loss == "squared":
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(400, 7)).astype(np.float32)
+        data = nn.Dataset.from_arrays(x, np.tanh(x[:, :2]), name="curve")
+        train, valid, _ = nn.split(data, seed=1)
+    wanted = configs(loss=loss)
+    for config, result in zip(
+        wanted, nn.train_many(wanted, train, valid, backend=backend("float32")), strict=True
+    ):
+        alone = nn.train(config, train, valid, backend="numpy")
+        assert isinstance(result, nn.TrainResult)
+        assert result.history[-1].valid_loss == pytest.approx(
+            alone.history[-1].valid_loss, rel=1e-3
+        )
+
+
+def test_same_bits_each_time_and_after_a_resume(tmp_path: Path) -> None:
+    train, valid = parts()
+    wanted = configs(hidden=(40,))
+    first, second = (nn.train_many(wanted, train, valid, backend=backend("bf16")) for _ in range(2))
+    paths = [tmp_path / f"{number}.npz" for number in range(3)]
+
+    def stop(number: int, report: nn.EpochReport) -> None:
+        if (number, report.epoch) == (2, 2):
+            raise KeyboardInterrupt
+
+    more = {"backend": backend("bf16"), "checkpoints": paths}
+    with pytest.raises(KeyboardInterrupt):
+        nn.train_many(wanted, train, valid, on_epoch=stop, **more)
+    third = nn.train_many(wanted, train, valid, resume=True, **more)
+    for one, two, three in zip(first, second, third, strict=True):
+        np.testing.assert_array_equal(one.model.params, two.model.params)
+        np.testing.assert_array_equal(one.model.params, three.model.params)
+
+
+def test_one_that_diverges_does_not_touch_the_others() -> None:
+    train, valid = parts()
+    good = configs(optimizer="sgd")
+    wild = nn.TrainConfig(hidden=(40,), optimizer="sgd", lr=1e30, batch_size=32, epochs=4)
+    with_wild = nn.train_many([*good, wild], train, valid, backend=backend("float32"))
+    tame = nn.TrainConfig(hidden=(40,), optimizer="sgd", lr=1e-3, batch_size=32, epochs=4)
+    with_tame = nn.train_many([*good, tame], train, valid, backend=backend("float32"))
+    assert isinstance(with_wild[3], nn.TrainingDiverged)
+    for one, other in zip(with_wild[:3], with_tame[:3], strict=True):
+        np.testing.assert_array_equal(one.model.params, other.model.params)
