@@ -18,6 +18,7 @@ from spearmint.formatting import format_duration
 
 _REFUSED_S = 10.0  # until the next submission after the queue had no room for one
 _COLLECT_S = 1.0  # minimum interval of polls while free places are filled
+_MANY_PLACES = 50  # with fewer, a proposal ahead of need would miss too many results
 _PLACES_PER_PROPOSAL = 10  # concurrent trials for each proposal ahead of need
 _SLICE_S = 0.2  # interval of checks for Ctrl-C and for new reports
 _SHORT_S = 0.01  # the same between two proposals ahead of need
@@ -250,8 +251,10 @@ class Controller:
 
     def _prepare(self) -> bool:
         """Compute a proposal ahead of need for many concurrent trials; return whether it did."""
-        most = self._capacity.concurrent // _PLACES_PER_PROPOSAL // len(self.studies)
-        if self.stop.requested or self._refused_at is not None:
+        concurrent = self._capacity.concurrent
+        most = concurrent // _PLACES_PER_PROPOSAL // len(self.studies)
+        is_large = concurrent >= _MANY_PLACES and most > 0
+        if not is_large or self.stop.requested or self._refused_at is not None:
             return False
         return any(study.prepare(most) for study in self.studies if study.has_begun)
 
