@@ -15,7 +15,7 @@ from types import FrameType
 from condor_jobs.errors import NodeFailed
 
 _FAILED, _WRONG = 1, 2  # exit codes of spearmint
-_STEP_S = 5.0
+_STEP_S = 2.0
 
 
 def search(directory: Path, options: Sequence[str], region: str = "") -> int:
