@@ -18,7 +18,7 @@ from spearmint.controller.running_trial import RunningTrial
 from spearmint.controller.submission import job_request, prepare_folder
 from spearmint.controller.tally import Tally
 from spearmint.drivers import Driver, Job, JobState
-from spearmint.errors import DriverUnreachable, QueueFull, SearchFailed
+from spearmint.errors import DriverUnreachable, QueueFull, SearchFailed, StorageError
 from spearmint.layout import Layout, TrialFolder
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.records import Records
@@ -50,6 +50,7 @@ class StudyRun:
     _proposals: Proposals = field(init=False)
     _running: dict[int, RunningTrial] = field(default_factory=dict)
     _waiting: deque[Trial] = field(default_factory=deque)
+    _ended: list[tuple[Trial, StudyCounts]] = field(default_factory=list)  # not reported yet
 
     def __post_init__(self) -> None:
         self.tally = Tally(limits=self.limits, maximize=self.experiment.maximize)
@@ -131,6 +132,7 @@ class StudyRun:
             self.observer.note(retry_note(n, self.tally, len(running)))
         for trial in running:
             self._resume_trial(trial)
+            self._report_ended()
 
     def _resume_trial(self, trial: Trial) -> None:
         folder = self.layout.folder(trial.id)
@@ -166,8 +168,14 @@ class StudyRun:
 
     def collect(self, states: Mapping[Job, JobState]) -> None:
         """Store ended trials, retry lost jobs, and terminate jobs that exceed a timeout."""
-        with self.study.one_transaction():
-            self._collect(states)
+        try:
+            with self.study.one_transaction():
+                self._collect(states)
+        except StorageError:
+            self._ended.clear()  # not stored
+            raise
+        finally:
+            self._report_ended()
         self._ending.reap(states)
 
     def _collect(self, states: Mapping[Job, JobState]) -> None:
@@ -258,7 +266,13 @@ class StudyRun:
             self._failures.add(trial)
         self.tally.add(trial)
         self._record()
-        self.observer.ended(trial, self.counts())
+        self._ended.append((trial, self.counts()))
+
+    def _report_ended(self) -> None:
+        """Report the trials that ended, after they are stored."""
+        for trial, counts in self._ended:
+            self.observer.ended(trial, counts)
+        self._ended.clear()
 
     def _record(self) -> None:
         self.records.update(
@@ -276,3 +290,4 @@ class StudyRun:
             del self._running[running.trial.id]
             if not self._outcomes.store_result(running.trial, running.folder, values_only=True):
                 running.folder.result.unlink(missing_ok=True)
+        self._report_ended()

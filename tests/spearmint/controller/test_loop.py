@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from spearmint.choosers.history import trials_of
 from spearmint.drivers import Job
-from spearmint.errors import DriverError, SearchFailed
+from spearmint.errors import DriverError, SearchFailed, StorageError
 from spearmint.layout import read_json, write_json
 from spearmint.model import TrialState
 from tests.spearmint.fakes import FakeDriver
@@ -60,6 +61,29 @@ def test_a_poll_that_fails_changes_no_trial(make_loop) -> None:
     again = make_loop(driver, finished=1)
     assert again.run().complete == 1
     assert len(driver.folders) == 1, "the running job was adopted"
+
+
+def test_an_end_that_a_full_disk_did_not_store_is_not_reported(make_loop) -> None:
+    loop = make_loop(FakeDriver(), finished=2)
+    whole = loop.study.one_transaction
+
+    @contextmanager
+    def full() -> Iterator[None]:
+        with whole():
+            yield
+            if not loop.study.best():
+                return
+            loop.study._storage._backend._round.exec_driver_sql("PRAGMA max_page_count=1")
+            for number in range(2000):
+                loop.study._study.set_user_attr(f"{number}", "x" * 1000)
+
+    loop.study.one_transaction = full
+    with pytest.raises(StorageError):
+        loop.run()
+    assert not loop.observer.ended_
+    again = make_loop(FakeDriver(), finished=2)
+    assert again.run().complete == 2
+    assert sorted(trial.id for trial in again.observer.ended_) == [1, 2]
 
 
 def test_a_result_that_was_not_stored_is_stored_on_resume(make_loop) -> None:
