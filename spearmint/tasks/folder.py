@@ -14,6 +14,7 @@ from spearmint.controller.outcomes import tail_of
 from spearmint.errors import InputError
 from spearmint.layout import Layout, TrialFolder, read_json, write_json
 from spearmint.tasks.task import Task, TaskFailed
+from spearmint.trial import function_pickle
 from spearmint.trial.function_call import (
     PYTHON,
     function_file,
@@ -37,10 +38,8 @@ def pickled(name: str, value: object) -> bytes:
     Raises:
         InputError: The function or an object that it uses cannot be pickled.
     """
-    import cloudpickle
-
     try:
-        return bytes(cloudpickle.dumps(value, protocol=5))
+        return function_pickle.pickled(value)
     except Exception as error:
         raise InputError(
             f"cannot send {name} to a job: {error}",

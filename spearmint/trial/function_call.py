@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spearmint.layout import TrialFolder
+from spearmint.trial.function_pickle import pickled
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 """The Python version that pickles of code belong to."""
@@ -79,7 +80,7 @@ def call_function(spec: Mapping[str, Any], folder: TrialFolder) -> float:
     try:
         content = read_private(function_file(folder))
         function, arguments, named = _loaded(content)
-        write_private(value_file(folder), _pickled((True, function(*arguments, **named))))
+        write_private(value_file(folder), pickled((True, function(*arguments, **named))))
     except Exception as error:
         write_private(value_file(folder), _pickled_error(error))
         raise
@@ -100,14 +101,8 @@ def _loaded(content: bytes) -> Any:
 def _pickled_error(error: Exception) -> bytes:
     """Return an exception as a pickle; empty if it cannot be pickled and read again."""
     try:
-        content = _pickled((False, error))
+        content = pickled((False, error))
         pickle.loads(content)  # noqa: S301 - made here
     except Exception:  # noqa: BLE001 - classes decide how they are pickled
         return b""
     return content
-
-
-def _pickled(value: object) -> bytes:
-    import cloudpickle
-
-    return bytes(cloudpickle.dumps(value, protocol=5))
