@@ -32,7 +32,9 @@ from sqlalchemy import insert
 
 from spearmint.choosers import make_chooser
 from spearmint.config.reader import load_experiment
+from spearmint.controller.limits import StudyLimits
 from spearmint.controller.proposals import Proposals
+from spearmint.controller.tally import Tally
 from spearmint.model import Result, TrialState
 from spearmint.store.opening import open_study, read_studies
 from spearmint.store.study import Study
@@ -199,7 +201,8 @@ def start(folder: str, url: str, finished: int, running: int) -> dict[str, float
     begin = time.perf_counter()
     study = opened(folder, url)
     study.abandon_unproposed()
-    study.trials()
+    Tally(limits=StudyLimits()).restore(study)
+    study.running()
     middle = time.perf_counter()
     proposals = Proposals(study)
     for _ in range(4):

@@ -12,14 +12,14 @@ from spearmint.acquisition.factors import Sum
 from spearmint.acquisition.grid import rank_grid
 from spearmint.acquisition.log_ei import LogEI, NegativeMean
 from spearmint.acquisition.maximize import SAME, Acquisition, candidates, climb, maximize
-from spearmint.gp.fit import fit, subset
+from spearmint.gp.fit import fit, recent_subset
 from spearmint.gp.numerics import Array, one_blas_thread
 from spearmint.gp.posterior import Posterior
 from spearmint.gp.settings import Settings
 from spearmint.gp.space import Space, distance, levels
 
-# Above 1000 observations, the model is fitted to 500 of them, the best and others at random:
-# the time to factorise the covariance grows with the cube.
+# Above 1000 observations, the model is fitted to 500 of them: the time to factorise the covariance
+# grows with the cube.
 MAX_OBSERVATIONS, KEPT_OBSERVATIONS = 1000, 500
 # Maximum number of running trials in the model, half of them the last to start. The points of a
 # batch always know each other.
@@ -78,7 +78,7 @@ def next_points(
         with one_blas_thread():
             if pool is None:
                 if len(y) > MAX_OBSERVATIONS:
-                    kept = subset(y, KEPT_OBSERVATIONS, rng)
+                    kept = recent_subset(y, KEPT_OBSERVATIONS, rng)
                     points, y = points[kept], y[kept]
                 some = _some_pending(pending, rng)
                 posterior = fit(space, points, y, some, settings, rng)

@@ -95,7 +95,7 @@ class Chooser(BaseSampler):
             distributions: The parameters of a trial, in the order of ``study.ask``.
             ahead: Parameters of trials that are not stored yet, which also count as running.
         """
-        number = len(study.get_trials(deepcopy=False))
+        number = study._storage.get_n_trials(study._study_id)
         known = [
             create_trial(
                 state=TrialState.RUNNING, params=dict(p), distributions=dict(distributions)

@@ -33,6 +33,8 @@ class GPEIOptChooser(ModelChooser):
         seed: Any integer. Default: random.
     """
 
+    selects_trials = True
+
     def __init__(
         self,
         *,

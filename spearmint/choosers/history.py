@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from optuna.distributions import BaseDistribution
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from spearmint.choosers.encoding import dimension, to_float
+from spearmint.choosers.selection import selected_trials, sign_of
 from spearmint.gp.space import Space
 
 if TYPE_CHECKING:
@@ -66,8 +66,23 @@ def trials_of(study: Study, number: int) -> list[FrozenTrial]:
     pruned trials are estimated anyway, and points of other brackets do not have to be repeated.
     """
     study = getattr(study, "_study", study)
-    trials = study.get_trials(deepcopy=False)
-    left_out = {number, *study.user_attrs.get(DISREGARDED, ())}
+    return _usable(study.get_trials(deepcopy=False), _left_out(study, number))
+
+
+def some_trials_of(study: Study, number: int, rng: np.random.Generator) -> list[FrozenTrial] | None:
+    """Return those of ``trials_of`` that are used of many trials; None for all of them."""
+    study = getattr(study, "_study", study)
+    left_out = _left_out(study, number)
+    some = selected_trials(study, left_out, rng)
+    return None if some is None else _usable(some, left_out)
+
+
+def _left_out(study: Study, number: int) -> set[int]:
+    return {number, *study.user_attrs.get(DISREGARDED, ())}
+
+
+def _usable(trials: Iterable[FrozenTrial], left_out: set[int]) -> list[FrozenTrial]:
+    """Return the trials that have parameters and are not to be left out."""
     used = [t for t in trials if t.distributions and t.number not in left_out]
     return [t for t in used if not t.user_attrs.get(ABANDONED)]
 
@@ -107,7 +122,7 @@ def history(
     diverged or reported nothing. With ``constrained``, trials that failed, are infinite or were
     declared infeasible have no value; they are in ``infeasible``.
     """
-    sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+    sign = sign_of(study)
     space = Space(tuple(dimension(d) for d in search_space.values()))
     pending: list[list[float]] = []
     infeasible: list[list[float]] = []

@@ -11,9 +11,17 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 
 from spearmint.choosers.base import Chooser, placeholder
-from spearmint.choosers.encoding import from_float
-from spearmint.choosers.history import History, common_space, history, trials_of, with_pending
+from spearmint.choosers.encoding import dimension, from_float
+from spearmint.choosers.history import (
+    History,
+    common_space,
+    history,
+    some_trials_of,
+    trials_of,
+    with_pending,
+)
 from spearmint.choosers.sobol import sobol_point
+from spearmint.gp.space import Space
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -25,34 +33,55 @@ if TYPE_CHECKING:
 _MIN_INITIAL, _MAX_INITIAL = 3, 32
 # Number of Sobol points in which to look for an untried point of a small space.
 _SOBOL_TRIES = 64
+# Seed of the selection of trials, so that it differs from the randomness of the model.
+_SELECTION = 1
 
 
 class ModelChooser(Chooser):
     """A chooser that fits a model to the finished trials, after a few Sobol points.
 
     Subclasses implement :meth:`best_point`; :mod:`spearmint.choosers.testing` has an example.
+
+    Attributes:
+        selects_trials: Whether the model needs only some trials of a large study, see
+            :mod:`spearmint.choosers.selection`.
     """
+
+    selects_trials = False
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return the parameters that all complete trials have."""
         super().infer_relative_search_space(study, trial)
-        return common_space(trials_of(study, trial.number))
+        return common_space(self._trials(study, trial.number))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Return the point that the model proposes; a Sobol point for the first trials."""
-        return next(self._joint(study, trials_of(study, trial.number), trial.number, search_space))
+        return next(
+            self._joint(study, self._trials(study, trial.number), trial.number, search_space)
+        )
 
     def joint_many(
         self, study: Study, ahead: Sequence[FrozenTrial], number: int
     ) -> Iterator[dict[str, Any]]:
         """Yield the values that are chosen jointly, for trials ``number``, ``number`` + 1, ..."""
-        trials = [*trials_of(study, number), *ahead]
         space = self.infer_relative_search_space(study, placeholder(number))
-        return self._joint(study, trials, number, space)
+        return self._joint(study, [*self._trials(study, number), *ahead], number, space)
+
+    def _trials(self, study: Study, number: int) -> list[FrozenTrial]:
+        """Return the trials of ``study`` for the model of trial ``number``.
+
+        In a space with finitely many points, all trials are read: none repeats.
+        """
+        if self.selects_trials:
+            rng = np.random.default_rng([self.seed, number, _SELECTION])
+            some = some_trials_of(study, number, rng)
+            if some is not None and _is_continuous(common_space(some)):
+                return some
+        return trials_of(study, number)
 
     def _joint(
         self,
@@ -140,3 +169,8 @@ class ModelChooser(Chooser):
             past: At least two finished trials, of which at least one has a value.
             rng: The only source of randomness, seeded by the chooser's seed and the trial number.
         """
+
+
+def _is_continuous(space: Mapping[str, BaseDistribution]) -> bool:
+    """Return whether ``space`` has infinitely many points."""
+    return bool(np.isinf(Space(tuple(map(dimension, space.values()))).n_points))

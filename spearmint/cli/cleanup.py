@@ -40,7 +40,7 @@ def cleanup(config: Path, yes: bool, storage: str | None) -> None:
     from spearmint.controller.orphans import find_orphaned_jobs
     from spearmint.store.lock import ExperimentLock
     from spearmint.store.owner import read_ownership, storage_url
-    from spearmint.store.sqlite import sqlite_url
+    from spearmint.store.sql.sqlite import sqlite_url
 
     layout = Layout(load_experiment(config).directory)
     known = read_ownership(layout)

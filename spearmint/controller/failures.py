@@ -34,18 +34,17 @@ class Failures:
     _suspects: list[Trial] = field(default_factory=list)
     _has_finished: bool = False
 
-    def resume(self, trials: Iterable[Trial], *, retried: bool = False) -> None:
-        """Read the trials of earlier runs; disregard failures of code that was changed since.
+    def resume(self, tally: Tally, *, retried: bool = False) -> None:
+        """Read the failures of earlier runs; disregard those of code that was changed since.
 
         Args:
-            trials: All trials of the study.
+            tally: Counts of the trials of earlier runs.
             retried: Whether the failures are disregarded already, because they are retried.
         """
-        ended = [trial for trial in trials if trial.state is not TrialState.RUNNING]
-        broken = [trial for trial in ended if trial.state is TrialState.BROKEN]
-        self._has_finished = len(broken) < len(ended)
-        if not broken or self._has_finished or retried:
+        self._has_finished = tally.finished > 0
+        if not tally.broken or self._has_finished or retried:
             return
+        broken = self.study.last(TrialState.BROKEN)
         if code_has_changed(self.study, self.layout):
             self.study.disregard(broken)
         else:

@@ -120,15 +120,11 @@ class StudyRun:
         """Count the stored trials; collect, adopt or restart the running ones."""
         self.layout.jobs.mkdir(parents=True, exist_ok=True)
         self.layout.outputs.mkdir(exist_ok=True)
-        trials = self.study.trials()
-        running = [trial for trial in trials if trial.state is TrialState.RUNNING]
-        for trial in trials:
-            if trial.state is not TrialState.RUNNING:
-                self.tally.add(trial)
-        self.tally.forget_failures()
-        self._failures.resume(trials, retried=self.retries_broken)
+        self.tally.restore(self.study)
+        running = self.study.running()
+        self._failures.resume(self.tally, retried=self.retries_broken)
         if self.retries_broken:
-            n = retry(self.study, trials)
+            n = retry(self.study, self.study.trials())
             self.observer.note(retry_note(n, self.tally, len(running)))
         for trial in running:
             self._resume_trial(trial)

@@ -6,12 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spearmint.controller.events import StudyCounts
 from spearmint.controller.limits import StudyLimits
 from spearmint.errors import SearchFailed
 from spearmint.formatting import indented, plain
 from spearmint.model import Trial, TrialState, best_trial, is_better
+
+if TYPE_CHECKING:
+    from spearmint.store.study import Study
 
 _LATER_FACTOR = 10  # of the limit, for failures in a row after a success
 
@@ -82,6 +86,16 @@ class Tally:
         rivals = [trial] if self.best is None else [self.best, trial]
         if best_trial(rivals, maximize=self.maximize) is trial:
             self.best, self.since_best = trial, 0
+
+    def restore(self, study: Study) -> None:
+        """Count the ended trials of ``study``, as ``add`` for each but for failures in a row."""
+        counts = study.counts()
+        self.complete = counts[TrialState.COMPLETE]
+        self.pruned = counts[TrialState.PRUNED]
+        self.broken = counts[TrialState.BROKEN]
+        self.seconds = study.seconds()
+        self.best = next(iter(study.best()), None)
+        self.since_best = study.finished_after(self.best.id if self.best else 0)
 
     def forget_failures(self) -> None:
         """Reset ``broken_in_a_row``: the limit applies to each run separately."""

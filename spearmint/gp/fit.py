@@ -115,6 +115,18 @@ def some(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
 
+def recent_subset(y: Array, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return sorted indices of ``size`` observations: the best, the latest, others at random.
+
+    Each of them is a third. Without the latest, a model forgets at once what it has just learned.
+    """
+    order = np.argsort(y, kind="stable")
+    third = size // 3
+    best, others = order[:third], np.sort(order[third:])
+    drawn = rng.choice(others[: len(others) - third], size - 2 * third, replace=False)
+    return np.sort(np.concatenate((best, drawn, others[len(others) - third :])))
+
+
 def subset(y: Array, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Return sorted indices of ``size`` observations: a third are the best, the others random."""
     order = np.argsort(y, kind="stable")

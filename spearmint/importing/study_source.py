@@ -14,7 +14,7 @@ from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.store.opening import stored_trials, study_names
 from spearmint.store.owner import read_ownership, storage_url
-from spearmint.store.sqlite import file_of
+from spearmint.store.sql.sqlite import file_of
 
 _SECONDS = "seconds"  # user attribute of trials that spearmint stores
 

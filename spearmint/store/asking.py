@@ -18,7 +18,7 @@ from spearmint.errors import InputError
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.distributions import to_flat, to_params
 from spearmint.store.errors import wraps_storage_errors
-from spearmint.store.fast_reads import one_view
+from spearmint.store.sql.fast_reads import one_view
 
 
 class Asking:

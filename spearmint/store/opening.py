@@ -19,8 +19,10 @@ from spearmint.config.variables import describe
 from spearmint.errors import InputError, StudyMismatch, next_command
 from spearmint.model import Experiment
 from spearmint.store.errors import wraps_storage_errors
-from spearmint.store.fast_reads import BulkReadStorage
-from spearmint.store.sqlite import TrialConnection, file_of
+from spearmint.store.sql.fast_reads import BulkReadStorage
+from spearmint.store.sql.indexes import create_indexes
+from spearmint.store.sql.sqlite import TrialConnection, file_of
+from spearmint.store.sql.trial_storage import TrialStorage
 from spearmint.store.study import OWNER, TOKEN, Study
 from starmint import install_command
 
@@ -55,7 +57,7 @@ def open_storage(url: str) -> BaseStorage:
         if url.startswith("redis"):
             return get_storage(url)  # raises: Optuna does not support it
         arguments = {"connect_args": _SQLITE} if url.startswith("sqlite") else {}
-        return get_storage(BulkReadStorage(url, engine_kwargs=arguments))
+        return TrialStorage(BulkReadStorage(url, engine_kwargs=arguments))
     except ImportError as error:
         raise InputError(
             f"missing database driver: {error.__cause__ or error}",
@@ -83,6 +85,8 @@ def open_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
     """
     with wraps_storage_errors():
         storage = open_storage(url)
+        if isinstance(storage, TrialStorage):
+            create_indexes(storage._backend)
         return [
             _checked(experiment, url, storage, _created(experiment, storage))
             for experiment in experiments

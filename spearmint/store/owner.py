@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from spearmint.errors import InputError, next_command
 from spearmint.layout import Layout, read_json, write_json
 from spearmint.model import Experiment
-from spearmint.store.sqlite import sqlite_url
+from spearmint.store.sql.sqlite import sqlite_url
 from spearmint.store.study import Study
 
 _SECRETS = ("password", "passwd", "pwd", "sslpassword")

@@ -16,7 +16,7 @@ from spearmint.model import Experiment
 from spearmint.store.lock import ExperimentLock
 from spearmint.store.opening import open_studies, read_studies, study_names
 from spearmint.store.owner import check_directory, read_ownership, storage_url, take_ownership
-from spearmint.store.sqlite import file_of
+from spearmint.store.sql.sqlite import file_of
 from spearmint.store.study import Study
 
 

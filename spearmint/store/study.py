@@ -20,12 +20,12 @@ from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
-from spearmint.store.aggregates import Aggregates
 from spearmint.store.asking import Asking
 from spearmint.store.distributions import distributions, to_flat
 from spearmint.store.errors import wraps_storage_errors
-from spearmint.store.fast_reads import one_transaction
 from spearmint.store.frozen_trials import LOST, REASON, SECONDS, TAIL, thinned, to_trial
+from spearmint.store.sql.aggregates import Aggregates
+from spearmint.store.sql.fast_reads import one_transaction
 
 OWNER = "spearmint:owner"
 TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
@@ -86,12 +86,17 @@ class Study(Asking, Aggregates):
     def complete(self, trial: Trial, result: Result) -> Trial:
         """Store a finished trial; its ``result`` must have a value."""
         storage_id = self._storage_id(trial)
-        if result.seconds is not None:
-            self._storage.set_trial_user_attr(storage_id, SECONDS, result.seconds)
         for step, value in thinned(sorted(result.reports.items())):
             if trial.reports.get(step) != value:
                 self._storage.set_trial_intermediate_value(storage_id, step, value)
-        self._study.tell(trial.id - 1, result.value)
+        seconds = {} if result.seconds is None else {SECONDS: result.seconds}
+        is_followed = type(self._study.sampler).after_trial is not BaseSampler.after_trial
+        if (storage := self._sql) is None or is_followed or result.value is None:
+            for key, content in seconds.items():
+                self._storage.set_trial_user_attr(storage_id, key, content)
+            self._study.tell(trial.id - 1, result.value)
+        else:
+            storage.complete(storage_id, result.value, seconds)
         return replace(
             trial,
             state=TrialState.COMPLETE,

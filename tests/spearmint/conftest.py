@@ -19,7 +19,7 @@ from spearmint.layout import Layout
 from spearmint.model import Experiment, Kind, Language, Variable
 from spearmint.store.opening import open_studies
 from spearmint.store.records import Records
-from spearmint.store.sqlite import sqlite_url
+from spearmint.store.sql.sqlite import sqlite_url
 from tests import commands
 from tests.spearmint.fakes import Notes, Search
 

@@ -18,7 +18,7 @@ import spearmint
 from spearmint.cli.main import COMMANDS
 from spearmint.store.opening import study_names
 from spearmint.store.owner import _without_secrets
-from spearmint.store.sqlite import sqlite_url
+from spearmint.store.sql.sqlite import sqlite_url
 from tests import commands
 from tests.spearmint.conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
 

@@ -14,7 +14,7 @@ from spearmint.controller.tally import Tally
 from spearmint.model import Experiment, Kind, Language, Result, Trial, TrialState, Variable
 from spearmint.store.opening import open_study
 from spearmint.store.session import read_sessions
-from spearmint.store.sqlite import sqlite_url
+from spearmint.store.sql.sqlite import sqlite_url
 from spearmint.trial.languages import BadResult, shell_command
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 

@@ -14,7 +14,7 @@ import pytest
 from spearmint import Search
 from spearmint.cli.main import main
 from spearmint.store.session import read_sessions
-from spearmint.store.sqlite import sqlite_url
+from spearmint.store.sql.sqlite import sqlite_url
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 
 Import = Callable[..., str]

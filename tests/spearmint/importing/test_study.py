@@ -9,7 +9,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from spearmint.store.sqlite import sqlite_url
+from spearmint.store.sql.sqlite import sqlite_url
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 from tests.spearmint.importing.conftest import CODE, CONFIG, Import, counts, exported, search
 

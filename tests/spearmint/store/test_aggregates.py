@@ -11,8 +11,8 @@ import pytest
 
 from spearmint.config.reader import load_experiment
 from spearmint.model import Result, TrialState, ranking
-from spearmint.store.aggregates import Aggregates
 from spearmint.store.opening import open_study
+from spearmint.store.sql.aggregates import Aggregates
 from spearmint.store.study import Study
 
 CONFIG = """language: PYTHON

@@ -12,8 +12,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
-from spearmint.store import fast_reads
-from spearmint.store.fast_reads import BulkReadStorage
+from spearmint.store.sql import fast_reads
+from spearmint.store.sql.fast_reads import BulkReadStorage
 
 SPACE = {
     "lr": FloatDistribution(1e-5, 1.0, log=True),
@@ -112,7 +112,7 @@ def test_many_running_trials_are_read_in_bulk(tmp_path: Path, monkeypatch) -> No
     study = optuna.create_study(storage=f"sqlite:///{tmp_path}/many.db", study_name="a")
     study.add_trials([create_trial(state=TrialState.RUNNING) for _ in range(7)])
     study.add_trial(create_trial(value=1.0))
-    monkeypatch.setattr(fast_reads, "_MOST_NAMED", 3)
+    monkeypatch.setattr(fast_reads, "MOST_NAMED", 3)
     monkeypatch.setattr(RDBStorage, "_get_trials", lambda *a: pytest.fail("read by Optuna"))
     storage = BulkReadStorage(f"sqlite:///{tmp_path}/many.db")
     found = storage._get_trials(1, None, set(range(1, 8)), 8)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spearmint.store.sqlite import TrialConnection
+from spearmint.store.sql.sqlite import TrialConnection
 from tests.spearmint.conftest import MakeExperiment
 
 WAITS = (

@@ -23,7 +23,7 @@ from spearmint.model import (
 )
 from spearmint.store.mounts import is_on_network
 from spearmint.store.opening import open_study
-from spearmint.store.sqlite import sqlite_url
+from spearmint.store.sql.sqlite import sqlite_url
 from spearmint.store.study import Study
 
 LR = Variable(name="lr", kind=Kind.FLOAT, low=1e-4, high=1, log=True)

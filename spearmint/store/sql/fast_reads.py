@@ -13,17 +13,19 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from optuna.distributions import BaseDistribution, json_to_distribution
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import ColumnElement, Connection, Table, and_, select, true
+from sqlalchemy import ColumnElement, Connection, Table, and_, func, select, true
 from sqlalchemy.orm import scoped_session, sessionmaker
 
-_MOST_NAMED = 500  # values in a statement; more trials are read in several statements
+from spearmint.store.sql.writes import complete, insert_running, is_plain
+
+MOST_NAMED = 500  # values in a statement; more trials are read in several statements
 
 _Rows = Mapping[int, list[Any]]
 
@@ -53,6 +55,10 @@ class BulkReadStorage(RDBStorage):
     def connection(self) -> AbstractContextManager[Connection]:
         """Return a connection to read with, which sees what ``one_transaction`` wrote."""
         return self.engine.connect() if self._round is None else nullcontext(self._round)
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Return a connection whose writes are one transaction, or part of ``one_transaction``."""
+        return self.engine.begin() if self._round is None else nullcontext(self._round)
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
@@ -84,6 +90,46 @@ class BulkReadStorage(RDBStorage):
             known = _read_named(connection, ours, named)
             return known + _read(connection, and_(ours, trial.trial_id > trial_id_greater_than))
 
+    def read_states(self, study_id: int, states: Sequence[TrialState]) -> list[FrozenTrial]:
+        """Return the trials of a study in ``states``, by number."""
+        trial = models.TrialModel.__table__.c
+        with self.connection() as connection:
+            found = _read(connection, and_(trial.study_id == study_id, trial.state.in_(states)))
+        return sorted(found, key=attrgetter("number"))
+
+    def read_numbers(self, study_id: int, numbers: Sequence[int]) -> list[FrozenTrial]:
+        """Return the trials of a study with these numbers."""
+        trial = models.TrialModel.__table__.c
+        found: list[FrozenTrial] = []
+        with self.connection() as connection:
+            for some in batched(numbers, MOST_NAMED):
+                ours = and_(trial.study_id == study_id, trial.number.in_(some))
+                found += _read(connection, ours)
+        return found
+
+    def count(self, study_id: int, states: Sequence[TrialState] | None) -> int:
+        """Return the number of trials of a study in ``states``; None for all."""
+        trial = models.TrialModel.__table__.c
+        query = select(func.count()).where(trial.study_id == study_id)
+        if states is not None:
+            query = query.where(trial.state.in_(states))
+        with self.connection() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def _create_new_trial(
+        self, study_id: int, template_trial: FrozenTrial | None = None
+    ) -> FrozenTrial:
+        """Store a new trial, like the method of Optuna that this overrides."""
+        if template_trial is None or not is_plain(template_trial):
+            return super()._create_new_trial(study_id, template_trial)
+        with self.writing() as connection:
+            return insert_running(connection, study_id, template_trial)
+
+    def complete(self, trial_id: int, value: float, attributes: Mapping[str, Any]) -> None:
+        """Store the value, which is not NaN, and user attributes of a running trial."""
+        with self.writing() as connection:
+            complete(connection, trial_id, value, attributes)
+
     def read_trials(self, trial_ids: Iterable[int]) -> list[FrozenTrial]:
         """Return the trials with these ids, by id."""
         with self.connection() as connection:
@@ -108,7 +154,7 @@ def _read_named(
     """Return the trials of ``trial_ids`` that satisfy ``where``, by id."""
     trial_id = models.TrialModel.__table__.c.trial_id
     found = []
-    for some in batched(sorted(trial_ids), _MOST_NAMED):
+    for some in batched(sorted(trial_ids), MOST_NAMED):
         found += _read(connection, and_(where, trial_id.in_(some)))
     return found
 

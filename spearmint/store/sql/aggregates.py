@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Float, and_, case, cast, func, select
 
 from spearmint.model import Experiment, Trial, TrialState, ranking
 from spearmint.store.errors import wraps_storage_errors
-from spearmint.store.fast_reads import BulkReadStorage
 from spearmint.store.frozen_trials import SECONDS, STATES, to_trial
+from spearmint.store.sql.fast_reads import BulkReadStorage
 
 _TRIALS: Any = models.TrialModel.__table__
 _PARAMS: Any = models.TrialParamModel.__table__
@@ -98,6 +98,18 @@ class Aggregates:
         return found[:most]
 
     @wraps_storage_errors()
+    def finished_after(self, trial_id: int) -> int:
+        """Return the number of complete and pruned trials with an id above ``trial_id``."""
+        done = (OptunaState.COMPLETE, OptunaState.PRUNED)
+        if (storage := self._sql) is None:
+            states = [STATES[state] for state in done]
+            return sum(trial.state in states for trial in self.trials() if trial.id > trial_id)
+        later = and_(_TRIALS.c.state.in_(done), _TRIALS.c.number >= trial_id)
+        query = select(func.count()).select_from(_TRIALS).where(self._whole_rows(), later)
+        with storage.connection() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    @wraps_storage_errors()
     def last(self, state: TrialState, most: int | None = None) -> list[Trial]:
         """Return the last ``most`` trials in ``state`` by id; all of them if it is None."""
         if (storage := self._sql) is None:
@@ -115,16 +127,21 @@ class Aggregates:
     def _whole_rows(self, state: OptunaState | None = None) -> ColumnElement[bool]:
         """Return the condition of the trials in ``state`` that have all parameters."""
         names = list(self._distributions)
-        known = (
-            select(func.count())
-            .where(_PARAMS.c.trial_id == _TRIALS.c.trial_id, _PARAMS.c.param_name.in_(names))
-            .correlate(_TRIALS)
-            .scalar_subquery()
-        )
+        known = select(_PARAMS.c.trial_id).where(_PARAMS.c.param_name.in_(names))
+        if state is OptunaState.RUNNING:  # few: one search of the index for each
+            known = known.where(
+                _PARAMS.c.trial_id.in_(
+                    select(_TRIALS.c.trial_id).where(
+                        _TRIALS.c.study_id == self._study._study_id, _TRIALS.c.state == state
+                    )
+                )
+            )
+        whole = known.group_by(_PARAMS.c.trial_id).having(func.count() == len(names))
         states = (
             _TRIALS.c.state != OptunaState.WAITING if state is None else (_TRIALS.c.state == state)
         )
-        return and_(_TRIALS.c.study_id == self._study._study_id, states, known == len(names))
+        ours = _TRIALS.c.study_id == self._study._study_id
+        return and_(ours, states, _TRIALS.c.trial_id.in_(whole))
 
     def _read(self, storage: BulkReadStorage, query: Any) -> list[Trial]:
         """Return the trials whose ids ``query`` selects, by id."""

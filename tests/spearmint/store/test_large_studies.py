@@ -1,0 +1,172 @@
+"""Of a large study, few trials are read."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from optuna.storages import RDBStorage
+from optuna.trial import TrialState as OptunaState
+
+from spearmint.choosers import GPEIOptChooser, selection
+from spearmint.choosers.selection import outline_of
+from spearmint.controller.limits import StudyLimits
+from spearmint.controller.tally import Tally
+from spearmint.model import Result, TrialState
+from spearmint.store.opening import read_studies
+from spearmint.store.sql.fast_reads import BulkReadStorage
+from spearmint.store.study import Study
+from tests.spearmint.store.studies import CONFIG, opened, point, stored
+
+
+@contextmanager
+def never_reading_all(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            BulkReadStorage, "_get_trials", lambda *a, **k: pytest.fail("all trials were read")
+        )
+        yield
+
+
+def fill(study: Study, n: int = 40) -> None:
+    """Store trials in all states, so that more than 30 have ended."""
+    draws = np.random.default_rng(3).random(n)
+    for i, x in enumerate(draws):
+        trial = study.add_running(point(float(x)))
+        if i % 8 == 7:
+            study.break_(trial, Result(value=None, reason="why"), "")
+        elif i % 8 == 6:
+            study.prune(trial)
+        else:
+            study.complete(trial, Result(value=math.inf if i == 3 else (x - 0.3) ** 2))
+    study.enqueue({"act": "relu"})
+    for x in (0.125, 0.625):
+        study.add_running(point(x))
+
+
+def test_the_outline_follows_every_change(study: Study, url: str, tmp_path: Path) -> None:
+    other = opened(tmp_path, url)
+
+    def check() -> None:
+        found, expected = study._storage.outline(1), outline_of(stored(url))
+        np.testing.assert_array_equal(found.is_running, expected.is_running)
+        np.testing.assert_array_equal(found.has_ended, expected.has_ended)
+        np.testing.assert_array_equal(found.values, expected.values)
+
+    check()
+    fill(study)
+    check()
+    for running in other.running():
+        other.complete(running, Result(value=running.id))
+        check()
+    other.ask()  # the queued point
+    other.add_running(point())
+    check()
+
+
+def test_running_trials_are_read_without_the_others(
+    study: Study, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(study)
+    expected = [trial for trial in study.trials() if trial.state is TrialState.RUNNING]
+    fresh = opened(tmp_path, url)
+    with never_reading_all(monkeypatch):
+        assert fresh.running() == expected
+        assert fresh.has_queued()
+        assert len(fresh.queued_points()) == 1
+        assert fresh._storage.get_n_trials(1) == 43
+        assert fresh._storage.get_n_trials(1, OptunaState.PRUNED) == 5
+        fresh.abandon_unproposed()
+    assert fresh.trials() == study.trials()
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_a_tally_of_stored_trials_is_that_of_each(study: Study, maximize: bool) -> None:
+    for end in (None, 3, 20, 40):
+        if end is None:
+            trials = []
+        else:
+            fill(study, end)
+            trials = [t for t in study.trials() if t.state is not TrialState.RUNNING]
+        object.__setattr__(study.experiment, "maximize", maximize)
+        one_by_one = Tally(limits=StudyLimits(), maximize=maximize)
+        for trial in trials:
+            one_by_one.add(trial)
+        one_by_one.forget_failures()
+        restored = Tally(limits=StudyLimits(), maximize=maximize)
+        restored.restore(study)
+        assert restored == one_by_one
+
+
+def test_proposals_do_not_read_all_trials(
+    study: Study, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "MOST_ENDED", 30)
+    monkeypatch.setattr(selection, "KEPT_ENDED", 12)
+    fill(study)
+    study.ask()  # the queued point
+    in_memory = optuna.create_study(sampler=GPEIOptChooser(seed=1), study_name="mine")
+    in_memory.add_trials(stored(url))
+    expected = [in_memory.ask(study._distributions).params for _ in range(2)]
+    fresh = opened(tmp_path, url)
+    with never_reading_all(monkeypatch):
+        first = next(fresh.propose())
+        assert first == expected[0]
+        assert fresh.add_running(first).id == 44
+        assert next(fresh.propose()) == expected[1]
+
+
+def test_a_finite_space_knows_all_its_trials(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "MOST_ENDED", 10)
+    monkeypatch.setattr(selection, "KEPT_ENDED", 6)
+    config = CONFIG.replace("FLOAT size: 2 min: 0 max: 1", "INT size: 2 min: 1 max: 5")
+    study = opened(tmp_path, url, config)
+    for i in range(49):
+        trial = study.ask()
+        study.complete(trial, Result(value=float(i)))
+    last = study.ask()
+    assert len({repr(t.params) for t in study.trials()}) == 50, last
+
+
+def test_the_indexes_are_made_once_and_leave_optuna_working(
+    study: Study, url: str, tmp_path: Path
+) -> None:
+    opened(tmp_path, url)
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        made = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        plan = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT 1 FROM trials WHERE study_id = 1 AND state = 'WAITING'"
+        ).fetchall()
+    assert {"ix_spearmint_trials_state", "ix_spearmint_trials_number"} <= made
+    assert "ix_spearmint_trials_state" in str(plan)
+    plain = RDBStorage(url)
+    plain.upgrade()
+    assert plain.get_current_version() == plain.get_head_version()
+    assert not {i.name for i in optuna_table().indexes if "spearmint" in str(i.name)}
+
+
+def optuna_table():
+    from optuna.storages._rdb import models
+
+    return models.TrialModel.__table__
+
+
+def test_a_search_of_an_earlier_release_is_read_without_the_indexes(study: Study, url: str) -> None:
+    fill(study)
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        connection.execute("DROP INDEX ix_spearmint_trials_state")
+        connection.execute("DROP INDEX ix_spearmint_trials_number")
+    (reader,) = read_studies([study.experiment], url)
+    assert reader.counts() == study.counts()
+    assert reader.running() == study.running()
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        made = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'ix_spear%'")
+        assert not made.fetchall(), "a reader writes nothing"

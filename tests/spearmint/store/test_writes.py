@@ -1,0 +1,100 @@
+"""New and complete trials are stored as by Optuna, in fewer statements."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.storages import RDBStorage
+from optuna.trial import TrialState as OptunaState
+
+from spearmint.errors import StorageError
+from spearmint.model import Result
+from spearmint.store.study import Study
+from tests.spearmint.store.studies import opened, point, stored
+
+
+def test_new_and_complete_trials_are_stored_as_by_optuna(study: Study, url: str) -> None:
+    for value in (0.5, math.inf, -math.inf, 1e300):
+        ours = study.add_running(point())
+        theirs = study._study.ask(study._distributions)
+        for name, given in point().items():
+            internal = study._distributions[name].to_internal_repr(given)
+            assert ours.params == {"X": (0.5, 0.25), "act": ("tanh",)}
+            with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+                connection.execute(
+                    "UPDATE trial_params SET param_value = ? WHERE param_name = ? AND trial_id = ?",
+                    (internal, name, theirs._trial_id),
+                )
+                connection.commit()
+        assert study.complete(ours, Result(value=value, seconds=1.5)).value == value
+        study._storage.set_trial_user_attr(theirs._trial_id, "seconds", 1.5)
+        study._study.tell(theirs.number, value)
+    trials = stored(url)
+    assert [trial.number for trial in trials] == list(range(8))
+    for ours, theirs in zip(trials[::2], trials[1::2], strict=True):
+        for field in ("params", "distributions", "values", "state", "user_attrs", "system_attrs"):
+            assert getattr(ours, field) == getattr(theirs, field), field
+        assert abs((ours.datetime_start - theirs.datetime_start).total_seconds()) < 600
+        assert abs((ours.datetime_complete - theirs.datetime_complete).total_seconds()) < 600
+
+
+def test_an_ended_trial_is_not_completed_again(study: Study, url: str) -> None:
+    trial = study.add_running(point())
+    study.prune(trial, 3.0)
+    with pytest.raises(StorageError, match="does not run"):
+        study.complete(trial, Result(value=1.0, seconds=2.0))
+    (left,) = stored(url)
+    assert (left.state, left.user_attrs, left.values) == (
+        OptunaState.PRUNED,
+        {"seconds": 3.0},
+        None,
+    )
+
+
+def test_seconds_of_a_killed_controller_are_replaced(study: Study, url: str) -> None:
+    trial = study.add_running(point())
+    study._storage.set_trial_user_attr(study._storage_id(trial), "seconds", 9.0)
+    study.complete(trial, Result(value=1.0, seconds=2.0))
+    assert stored(url)[0].user_attrs == {"seconds": 2.0}
+
+
+def test_a_sampler_that_follows_results_is_told(study: Study) -> None:
+    told = []
+
+    class Following(optuna.samplers.RandomSampler):
+        def after_trial(self, study, trial, state, values):
+            told.append((trial.number, values))
+
+    study.use(Following())
+    study.complete(study.ask(), Result(value=1.0))
+    assert told == [(0, [1.0])]
+
+
+def test_a_round_that_fails_stores_no_half_of_a_trial(study: Study, url: str) -> None:
+    trial = study.add_running(point())
+    engine = study._sql.engine
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER full BEFORE INSERT ON trial_values "
+            "BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+        )
+    with pytest.raises(StorageError, match="Free disk space"):
+        study.complete(trial, Result(value=1.0))
+    assert stored(url)[0].state is OptunaState.RUNNING
+
+
+def test_numbers_stay_unique_between_our_trials_and_those_of_optuna(
+    study: Study, url: str, tmp_path: Path
+) -> None:
+    other = opened(tmp_path, url)
+    plain = optuna.load_study(study_name="mine", storage=RDBStorage(url))
+    numbers = []
+    for _ in range(3):
+        numbers += [study.add_running(point()).id, other.add_running(point()).id]
+        numbers.append(plain.ask().number + 1)
+    assert numbers == list(range(1, 10))
