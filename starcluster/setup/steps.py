@@ -19,7 +19,9 @@ from starcluster.setup.tools import TOOLS, install
 QUEUE = "all.q"
 _PACKAGES_S = 1800.0  # includes cloud-init and the locks of other programs: prepare.sh waits
 _STEP_S = 180.0
-_REPORT_S = 40
+# For 60 s after a name could not be resolved, such as that of a removed node, the master does not
+# look it up again, and refuses a new node with this name.
+_REPORT_S = 90
 _EXPORTS = "/etc/exports.d/starcluster.exports"
 _KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 
@@ -194,7 +196,8 @@ def without_report(master: Node, nodes: Iterable[Node]) -> list[str]:
     """Wait until the nodes report to Grid Engine; return the aliases of nodes that do not."""
     names = " ".join(node.alias for node in nodes)
     values = {"HOSTS": names, "SECONDS_LEFT": str(_REPORT_S)}
-    return _run(master, "reporting", values, _STEP_S).get("silent", [])
+    limit_s = _STEP_S + 3 * _REPORT_S  # a busy master takes longer for each of its checks
+    return _run(master, "reporting", values, limit_s).get("silent", [])
 
 
 def enable(master: Node, aliases: Iterable[str]) -> None:
