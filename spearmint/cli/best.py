@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import cloup
@@ -11,7 +12,10 @@ import cloup
 from spearmint.cli.options import config_argument, json_option, region_option, storage_option
 from spearmint.errors import SpearmintError, next_command
 from spearmint.formatting import format_value
-from spearmint.model import Trial, Variable
+from spearmint.model import Variable
+
+if TYPE_CHECKING:
+    from spearmint.store.recommending import Recommendation
 
 
 @cloup.command()
@@ -22,6 +26,9 @@ from spearmint.model import Trial, Variable
 def best(config: Path, region: str | None, storage: str | None, as_json: bool) -> None:
     """Print the best trial, or the best trial of each region.
 
+    If values are noisy, this is the trial with the best expected value, by a model of all trials.
+    Its expected value and the luckiest trial are printed, too.
+
     \b
     Examples:
       spearmint best examples/digits
@@ -30,32 +37,41 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     from spearmint.store.session import read_sessions
 
     sessions = read_sessions(config, storage, region)
-    trials = [trial for session in sessions for trial in session.study.best()]
-    if not trials:
+    maybe = [session.study.recommended() for session in sessions]
+    found = [recommendation for recommendation in maybe if recommendation is not None]
+    experiment = sessions[0].experiment
+    if not found:
         raise SpearmintError(
-            f"no trial of {sessions[0].experiment.name!r} is complete yet",
+            f"no trial of {experiment.name!r} is complete yet",
             f"Show its state: {next_command('status', sessions[0].layout.root)}",
         )
     if len(sessions) > 1:
-        _print_regions(trials, sessions[0].experiment.variables, as_json)
+        _print_regions(found, experiment.variables, as_json)
     elif as_json:
-        click.echo(json.dumps(trials[0].to_json(), indent=2))
+        click.echo(json.dumps(found[0].to_json(), indent=2))
     else:
-        _print(trials[0])
+        _print(found[0], experiment.maximize)
 
 
-def _print_regions(trials: list[Trial], variables: tuple[Variable, ...], as_json: bool) -> None:
+def _print_regions(
+    found: list[Recommendation], variables: tuple[Variable, ...], as_json: bool
+) -> None:
     if as_json:
-        click.echo(json.dumps([trial.to_json() for trial in trials], indent=2))
+        click.echo(json.dumps([each.to_json() for each in found], indent=2))
     else:
         from spearmint.view.progress import make_console
         from spearmint.view.tables import trial_table
 
-        make_console().print(trial_table(trials, variables))
+        make_console().print(trial_table([each.trial for each in found], variables))
 
 
-def _print(trial: Trial) -> None:
+def _print(found: Recommendation, maximize: bool) -> None:
+    from spearmint.view.expectation import expectation
+
+    trial = found.trial
     region = f"region: {trial.region}\n" if trial.region else ""
     click.echo(f"{region}value: {trial.value!r}\ntrial: {trial.id}")
     for name, values in trial.params.items():
         click.echo(f"{name}: {', '.join(format_value(value) for value in values)}")
+    for line in expectation(found, maximize=maximize):
+        click.echo(line)

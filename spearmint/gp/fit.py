@@ -61,6 +61,18 @@ def fit(
     rng: np.random.Generator,
 ) -> Posterior:
     """Choose the warps, sample the hyperparameters, and condition on the data and the fantasies."""
+    return fit_warped(space, points, y, pending, settings, rng)[0]
+
+
+def fit_warped(
+    space: Space,
+    points: Array,
+    y: Array,
+    pending: Array,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> tuple[Posterior, Array]:
+    """Return the posterior of :func:`fit`, and ``y`` in its units: warped and standardised."""
     n, n_dimensions = points.shape
     most = int(np.clip(np.sqrt(2e6 / n_dimensions), 64, _HYPER_OBSERVATIONS))
     kept = subset(y, most, rng) if n > most else np.arange(n)
@@ -72,7 +84,7 @@ def fit(
         mode, input_warp = _input_warp(data, values, mode, rng)
     density = data.density(values, input_warp)
     n_samples = min(settings.mcmc_iters, max(3, 100 * settings.mcmc_iters // n))
-    return condition(
+    posterior = condition(
         points,
         values,
         pending,
@@ -82,6 +94,7 @@ def fit(
         rng=rng,
         input_warp=input_warp,
     )
+    return posterior, values
 
 
 def _warped(

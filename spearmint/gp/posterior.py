@@ -74,6 +74,11 @@ class Posterior:
         left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
         return mean, self.scale[:, None] * left
 
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise of an observation, over all samples."""
+        return float(np.sqrt(np.mean(self.noise * self.scale)))
+
     def extended(self, point: Array, normals: Array) -> Posterior:
         """Return the posterior with one more pending trial, without a new factorisation.
 

@@ -28,7 +28,12 @@ def read_digest(session: Session) -> Digest:
     trials = [_with_reports(trial, session.layout) for trial in session.study.trials()]
     started, ended = session.study.span()
     return Digest.of(
-        session.experiment, trials, started=started, ended=ended, layout=session.layout
+        session.experiment,
+        trials,
+        started=started,
+        ended=ended,
+        layout=session.layout,
+        recommendation=session.study.recommended(),
     )
 
 

@@ -20,6 +20,7 @@ from spearmint.html_report.bounds import at_bounds
 from spearmint.html_report.plots.canvas import Plot
 from spearmint.html_report.plots.digest import Digest
 from spearmint.model import Trial, TrialState, Value, Variable
+from spearmint.view.expectation import expectation
 
 _BEST_ROWS = 20
 _BROKEN_ROWS = 50  # each row contains up to 20 lines of output
@@ -89,7 +90,9 @@ def render_regions(
             "name": digest.experiment.region,
             "link": link,
             "counts": _counts([digest]),
-            "best": _row(digest.best, digest, None) if digest.best else {"params": {}},
+            "best": _row(digest.recommended, digest, None)
+            if digest.recommended
+            else {"params": {}},
         }
         for digest, link in zip(digests, links, strict=True)
     ]
@@ -124,7 +127,8 @@ def _context(digest: Digest, pictures: Sequence[Picture], folder: Path | None) -
     return {
         **_about(digest),
         "counts": _counts([digest]),
-        "best": _row(digest.best, digest, folder) if digest.best else None,
+        "best": _row(digest.recommended, digest, folder) if digest.recommended else None,
+        "expectation": _expectation(digest),
         "at_bounds": at_bounds(digest),
         "duration": format_duration(digest.seconds),
         "started": _moment(digest.started),
@@ -149,6 +153,13 @@ def _about(digest: Digest) -> dict[str, Any]:
         "written": _moment(datetime.now()),
         "version": __version__,
     }
+
+
+def _expectation(digest: Digest) -> str:
+    """Return what a model expects of the recommended trial, in words; empty without noise."""
+    if digest.recommendation is None:
+        return ""
+    return "; ".join(expectation(digest.recommendation, maximize=digest.experiment.maximize))
 
 
 def _counts(digests: Sequence[Digest]) -> dict[str, int]:

@@ -24,6 +24,7 @@ from spearmint.store.asking import Asking
 from spearmint.store.distributions import distributions, to_flat
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import LOST, REASON, SECONDS, TAIL, thinned, to_trial
+from spearmint.store.recommending import Recommending
 from spearmint.store.sql.aggregates import Aggregates
 from spearmint.store.sql.fast_reads import one_transaction
 
@@ -33,7 +34,7 @@ _IMPORTED = "imported"
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
-class Study(Asking, Aggregates):
+class Study(Asking, Aggregates, Recommending):
     """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
     def __init__(

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from spearmint.layout import Layout
 from spearmint.model import Experiment, Trial, TrialState, Value, Variable, ranking
+from spearmint.store.recommending import Recommendation
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Digest:
         started: First start of a trial, in local time.
         ended: Last end of a trial, in local time.
         layout: Files of the search; None if they are elsewhere.
+        recommendation: The trial to use, with what a model expects of it; None if not known.
     """
 
     experiment: Experiment
@@ -43,6 +45,7 @@ class Digest:
     started: datetime | None
     ended: datetime | None
     layout: Layout | None = None
+    recommendation: Recommendation | None = None
 
     @staticmethod
     def of(
@@ -52,6 +55,7 @@ class Digest:
         started: datetime | None = None,
         ended: datetime | None = None,
         layout: Layout | None = None,
+        recommendation: Recommendation | None = None,
     ) -> Digest:
         """Count and rank ``trials``."""
         known = tuple(trials)
@@ -64,12 +68,18 @@ class Digest:
             started=started,
             ended=ended,
             layout=layout,
+            recommendation=recommendation,
         )
 
     @property
     def best(self) -> Trial | None:
-        """The best trial; None if no trial is complete."""
+        """The trial with the best value; None if no trial is complete."""
         return self.ranked[0] if self.ranked else None
+
+    @property
+    def recommended(self) -> Trial | None:
+        """The trial to use: the best one, or under noise the one with the best expected value."""
+        return self.recommendation.trial if self.recommendation else self.best
 
     @property
     def seconds(self) -> float:

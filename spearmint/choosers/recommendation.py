@@ -1,0 +1,77 @@
+"""Recommend a trial of a noisy study: the lowest expected value, not the luckiest observation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from optuna.trial import TrialState
+
+from spearmint.choosers.history import common_space, history, some_trials_of, trials_of
+from spearmint.choosers.selection import sign_of
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+
+# Minimum number of different values for a model.
+_FEWEST = 8
+# Maximum number of observations in the model.
+_MOST = 500
+# Below this noise, in standard deviations of the (warped) values, the best value is the best trial.
+_LEAST_NOISE = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What the model expects of a trial.
+
+    Attributes:
+        number: Number of the trial in the study, from 0.
+        expected: Expected value without noise.
+        sd: Standard deviation of ``expected``.
+        noise_sd: Standard deviation of the noise of one trial at its point.
+    """
+
+    number: int
+    expected: float
+    sd: float
+    noise_sd: float
+
+
+def recommend(study: Study, *, seed: int = 0) -> tuple[Estimate, Estimate] | None:
+    """Return the estimates of the recommended trial, and of the one with the best value.
+
+    Recommended is the complete trial with the best expected value (Frazier 2018, arXiv:1807.02811,
+    section 4.2). None if fewer than eight values differ, or if the model finds no noise. The same
+    study and seed give the same answer.
+    """
+    rng = np.random.default_rng(seed)
+    some = some_trials_of(study, -1, rng)
+    trials = some if some is not None else trials_of(study, -1)
+    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
+    space = common_space(complete)
+    if not space:
+        return None
+    past = history(study, complete, space, constrained=True)
+    if len(np.unique(past.y)) < _FEWEST:
+        return None
+    from spearmint.gp.estimates import estimates  # imports scipy
+    from spearmint.gp.fit import subset
+
+    kept = subset(past.y, _MOST, rng) if len(past.y) > _MOST else np.arange(len(past.y))
+    y = past.y[kept]
+    found = estimates(past.space, past.points[kept], y, rng)
+    if found.noise_share < _LEAST_NOISE:
+        return None
+    sign = sign_of(study)
+    recommended, luckiest = (
+        Estimate(
+            number=past.trials[kept[i]].number,
+            expected=sign * float(found.mean[i]),
+            sd=float(found.sd[i]),
+            noise_sd=float(found.noise_sd[i]),
+        )
+        for i in (int(np.argmin(found.mean)), int(np.argmin(y)))
+    )
+    return recommended, luckiest
