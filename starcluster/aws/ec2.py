@@ -70,6 +70,13 @@ class Ec2(
                 found[item["InstanceType"]] = responses.instance_type(item)
         return found
 
+    def types_with_gpus(self) -> list[InstanceType]:
+        """Return the facts of all types with NVIDIA GPUs that the region offers."""
+        # EC2 has no filter for GPUs, and new families have new names.
+        found = self.pages("ec2", "DescribeInstanceTypes", "InstanceTypes")
+        types = [responses.instance_type(item) for item in found if item.get("GpuInfo")]
+        return [each for each in types if each.gpus and each.gpu_name.startswith("NVIDIA")]
+
     def offered_types(self) -> list[str]:
         """Return the names of all types that the region offers."""
         found = self.pages(

@@ -138,6 +138,8 @@ class InstanceType:
     Attributes:
         architecture: ``x86_64`` or ``arm64``.
         gpu_name: Model such as ``NVIDIA A10G``; empty without GPUs.
+        gpu_memory_mib: Of each GPU, or of the part of it.
+        gpu_part: Part of a GPU that the type has, e.g. 0.125; otherwise 1.
         placement_group: Whether it can be in a cluster placement group.
         efa: Most network interfaces with EFA; 0 without EFA.
         cards: The types of interfaces of each network card; empty if AWS does not report them.
@@ -150,6 +152,7 @@ class InstanceType:
     gpus: int = 0
     gpu_name: str = ""
     gpu_memory_mib: int = 0
+    gpu_part: float = 1.0
     spot: bool = True
     placement_group: bool = True
     efa: int = 0

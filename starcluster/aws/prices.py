@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from starcluster.aws.ec2 import Ec2
-from starcluster.errors import AwsError
+from starcluster.errors import AwsError, CredentialsError, PermissionDenied
+from starcluster.threadpool import ThreadPool
+
+_AT_ONCE = 8  # AWS throttles requests for prices
 
 
 def on_demand(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:
     """Return dollars per hour of each type on Linux, without types of unknown price."""
     found: dict[str, float] = {}
     for name in sorted(set(types)):
-        try:
-            products = list(
-                ec2.pages("pricing", "GetProducts", "PriceList", **_question(name, ec2.region))
-            )
-        except AwsError:
-            # The price is only information, and many users have no permission to ask for prices.
-            continue
-        price = price_in([json.loads(product) for product in products])
-        if price is not None:
-            found[name] = price
+        # The price is only information, and many users have no permission to ask for prices.
+        with contextlib.suppress(AwsError):
+            found |= _price_of(ec2, name)
     return found
+
+
+def on_demand_or_error(ec2: Ec2, types: Iterable[str]) -> tuple[dict[str, float], AwsError | None]:
+    """Return the prices of :func:`on_demand`, and the first error of AWS; asks in parallel."""
+
+    def ask(name: str) -> dict[str, float] | AwsError:
+        try:
+            return _price_of(ec2, name)
+        except AwsError as error:
+            return error
+
+    first, *rest = sorted(set(types)) or ("",)
+    answers = [ask(first)] if first else []
+    if not isinstance(next(iter(answers), None), (PermissionDenied, CredentialsError)):
+        answers += ThreadPool(_AT_ONCE).map(ask, rest)
+    found: dict[str, float] = {}
+    for answer in answers:
+        found |= {} if isinstance(answer, AwsError) else answer
+    return found, next((each for each in answers if isinstance(each, AwsError)), None)
+
+
+def _price_of(ec2: Ec2, name: str) -> dict[str, float]:
+    products = ec2.pages("pricing", "GetProducts", "PriceList", **_question(name, ec2.region))
+    price = price_in([json.loads(product) for product in products])
+    return {} if price is None else {name: price}
 
 
 def spot(ec2: Ec2, types: Iterable[str]) -> dict[str, float]:

@@ -107,9 +107,10 @@ def instance_type(answer: Answer) -> InstanceType:
         vcpus=answer.get("VCpuInfo", {}).get("DefaultVCpus", 0),
         memory_mib=answer.get("MemoryInfo", {}).get("SizeInMiB", 0),
         architecture="arm64" if "arm64" in architectures else "x86_64",
-        gpus=sum(gpu.get("Count", 0) for gpu in gpus),
+        gpus=sum(gpu.get("Count") or gpu.get("LogicalGpuCount", 0) for gpu in gpus),
         gpu_name=f"{first.get('Manufacturer', '')} {first.get('Name', '')}".strip(),
         gpu_memory_mib=first.get("MemoryInfo", {}).get("SizeInMiB", 0),
+        gpu_part=first.get("GpuPartitionSize") or 1.0,
         spot="spot" in answer.get("SupportedUsageClasses", ("spot",)),
         placement_group="cluster" in strategies,
     )

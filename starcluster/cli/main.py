@@ -62,7 +62,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "listkeypairs": "starcluster.commands.keys:listkeypairs",
         "removekey": "starcluster.commands.keys:removekey",
     },
-    "Account, regions and spot prices": {
+    "Account, regions and prices": {
+        "prices": "starcluster.commands.prices:prices",
         "listinstances": "starcluster.commands.instances:listinstances",
         "showconsole": "starcluster.commands.instances:showconsole",
         "listspots": "starcluster.commands.instances:listspots",

@@ -6,7 +6,7 @@ import http.client
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,7 +33,9 @@ class Front:
         parameters: SSM parameters by name.
         closed: Regions that refuse the credentials.
         refusals: Codes and messages of the errors of the next requests, by action of EC2.
-        answers: Responses of EC2 by action, as the XML inside of the response.
+        answers: Responses of EC2 by action, as the XML inside of the response, or a function that
+            returns it for the fields of the form.
+        denied: Actions of services in JSON, such as GetProducts, that AWS refuses.
         paths: Responses of services that are asked by path, as JSON.
         asked: Every request of EC2 and IAM, as the fields of its form.
     """
@@ -45,7 +47,8 @@ class Front:
     parameters: dict[str, str] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     refusals: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    answers: dict[str, str] = field(
+    denied: set[str] = field(default_factory=set)
+    answers: dict[str, str | Callable[[dict[str, str]], str]] = field(
         default_factory=lambda: {"DescribePlacementGroups": "<placementGroupSet/>"}
     )
     paths: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -95,6 +98,10 @@ def in_front_of(moto: str) -> Iterator[Front]:
                 self._reply(401, "text/xml", _refusal("AuthFailure", "not validated"))
                 return
             action = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
+            if action in front.denied:
+                told = {"__type": "AccessDeniedException", "message": f"not allowed: {action}"}
+                self._reply(400, "application/x-amz-json-1.1", json.dumps(told).encode())
+                return
             told = front.paths.get(self.path)
             if not action and told is None and self._of_form(body):
                 return
@@ -113,7 +120,9 @@ def in_front_of(moto: str) -> Iterator[Front]:
             if left := front.refusals.get(name):
                 self._reply(400, "text/xml", _refusal(*left.pop(0)))
             elif name in front.answers:
-                text = f"<{name}Response>{front.answers[name]}</{name}Response>"
+                answer = front.answers[name]
+                inside = answer if isinstance(answer, str) else answer(form)
+                text = f"<{name}Response>{inside}</{name}Response>"
                 self._reply(200, "text/xml", text.encode())
             else:
                 return False
