@@ -11,7 +11,7 @@
 # make pictures      record the demo, and take the screenshots of reports (four minutes)
 # make rooms         draw the folders of the packages and the imports between them
 # make bench         time the trainer and the search overhead, and search two functions
-# make bench-search  compare our choosers with Optuna and BoTorch on all functions: hours, resumable
+# make bench-search  compare our choosers with Optuna, BoTorch and SMAC3 on all suites: a day, resumable
 # Each target installs what it needs into .venv; a second run is quick.
 
 PYTHON ?= python3
@@ -89,6 +89,8 @@ bench: $(VENV)/dev.stamp
 
 bench-search: $(VENV)/bench.stamp
 	$(BIN)/python benchmarks/search.py --results build/search_benchmark
+	$(BIN)/python benchmarks/search.py --results build/search_tasks --suite tasks
+	$(BIN)/python benchmarks/search.py --results build/search_bbob --suite bbob
 	$(BIN)/python benchmarks/search.py --results build/search_benchmark --timing
 
 # Needs protoc 31 (grpcio-tools 1.73); its output is in the repository.

@@ -1,6 +1,9 @@
-"""Compare spearmint's choosers with Optuna's samplers and BoTorch on functions with known minima.
+"""Compare spearmint's choosers with Optuna's samplers, BoTorch and SMAC3.
 
-    python benchmarks/search.py --results DIR [--methods M ...] [--problems P ...] [--seeds 10]
+Suites: functions with known minima; real tasks in mixed spaces (scikit-learn, PyTorch where it is
+installed); the 24 functions of BBOB in 3 and 5 dimensions (needs the package ioh).
+
+    python benchmarks/search.py --results DIR [--suite tasks] [--methods M ...] [--seeds 10]
     python benchmarks/search.py --results DIR --timing
     python benchmarks/search.py --results DIR --table --rst FILE --json FILE
 
@@ -14,19 +17,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from search_methods import METHODS, version_of
-from search_problems import PROBLEMS
+from search_suites import PROBLEMS, SUITES
+from search_tables import TIMINGS, pairs, print_ranks, print_table, ranks, rst, summary, timings
 
-TIMINGS = ((20, 0), (50, 0), (100, 0), (200, 0), (1000, 0), (200, 64))
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 Record = dict[str, Any]
 Job = tuple[str, ...]
@@ -74,113 +74,13 @@ def run(folder: Path, job: Job) -> bool:
     return True
 
 
-def summary(records: Sequence[Record]) -> list[Record]:
-    """Return median, quartiles and worst regret of each problem and method."""
-    groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
-    for record in records:
-        if record["kind"] == "search":
-            groups[record["problem"], record["method"]].append(record)
-    rows = []
-    for problem in PROBLEMS:
-        for method in METHODS:
-            if not (group := groups[problem, method]):
-                continue
-            regrets = [record["regret"][-1] for record in group]
-            cuts = statistics.quantiles(regrets, n=4, method="inclusive") if group[1:] else None
-            low, _, high = cuts or regrets * 3
-            seconds = [s for record in group for s in record["cpu_seconds"]]
-            rows.append(
-                {
-                    "problem": problem,
-                    "trials": PROBLEMS[problem].trials,
-                    "method": method,
-                    "version": group[0]["version"],
-                    "seeds": len(group),
-                    "median": statistics.median(regrets),
-                    "quartiles": [low, high],
-                    "worst": max(regrets),
-                    "cpu_seconds": statistics.median(seconds),
-                    "regrets": regrets,
-                }
-            )
-    return rows
-
-
-def timings(records: Sequence[Record]) -> list[Record]:
-    """Return the records of timings in order, without the fields that are equal in all."""
-    rows = [record for record in records if record["kind"] == "timing"]
-    rows.sort(key=lambda row: (list(METHODS).index(row["method"]), row["pending"], row["n"]))
-    return [{key: row[key] for key in row.keys() - {"kind", "about"}} for row in rows]
-
-
-def print_table(rows: Sequence[Record], times: Sequence[Record]) -> None:
-    """Print both tables as text."""
-    print(f"\n{'problem':20}{'method':19}{'trials':>6}{'seeds':>6}", end="")
-    print(f"{'median':>10}{'quartiles':>20}{'worst':>10}{'CPU s':>8}")
-    for row in rows:
-        low, high = row["quartiles"]
-        print(f"{row['problem']:20}{row['method']:19}{row['trials']:6}{row['seeds']:6}", end="")
-        print(f"{row['median']:10.2g}{low:10.2g}{high:10.2g}", end="")
-        print(f"{row['worst']:10.2g}{row['cpu_seconds']:8.3f}")
-    if times:
-        print(f"\n{'processor seconds':20}" + "".join(f"{_at(t):>12}" for t in TIMINGS))
-    for method in METHODS:
-        cells = _time_cells(times, method)
-        if any(cells):
-            print(f"{method:20}" + "".join(f"{cell or '-':>12}" for cell in cells))
-
-
-def _at(timing: tuple[int, int]) -> str:
-    n, pending = timing
-    return f"{n}+{pending}" if pending else str(n)
-
-
-def _time_cells(times: Sequence[Record], method: str) -> list[str]:
-    """Return the seconds of ``method`` for each of TIMINGS; empty if not measured."""
-    known = {(t["n"], t["pending"]): t["cpu_seconds"] for t in times if t["method"] == method}
-    return [f"{known[t]:.2g}" if t in known else "" for t in TIMINGS]
-
-
-def rst(rows: Sequence[Record], times: Sequence[Record]) -> str:
-    """Return both tables as reStructuredText."""
-    methods = [name for name in METHODS if any(row["method"] == name for row in rows)]
-    cells = {(row["problem"], row["method"]): _cell(row) for row in rows}
-    problems = [name for name in PROBLEMS if any(row["problem"] == name for row in rows)]
-    table = [["Problem", "Trials", *methods]]
-    for name in problems:
-        regrets = [cells.get((name, method), "-") for method in methods]
-        table.append([PROBLEMS[name].label, str(PROBLEMS[name].trials), *regrets])
-    title = "True regret at the lowest value observed: median (quartiles), number of searches"
-    parts = [_list_table(title, table)]
-    if times:
-        table = [["n", *(_at(t).replace("+", ", running ") for t in TIMINGS)]]
-        for method in METHODS:
-            if any(seconds := _time_cells(times, method)):
-                table.append([method, *(cell or "-" for cell in seconds)])
-        title = "Processor seconds of a suggestion at n observations in 6 dimensions, one thread"
-        parts.append(_list_table(title, table))
-    return ".. Written by benchmarks/search.py --rst; do not edit.\n\n" + "\n".join(parts)
-
-
-def _cell(row: Record) -> str:
-    low, high = row["quartiles"]
-    return f"{row['median']:.2g} ({low:.2g}, {high:.2g}), {row['seeds']}"
-
-
-def _list_table(title: str, table: Sequence[Sequence[str]]) -> str:
-    lines = [f".. list-table:: {title}", "   :header-rows: 1", ""]
-    for first, *others in table:
-        lines += [f"   * - {first}", *(f"     - {cell}" for cell in others)]
-    return "\n".join(lines) + "\n"
-
-
 def options() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    methods, problems = ", ".join(METHODS), ", ".join(PROBLEMS)
+    methods = ", ".join(METHODS)
     add(
         "--results",
         type=Path,
@@ -192,17 +92,21 @@ def options() -> argparse.Namespace:
         "--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD",
         help=f"Run only these methods: {methods}. Default: all.",
     )  # fmt: skip
+    add("--suite", choices=SUITES, default="functions", help="Default: functions.")
     add(
-        "--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS), metavar="PROBLEM",
-        help=f"Run only these problems: {problems}. Default: all.",
+        "--problems", nargs="+", choices=PROBLEMS, metavar="PROBLEM",
+        help="Run only these problems, such as branin, svm or f22-5d. Default: all of the suite.",
     )  # fmt: skip
     add("--seeds", type=int, default=10, help="Searches of each method and problem. Default: 10.")
+    add("--first-seed", type=int, default=0, help="The first of the seeds. Default: 0.")
     add("--jobs", type=int, default=1, help="Processes at the same time. Default: 1.")
     add("--timing", action="store_true", help="Time suggestions, in one process; run no searches.")
     add("--table", action="store_true", help="Only print the tables of the records; run nothing.")
     add("--rst", type=Path, metavar="FILE", help="Write the tables as reStructuredText.")
     add("--json", type=Path, metavar="FILE", help="Write the figures, versions and machines.")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    chosen.problems = chosen.problems or list(SUITES[chosen.suite])
+    return chosen
 
 
 def main() -> int:
@@ -215,7 +119,7 @@ def main() -> int:
         if chosen.timing:
             jobs += [("timing", method, str(n), str(pending)) for n, pending in TIMINGS]
         else:
-            seeds = range(chosen.seeds)
+            seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
             jobs += [("search", method, p, str(s)) for p in chosen.problems for s in seeds]
     done = [True]
     if not chosen.table:
@@ -227,13 +131,16 @@ def main() -> int:
         print(f"ignored {len(files) - len(records)} outdated records", file=sys.stderr)
     rows, times = summary(records), timings(records)
     print_table(rows, times)
+    print_ranks(records)
     if chosen.rst:
-        chosen.rst.write_text(rst(rows, times))
+        chosen.rst.write_text(rst(rows, times, records))
     if chosen.json:
         machines = {json.dumps(record["about"], sort_keys=True) for record in records}
         figures = {
             "about": [json.loads(m) for m in sorted(machines)],
             "rows": rows,
+            "ranks": ranks(records),
+            "pairs": pairs(records),
             "timing": times,
         }
         chosen.json.write_text(json.dumps(figures, indent=1) + "\n")

@@ -26,22 +26,33 @@ class Problem:
     Attributes:
         label: Name in tables.
         space: The search space.
-        function: Returns the true value at a point.
+        function: Returns the true value at a point; None if it depends on the seed.
+        instance: Returns the function for a seed.
         minimum: Minimum of the function.
         trials: Number of trials of a search.
         noise: Standard deviation of the Gaussian noise in the values that a method gets.
         exact: Whether methods are told that there is no noise.
         pending: Number of trials that run at the same time.
+        group: Group of problems for which the methods are ranked.
     """
 
     label: str
     space: dict[str, BaseDistribution]
-    function: Callable[[Params], float]
+    function: Callable[[Params], float] | None = None
+    instance: Callable[[int], Callable[[Params], float]] | None = None
     minimum: float
     trials: int = 60
     noise: float = 0.0
     exact: bool = True
     pending: int = 1
+    group: str = "functions"
+
+    def of(self, seed: int) -> Callable[[Params], float]:
+        """Return the function for a search with ``seed``."""
+        function = self.instance(seed) if self.instance is not None else self.function
+        if function is None:
+            raise TypeError(f"{self.label}: neither function nor instance")
+        return function
 
 
 def _cube(n: int, low: float, high: float) -> dict[str, BaseDistribution]:

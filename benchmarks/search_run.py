@@ -22,9 +22,13 @@ from typing import Any
 import numpy as np
 import optuna
 from search_methods import METHODS, version_of
-from search_problems import HARTMANN6_ARGMIN, PROBLEMS
+from search_problems import HARTMANN6_ARGMIN
+from search_suites import PROBLEMS
 
 _TIMED, _TIMING_LIMIT_S = 5, 120.0
+_LIBRARIES = (
+    "numpy", "scipy", "optuna", "scikit-learn", "cmaes", "ioh", "torch", "botorch", "smac",
+)  # fmt: skip
 
 
 def search(method: str, problem_name: str, seed: int) -> dict[str, Any]:
@@ -33,6 +37,7 @@ def search(method: str, problem_name: str, seed: int) -> dict[str, Any]:
     The noise, and the order in which running trials end, depend only on the seed.
     """
     problem = PROBLEMS[problem_name]
+    function = problem.of(seed)
     noise = np.random.default_rng([seed, 1]).standard_normal(problem.trials) * problem.noise
     order = np.random.default_rng([seed, 2])
     searcher = METHODS[method](problem.space, seed, problem.exact and problem.noise == 0.0)
@@ -42,7 +47,7 @@ def search(method: str, problem_name: str, seed: int) -> dict[str, Any]:
             with clock:
                 live.append(searcher.ask())
         key, params = live.pop(int(order.integers(len(live))))
-        truths.append(problem.function(params))
+        truths.append(function(params))
         values.append(truths[-1] + noise[len(values)])
         searcher.tell(key, values[-1])
     lowest = [int(np.argmin(values[: i + 1])) for i in range(len(values))]
@@ -64,19 +69,19 @@ def timing(method: str, n: int, pending: int) -> dict[str, Any]:
     first suggestion, which can import libraries, is not counted.
     """
     problem, rng = PROBLEMS["hartmann6-noisy"], np.random.default_rng(1)
-    searcher = METHODS[method](problem.space, 0, False)
+    function, searcher = problem.of(0), METHODS[method](problem.space, 0, False)
     for i in range(n + pending):
         near = np.clip(HARTMANN6_ARGMIN + 0.1 * rng.standard_normal(6), 0.0, 1.0)
         point = rng.random(6) if i % 2 or i >= n else near
         params = {name: float(x) for name, x in zip(problem.space, point, strict=True)}
-        value = problem.function(params) + problem.noise * rng.standard_normal()
+        value = function(params) + problem.noise * rng.standard_normal()
         searcher.add(params, value if i < n else None)
     clock = Clock()
     while len(clock.seconds) <= _TIMED and sum(clock.seconds) < _TIMING_LIMIT_S:
         with clock:
             key, params = searcher.ask()
         noise = problem.noise * rng.standard_normal()
-        searcher.tell(key, problem.function(params) + noise)
+        searcher.tell(key, function(params) + noise)
     return {
         "n": n,
         "pending": pending,
@@ -104,7 +109,17 @@ class Clock:
 def about() -> dict[str, Any]:
     """Return the versions of libraries and the machine."""
     versions = {"python": platform.python_version()}
-    for library in ("numpy", "scipy", "optuna", "torch", "botorch", "gpytorch"):
+    for library in (
+        "numpy",
+        "scipy",
+        "optuna",
+        "scikit-learn",
+        "cmaes",
+        "ioh",
+        "torch",
+        "botorch",
+        "smac",
+    ):
         try:
             versions[library] = version(library)
         except PackageNotFoundError:

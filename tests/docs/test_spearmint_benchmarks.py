@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,34 @@ def test_a_benchmark_starts(name: str) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("usage: ")
+
+
+def test_a_suite_of_the_search_benchmark_ranks_methods(tmp_path: Path) -> None:
+    argv = [sys.executable, str(BENCHMARKS / "search.py"), "--results", str(tmp_path / "records")]
+    argv += ["--suite=tasks", "--problems=tree", "--methods", "TPESampler", "random"]
+    argv += ["--seeds=2", "--first-seed=5", "--rst", str(tmp_path / "tables.rst")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "records").iterdir()) == [
+        f"search.{method}.tree.{seed}.json"
+        for method in ("TPESampler", "random")
+        for seed in (5, 6)
+    ]
+    wins, losses = map(
+        int, re.search(r"TPESampler : random, tasks: (\d+):(\d+)", done.stdout).groups()
+    )
+    assert wins + losses <= 2
+    assert "Mean rank" in (tmp_path / "tables.rst").read_text()
+
+
+@pytest.mark.skipif(find_spec("ioh") is None, reason="needs the package ioh: pip install ioh")
+def test_bbob_has_another_minimum_for_each_seed() -> None:
+    code = (
+        "from search_bbob import BBOB; p = BBOB['f22-3d'];"
+        "print(*(p.of(s)({'x0': 1.0, 'x1': 2.0, 'x2': 3.0}) for s in (0, 0, 1)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=BENCHMARKS
+    )
+    first, again, other = map(float, done.stdout.split())
+    assert 0.0 < first == again != other > 0.0

@@ -1,0 +1,11 @@
+"""The suites of the search benchmark: functions, real tasks, and BBOB."""
+
+from __future__ import annotations
+
+from search_bbob import BBOB
+from search_problems import PROBLEMS as FUNCTIONS
+from search_problems import Problem
+from search_tasks import TASKS
+
+SUITES: dict[str, dict[str, Problem]] = {"functions": FUNCTIONS, "tasks": TASKS, "bbob": BBOB}
+PROBLEMS: dict[str, Problem] = {**FUNCTIONS, **TASKS, **BBOB}
