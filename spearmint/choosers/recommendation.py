@@ -14,6 +14,8 @@ from spearmint.choosers.selection import sign_of
 if TYPE_CHECKING:
     from optuna.study import Study
 
+    from spearmint.gp.numerics import Array
+
 # Minimum number of different values for a model.
 _FEWEST = 8
 # Maximum number of observations in the model.
@@ -43,8 +45,9 @@ def recommend(study: Study, *, seed: int = 0) -> tuple[Estimate, Estimate] | Non
     """Return the estimates of the recommended trial, and of the one with the best value.
 
     Recommended is the complete trial with the best expected value (Frazier 2018, arXiv:1807.02811,
-    section 4.2). None if fewer than eight values differ, or if the model finds no noise. The same
-    study and seed give the same answer.
+    section 4.2). None if fewer than eight values differ, if the model finds no noise, or if a point
+    that was repeated always gave the same value: what looks like noise is a rough objective. The
+    same study and seed give the same answer.
     """
     rng = np.random.default_rng(seed)
     some = some_trials_of(study, -1, rng)
@@ -54,7 +57,7 @@ def recommend(study: Study, *, seed: int = 0) -> tuple[Estimate, Estimate] | Non
     if not space:
         return None
     past = history(study, complete, space, constrained=True)
-    if len(np.unique(past.y)) < _FEWEST:
+    if len(np.unique(past.y)) < _FEWEST or _repeats_exactly(past.points, past.y):
         return None
     from spearmint.gp.estimates import estimates  # imports scipy
     from spearmint.gp.fit import subset
@@ -75,3 +78,9 @@ def recommend(study: Study, *, seed: int = 0) -> tuple[Estimate, Estimate] | Non
         for i in (int(np.argmin(found.mean)), int(np.argmin(y)))
     )
     return recommended, luckiest
+
+
+def _repeats_exactly(points: Array, y: Array) -> bool:
+    """Return whether points occur twice, and each of them always has the same value."""
+    unique, first, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    return len(unique) < len(points) and bool(np.all(y == y[first][inverse.ravel()]))

@@ -25,7 +25,7 @@ def searched(seed: int, noise: float, *, sign: float = 1.0, n: int = 60) -> optu
     rng = np.random.default_rng(seed)
     study = optuna.create_study(direction="maximize" if sign < 0 else "minimize")
     for i in range(n):
-        near = np.clip([0.3, 0.6, *rng.normal(0.0, 0.15, 2)], 0.0, 1.0)
+        near = np.clip(rng.normal([0.3, 0.6], 0.15), 0.0, 1.0)
         x, y = rng.random(2) if i % 2 else near
         params = {"x": float(x), "y": float(y)}
         value = sign * (bowl(params) + noise * rng.standard_normal())
@@ -106,3 +106,13 @@ def test_replicates_and_a_constant_parameter_are_no_obstacle() -> None:
     assert found is not None
     assert study.trials[found[0].number].params["c"] == "b"
     assert found[0].sd < 0.5 < found[0].noise_sd
+
+
+def test_a_point_with_the_same_value_twice_shows_that_there_is_no_noise() -> None:
+    study = searched(3, NOISE)
+    assert recommend(study) is not None
+    first = study.trials[0]
+    study.add_trial(create_trial(params=first.params, distributions=SPACE, value=first.value))
+    assert recommend(study) is None
+    study.add_trial(create_trial(params=first.params, distributions=SPACE, value=first.value + 0.1))
+    assert recommend(study) is not None
