@@ -1,9 +1,12 @@
 """Measure a search on Grid Engine: pauses between trials on a GPU, submission, idle GPUs, load.
 
     python benchmarks/sge_search.py [--seconds 10] [--trials 60] [--many 1000] [--json FILE]
+    python benchmarks/sge_search.py --imports sklearn.linear_model
 
-Needs root. The cell of the test bed is a real Grid Engine on one machine, with three hosts and two
-declared GPUs per host. Trials only sleep, so that the figures measure the queue and the controller.
+With ``--imports`` it compares pilots that fork trials from a warm process with pilots that start a
+process for each. Needs root. The cell of the test bed is a real Grid Engine on one machine, with
+three hosts and two declared GPUs per host. Trials only sleep, so that the figures measure the queue
+and the controller.
 """
 
 import argparse
@@ -29,22 +32,26 @@ CODE = """import json, os, time
 from pathlib import Path
 
 
+{heading}
+
+
 def main(job_id, params):
     start = time.time()
     time.sleep(float(os.environ["SLEEP_S"]))
-    span = {"gpu": os.environ["CUDA_VISIBLE_DEVICES"], "start": start, "end": time.time()}
+    span = {{"gpu": os.environ["CUDA_VISIBLE_DEVICES"], "start": start, "end": time.time()}}
     Path(os.environ["SPEARMINT_TRIAL_DIR"], "span.json").write_text(json.dumps(span))
     return float((params["x"] ** 2).sum())
 """
+NOT_FORKED = "os.environ.setdefault('ANY', '1')\n"  # such code is not forked
 N_GPUS = 6
 
 
-def experiment(cell, name):
-    """Create an experiment in the cell and return its directory."""
+def experiment(cell, name, heading=""):
+    """Create an experiment in the cell, with a line before its imports; return its directory."""
     root = cell.home / name
     root.mkdir()
     (root / "config.pb").write_text(CONFIG)
-    (root / "sleeper.py").write_text(CODE)
+    (root / "sleeper.py").write_text(CODE.format(heading=heading))
     subprocess.run(["chown", "-R", f"{UID}:{UID}", str(root)], check=True)
     return root
 
@@ -69,9 +76,9 @@ def pauses(found):
     ]
 
 
-def search(cell, options, ahead):
+def search(cell, options, ahead, name, heading=""):
     """Run a search; return the pauses, and the GPUs' busy share until the last trial started."""
-    root = experiment(cell, f"ahead-{ahead}")
+    root = experiment(cell, name, heading)
     limit = f"--max-finished-jobs={options.trials}"
     argv = command(root, options.seconds, limit, f"--queue-ahead={ahead}", "--max-concurrent=6")
     done = cell.run(*argv, uid=UID, timeout_s=3600)
@@ -145,6 +152,15 @@ def cpu_seconds(cell):
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
+def compare_starts(cell, options):
+    """Print the pauses of pilots with and without a warm process, in alternating runs."""
+    line = f"import {options.imports}\n"
+    for repeat in range(options.repeats):
+        for kind, before in (("forked", ""), ("processes", NOT_FORKED)):
+            found = search(cell, options, 3, f"{kind}-{repeat}", before + line)
+            print(f"{kind}:", json.dumps(found), "load", os.getloadavg()[0], flush=True)
+
+
 def main():
     """Print each figure when it is measured."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -152,6 +168,8 @@ def main():
     add("--seconds", type=float, default=10.0, help="Duration of a trial in seconds. Default: 10.")
     add("--trials", type=int, default=60, help="Trials of a search; 0: no search. Default: 60.")
     add("--many", type=int, default=0, help="Running jobs to measure the load with. Default: 0.")
+    add("--imports", metavar="MODULE", help="What trials import, to compare starts of trials.")
+    add("--repeats", type=int, default=2, help="Runs to compare. Default: 2.")
     add("--json", type=Path, metavar="FILE", help="Write the figures as JSON.")
     options = parser.parse_args()
     figures = {
@@ -162,9 +180,13 @@ def main():
         "trials": options.trials,
     }
     with Cell(slots=80) as cell:
+        if options.imports:
+            compare_starts(cell, options)
+            return
         for ahead in (0, 3) if options.trials else ():
-            figures[f"queue_ahead_{ahead}"] = search(cell, options, ahead)
-            print(f"queue-ahead {ahead}:", json.dumps(figures[f"queue_ahead_{ahead}"]), flush=True)
+            name = f"queue_ahead_{ahead}"
+            figures[name] = search(cell, options, ahead, name)
+            print(f"{name}:", json.dumps(figures[name]), flush=True)
         figures["submission"] = submission(cell)
         print("submission:", json.dumps(figures["submission"]), flush=True)
         if options.many:

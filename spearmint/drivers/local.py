@@ -15,11 +15,12 @@ from typing import IO
 from spearmint.drivers import processes
 from spearmint.drivers.base import Driver, DriverSettings, Job, JobEnd, JobRequest, JobState
 from spearmint.drivers.processes import Family
-from spearmint.drivers.warm_starts import Started, WarmStarts
+from spearmint.drivers.warm_starts import WarmStarts
 from spearmint.errors import DriverError
 from spearmint.layout import TrialFolder
 from spearmint.trial.environment import LOCK_FD, REPORTS_FILE, THREADS, TRIAL_DIR
 from spearmint.trial.languages import signal_name
+from spearmint.trial.warm.client import Started
 
 _START_GRACE_S = 10.0
 _REAP_S = 5.0
@@ -70,7 +71,7 @@ class LocalDriver(Driver):
 
     def _fork(self, folder: TrialFolder, lock: int, output: IO[bytes]) -> Job | None:
         """Start a runner from a warm process; return None if it must be a new process."""
-        fds = (lock, output.fileno())
+        fds = (output.fileno(), lock)
         started = self._warm.start(folder, self._environment(folder), self._shared(), fds)
         if started is None:
             return None

@@ -1,134 +1,17 @@
-"""Start local trials from a warm process; see :mod:`spearmint.trial.warm.process`."""
+"""The warm processes of a driver; see :mod:`spearmint.trial.warm.process`."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import select
-import socket
-import subprocess
 import sys
-import time
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spearmint.layout import TrialFolder, read_json
-from spearmint.trial.warm.messages import CHANGED, CLEAN, receive, send
+from spearmint.trial.warm.client import EXITED, Started, WarmProcess
+from spearmint.trial.warm.messages import CHANGED
 
-_START_S = 10.0  # of a fork on a busy machine
 _IMPORT_S = 10.0  # how long a trial waits for the imports; it would import as long itself
-_REPORT_S = 5.0
-EXITED = "exited"
-
-
-class Started:
-    """A trial that a keeper has forked.
-
-    Attributes:
-        pid: Process id of its runner.
-    """
-
-    def __init__(self, pid: int, report: int) -> None:
-        self.pid, self._report = pid, report
-        self._status: int | None = None
-        self._is_clean = False
-        self._close = weakref.finalize(self, os.close, report)
-
-    def returncode(self) -> int | None:
-        """Return the exit status, negative for a signal; None if the keeper did not report it."""
-        if self._status is None:
-            self._read(time.monotonic() + _REPORT_S)
-        return self._status
-
-    def is_clean(self, timeout_s: float) -> bool:
-        """Wait until the keeper has ended all processes of the trial; return whether it has."""
-        deadline = time.monotonic() + timeout_s
-        while not self._is_clean and self._read(deadline):
-            pass
-        return self._is_clean
-
-    def _read(self, deadline: float) -> bool:
-        """Read a line; return False at the end of the report or after the deadline."""
-        if not self._close.alive:
-            return False
-        text = _read_line(self._report, deadline)
-        self._is_clean = text == CLEAN
-        if self._is_clean or text == "":
-            self._close()
-        elif text:
-            self._status = int(text)
-        return bool(text)
-
-
-class WarmProcess:
-    """One warm process, which imports in the background.
-
-    Args:
-        directory: The experiment's directory.
-        name: Name of the user's module.
-        environment: Its environment variables.
-    """
-
-    def __init__(self, directory: str, name: str, environment: Mapping[str, str]) -> None:
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        argv = [sys.executable, "-P", "-m", "spearmint.trial.warm.process", str(theirs.fileno())]
-        with theirs:
-            self._child = subprocess.Popen(
-                [*argv, directory, name],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
-        self._is_ready = self._has_waited = False
-        self.problem = ""
-        weakref.finalize(self, _end, self._channel, self._child)
-
-    def is_ready(self, timeout_s: float = 0.0) -> bool:
-        """Return whether it can fork trials; if it never can, ``problem`` says why.
-
-        Args:
-            timeout_s: How long to wait until it has imported; a second call does not wait again.
-        """
-        if self._has_waited:
-            timeout_s = 0.0
-        self._has_waited |= timeout_s > 0
-        poller = select.poll()
-        poller.register(self._channel, select.POLLIN)
-        is_waiting = not self._is_ready and not self.problem
-        if poller.poll(timeout_s * 1000 if is_waiting else 0) and not self.problem:
-            received = None
-            with contextlib.suppress(OSError, ValueError):
-                received = receive(self._channel)
-            self.problem = received[0]["problem"] if received else EXITED
-            self._is_ready = not self.problem
-        return self._is_ready
-
-    def fork(self, request: Mapping[str, object], fds: Sequence[int]) -> Started | None:
-        """Fork the runner of a trial; return None if the process has exited.
-
-        Raises:
-            TimeoutError: It does not answer and was killed; the trial's lock tells if it runs.
-        """
-        report, theirs = os.pipe()
-        try:
-            send(self._channel, request, [*fds, theirs])
-        except OSError:
-            os.close(report)
-            return None
-        finally:
-            os.close(theirs)
-        text = _read_line(report, time.monotonic() + _START_S)
-        if text:
-            return Started(int(text), report)
-        os.close(report)
-        if text is None:
-            self._child.kill()
-            raise TimeoutError("the warm process does not answer")
-        return None
 
 
 class WarmStarts:
@@ -139,6 +22,7 @@ class WarmStarts:
 
     def __init__(self) -> None:
         self._processes: dict[tuple[str, str], WarmProcess] = {}
+        self._waited_for: weakref.WeakSet[WarmProcess] = weakref.WeakSet()
         self._notices: list[str] = []
         self._said: set[str] = set()
 
@@ -194,13 +78,13 @@ class WarmStarts:
             folder: The trial.
             environment: Environment variables of the runner.
             warm_environment: Those of the warm process.
-            fds: The trial's lock and its output.
+            fds: The trial's output and its lock.
 
         Raises:
             TimeoutError: It is unknown whether the trial starts; its lock tells.
         """
         process = self.process_for(folder, warm_environment)
-        if process is None or not process.is_ready(_IMPORT_S):
+        if process is None or not self._is_ready(process):
             if process is not None and process.problem not in {"", CHANGED, EXITED, *self._said}:
                 self._said.add(process.problem)
                 self._notices.append(f"Each trial starts a new process: {process.problem}.")
@@ -208,25 +92,8 @@ class WarmStarts:
         request = {"folder": str(folder.path), "environment": dict(environment)}
         return process.fork(request, fds)
 
-
-def _read_line(fd: int, deadline: float) -> str | None:
-    """Return a line; empty at the end of the file, None after the deadline."""
-    text = b""
-    poller = select.poll()
-    poller.register(fd, select.POLLIN)
-    while not text.endswith(b"\n"):
-        left = deadline - time.monotonic()
-        if not poller.poll(max(0.0, left) * 1000):
-            return None
-        piece = os.read(fd, 1)
-        if not piece:
-            return ""
-        text += piece
-    return text.decode().strip()
-
-
-def _end(channel: socket.socket, child: subprocess.Popen[bytes]) -> None:
-    """Let the warm process exit: it reads the end of the channel."""
-    channel.close()
-    if child.poll() is None:
-        child.returncode = 0  # otherwise Popen warns that the process still runs
+    def _is_ready(self, process: WarmProcess) -> bool:
+        """Return whether a process has imported; only the first trial waits for it."""
+        timeout_s = 0.0 if process in self._waited_for else _IMPORT_S
+        self._waited_for.add(process)
+        return process.is_ready(timeout_s)

@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 _TERM_GRACE_S = 5.0
@@ -19,11 +20,15 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
-def end_children() -> None:
-    """Terminate leftover processes of the trial: SIGTERM, and SIGKILL 5 s later."""
+def end_children(spare: Collection[int] = ()) -> None:
+    """Terminate leftover processes of the trial: SIGTERM, and SIGKILL 5 s later.
+
+    Args:
+        spare: Children that continue.
+    """
     deadline = time.monotonic() + _TERM_GRACE_S
     asked: set[int] = set()
-    while found := children():
+    while found := children() - set(spare):
         late = time.monotonic() > deadline
         for pid in found - (set() if late else asked):
             with contextlib.suppress(ProcessLookupError):

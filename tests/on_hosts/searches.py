@@ -36,7 +36,8 @@ def main(job_id, params):
     with (RUNS / uuid.uuid4().hex).open("w") as record:
         def note(**what):
             print(json.dumps({{"time": time.time(), **what}}), file=record, flush=True)
-        note(trial=job_id, region=os.environ["SPEARMINT_REGION"], first=first,
+        note(parent=Path(f"/proc/{{os.getppid()}}/cmdline").read_text(),
+             trial=job_id, region=os.environ["SPEARMINT_REGION"], first=first,
              job=os.environ["JOB_ID"], host=socket.gethostname(),
              gpus=os.environ["CUDA_VISIBLE_DEVICES"])
         while hold.exists():
@@ -64,6 +65,7 @@ class Run:
         first: Step of the checkpoint from which it resumed.
         began, seen: Seconds since the epoch; ``seen`` is the time of its last record.
         value: Its result; None if it did not finish.
+        parent: Command of its parent process.
     """
 
     trial: int
@@ -75,6 +77,7 @@ class Run:
     began: float
     seen: float
     value: float | None
+    parent: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +250,19 @@ class SgeSearch:
         """Return the output of a controller. Default: the last one."""
         return self._controllers[controller].output
 
+    def assert_pilots_fork(self) -> None:
+        """Run pilots, and check that they fork their trials and that ``--cancel`` ends all."""
+        controller = self.start("--queue-ahead=3", "-n", "2")
+        self.release()
+        until(lambda: len(self.runs()) >= 8, 90, 0.1, progress=lambda: len(self.runs()))
+        controller.kill()
+        runs = self.runs()
+        assert all("spearmint.trial.warm.process" in run.parent for run in runs), runs
+        assert len({run.job for run in runs}) < len(runs), "no job ran two trials"
+        assert_exclusive(uses(runs))
+        self.command("--cancel")
+        self.assert_all_free((), 120)
+
     # State of the search
 
     def runs(self) -> list[Run]:
@@ -349,6 +365,7 @@ def _read_run(path: Path) -> Run | None:
         gpus=tuple(first["gpus"].split(",")),
         began=first["time"],
         seen=notes[-1]["time"],
+        parent=first.get("parent", ""),
         value=notes[-1].get("value"),
     )
 

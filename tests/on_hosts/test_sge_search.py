@@ -53,6 +53,10 @@ def test_a_search_of_three_regions(make_search: MakeSearch) -> None:
     assert {run.region for run in search.runs()} == {"us", "jp", "5-e.x"}
 
 
+def test_pilots_fork_their_trials(make_search: MakeSearch) -> None:
+    make_search(trials=100, steps=5).assert_pilots_fork()
+
+
 SCRIPT = """#!/bin/bash
 began=$(date +%s.%N)
 sleep 0.$((RANDOM % 5 + 2))

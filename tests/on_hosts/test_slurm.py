@@ -108,6 +108,11 @@ def test_controllers_and_slurmctld_are_killed(
 
 
 @on_one_version
+def test_pilots_fork_their_trials(cluster: SlurmCluster, make_search: MakeSearch) -> None:
+    make_search(trials=100, steps=5).assert_pilots_fork()
+
+
+@on_one_version
 def test_a_host_is_lost(cluster: SlurmCluster, make_search: MakeSearch) -> None:
     search = make_search(trials=6, steps=20)
     controller = search.start()

@@ -11,6 +11,9 @@ from typing import Any
 CHANGED = "changed"
 """The problem of a warm process whose modules were changed on disk."""
 
+IN_JOB = "in-job"
+"""Argument of a warm process whose trials stay in its session and process group."""
+
 CLEAN = "clean"
 """Last line of a keeper: no process of the trial is left."""
 

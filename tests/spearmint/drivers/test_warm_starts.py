@@ -22,8 +22,9 @@ from spearmint.drivers import DriverSettings, Job, JobRequest
 from spearmint.drivers.local import LocalDriver
 from spearmint.drivers.testing import DriverContract
 from spearmint.drivers.testing.trials import QUICK, SLOW, make_request, until_gone, value_of
-from spearmint.drivers.warm_starts import Started, WarmProcess, WarmStarts
-from spearmint.trial.warm import process
+from spearmint.drivers.warm_starts import WarmStarts
+from spearmint.trial.warm import forks
+from spearmint.trial.warm.client import Started, WarmProcess
 from spearmint.trial.warm.imports import imports_of
 from spearmint.trial.warm.messages import send
 from tests.waiting import until
@@ -178,7 +179,7 @@ def test_a_warm_process_that_hangs_or_dies_is_replaced(
     def fork_or_give_up(warm: WarmProcess, *args: Any) -> Started | None:
         with monkeypatch.context() as patch:
             limit_s = 0.0 if warm is hung else LIMIT_S
-            patch.setattr("spearmint.drivers.warm_starts._START_S", limit_s)
+            patch.setattr("spearmint.trial.warm.client._START_S", limit_s)
             return fork(warm, *args)
 
     monkeypatch.setattr(WarmProcess, "fork", fork_or_give_up)
@@ -267,8 +268,8 @@ def test_a_keeper_that_was_killed_costs_no_trial(driver: WarmDriver, tmp_path: P
 def test_the_first_trial_waits_for_the_imports(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("_IMPORT_S", "_START_S"):
-        monkeypatch.setattr(f"spearmint.drivers.warm_starts.{name}", LIMIT_S)
+    monkeypatch.setattr("spearmint.drivers.warm_starts._IMPORT_S", LIMIT_S)
+    monkeypatch.setattr("spearmint.trial.warm.client._START_S", LIMIT_S)
     (installed / "heavy.py").write_text("import time\ntime.sleep(1)\n")
     driver = LocalDriver(DriverSettings(directory=tmp_path))
     assert run(driver, make_request(tmp_path, "import heavy\n" + QUICK)) == (True, 0.5)
@@ -279,10 +280,10 @@ def test_a_thread_of_jemalloc_does_not_prevent_a_fork() -> None:
     thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
-        before = process._threads()
+        before = forks.threads()
         comm = Path(f"/proc/self/task/{thread.native_id}/comm")
         comm.write_text("jemalloc_bg_thd")
-        assert process._threads() == before - 1
+        assert forks.threads() == before - 1
     finally:
         stop.set()
         thread.join()
@@ -302,7 +303,7 @@ def test_only_the_first_trial_waits_for_slow_imports(
             return []
 
     fake = SimpleNamespace(poll=NeverReady, POLLIN=select.POLLIN)
-    monkeypatch.setattr("spearmint.drivers.warm_starts.select", fake)
+    monkeypatch.setattr("spearmint.trial.warm.client.select", fake)
     starts = WarmStarts()
     for trial in (1, 2, 3):
         folder = make_request(tmp_path, QUICK, trial).folder

@@ -170,8 +170,8 @@ def test_a_signal_between_two_trials_ends_the_job(pending: PendingTrials, tmp_pa
         time.sleep(0.01)
     job.send_signal(signal.SIGSTOP)
     (tmp_path / "go").touch()
-    (runner,) = psutil.Process(job.pid).children()
-    while runner.status() != psutil.STATUS_ZOMBIE:
+    runner = json.loads(first.runner.read_text())["pid"]
+    while psutil.pid_exists(runner) and psutil.Process(runner).status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.01)
     job.send_signal(signal.SIGTERM)
     job.send_signal(signal.SIGCONT)
