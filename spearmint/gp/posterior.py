@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import lapack
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from spearmint.gp.evidence import A0, B0, JITTER, cholesky
 from spearmint.gp.kernel import matern52, matern52_slope, pull, sq_distances
@@ -213,6 +212,8 @@ def _normals(n_samples: int, n_pending: int, n_fantasies: int, rng: np.random.Ge
     total = n_samples * n_fantasies
     if n_pending == 0:
         return np.empty((n_samples, 0, n_fantasies))
+    from scipy.stats import qmc  # slow to import; a report needs no fantasies
+
     # Sobol points are balanced only if their number is a power of two.
     uniform = qmc.Sobol(n_pending, rng=rng).random(1 << (total - 1).bit_length())[:total]
     normal = ndtri(np.clip(uniform, 1e-6, 1.0 - 1e-6)).reshape(n_samples, n_fantasies, n_pending)

@@ -71,16 +71,17 @@ def png(plot: Plot) -> bytes:
     """Return the plot as a PNG file. Global settings of matplotlib do not change."""
     if plot.draw is None:
         raise ValueError(f"{plot.name} has nothing to draw: {plot.caption}")
-    raw = io.BytesIO()
     with style.context(_STYLE), warnings.catch_warnings():
         # Names of variables can contain letters that the font lacks: these appear as boxes.
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font")
         figure = Figure(figsize=plot.size_in, dpi=_DPI, layout="constrained")
         canvas = FigureCanvasAgg(figure)
         plot.draw(figure)
-        figure.savefig(raw, format="raw", dpi=_DPI)
+        # savefig would draw twice, the first time for the layout alone.
+        canvas.draw()  # type: ignore[no-untyped-call]
+        drawn = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
     # With 256 colours these plots look the same and need a quarter of the bytes.
-    whole = Image.frombytes("RGBA", canvas.get_width_height(), raw.getvalue()).convert("RGB")
+    whole = Image.fromarray(drawn).convert("RGB")
     out = io.BytesIO()
     whole.quantize(256, Image.Quantize.FASTOCTREE).save(out, format="png", dpi=(_DPI, _DPI))
     return out.getvalue()

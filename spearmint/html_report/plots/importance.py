@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import optuna
-from optuna.importance import PedAnovaImportanceEvaluator
 from optuna.study import StudyDirection
 from optuna.trial import create_trial
 
 from spearmint.html_report.plots.canvas import BLUE, INK, SOFT, Plot
 from spearmint.html_report.plots.digest import Digest, Element, number
+from spearmint.html_report.plots.ped_anova import ped_anova
 from spearmint.html_report.plots.scale import shorten
 from spearmint.store.distributions import distributions, to_flat
 
@@ -59,7 +59,7 @@ def evaluate(digest: Digest) -> Weights:
     quantile = min(0.5, max(0.1, _FEWEST_GOOD / len(digest.finite)))
     # Compare with the whole space, not with the trials: a chooser soon proposes only good points,
     # and then good trials do not differ from the others.
-    evaluator = PedAnovaImportanceEvaluator(target_quantile=quantile, evaluate_on_local=False)
+    evaluator = ped_anova()(target_quantile=quantile, evaluate_on_local=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = evaluator.evaluate(_study(digest))

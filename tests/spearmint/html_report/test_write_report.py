@@ -257,13 +257,18 @@ def test_matplotlib_is_left_as_it_was(make_search: Any, tmp_path: Path) -> None:
     assert mpl.rcParams.copy() == before
 
 
-def test_importing_costs_nothing_and_pyplot_is_never_loaded(tmp_path: Path) -> None:
+def test_importing_costs_nothing_and_slow_modules_are_never_loaded(tmp_path: Path) -> None:
     code = (
         "import sys, spearmint.html_report\n"
         "heavy = {'matplotlib', 'jinja2', 'optuna', 'numpy'} & sys.modules.keys()\n"
         "assert not heavy, heavy\n"
         "from spearmint.html_report.plots import best_value, canvas, curves, importance, parallel\n"
         "from spearmint.html_report.plots import slices\n"
-        "assert 'matplotlib.pyplot' not in sys.modules\n"
+        "from spearmint.html_report.plots.ped_anova import ped_anova\n"
+        "found = ped_anova()\n"
+        "slow = {'matplotlib.pyplot', 'sklearn', 'scipy.stats'} & sys.modules.keys()\n"
+        "assert not slow, slow\n"
+        "import optuna\n"
+        "assert optuna.importance.PedAnovaImportanceEvaluator is found is ped_anova()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ, timeout=60)
