@@ -21,10 +21,11 @@ class Kind(StrEnum):
 
 
 class Language(StrEnum):
-    """Language of the code: ``main(job_id, params)`` of a Python module, or an executable file."""
+    """Language of the code: a function of a Python module or of a .m file, or an executable."""
 
     PYTHON = "PYTHON"
     SHELL = "SHELL"
+    MATLAB = "MATLAB"
 
 
 Value = float | int | str

@@ -27,7 +27,7 @@ from spearmint.cli.overrides import (
 from spearmint.cli.setting_options import given_options
 from spearmint.cli.summary import greet, summarise
 from spearmint.config.reader import load_experiment
-from spearmint.config.wrapper import require_syntax, require_wrapper
+from spearmint.config.wrapper import require_octave, require_syntax, require_wrapper
 from spearmint.controller.controller import Controller
 from spearmint.controller.orphans import choose_driver
 from spearmint.controller.signals import stop_on_signals
@@ -82,6 +82,8 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     driver = _driver(experiment, chosen)
     if not driver.detaches:
         require_queue(chosen, needed)
+        if not (chosen.dry_run or chosen.cancel):
+            require_octave(experiment)
     preview = driver.preview(_example(experiment))  # raises if the queue cannot run the job
     if chosen.dry_run:
         click.echo(preview)

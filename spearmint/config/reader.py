@@ -103,7 +103,7 @@ def _language(document: Document) -> Language:
     if name not in Language.__members__:
         raise document.error(
             f"language {name} is not supported",
-            "Write PYTHON or SHELL. A SHELL script can start any other program.",
+            "Write PYTHON, SHELL or MATLAB. A SHELL script can start any other program.",
             "language",
             0,
         )
@@ -119,7 +119,8 @@ def _name(document: Document, language: Language) -> str:
             "name",
             0,
         )
-    return name.removesuffix(".py") if language is Language.PYTHON else name
+    endings = {Language.PYTHON: ".py", Language.MATLAB: ".m"}
+    return name.removesuffix(endings.get(language, ""))
 
 
 def _require_regions(document: Document, regions: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from spearmint.errors import InputError, did_you_mean, next_command, reason_of
 from spearmint.model import Experiment, Language
 from spearmint.trial.languages import BadResult, shell_command, wrappers
+from spearmint.trial.octave import INSTALL, find_octave
 
 
 def require_wrapper(experiment: Experiment) -> None:
@@ -32,6 +33,15 @@ def require_wrapper(experiment: Experiment) -> None:
             raise InputError(str(error)) from None
         except OSError as error:
             raise InputError(f"cannot read {path}: {reason_of(error)}") from None
+
+
+def require_octave(experiment: Experiment) -> None:
+    """Raise InputError if the trials need Octave and this machine, which runs them, lacks it."""
+    if experiment.language is Language.MATLAB and find_octave() is None:
+        raise InputError(
+            "language MATLAB is run by GNU Octave, and octave-cli is not installed",
+            f"Install it: {INSTALL}",
+        )
 
 
 def require_syntax(experiment: Experiment) -> None:

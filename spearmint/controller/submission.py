@@ -52,6 +52,10 @@ def code_has_changed(study: Study, layout: Layout) -> bool:
     """
     _, ended = study.span()
     root, experiment = layout.root, study.experiment
-    files = {*root.glob("*.py"), *wrappers(experiment.language, root, experiment.name)}
+    files = {
+        *root.glob("*.py"),
+        *root.glob("*.m"),
+        *wrappers(experiment.language, root, experiment.name),
+    }
     changed = max((path.stat().st_mtime for path in files if path.is_file()), default=0.0)
     return ended is not None and changed > ended.timestamp()

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from spearmint.layout import TrialFolder, write_json
+from spearmint.layout import TrialFolder, write_json, write_text
 from spearmint.model import Params, Variable
 from spearmint.trial.function_call import call_function
+from spearmint.trial.octave import INSTALL, find_octave, octave_program
 
 _LONGEST_LINE = 256  # that the kernel reads of the first line
 
@@ -139,6 +140,36 @@ def run_shell(spec: Spec, folder: TrialFolder) -> float:
     return _read_value(folder.value)
 
 
+def run_matlab(spec: Spec, folder: TrialFolder) -> float:
+    """Call the function of NAME.m by Octave and return its number.
+
+    Raises:
+        BadResult: Octave is not installed, or the function failed or did not return one number.
+    """
+    command = find_octave()
+    if command is None:
+        raise BadResult(f"octave-cli is not installed on {os.uname().nodename}: {INSTALL}")
+    program, reason = folder.path / "trial.m", folder.path / "reason.txt"
+    for stale in (folder.value, reason):
+        stale.unlink(missing_ok=True)
+    text = octave_program(
+        spec["name"], spec["job_id"], spec["params"], value=folder.value, reason=reason
+    )
+    write_text(program, text)
+    argv = [*command, str(program)]
+    status = subprocess.run(argv, stdin=subprocess.DEVNULL, check=False).returncode
+    if status < 0:
+        raise BadResult(f"Octave was killed by {signal_name(-status)}")
+    if reason.exists():
+        raise BadResult(reason.read_text(encoding="utf-8", errors="replace").strip())
+    if status > 0 or not folder.value.exists():
+        raise BadResult(f"Octave exited with status {status} before {spec['name']} returned")
+    value = float(folder.value.read_text())
+    if math.isnan(value):
+        raise BadResult(f"{spec['name']} returned NaN")
+    return value
+
+
 def signal_name(number: int) -> str:
     """Return the name of a signal, ``SIGKILL`` for 9; its number as text if it has no name."""
     try:
@@ -197,12 +228,13 @@ def _read_value(path: Path) -> float:
 
 def wrappers(language: str, directory: Path, name: str) -> list[Path]:
     """Return the possible files of the user's code; one of them must exist."""
-    ends = {"PYTHON": (".py",), "SHELL": ("", ".sh")}[language]
+    ends = {"PYTHON": (".py",), "SHELL": ("", ".sh"), "MATLAB": (".m",)}[language]
     return [directory / f"{name}{end}" for end in ends]
 
 
 LANGUAGES: dict[str, Callable[[Spec, TrialFolder], float]] = {
     "PYTHON": run_python,
     "SHELL": run_shell,
+    "MATLAB": run_matlab,
     "FUNCTION": call_function,
 }

@@ -85,7 +85,7 @@ def test_a_directory_stands_for_its_config(tmp_path: Path) -> None:
         (HEAD + "variabel { }", "3:1", ["'variabel'", "'variable'?"]),
         (HEAD + 'variable {\n  name: "a"\n  tipe: INT }', "5:3", ["'tipe'", "variable", "'type'?"]),
         ('language: PYTHN\nname: "x"\n' + LR, "1:11", ["PYTHN", "MATLAB, PYTHON, SHELL"]),
-        ("language: MATLAB\nname: 'x'\n" + LR, "1:1", ["MATLAB", "PYTHON", "SHELL"]),
+        ("language: TORCH\nname: 'x'\n" + LR, "1:1", ["TORCH", "PYTHON", "SHELL", "MATLAB"]),
         (HEAD + LR.replace("0.1", '"b"'), "3:40", ["float"]),
         (HEAD + LR.replace("min: 0.1", "min: 2"), "3:35", ["min 2", "max 1"]),
         (HEAD + 'variable { name: "a" type: INT min: 0.5 max: 3 }', "3:32", ["min", "'a'", "0.5"]),

@@ -17,7 +17,7 @@ def run_trial(
     tmp_path: Path, code: str, *, language: str = "PYTHON", params: dict | None = None
 ) -> tuple[dict, str]:
     """Run one trial with the real runner; return result.json and the output."""
-    name = "wrapper.py" if language == "PYTHON" else "wrapper.sh"
+    name = {"PYTHON": "wrapper.py", "SHELL": "wrapper.sh", "MATLAB": "wrapper.m"}[language]
     (tmp_path / name).write_text(code)
     folder = TrialFolder(tmp_path / "jobs" / "00000007")
     folder.path.mkdir(parents=True, exist_ok=True)
