@@ -52,9 +52,17 @@ def main(argv: Sequence[str]) -> int:
         with contextlib.suppress(OSError):
             send(channel, {"problem": problem})
             if not problem:
-                signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes ended keepers
+                # Not SIG_IGN: the CPU time of trials would not count as that of this process.
+                signal.signal(signal.SIGCHLD, _reap)
                 _serve(channel, files, in_job=IN_JOB in flags)
     return 0
+
+
+def _reap(number: int, frame: FrameType | None) -> None:
+    """Remove ended keepers."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _serve(channel: socket.socket, files: ImportedFiles, *, in_job: bool) -> None:

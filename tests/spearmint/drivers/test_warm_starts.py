@@ -344,3 +344,26 @@ def test_a_runner_that_was_killed_while_it_waited_is_not_reported(tmp_path: Path
     assert keeper.wait(LIMIT_S) == 0
     with os.fdopen(report) as file:
         assert file.read() == ""
+
+
+def test_the_cpu_time_of_trials_counts_as_that_of_the_search(tmp_path: Path) -> None:
+    (tmp_path / "wrapper.py").write_text(
+        "import time\ndef main(job_id, params):\n"
+        "    while time.process_time() < 3:\n        pass\n    return 0.0\n"
+    )
+    (tmp_path / "config.pb").write_text(
+        'language: PYTHON\nname: "wrapper"\nvariable { name: "x" type: FLOAT min: 0 max: 1 }\n'
+    )
+    code = (
+        "import ctypes, os, resource, subprocess, sys\n"
+        "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"  # waits for what the search leaves
+        "subprocess.run([sys.executable, '-m', 'spearmint', *sys.argv[1:]], check=True)\n"
+        "try:\n    while os.wait():\n        pass\n"
+        "except ChildProcessError:\n    pass\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(used.ru_utime + used.ru_stime)\n"
+    )
+    options = ["--max-finished-jobs=2", "--method=RandomChooser", "-n1", str(tmp_path)]
+    argv = [sys.executable, "-c", code, *options]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert float(done.stdout.split()[-1]) >= 6.0
