@@ -173,9 +173,9 @@ class Resources:
         "--file-transfer",
         key=Key(number=16),
         metavar="WHEN",
-        help="With HTCondor, yes sends the experiment's directory to the hosts and brings results, "
-        "output and files back; no expects that they share it; auto asks the pool.",
-        submit={"HTCONDOR": ()},
+        help="With HTCondor and Celery, yes sends the experiment's directory to the hosts and "
+        "brings results, output and files back; no expects that they share it; auto finds out.",
+        submit={"HTCONDOR": (), "CELERY": ()},
     )
 
 

@@ -35,7 +35,8 @@ queue_option = click.option(
     multiple=True,
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Run only experiments below this directory; repeatable. Default: the current directory.",
+    help="Run only experiments below this directory, and those whose files are sent; repeatable. "
+    "Default: the current directory.",
 )
 @click.option(
     "--gpus",
@@ -55,8 +56,9 @@ queue_option = click.option(
 def worker(broker: str, queue: str, roots: tuple[Path, ...], gpus: str, slots: int) -> None:
     """Run the trials of searches with --driver=CELERY on this host.
 
-    The worker must see the directory of the experiment under the same path. SIGTERM or Ctrl-C
-    stops it after its trials; a second signal ends them.
+    If this host does not see the directory of the experiment, its files come by Redis and are kept
+    in DIR/.spearmint-worker; that needs a key (see the guide to Celery). SIGTERM or Ctrl-C stops
+    the worker after its trials; a second signal ends them.
 
     \b
     Examples:
@@ -81,7 +83,13 @@ def worker(broker: str, queue: str, roots: tuple[Path, ...], gpus: str, slots: i
     allowed = tuple(str(root.resolve()) for root in roots or (Path(),))
     taken = {} if gpus == "none" else take_gpus(gpus, gpus_of_host(), GpuLocks())
     common = SlotSettings(
-        url=found.url, key=found.key, ca=found.ca, base=base, queues=(base,), roots=allowed
+        url=found.url,
+        key=found.key,
+        ca=found.ca,
+        base=base,
+        queues=(base,),
+        roots=allowed,
+        store=found.store,
     )
     click.echo(
         f"worker for queue {base} of {found}, "

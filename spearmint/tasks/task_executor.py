@@ -38,7 +38,7 @@ def executor(
     Args:
         driver: Name of the driver, as in ``--driver``: ``local``, ``SGE`` and so on.
         directory: Directory for the tasks; hosts of a queue must see it under the same path,
-            unless HTCondor transfers files (``file_transfer``).
+            unless HTCondor or Celery transfers files (``file_transfer``).
         max_concurrent: Most jobs at the same time, queued ones included. Default: the cores
             of this machine divided by ``slots``, no limit for a queue.
         max_retries: How often to rerun a task whose job was lost, for example with its host.

@@ -37,3 +37,6 @@ TRANSPORT_DONE = "SPEARMINT_TRANSPORT_DONE"
 
 TRANSPORT_DATA = "SPEARMINT_TRANSPORT_DATA"
 """Name of the experiment's data in the cache of a host; unset if it has none."""
+
+TRANSPORT_SPOOL = "SPEARMINT_TRANSPORT_SPOOL"
+"""Directory from which another process sends what the job leaves there; unset if there is none."""

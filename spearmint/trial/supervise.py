@@ -32,10 +32,13 @@ class Lease:
     """The counter in the file ``lease``, and the request to stop in the file ``cancel``.
 
     Both are in the job's folder. If the folder has moved, the controller counts the job as lost.
+
+    Attributes:
+        grace_s: Seconds from SIGTERM to SIGKILL.
     """
 
-    def __init__(self, folder: Path, fence_s: float) -> None:
-        self._folder, self._fence_s = folder, fence_s
+    def __init__(self, folder: Path, fence_s: float, grace_s: float = _TERM_GRACE_S) -> None:
+        self._folder, self._fence_s, self.grace_s = folder, fence_s, grace_s
         self._count, self._renewed = 0, _now()
 
     def renew(self) -> str:
@@ -79,7 +82,7 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the life line says when to end
     began = time.time()
-    lease = Lease(folder, task["fence_s"])
+    lease = Lease(folder, task["fence_s"], task.get("grace_s", _TERM_GRACE_S))
     end: dict[str, Any] = {"host": os.uname().nodename, "exit_status": 0, "signal": 0}
     if reason := lease.renew():
         end["failure"] = reason
@@ -157,9 +160,9 @@ def _killed(reason: str) -> dict[str, Any]:
 
 
 def _end_gently(child: subprocess.Popen[bytes], lease: Lease) -> None:
-    """Send SIGTERM, and return after 5 s or when the command has exited."""
+    """Send SIGTERM, and return after the grace time or when the command has exited."""
     _signal(os.getpid(), signal.SIGTERM)
-    deadline = time.monotonic() + _TERM_GRACE_S
+    deadline = time.monotonic() + lease.grace_s
     while child.poll() is None and time.monotonic() < deadline and not lease.renew():
         time.sleep(0.05)
 

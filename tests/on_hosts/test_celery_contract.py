@@ -10,7 +10,7 @@ import pytest
 
 from spearmint.drivers import DriverSettings
 from spearmint.drivers.celery import CeleryDriver
-from spearmint.drivers.celery.broker import URL
+from spearmint.drivers.celery.broker import KEY, URL
 from spearmint.drivers.testing import DriverContract
 from spearmint.resources import Resources
 from tests.testbed.brokers import BROKERS
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.celery
 
 class _OnABroker(DriverContract):
     broker: ClassVar[str]
+    file_transfer: ClassVar[str] = "auto"
 
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
@@ -30,6 +31,7 @@ class _OnABroker(DriverContract):
             broker.start()
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv(URL, broker.url)
+                patch.setenv(KEY, "of the contract")
                 log = tmp_path_factory.mktemp(cls.broker) / "worker.log"
                 with Worker(root, log, "--gpus", "none"):
                     yield
@@ -37,7 +39,7 @@ class _OnABroker(DriverContract):
             broker.close()
 
     def make_driver(self, directory: Path) -> CeleryDriver:
-        need = Resources(gpus=0)
+        need = Resources(gpus=0, file_transfer=self.file_transfer)
         return CeleryDriver(DriverSettings(directory=directory, polling_s=0.2, resources=need))
 
 
@@ -47,3 +49,7 @@ class TestRedis(_OnABroker):
 
 class TestRabbitMQ(_OnABroker):
     broker = "rabbitmq"
+
+
+class TestRedisWithFileTransfer(_OnABroker):
+    broker, file_transfer = "redis", "yes"

@@ -74,8 +74,11 @@ def environment(
     monkeypatch.setattr(lost, "_RESEND_S", (1.0, 2.0))
 
 
-def driver_of(root: Path, *, lease_s: float = 30.0, gpus: int = 0) -> CeleryDriver:
-    settings = DriverSettings(directory=root, polling_s=0.2, resources=Resources(gpus=gpus))
+def driver_of(
+    root: Path, *, lease_s: float = 30.0, gpus: int = 0, file_transfer: str = "auto"
+) -> CeleryDriver:
+    need = Resources(gpus=gpus, file_transfer=file_transfer)
+    settings = DriverSettings(directory=root, polling_s=0.2, resources=need)
     return CeleryDriver(settings, queue=CeleryQueue(settings, lease_s=lease_s))
 
 
@@ -172,7 +175,7 @@ def test_foreign_messages_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("BOMB", str(tmp_path / "bomb"))
     found, queue = find_broker(), queue_name("")
     driver, request = driver_of(root), make_request(root, QUICK)
-    away, forbidden = driver_of(outside), make_request(outside, GATED)
+    away, forbidden = driver_of(outside, file_transfer="no"), make_request(outside, GATED)
     (root / "link").symlink_to(outside)
     waiting = away.submit(forbidden)
     app = make_app(found, queue)

@@ -20,10 +20,23 @@ SPEARMINT = (sys.executable, "-m", "spearmint")
 
 
 class Worker:
-    """A worker, which is ready when the context begins; all its processes end with it."""
+    """A worker, which is ready when the context begins; all its processes end with it.
 
-    def __init__(self, root: Path, log: Path, *options: str, **environment: str) -> None:
+    Args:
+        root: Its root.
+        log: Where it writes its output.
+        options: Further arguments.
+        hidden: A directory that it does not see; needs root.
+        environment: Environment variables.
+    """
+
+    def __init__(
+        self, root: Path, log: Path, *options: str, hidden: Path | None = None, **environment: str
+    ) -> None:
         argv = [*SPEARMINT, "worker", "--root", str(root), *options]
+        if hidden is not None:
+            mount = 'mount -t tmpfs none "$0" && exec "$@"'
+            argv = ["unshare", "--mount", "sh", "-c", mount, str(hidden), *argv]
         self.log = log
         with log.open("ab") as output:
             self.process = subprocess.Popen(

@@ -8,7 +8,7 @@ import re
 import ssl
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ URL, FILE, KEY = "SPEARMINT_BROKER_URL", "SPEARMINT_BROKER_FILE", "SPEARMINT_BRO
 
 DEFAULT_FILE = Path("~/.config/spearmint/broker.toml")
 _SCHEMES = ("redis", "rediss", "amqp", "amqps", "pyamqp")
+_REDIS = ("redis", "rediss")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -32,11 +33,13 @@ class Broker:
         url: The URL with its password.
         key: Key of signatures; empty for none.
         ca: File with the certificates that sign that of a TLS broker; empty for the system's.
+        files: URL of another Redis for the files of hosts that do not share them; can be empty.
     """
 
     url: str = field(repr=False)
     key: str = field(default="", repr=False)
     ca: str = ""
+    files: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         parts = urlsplit(self.url)
@@ -47,6 +50,11 @@ class Broker:
     def is_redis(self) -> bool:
         """Whether it is Redis; otherwise RabbitMQ."""
         return self.url.startswith("redis")
+
+    @property
+    def store(self) -> str:
+        """URL of the Redis that can carry files; empty for none."""
+        return self.files or (self.url if self.is_redis else "")
 
     def tls(self) -> Mapping[str, Any] | None:
         """Return the settings of a verified TLS connection; None without TLS."""
@@ -64,7 +72,7 @@ def find_broker(named: str = "") -> Broker:
     """Return the broker: the named one, or else that of the environment or of the default file.
 
     Args:
-        named: A URL, or a file with ``url = "..."`` and optionally ``key`` and ``ca``.
+        named: A URL, or a file with ``url = "..."`` and optionally ``key``, ``ca`` and ``files``.
 
     Raises:
         InputError: There is none, the URL is invalid, or other users can read the file.
@@ -82,8 +90,11 @@ def find_broker(named: str = "") -> Broker:
             f'Set {URL}, or write url = "redis://:PASSWORD@HOST:6379/0" to {path} and run '
             f"chmod 600 {path}",
         )
-    _check(url)
-    return Broker(url, os.environ.get(KEY, "") or content.get("key", ""), content.get("ca", ""))
+    _check(url, _SCHEMES)
+    if files := content.get("files", ""):
+        _check(files, _REDIS)
+    key = os.environ.get(KEY, "") or content.get("key", "")
+    return Broker(url, key, content.get("ca", ""), files)
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -99,19 +110,19 @@ def _read(path: Path) -> dict[str, str]:
     except (OSError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not TOML"
         raise InputError(f"cannot read {path}: {reason}") from None
-    unknown = sorted(set(content) - {"url", "key", "ca"})
+    unknown = sorted(set(content) - {"url", "key", "ca", "files"})
     if unknown or not all(isinstance(value, str) for value in content.values()):
-        raise InputError(f"{path} must contain url, key and ca, as texts; not: {unknown}")
+        raise InputError(f"{path} can contain url, key, ca and files, as texts; not: {unknown}")
     return content
 
 
-def _check(url: str) -> None:
+def _check(url: str, schemes: Collection[str]) -> None:
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
         raise InputError("the URL of the broker is invalid", _EXAMPLE) from None
-    if parts.scheme not in _SCHEMES:
+    if parts.scheme not in schemes:
         raise InputError(f"unknown broker {parts.scheme}://", _EXAMPLE)
 
 

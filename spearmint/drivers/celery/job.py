@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from spearmint.drivers.celery.post.grants import remote_part
 from spearmint.drivers.job_setup import setup_lines
 from spearmint.drivers.queue import SubmitSpec
 from spearmint.errors import InputError
@@ -20,12 +21,13 @@ _UNSUPPORTED = {
 }
 
 
-def described(spec: SubmitSpec, *, fence_s: float) -> Mapping[str, Any]:
+def described(spec: SubmitSpec, *, fence_s: float, is_sent: bool) -> Mapping[str, Any]:
     """Return the content of ``job.json``.
 
     Args:
         spec: The job.
         fence_s: Seconds without a renewed lease after which the host kills the trial.
+        is_sent: Whether hosts can run it that do not have the directory of the experiment.
 
     Raises:
         InputError: The trial needs what workers cannot give.
@@ -39,6 +41,7 @@ def described(spec: SubmitSpec, *, fence_s: float) -> Mapping[str, Any]:
         "gpus": spec.resources.gpus,
         "walltime_s": spec.resources.walltime_s,
         "fence_s": fence_s,
+        **({"remote": remote_part(spec)} if is_sent else {}),
     }
 
 

@@ -7,7 +7,6 @@ import shlex
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from spearmint.drivers.base import DriverSettings
@@ -16,6 +15,8 @@ from spearmint.drivers.celery.broker import find_broker, queue_name
 from spearmint.drivers.celery.job import command, described
 from spearmint.drivers.celery.lost import LostJobs, LostMessages
 from spearmint.drivers.celery.messages import arguments
+from spearmint.drivers.celery.obstacles import GPU, obstacle_of
+from spearmint.drivers.celery.post import Post, check_transfer
 from spearmint.drivers.celery.records import Record, Records
 from spearmint.drivers.queue import (
     EndedRun,
@@ -32,14 +33,14 @@ from spearmint.resources import Resources
 LEASE_S = 30.0
 """Seconds without a sign of life after which a trial counts as lost."""
 
-GPU = ".gpu"
-"""End of the name of the queue for trials that need a GPU."""
-
 _SLOTS_S = 10.0  # how long an answer of the workers is used
 
 
 class CeleryQueue(Queue):
-    """Describes jobs in the experiment's directory, and tells workers of them by the broker."""
+    """Describes jobs in the experiment's directory, and tells workers of them by the broker.
+
+    A worker that does not see this directory asks the controller for the job (:mod:`.post`).
+    """
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class CeleryQueue(Queue):
         lease_s: float = LEASE_S,
     ) -> None:
         need, broker = settings.resources, find_broker()
+        check_transfer(need.file_transfer, broker)
         self._experiment = settings.directory.resolve()
         self._base = queue_name(need.queue)
         self._name = self._base + (GPU if need.gpus else "")
@@ -59,11 +61,15 @@ class CeleryQueue(Queue):
         self._resending = threading.Thread()
         self._slots: tuple[float, list[Mapping[str, Any]]] = (float("-inf"), [])
         self._records.forget_old()
+        self._post = Post(broker, self._experiment, need.file_transfer)
 
     def submit(self, spec: SubmitSpec, *, inherit: Sequence[int]) -> str:
         """Write the job, and send its message."""
         try:
-            id = self._records.create(spec.token, described(spec, fence_s=self._lease_s / 2))
+            self._post.start()
+            is_sent = bool(self._post.search)
+            job = described(spec, fence_s=self._lease_s / 2, is_sent=is_sent)
+            id = self._records.create(spec.token, job)
         except OSError as error:
             raise DriverError(f"cannot write a job: {error}") from error
         try:
@@ -74,7 +80,9 @@ class CeleryQueue(Queue):
         return id
 
     def _send(self, id: str) -> None:
-        self._client.send(self._name, arguments(self._key, self._name, self._experiment, id), id)
+        experiment = None if self._post.is_forced else self._experiment
+        message = arguments(self._key, self._name, experiment, id, self._post.search)
+        self._client.send(self._name, message, id)
 
     def _withdraw(self, id: str) -> bool:
         """End a job that no worker has claimed; return False if one has."""
@@ -86,12 +94,18 @@ class CeleryQueue(Queue):
     def jobs(self) -> Sequence[QueueJob]:
         """Read the folders of jobs; close those that ended or are lost, and resend messages."""
         try:
+            self._post.start()
             left = [record for record in self._records.all() if not self._closes(record)]
             self._lost.keep({record.id for record in left})
         except OSError as error:
             raise DriverUnreachable(f"cannot read {self._records.base}: {error}") from error
+        self._post.receive({record.id.partition(".")[0] for record in left})
         self._resend([record.id for record in left if record.claim is None])
         return [_listed(record) for record in left]
+
+    def fetch(self) -> None:
+        """Store what jobs on hosts that share no files have sent."""
+        self._post.receive(None)
 
     def _closes(self, record: Record) -> bool:
         end = record.end
@@ -171,20 +185,7 @@ class CeleryQueue(Queue):
         except DriverUnreachable as error:
             return Obstacle(reason=error.what, fix=error.fix, passes=True)
         usable = [slot for slot in slots if self._name in slot.get("queues", ())]
-        start = f"spearmint worker --queue {shlex.quote(self._base)} --root {{}}"
-        if not usable:
-            what = "no worker with a GPU" if self._name.endswith(GPU) else "no worker"
-            fix = f"Start one: {start.format(shlex.quote(str(self._experiment)))}"
-            if self._name.endswith(GPU):
-                fix += "\nOr rerun with --gpus=0, if the trials need no GPU."
-            return Obstacle(reason=f"{what} of queue {self._base} answers", fix=fix, passes=True)
-        if any(self._experiment.is_relative_to(Path(r)) for s in usable for r in s["roots"]):
-            return None
-        roots = sorted({root for slot in usable for root in slot["roots"]})
-        return Obstacle(
-            reason=f"{self._experiment} is not below a --root of a worker: {', '.join(roots)}",
-            fix=f"Start a worker: {start.format(shlex.quote(str(self._experiment)))}",
-        )
+        return obstacle_of(usable, self._experiment, self._base, self._name, self._post)
 
     def preview(self, spec: SubmitSpec) -> str:
         """Return the name of the queue and the command that the worker runs."""

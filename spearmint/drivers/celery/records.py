@@ -59,6 +59,25 @@ class Records:
         new.rename(self.folder(id))
         return id
 
+    def search(self) -> str:
+        """Return the random name of this search; empty if :meth:`name_search` was not called."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self.base / "search").read_text()
+        return ""
+
+    def name_search(self, name: str) -> str:
+        """Name this search if it has no name yet; return its name. Raises OSError."""
+        self._make_directories()
+        part = self.base / f"new.{secrets.token_hex(6)}"
+        part.write_text(name)
+        try:
+            os.link(part, self.base / "search")
+        except FileExistsError:
+            pass
+        finally:
+            part.unlink()
+        return self.search()
+
     def _make_directories(self) -> None:
         for directory in (self.base, self._jobs, self._ended):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -25,8 +25,9 @@ from spearmint.trial.environment import (
     TRIAL_DIR,
 )
 from spearmint.trial.transport.agent import OUTPUT
-from spearmint.trial.transport.inputs import CODE, EXPERIMENT, code_archive, experiment_archives
-from spearmint.trial.transport.mailroom import OUTBOX, SPEC, START, STATE, Address, Mailroom
+from spearmint.trial.transport.boxes import data_in, pack_box
+from spearmint.trial.transport.inputs import CODE, EXPERIMENT
+from spearmint.trial.transport.mailroom import OUTBOX, SPEC, START, STATE, Mailroom
 
 _MACHINE = ("Machine", "FileSystemDomain")
 _OWN_COMMAND, _PROXY_COMMAND = "should_transfer_files", "want_io_proxy"
@@ -82,7 +83,7 @@ def transfer_script(spec: SubmitSpec, box: Path, *, exports: Iterable[str]) -> s
     inherited = {k: v for k, v in job_environment().items() if k not in _OF_THE_HOST}
     own = {k: v for k, v in spec.environment.items() if k not in _OF_THE_SUBMIT_HOST}
     variables = {**inherited, **own, TRANSPORT_DONE: spec.environment.get(DONE_FILE, "")}
-    data = _data_of(box)
+    data = data_in(box)
     if data is not None:
         variables[TRANSPORT_DATA] = data.name
     lines = [_SCRIPT.format(outbox=OUTBOX, output=OUTPUT, start=START).rstrip()]
@@ -104,11 +105,6 @@ def transfer_script(spec: SubmitSpec, box: Path, *, exports: Iterable[str]) -> s
         code=CODE,
     )
     return "\n".join([*lines, run])
-
-
-def _data_of(box: Path) -> Path | None:
-    """Return the experiment's data in a mailbox, which hosts fetch; None if it has none."""
-    return next(box.glob("data-*.zip"), None)
 
 
 def _language(spec: SubmitSpec) -> str:
@@ -133,7 +129,7 @@ def transfer_commands(box: Path, own: Mapping[str, str]) -> dict[str, str]:
     inputs += [own[name] for name in ("transfer_input_files",) if own.get(name)]
     hold = [f"({own['on_exit_hold']})"] if "on_exit_hold" in own else []
     hold.append(f"ExitCode =?= {UNFIT}")
-    reason, data, space = _UNFIT, _data_of(box), {}
+    reason, data, space = _UNFIT, data_in(box), {}
     if data is not None:
         reason = f"{_UNFIT}; or {_NO_PROXY}"
         if "request_disk" not in own:
@@ -199,20 +195,16 @@ class Transfer:
         """Write what the host needs, and return the mailbox of the job."""
         if spec.folder is None:
             raise DriverError(f"job {spec.label} has no trial folder")
-        key = str((read_json(TrialFolder(spec.folder).spec) or {}).get("key", ""))
-        address = Address(
-            folder=str(spec.folder.absolute()),
-            output=str(spec.output.absolute()),
-            done=spec.environment.get(DONE_FILE, ""),
-            key=key,
-        )
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            inputs = {
-                CODE: code_archive(self.directory),
-                **experiment_archives(spec.directory, self.directory, has_cache=self._has_cache),
-            }
-            return self._mailroom.open_box(spec.token, address, inputs)
+            return pack_box(
+                self.directory,
+                token=spec.token,
+                folder=spec.folder,
+                output=spec.output,
+                done=spec.environment.get(DONE_FILE, ""),
+                experiment=spec.directory,
+                has_cache=self._has_cache,
+            )
         except OSError as error:
             raise DriverError(f"cannot pack the files of {spec.label}: {error}") from error
 

@@ -30,6 +30,7 @@ from spearmint.trial.transport.mailroom import OUTBOX, SPEC, STATE
 from spearmint.trial.transport.parcel import END, Header, Parcel, open_parcel
 from spearmint.trial.transport.restore import restore
 from spearmint.trial.transport.sender import Carrier, Packer, Sender
+from spearmint.trial.transport.spool import Spool
 
 OUTPUT = "output.txt"
 """File in the working directory to which the job's output is appended."""
@@ -48,24 +49,25 @@ def main() -> int:
     here, done = Path.cwd(), os.environ.pop(TRANSPORT_DONE, "")
     data = os.environ.pop(TRANSPORT_DATA, "")
     adopt_orphans()
-    carrier = Chirp.of_job()
+    proxy, spool = Chirp.of_job(), Spool.of_job()
     try:
         if data:
-            _unpack_data(here, data, carrier)
+            _unpack_data(here, data, proxy)
         header = _unpack(here)
     except (Damaged, OSError) as error:
         sys.stderr.write(f"cannot unpack the trial: {error}\n")
         return int(os.environ.get(RERUN_EXIT_CODE, "1"))
-    if carrier is not None:
-        _send_earlier(here / OUTBOX, carrier)
+    if proxy is not None:
+        _send_earlier(here / OUTBOX, proxy)
     is_known = not any((here / OUTBOX).glob(f"*{END}"))
     packer = Packer(TrialFolder(here / "trial"), here / OUTPUT, header, knows_files=is_known)
-    trial = _Trial()
-    status = trial.run(here, carrier, packer)
+    trial = _Trial(forwards=spool is None)
+    status = trial.run(here, spool or proxy, packer)
     packer.stops = trial.is_late
-    _pack_last(packer, here / OUTBOX, everything=bool(trial.received))
-    if carrier is not None and not trial.received:
-        _announce(here / OUTBOX, carrier, done)
+    # A queue brings only the last parcel back; a spool is emptied in order.
+    _pack_last(packer, here / OUTBOX, everything=bool(trial.received) and spool is None)
+    if proxy is not None and not trial.received:
+        _announce(here / OUTBOX, proxy, done)
     return end_as(status)
 
 
@@ -165,12 +167,15 @@ def _pack_last(packer: Packer, outbox: Path, *, everything: bool) -> None:
 class _Trial:
     """The runner's process, and the signals for it.
 
+    Args:
+        forwards: Whether the runner gets no signals but those that this process forwards.
+
     Attributes:
         received: Number of the last SIGTERM or SIGINT; 0 if none arrived.
     """
 
-    def __init__(self) -> None:
-        self.received = 0
+    def __init__(self, *, forwards: bool) -> None:
+        self.received, self._forwards = 0, forwards
         self._deadline = float("inf")
         self._child: subprocess.Popen[bytes] | None = None
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -185,7 +190,8 @@ class _Trial:
             limit = _limit_s()
             self._deadline = time.monotonic() + limit - min(_LAST_S, limit / 4)
         if self._child is not None:
-            self._child.send_signal(number)
+            if self._forwards:
+                self._child.send_signal(number)
             if not self.received:
                 timer = threading.Timer(_grace_s(), self._child.kill)
                 timer.daemon = True

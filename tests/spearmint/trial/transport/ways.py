@@ -10,17 +10,28 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from spearmint.drivers.celery.broker import Broker
+from spearmint.drivers.celery.job import described
 from spearmint.drivers.celery.messages import arguments
+from spearmint.drivers.celery.post import Post
+from spearmint.drivers.celery.post.host import Host
+from spearmint.drivers.celery.post.names import Names
+from spearmint.drivers.celery.post.store import Store
 from spearmint.drivers.celery.records import Records
+from spearmint.drivers.queue import SubmitSpec
 from spearmint.layout import TrialFolder, write_json
+from spearmint.resources import Resources
 from spearmint.trial.supervise import descendants
 from spearmint.trial.transport.inputs import CODE, EXPERIMENT, code_archive, experiment_archives
 from spearmint.trial.transport.mailroom import OUTBOX, SPEC, STATE, Address, Mailroom
 from tests.spearmint.trial.transport.proxy import proxy_of
+from tests.testbed.brokers import Redis
+from tests.waiting import until
 
 TOKEN = "0123456789ab"  # noqa: S105
 _QUEUE, _KEY = "q", "of the broker"
@@ -38,7 +49,13 @@ if slot.take(given["args"]):
 
 
 class Way(ABC):
-    """An experiment with one trial, on the submit side and on a host."""
+    """An experiment with one trial, on the submit side and on a host.
+
+    Attributes:
+        shares_files: Whether nothing is lost with a host.
+    """
+
+    shares_files = True
 
     def __init__(self, root: Path, code: str, temporary: Path) -> None:
         self.root, self.temporary, self.runs = root, temporary, 0
@@ -156,8 +173,8 @@ class Celery(Way):
     def deliver_damaged(self, draw: random.Random) -> None:
         id = self.records.create(TOKEN, {"argv": ["/bin/false"], "output": str(self.output)})
         good = arguments(_KEY, _QUEUE, self.root, id)
-        at = draw.randrange(4)
-        bad = [good[:at], [*good[:at], good[at][:-1], *good[at + 1 :]]]
+        at = draw.randrange(len(good))
+        bad = [good[:at], [*good[:at], f"{good[at]}x", *good[at + 1 :]]]
         for process in [self._deliver(message) for message in bad]:
             process.wait()
         assert next(record for record in self.records.all() if record.id == id).claim is None
@@ -167,7 +184,7 @@ class Celery(Way):
 class Transfer(Way):
     """HTCondor transfers the files; the job's proxy delivers while it runs."""
 
-    has_proxy = True
+    has_proxy, shares_files = True, False
 
     def __init__(self, root: Path, code: str, temporary: Path) -> None:
         super().__init__(root, code, temporary)
@@ -236,9 +253,89 @@ class TransferAtExit(Transfer):
     has_proxy = False
 
 
+class FilesByRedis(Celery):
+    """A message names the job; its files go through Redis, and what comes back."""
+
+    shares_files = False
+
+    def __init__(self, root: Path, code: str, temporary: Path) -> None:
+        super().__init__(root, code, temporary)
+        self.redis, self.host = Redis(), temporary / "host"
+        self.redis.start()
+        self.host.mkdir()
+        self.store = Store(self.redis.url)
+        self.post = Post(Broker(self.redis.url, _KEY), root, "yes")
+        self.post.start()
+        self.hash = Names(self.post.search).said_by("host")
+        self.seen: set[tuple[str, bytes]] = set()
+        self.largest = 0
+
+    def close(self) -> None:
+        super().close()
+        self.post.stop()
+        self.redis.close()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        for record in self.records.all():
+            self.records.close(record.id, {"failure": "lost"})
+        spec = SubmitSpec(
+            token=TOKEN,
+            label="trial",
+            argv=("the agent of the host",),
+            directory=self.root,
+            output=self.output,
+            environment={"SPEARMINT_DONE_FILE": str(self.done)},
+            resources=Resources(gpus=0),
+            folder=self.folder.path,
+        )
+        id = self.records.create(TOKEN, described(spec, fence_s=20.0, is_sent=True))
+        self.message = arguments(_KEY, _QUEUE, None, id, self.post.search)
+        return self._deliver(self.message)
+
+    def _deliver(self, message: object) -> subprocess.Popen[bytes]:
+        slot = {"key": _KEY, "roots": [str(self.host)], "store": self.redis.url}
+        given = {"args": message, "slot": slot}
+        return self.popen([sys.executable, "-P", "-c", _WORKER], json.dumps(given))
+
+    def receive(self) -> None:
+        self.seen |= set(self.store.fields(self.hash).items())
+        self.largest = max(self.largest, self.store.bytes_used())
+        for record in self.records.all():
+            if record.end is not None:
+                self.records.close(record.id, record.end)
+        self.post.receive({TOKEN})
+
+    def bring_back(self) -> None:
+        """Let another worker of the host send what the first kept."""
+        host = Host(self.store, _KEY, self.host, {"host": "", "pid": 0, "gpu": ""})
+        until(lambda: (host.adopt(), self.receive()) and not self.records.all(), 60)
+        self.receive()
+
+    def deliver_again(self, draw: random.Random) -> None:
+        super().deliver_again(draw)
+        again = sorted(self.seen)
+        self._say(draw.sample(again * 2, 2 * len(again)))
+
+    def _say(self, messages: Sequence[tuple[str, bytes]]) -> None:
+        for start, sealed in messages:
+            self.store.write(self.hash, {start: sealed.decode()})
+            self.store.notify({Names(self.post.search).signal: start})
+            time.sleep(0.01)
+        self.receive()
+
+    def deliver_damaged(self, draw: random.Random) -> None:
+        super().deliver_damaged(draw)
+        for start, sealed in sorted(self.seen):
+            at = draw.randrange(len(sealed))
+            damaged = bytes([*sealed[:at], sealed[at] ^ 1, *sealed[at + 1 :]])
+            text = damaged.decode("ascii", "replace").encode("ascii", "replace")
+            self._say([(start, sealed[:at]), (start, text), (start[:at], sealed)])
+
+
 WAYS: dict[str, type[Way]] = {
     "shared directory": Shared,
     "Celery": Celery,
+    "files by Redis": FilesByRedis,
     "file transfer": Transfer,
     "file transfer at exit": TransferAtExit,
 }
