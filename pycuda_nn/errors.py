@@ -176,6 +176,12 @@ class CheckpointError(PycudaNNError):
     """The checkpoint cannot be read, written, or continued with these settings."""
 
 
+class MissingCheckpoint(CheckpointError):
+    """There is no such checkpoint."""
+
+    exit_code = 2
+
+
 def _mib(n_bytes: int) -> str:
     return f"{n_bytes / 2**20:,.1f} MiB"
 

@@ -138,6 +138,8 @@ def next_command(*words: object) -> str:
 
 def reason_of(error: Exception) -> str:
     """Return why a file cannot be used, without its path: "Permission denied"."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 text (byte {error.start})"
     return getattr(error, "strerror", None) or str(error)
 
 

@@ -24,7 +24,7 @@ from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.data.npz import read_npz
 from pycuda_nn.data.scaling import Scaler, TargetScaler
 from pycuda_nn.data.table import Encoding
-from pycuda_nn.errors import CheckpointError, PycudaNNError
+from pycuda_nn.errors import CheckpointError, MissingCheckpoint, PycudaNNError
 from pycuda_nn.layers import LOSSES, from_description
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
@@ -124,7 +124,7 @@ def load(path: Path) -> Checkpoint:
         CheckpointError: The file is missing, damaged, or of another version.
     """
     if not path.is_file():
-        raise CheckpointError(
+        raise MissingCheckpoint(
             f"checkpoint {path} does not exist",
             f"Create it: pycuda-nn train --data SOURCE --checkpoint {path}",
         )

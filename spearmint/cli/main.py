@@ -87,6 +87,8 @@ class DefaultGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert ``run`` unless the first argument is a command, --help or --version."""
+        if args and args[0] == "help" and not Path("help").exists():
+            args = [*args[1:], "--help"]
         if args and args[0] not in (*COMMANDS, "--help", "-h", "--version"):
             if not args[0].startswith("-") and not Path(args[0]).exists() and len(args[0]) > 1:
                 self._reject_typo(ctx, args[0])
@@ -123,6 +125,8 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 invalid input, 128 + signal."""
+    if sys.platform == "win32":
+        _end("spearmint does not run on Windows itself\nInstall it in WSL 2 or in Docker.", 2)
     try:
         code = cli.main(prog_name="spearmint", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

@@ -10,6 +10,7 @@ from spearmint.config.document import Document
 from spearmint.model import Kind, Params, Value, Variable
 
 _LARGEST_INT = 2**53  # a double in config.pb represents every integer up to this one
+_MOST_SIZE = 10_000
 
 
 def read_variable(document: Document, i: int) -> Variable:
@@ -27,6 +28,9 @@ def read_variable(document: Document, i: int) -> Variable:
         raise document.error(f"variable {spec.name!r} has no type", fix, *at)
     if spec.size < 1:
         fix = "Write a size of at least 1."
+        raise document.error(f"variable {spec.name!r} has size {spec.size}", fix, *at, "size", 0)
+    if spec.size > _MOST_SIZE:
+        fix = f"Write a size of at most {_MOST_SIZE:,}: search what matters most."
         raise document.error(f"variable {spec.name!r} has size {spec.size}", fix, *at, "size", 0)
     kind = Kind(pb.Experiment.ParameterSpec.Type.Name(spec.type))
     if kind is Kind.ENUM:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from spearmint.errors import InputError, did_you_mean
+from spearmint.errors import InputError, did_you_mean, reason_of
 from spearmint.importing.rows import Row, Table
 from spearmint.model import Variable
 
@@ -25,10 +25,8 @@ def read_csv(path: Path, variables: Sequence[Variable], *, value_column: str) ->
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"cannot read {path}: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {reason_of(error)}") from None
     reader = csv.reader(io.StringIO(text, newline=""))
     lines: list[tuple[int, list[str]]] = []
     start = 1

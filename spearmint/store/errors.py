@@ -10,7 +10,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from spearmint.errors import StorageError
 
-_SIGNS_OF_A_FULL_DISK = ("disk is full", "disk I/O error", "No space left", "unable to open")
+_SIGNS_OF_A_FULL_DISK = ("disk is full", "disk I/O error", "No space left")
+_FIXES = {
+    **dict.fromkeys(_SIGNS_OF_A_FULL_DISK, "Free disk space"),
+    "unable to open": "Create its directory, or free disk space,",
+}
 
 
 @contextmanager
@@ -26,7 +30,7 @@ def wraps_storage_errors() -> Iterator[None]:
     except (SQLAlchemyError, OptunaError) as error:
         cause = error.__cause__ or error.__context__ or error
         text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
-        fix = "Fix this and rerun the command; finished trials are safe."
-        if any(sign in text for sign in _SIGNS_OF_A_FULL_DISK):
-            fix = "Free disk space and rerun the command; finished trials are safe."
-        raise StorageError(f"database of trials: {text}", fix) from error
+        fix = next((fix for sign, fix in _FIXES.items() if sign in text), "Fix this")
+        raise StorageError(
+            f"database of trials: {text}", f"{fix} and rerun the command; finished trials are safe."
+        ) from error

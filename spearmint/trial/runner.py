@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import sys
@@ -97,6 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ[TRIAL_DIR] = str(folder.files)
     os.environ[REPORTS_FILE] = str(folder.reports)
     os.environ[REGION] = spec.get("region", "")
+    _print_every_character()
     started = time.time()
     result = _evaluate(spec, folder)
     if os.getpid() != pid:
@@ -116,6 +118,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     retry_os_error(lambda: result_file.write(outcome), retry_s)
     _mark_done(done_file)
     return 0
+
+
+def _print_every_character() -> None:
+    """Let user code print letters that the locale of the host lacks, as backslash sequences."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _begin(folder: TrialFolder) -> ResultFile:

@@ -13,7 +13,7 @@ from starcluster.setup.python2 import conversion_of
 
 
 @cloup.command()
-@cloup.argument("file", type=click.Path(path_type=Path))
+@cloup.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @confirm_option
 def convertplugin(file: Path, confirm: bool) -> None:
     """Convert the plugin FILE from Python 2 to Python 3.

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from sqlalchemy.engine import make_url
 
+from spearmint.errors import InputError
 from spearmint.store.mounts import is_on_network
 
 # Bytes 18 and 19 of a file with a write-ahead log (sqlite.org/fileformat2.html).
@@ -17,8 +18,18 @@ _WITH_LOG = b"\2\2"
 
 
 def sqlite_url(path: Path) -> str:
-    """Return the storage URL of an SQLite file."""
-    return f"sqlite:///{quote(str(path))}"
+    """Return the storage URL of an SQLite file.
+
+    Raises:
+        InputError: Its name is not UTF-8, or has letters that the locale lacks.
+    """
+    try:
+        return f"sqlite:///{quote(str(path))}"
+    except UnicodeEncodeError:
+        raise InputError(
+            f"the path {str(path.parent)!r} cannot be read as UTF-8",
+            "Use a locale with UTF-8 (export LC_ALL=C.UTF-8), or rename the directory.",
+        ) from None
 
 
 def file_of(url: str) -> Path | None:

@@ -266,7 +266,7 @@ def test_digits_as_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_files_for_evaluate_and_predict(
     trained: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["evaluate", "--checkpoint", str(tmp_path / "none.npz")]) == 1
+    assert main(["evaluate", "--checkpoint", str(tmp_path / "none.npz")]) == 2
     assert str(tmp_path / "none.npz") in capsys.readouterr().err
     args = ["predict", "--checkpoint", str(trained), "--data", str(table)]
     assert main([*args, "--out", "p.txt"]) == 2

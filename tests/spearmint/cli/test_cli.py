@@ -167,6 +167,35 @@ def test_wrong_input_exits_with_2_and_says_why(
     assert "Traceback" not in done.stderr
 
 
+def test_on_windows_it_names_wsl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    done = commands.spearmint("status")
+    assert (done.returncode, "WSL 2" in done.stderr) == (2, True)
+
+
+def test_help_is_also_a_word() -> None:
+    assert commands.spearmint("help").stdout == commands.spearmint("--help").stdout
+    assert commands.spearmint("help", "best").stdout == commands.spearmint("best", "--help").stdout
+
+
+@pytest.mark.parametrize("command", [["run", "--max-finished-jobs=1"], ["status"], ["report"]])
+def test_a_directory_that_the_locale_cannot_name_is_wrong_input(
+    searched: ExperimentDir, tmp_path: Path, command: list[str]
+) -> None:
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xe4ten"))
+    shutil.copytree(searched.root, root)
+    done = commands.spearmint(*command, root)
+    assert done.returncode == 2
+    assert "LC_ALL" in done.stderr
+
+
+def test_a_storage_that_cannot_be_opened_says_why(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment()
+    done = commands.spearmint("--storage=sqlite:////nowhere/trials.db", experiment.config)
+    assert done.returncode == 1
+    assert "Create its directory" in done.stderr
+
+
 def test_a_changed_config_is_refused_with_the_difference(searched: ExperimentDir) -> None:
     searched.config.write_text(searched.config.read_text().replace("max: 1", "max: 2"))
     done = searched.run()

@@ -100,6 +100,7 @@ def test_a_directory_stands_for_its_config(tmp_path: Path) -> None:
         (HEAD + 'variable { name: "a" type: INT min: 0 max: 9 log: true }', "3:32", ["log"]),
         (HEAD + 'variable { name: "a" type: FLOAT min: nan max: 9 }', "3:34", ["'a'", "nan"]),
         (HEAD + 'variable { name: "a" type: FLOAT size: 0 min: 0 max: 9 }', "3:34", ["size 0"]),
+        (HEAD + 'variable { name: "a" type: FLOAT size: 10001 min: 0 max: 9 }', "3:34", ["10,000"]),
         (HEAD + LR + LR, "4:12", ["'lr'"]),
         (HEAD + LR + 'seed_point { param { name: "x" dbl_val: 1 } }', "4:14", ["'x'", "lr"]),
         (HEAD + LR + 'seed_point { param { name: "lr" dbl_val: 7 } }', "4:14", ["from 0.1 to 1"]),

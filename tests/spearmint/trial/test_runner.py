@@ -245,3 +245,12 @@ def test_a_trial_that_another_process_runs_is_left_to_it(
     assert done.stderr.count("\n") == 1, "one line says why"
     assert not folder.result.exists()
     assert not folder.runner.exists(), "the trial did not start"
+
+
+def test_letters_that_the_locale_lacks_do_not_fail_a_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    result, output = run_trial(tmp_path, "def main(job_id, params):\n    print('ä€')\n    return 1")
+    assert result["value"] == 1.0
+    assert output == "\\xe4\\u20ac\n"

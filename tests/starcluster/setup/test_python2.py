@@ -84,6 +84,7 @@ def test_a_plugin_is_refused_then_converted_and_runs(plugin: Path) -> None:
 
 def test_an_old_copy_is_never_written_over(plugin: Path) -> None:
     plugin.with_name("my_old_motd.py.python2").write_text("mine")
+    assert starcluster("convertplugin", plugin.with_name("none.py")).returncode == 2
     done = starcluster("convertplugin", "-c", plugin)
     assert done.returncode == 2
     assert plugin.read_text(encoding="utf-8") == OLD
