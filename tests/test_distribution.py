@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from spearmint._version import __version__
 from tests.sources import ROOT, source_files
 
 PACKAGES = (
@@ -36,6 +37,14 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
         target.chmod((ROOT / name).stat().st_mode)
     _python("-m", "build", "--no-isolation", "--outdir", str(folder), str(source))
     return folder
+
+
+def test_a_tag_names_the_version() -> None:
+    argv = ["git", "tag", "--points-at", "HEAD", "v*"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("needs a git checkout")
+    assert set(done.stdout.split()) <= {f"v{__version__}"}
 
 
 def test_the_index_accepts_both(dist: Path) -> None:
