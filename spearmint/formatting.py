@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from spearmint.model import Params, Value
+from spearmint.model import Params, Trial, Value
 
 
 def format_duration(seconds: float) -> str:
@@ -42,6 +42,23 @@ def format_params(params: Params) -> str:
         f"{name}={','.join(format_value(value) for value in values)}"
         for name, values in params.items()
     )
+
+
+def constraint_text(trial: Trial, name: str) -> str:
+    """Return the value of a constraint, as ``91.2 infeasible`` outside of its limits.
+
+    ``-`` if the trial has none.
+    """
+    if name not in trial.constraints:
+        return "-"
+    mark = " infeasible" if name in trial.excess else ""
+    return format_value(float(trial.constraints[name])) + mark
+
+
+def infeasible_text(trial: Trial) -> str:
+    """Return ``infeasible: memory_gb=91.2`` for a line of a log; empty if it is feasible."""
+    values = (f"{name}={format_value(trial.constraints[name])}" for name in trial.excess)
+    return "" if trial.is_feasible else f"infeasible: {' '.join(values)}"
 
 
 def format_value(value: Value, digits: int = 6) -> str:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from spearmint.outputs import Constraint
 from spearmint.resources import Resources
 
 
@@ -64,6 +65,7 @@ class Experiment:
 
     Attributes:
         path: The config file; all files of the search are in its directory.
+        constraints: Limits of values that each trial returns in addition to its objective.
         seed_points: Points to evaluate first; each can omit variables.
         trial_timeout_s: Timeout of a trial in seconds; None for no limit.
         regions: Regions, each with a separate search; empty for a search without regions.
@@ -79,6 +81,7 @@ class Experiment:
     language: Language
     variables: tuple[Variable, ...]
     maximize: bool = False
+    constraints: tuple[Constraint, ...] = ()
     seed_points: tuple[Params, ...] = ()
     max_retries: int = 1
     trial_timeout_s: float | None = None
@@ -128,6 +131,8 @@ class Trial:
         lost: Number of its jobs that disappeared without a result.
         reports: Intermediate values, by step.
         region: Region of its search; empty without regions.
+        constraints: Values with limits that ``main`` returned, by name.
+        excess: How far they are outside, in units of the limit, by name; only those outside.
     """
 
     id: int
@@ -140,6 +145,13 @@ class Trial:
     seconds: float | None = None
     lost: int = 0
     reports: Mapping[int, float] = field(default_factory=dict)
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    excess: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether no constraint is violated; True without constraints."""
+        return not self.excess
 
     @property
     def label(self) -> str:
@@ -147,19 +159,26 @@ class Trial:
         return f"{self.region} trial {self.id}" if self.region else f"trial {self.id}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the trial as data for ``--json``, with its region if there are regions."""
+        """Return the trial as data for ``--json``, with its region and constraints if any."""
         region = {"region": self.region} if self.region else {}
         return {
             **region,
             "id": self.id,
             "state": str(self.state),
             "value": json_number(self.value),
+            **self._constraints_json(),
             "params": {name: list(values) for name, values in self.params.items()},
             "seconds": self.seconds,
             "reason": self.reason,
             "tail": self.tail,
             "lost": self.lost,
         }
+
+    def _constraints_json(self) -> dict[str, Any]:
+        if not self.constraints:
+            return {}
+        values = {name: json_number(value) for name, value in self.constraints.items()}
+        return {"constraints": values, "feasible": self.is_feasible}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +189,7 @@ class Result:
     reason: str = ""
     seconds: float | None = None
     reports: Mapping[int, float] = field(default_factory=dict)
+    constraints: Mapping[str, float] = field(default_factory=dict)
 
 
 def json_number(value: float | None) -> float | str | None:
@@ -178,9 +198,9 @@ def json_number(value: float | None) -> float | str | None:
 
 
 def best_trial(trials: Sequence[Trial], *, maximize: bool) -> Trial | None:
-    """Return the complete trial with the best value, the first of equal ones; None without any."""
+    """Return the feasible complete trial with the best value, the first of equal ones, or None."""
     ranked = ranking(trials, maximize=maximize)
-    return ranked[0] if ranked else None
+    return ranked[0] if ranked and ranked[0].is_feasible else None
 
 
 def is_better(value: float, than: float, *, maximize: bool) -> bool:
@@ -189,12 +209,17 @@ def is_better(value: float, than: float, *, maximize: bool) -> bool:
 
 
 def ranking(trials: Sequence[Trial], *, maximize: bool) -> list[Trial]:
-    """Return the complete trials, best first; infinite values of both signs are last."""
+    """Return the complete trials, best first.
+
+    Infinite values of both signs follow the finite ones. Infeasible trials are last, those with
+    the smallest excess first.
+    """
     sign = -1.0 if maximize else 1.0
     done = [(trial.value, trial) for trial in trials if trial.value is not None]
 
-    def rank(pair: tuple[float, Trial]) -> tuple[float, int]:
+    def rank(pair: tuple[float, Trial]) -> tuple[float, float, int]:
         value, trial = pair
-        return sign * value if math.isfinite(value) else math.inf, trial.id
+        excess = sum(trial.excess.values())
+        return excess, sign * value if math.isfinite(value) else math.inf, trial.id
 
     return [trial for _, trial in sorted(done, key=rank)]

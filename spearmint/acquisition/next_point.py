@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spearmint.acquisition.batch import Pool
 from spearmint.acquisition.factors import Sum
@@ -58,6 +59,7 @@ def next_points(
     rngs: Iterable[np.random.Generator],
     *,
     factor: Acquisition | None = None,
+    feasible: NDArray[np.bool_] | None = None,
 ) -> Iterator[Array]:
     """Yield valid points to evaluate next, shape ``(D,)``, from one fit of the model.
 
@@ -71,6 +73,8 @@ def next_points(
         settings: Settings of the model and the search.
         rngs: Source of all randomness, one for each point: the same states give the same points.
         factor: Logarithm of a factor of the expected improvement.
+        feasible: The observations with which a point must compare, shape ``(n,)``; at most
+            ``MAX_OBSERVATIONS`` with at least one. None for all.
     """
     seen = np.concatenate((points, pending))
     pool = None
@@ -83,6 +87,9 @@ def next_points(
                 some = _some_pending(pending, rng)
                 posterior = fit(space, points, y, some, settings, rng)
                 best = points[np.argsort(y, kind="stable")[:5]]
+                if feasible is not None:
+                    posterior = posterior.compared_with(points[feasible])
+                    best = points[np.lexsort((y, ~feasible))[:5]]
                 ranked = _first(space, best, posterior, seen, settings, rng, factor)
                 last = ranked
             else:

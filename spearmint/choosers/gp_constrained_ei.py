@@ -38,6 +38,8 @@ class GPConstrainedEIChooser(GPEIOptChooser):
     :class:`spearmint.choosers.GPEIOptChooser`.
     """
 
+    models_limits = False
+
     def _history(
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
     ) -> History:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from spearmint.choosers.history import History, history
+from spearmint.choosers.limits import constrained_points, limits_of
 from spearmint.choosers.model_chooser import ModelChooser
 from spearmint.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
+    from optuna.distributions import BaseDistribution
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
 
     from spearmint.acquisition.maximize import Acquisition
-    from spearmint.choosers.history import History
     from spearmint.gp.numerics import Array
     from spearmint.gp.settings import Settings
 
@@ -34,6 +38,7 @@ class GPEIOptChooser(ModelChooser):
     """
 
     selects_trials = True
+    models_limits = True
 
     def __init__(
         self,
@@ -65,6 +70,12 @@ class GPEIOptChooser(ModelChooser):
         self.warp = warp
         self.input_warp = input_warp
 
+    def _history(
+        self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
+    ) -> History:
+        """Return the trials, those that violate measured constraints with their values."""
+        return history(study, trials, space, limits=self.models_limits)
+
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point with the largest expected improvement."""
         return next(self.best_points(past, iter([rng])))
@@ -75,6 +86,10 @@ class GPEIOptChooser(ModelChooser):
 
         rng = next(rngs)
         settings = self._settings()
+        limits = limits_of(past) if self.models_limits else None
+        if limits is not None:
+            factor = self._factor(past, settings, rng)
+            return constrained_points(past, limits, settings, chain((rng,), rngs), factor)
         points, y = self._objective(past, settings, rng)
         factor = self._factor(past, settings, rng)
         every = chain((rng,), rngs)

@@ -36,9 +36,10 @@ class History:
         points: Coordinates of the observed points, shape ``(n, D)``.
         y: Finite values, negated if the study maximises, shape ``(n,)``.
         pending: Coordinates of the running trials, shape ``(p, D)``.
-        infeasible: Coordinates of the infeasible trials; empty unless ``history`` was called with
-            ``constrained``.
+        infeasible: Coordinates of the infeasible trials without a value; empty unless ``history``
+            was called with ``constrained`` or ``limits``.
         trials: The trials of ``points``, in the same order.
+        unvalued: The trials of ``infeasible``, in the same order.
     """
 
     space: Space
@@ -47,6 +48,7 @@ class History:
     pending: Array
     infeasible: Array
     trials: tuple[FrozenTrial, ...]
+    unvalued: tuple[FrozenTrial, ...] = ()
 
     @property
     def tried(self) -> Array:
@@ -113,6 +115,7 @@ def history(
     search_space: dict[str, BaseDistribution],
     *,
     constrained: bool = False,
+    limits: bool = False,
 ) -> History:
     """Return ``trials`` as points of ``search_space``; omit trials outside of it.
 
@@ -120,12 +123,13 @@ def history(
     the chooser avoids its point. An infinite value of either sign is replaced in the same way. A
     pruned trial gets the estimate of its final value (:class:`Finals`), which is infinite if it
     diverged or reported nothing. With ``constrained``, trials that failed, are infinite or were
-    declared infeasible have no value; they are in ``infeasible``.
+    declared infeasible have no value; they are in ``infeasible``. A trial that violates a measured
+    constraint counts as the worst, too; with ``limits`` it has its value.
     """
     sign = sign_of(study)
     space = Space(tuple(dimension(d) for d in search_space.values()))
     pending: list[list[float]] = []
-    infeasible: list[list[float]] = []
+    infeasible: list[tuple[list[float], FrozenTrial]] = []
     observed: list[tuple[list[float], float, FrozenTrial]] = []
     finals = Finals(trials)
     for trial in trials:
@@ -135,12 +139,19 @@ def history(
             continue
         if trial.state == TrialState.RUNNING:
             pending.append(row)
-        elif value is None:
             continue
-        elif constrained and (not np.isfinite(value) or _declared_infeasible(trial)):
-            infeasible.append(row)
+        if value is None:
+            continue
+        has_value = bool(np.isfinite(value))
+        unknown = not has_value or _declared_infeasible(trial)
+        if (constrained and unknown) or (limits and trial.constraints and not has_value):
+            infeasible.append((row, trial))
         else:
-            observed.append((row, sign * value if np.isfinite(value) else np.inf, trial))
+            counts = has_value and (limits or _keeps_limits(trial))
+            observed.append((row, sign * value if counts else np.inf, trial))
+    if limits and not any(np.isfinite(value) for _, value, _ in observed):
+        observed += [(row, 0.0, trial) for row, trial in infeasible]  # their constraints are known
+        infeasible = []
     y = np.array([value for _, value, _ in observed])
     finite = y[np.isfinite(y)]
     if not len(finite):
@@ -156,15 +167,19 @@ def history(
         points=coordinates(row for row, _, _ in observed),
         y=y,
         pending=coordinates(pending),
-        infeasible=coordinates(infeasible),
+        infeasible=coordinates(row for row, _ in infeasible),
         trials=tuple(trial for _, _, trial in observed),
+        unvalued=tuple(trial for _, trial in infeasible),
     )
 
 
 def _declared_infeasible(trial: FrozenTrial) -> bool:
     """Return whether ``trial`` is marked infeasible or has an Optuna constraint above 0."""
-    kept = all(value <= 0.0 for value in trial.constraints.values())
-    return bool(trial.user_attrs.get(INFEASIBLE)) or not kept
+    return bool(trial.user_attrs.get(INFEASIBLE)) or not _keeps_limits(trial)
+
+
+def _keeps_limits(trial: FrozenTrial) -> bool:
+    return all(gap <= 0.0 for gap in trial.constraints.values())
 
 
 def _row(trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> list[float] | None:

@@ -30,7 +30,7 @@ class Outline:
     Attributes:
         is_running: Whether the trial runs.
         has_ended: Whether the trial has any final state.
-        values: The value of a complete trial; NaN for others.
+        values: The value of a complete trial; NaN for others, and for infeasible ones.
     """
 
     is_running: NDArray[np.bool_]

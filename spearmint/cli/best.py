@@ -28,6 +28,7 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
 
     If values are noisy, this is the trial with the best expected value, by a model of all trials.
     Its expected value and the luckiest trial are printed, too.
+    With constraints, it is the best of the trials that keep them.
 
     \b
     Examples:
@@ -41,8 +42,9 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     found = [recommendation for recommendation in maybe if recommendation is not None]
     experiment = sessions[0].experiment
     if not found:
+        complete = any(session.study.best(feasible=False) for session in sessions)
         raise SpearmintError(
-            f"no trial of {experiment.name!r} is complete yet",
+            f"no trial of {experiment.name!r} is {'feasible' if complete else 'complete'} yet",
             f"Show its state: {next_command('status', sessions[0].layout.root)}",
         )
     if len(sessions) > 1:
@@ -71,6 +73,8 @@ def _print(found: Recommendation, maximize: bool) -> None:
     trial = found.trial
     region = f"region: {trial.region}\n" if trial.region else ""
     click.echo(f"{region}value: {trial.value!r}\ntrial: {trial.id}")
+    for name, value in trial.constraints.items():
+        click.echo(f"{name}: {format_value(value)}")
     for name, values in trial.params.items():
         click.echo(f"{name}: {', '.join(format_value(value) for value in values)}")
     for line in expectation(found, maximize=maximize):

@@ -76,7 +76,7 @@ def import_(
 
     experiment = in_region(load_experiment(config), region)
     table = read_source(source, experiment, study=study, value_column=value_column)
-    checked = check(table, experiment.variables)
+    checked = check(table, experiment.variables, experiment.constraints)
     if checked.problems and not skip_bad:
         raise InputError(
             f"{table.source}: {_count(checked.bad, 'row')} cannot be imported:\n{_listed(checked)}",
@@ -101,7 +101,11 @@ def _import(experiment: Experiment, storage: str | None, points: Sequence[Point]
         new = _new(points, session.study.trials())
         for point in new:
             session.study.add_complete(
-                point.params, point.value, source=point.source, seconds=point.seconds
+                point.params,
+                point.value,
+                source=point.source,
+                seconds=point.seconds,
+                constraints=point.constraints,
             )
     return new
 

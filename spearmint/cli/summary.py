@@ -59,7 +59,7 @@ def summarise(
     trials = [trial for part in by_search for trial in part]
     best = _best(by_search, experiment)
     if best:
-        console.print(f"\n{_headline(figures)}")
+        console.print(f"\n{_headline(figures)}{_feasible_note(trials)}")
         console.print(trial_table(best, experiment.variables))
     seconds = sum(progress.seconds for progress in figures.values())
     if options.cost_per_hour is not None:
@@ -83,6 +83,13 @@ def summarise(
             markup=False,
             soft_wrap=True,
         )
+
+
+def _feasible_note(trials: Sequence[Trial]) -> str:
+    """Return how many complete trials are feasible; empty without constraints."""
+    limited = [trial for trial in trials if trial.constraints]
+    feasible = sum(trial.is_feasible for trial in limited)
+    return f", {feasible or 'none'} feasible" if limited else ""
 
 
 def _best(by_search: Sequence[Sequence[Trial]], experiment: Experiment) -> list[Trial]:

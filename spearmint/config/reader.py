@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from spearmint.config import experiment_pb2 as pb
+from spearmint.config.constraints import read_constraints
 from spearmint.config.document import Document
 from spearmint.config.hips import NAME as HIPS_NAME
 from spearmint.config.hips import is_hips
@@ -84,6 +85,7 @@ def _experiment(document: Document) -> Experiment:
         language=language,
         variables=variables,
         maximize=message.direction == pb.MAXIMIZE,
+        constraints=read_constraints(document, variables),
         seed_points=tuple(
             read_seed_point(document, i, variables) for i in range(len(message.seed_point))
         ),

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from spearmint.errors import InputError, did_you_mean, next_command, reason_of
 from spearmint.model import Experiment, Language
-from spearmint.trial.languages import BadResult, shell_command, wrappers
+from spearmint.trial.languages import shell_command, wrappers
 from spearmint.trial.octave import INSTALL, find_octave
+from spearmint.trial.outputs import BadResult
 
 
 def require_wrapper(experiment: Experiment) -> None:

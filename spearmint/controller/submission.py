@@ -7,6 +7,7 @@ from spearmint.layout import Layout, TrialFolder, write_json
 from spearmint.model import Experiment, Trial
 from spearmint.store.study import Study
 from spearmint.trial.languages import to_entries, wrappers
+from spearmint.trial.outputs import OUTPUTS
 
 
 def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: str) -> TrialFolder:
@@ -22,7 +23,7 @@ def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: st
     folder.path.mkdir(exist_ok=True)
     for stale in (folder.reports, folder.result):
         stale.unlink(missing_ok=True)
-    spec = {
+    spec: dict[str, object] = {
         "key": key,
         "job_id": trial.id,
         "directory": str(layout.root),
@@ -31,6 +32,8 @@ def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: st
         "language": experiment.language,
         "params": to_entries(experiment.variables, trial.params),
     }
+    if experiment.constraints:
+        spec[OUTPUTS] = [constraint.name for constraint in experiment.constraints]
     write_json(folder.spec, spec)
     return folder
 

@@ -65,6 +65,10 @@ class Posterior:
         fields = ("weights", "inverse_factor", "alpha", "mean", "scale", "best", "noise")
         return replace(self, **{name: getattr(self, name)[kept] for name in fields})
 
+    def compared_with(self, points: Array) -> Posterior:
+        """Return the posterior whose ``best`` is the lowest mean at ``points`` (m, D)."""
+        return replace(self, best=self.predict(points)[0].min(axis=1))
+
     def predict(self, points: Array) -> tuple[Array, Array]:
         """Return the noise-free mean ``(S, m, F)`` and variance ``(S, m)`` at ``points``."""
         k = matern52(self._sq_distances(self._warped(points)))

@@ -22,7 +22,8 @@ def at_bounds(digest: Digest) -> list[str]:
     """
     if len(digest.finite) < _FEWEST:
         return []
-    good = digest.finite[: max(_FEWEST_GOOD, len(digest.finite) // _SHARE)]
+    good = [trial for trial in digest.finite if trial.is_feasible]
+    good = good[: max(_FEWEST_GOOD, len(good) // _SHARE)]
     found = []
     for element in digest.elements():
         bound = _common_bound(element, good)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import jinja2
 
 from spearmint._version import __version__
-from spearmint.formatting import TABLE_DIGITS, format_duration, format_value, plain
+from spearmint.formatting import TABLE_DIGITS, constraint_text, format_duration, format_value, plain
 from spearmint.html_report.bounds import at_bounds
 from spearmint.html_report.plots.canvas import Plot
 from spearmint.html_report.plots.digest import Digest
@@ -149,6 +149,7 @@ def _about(digest: Digest) -> dict[str, Any]:
         "quoted_config": shlex.quote(str(experiment.path)),
         "goal": "maximise" if experiment.maximize else "minimise",
         "variables": experiment.variables,
+        "constraints": digest.constraints,
         "elements": len(digest.elements()),
         "written": _moment(datetime.now()),
         "version": __version__,
@@ -184,6 +185,7 @@ def _row(trial: Trial, digest: Digest, folder: Path | None) -> dict[str, Any]:
         "id": trial.id,
         "output": _link(digest, trial, folder),
         "value": "" if trial.value is None else format_value(float(trial.value)),
+        "constraints": {name: constraint_text(trial, name) for name in digest.constraints},
         "seconds": "" if trial.seconds is None else f"{trial.seconds:.1f}",
         "params": {
             variable.name: _vector(trial.params[variable.name])

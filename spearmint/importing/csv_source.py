@@ -10,12 +10,19 @@ from pathlib import Path
 from spearmint.errors import InputError, did_you_mean, reason_of
 from spearmint.importing.rows import Row, Table
 from spearmint.model import Variable
+from spearmint.outputs import Constraint
 
 DEFAULT_VALUE_COLUMN = "value"
 _SECONDS = "seconds"
 
 
-def read_csv(path: Path, variables: Sequence[Variable], *, value_column: str) -> Table:
+def read_csv(
+    path: Path,
+    variables: Sequence[Variable],
+    *,
+    value_column: str,
+    constraints: Sequence[Constraint] = (),
+) -> Table:
     """Return the rows of ``path``. The column names are those of ``spearmint export``.
 
     The optional column ``seconds`` contains durations.
@@ -39,9 +46,10 @@ def read_csv(path: Path, variables: Sequence[Variable], *, value_column: str) ->
         raise InputError(f"{path}:{start}: invalid CSV: {error}") from None
     header = [name.strip() for name in lines[0][1]] if lines else []
     wanted = [key for variable in variables for key in variable.elements()]
+    wanted += [constraint.name for constraint in constraints]
     _check_header(path, header, [*wanted, value_column])
     rows = [_row(path, header, line, cells, value_column) for line, cells in lines[1:]]
-    used = {*wanted, value_column, _SECONDS}
+    used = {*wanted, value_column, _SECONDS, *(["feasible"] if constraints else [])}
     unused = [name for name in header if name not in used]
     return Table(source=path.name, rows=rows, unused=unused)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from spearmint.config.variables import fits
 from spearmint.model import Kind, Params, Value, Variable
+from spearmint.outputs import Constraint
 
 _REGION = "region"  # name of the column in the output of `spearmint export`
 
@@ -52,6 +53,7 @@ class Point:
     value: float
     source: str
     seconds: float | None = None
+    constraints: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -71,8 +73,10 @@ class Checked:
     valueless: int = 0
 
 
-def check(table: Table, variables: Sequence[Variable]) -> Checked:
-    """Convert the rows of ``table`` to points; check them against ``variables``."""
+def check(
+    table: Table, variables: Sequence[Variable], constraints: Sequence[Constraint] = ()
+) -> Checked:
+    """Convert the rows of ``table`` to points; check them against config.pb."""
     checked = Checked()
     for row in table.rows:
         problems: list[str] = []
@@ -81,6 +85,7 @@ def check(table: Table, variables: Sequence[Variable]) -> Checked:
             checked.valueless += 1
             continue
         params = {v.name: _vector(v, row, problems) for v in variables}
+        limited = {each.name: _limited(each, row, problems) for each in constraints}
         if problems or value is None:
             checked.bad += 1
             checked.problems += problems
@@ -90,6 +95,7 @@ def check(table: Table, variables: Sequence[Variable]) -> Checked:
             value=value,
             source=f"{table.source}, {row.place}",
             seconds=_seconds(row.seconds),
+            constraints=limited,
         )
         checked.points.append(point)
     return checked
@@ -102,6 +108,17 @@ def _value(row: Row, problems: list[str]) -> float | None:
     number = _number(row.value)
     if number is None:
         problems.append(f"{row.place}, value: {row.value!r} is not a number")
+    return number
+
+
+def _limited(constraint: Constraint, row: Row, problems: list[str]) -> float:
+    """Return the value of ``constraint``; add a problem if it is not a number."""
+    cell = row.cells.get(constraint.name)
+    number = _number(cell)
+    if number is None or math.isnan(number):
+        what = "missing" if cell is None or cell == "" else f"{cell!r} is not a number"
+        problems.append(f"{row.place}, {constraint.name}: {what}")
+        return math.nan
     return number
 
 

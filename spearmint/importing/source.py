@@ -45,7 +45,8 @@ def read_source(
         if study is not None:
             raise InputError(f"--study is only for storages, and {source} is a file")
         name = value_column or DEFAULT_VALUE_COLUMN
-        table = read_csv(path, experiment.variables, value_column=name)
+        limits = experiment.constraints
+        table = read_csv(path, experiment.variables, value_column=name, constraints=limits)
         return only_region(table, experiment.region) if experiment.region else table
     if study is not None or (is_search(path) and path.resolve() != experiment.directory):
         return read_folder(path, experiment, name=study)

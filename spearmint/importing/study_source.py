@@ -16,7 +16,7 @@ from spearmint.store.opening import stored_trials, study_names
 from spearmint.store.owner import read_ownership, storage_url
 from spearmint.store.sql.sqlite import file_of
 
-_SECONDS = "seconds"  # user attribute of trials that spearmint stores
+_SECONDS, _CONSTRAINTS = "seconds", "constraints"  # user attributes that spearmint stores
 
 
 def is_search(folder: Path) -> bool:
@@ -77,7 +77,7 @@ def _table(name: str, trials: Sequence[FrozenTrial], experiment: Experiment) -> 
     rows = [
         Row(
             place=f"trial {trial.number + 1}",
-            cells=trial.params,
+            cells={**trial.user_attrs.get(_CONSTRAINTS, {}), **trial.params},
             value=trial.value if trial.state is TrialState.COMPLETE else None,
             seconds=trial.user_attrs.get(_SECONDS),
         )

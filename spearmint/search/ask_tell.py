@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
@@ -13,7 +13,7 @@ from spearmint.errors import InputError
 from spearmint.model import Result, Trial, TrialState
 from spearmint.search.display import PointTrial
 from spearmint.search.opening import OpenSearch
-from spearmint.search.proposal import Proposal, to_value
+from spearmint.search.proposal import Proposal, has_failed, to_told, to_value
 from spearmint.store.records import Records
 from spearmint.trial.languages import to_arrays, to_entries
 
@@ -69,25 +69,31 @@ class AskTell:
         return [self._proposal(trial) for trial in self._study.ask_many(count)]
 
     @one_thread
-    def tell(self, trial: Proposal | int, value: float | None, *, reason: str = "") -> None:
+    def tell(
+        self,
+        trial: Proposal | int,
+        value: float | Mapping[str, float] | None,
+        *,
+        reason: str = "",
+    ) -> None:
         """Store the result of a trial, given by its proposal or number.
 
         Args:
             trial: The proposal, or its number.
-            value: The objective; None or NaN for a failed trial.
+            value: The objective; None or NaN for a failed trial. With constraints, a dict with
+                their names and ``objective``.
             reason: Why it failed, in one line.
 
         Raises:
-            InputError: The trial is not pending, or ``value`` is not a number.
+            InputError: The trial is not pending, or ``value`` is not a number, or lacks one.
         """
         running = self._pending(trial)
-        number = to_value(value)
-        if math.isnan(number):
+        if has_failed(value):
             why = reason or f"the value is {'None' if value is None else 'nan'}"
             self._study.break_(running, Result(value=None, reason=why), tail="")
         else:
-            done = Result(value=number, reports=running.reports)
-            self._study.complete(running, done)
+            told = to_told(value, [each.name for each in self._experiment.constraints])
+            self._study.complete(running, Result(**told, reports=running.reports))
         self._record()
 
     @one_thread

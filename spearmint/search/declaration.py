@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from spearmint.config.reader import load_experiment
 from spearmint.config.variables import describe
 from spearmint.errors import InputError, NotWritable, StudyMismatch, next_command, reason_of
 from spearmint.layout import Layout, write_text
-from spearmint.model import Experiment, Kind, Variable
+from spearmint.model import Experiment, Kind
+from spearmint.outputs import constraint_lines
 from spearmint.search.space import Space
 from spearmint.store.opening import delete_study, stored_declaration, stored_trials, study_names
 from spearmint.store.owner import storage_url
@@ -52,7 +54,7 @@ def declare(
         _require_own(path)
         known = load_experiment(path)
         maximize = known.maximize if maximize is None else maximize
-        stored = {**_lines(known.variables), _DIRECTION: _direction(known.maximize)}
+        stored = {**_lines(known), _DIRECTION: _direction(known.maximize)}
         differences = _differences(stored, space, maximize)
         if not differences:
             return known
@@ -85,6 +87,12 @@ def _message(name: str, space: Space, maximize: bool) -> pb.Experiment:
             added.min, added.max = variable.low, variable.high
             if variable.log:
                 added.log = True
+    for constraint in space.constraints:
+        block = message.constraint.add(name=constraint.name)
+        if math.isfinite(constraint.low):
+            block.min = constraint.low
+        if math.isfinite(constraint.high):
+            block.max = constraint.high
     return message
 
 
@@ -103,7 +111,7 @@ def _require_own(path: Path) -> None:
 
 def _differences(stored: Mapping[str, str], space: Space, maximize: bool) -> list[str]:
     """Return a line for each variable that differs."""
-    given = {**_lines(space.variables), _DIRECTION: _direction(maximize)}
+    given = {**_lines(space), _DIRECTION: _direction(maximize)}
     return [
         f"  {name}: stored {stored.get(name, 'nothing')}; now {given.get(name, 'nothing')}"
         for name in dict.fromkeys((*stored, *given))
@@ -111,8 +119,9 @@ def _differences(stored: Mapping[str, str], space: Space, maximize: bool) -> lis
     ]
 
 
-def _lines(variables: tuple[Variable, ...]) -> dict[str, str]:
-    return {variable.name: describe(variable) for variable in variables}
+def _lines(space: Space | Experiment) -> dict[str, str]:
+    lines = {variable.name: describe(variable) for variable in space.variables}
+    return {**lines, **constraint_lines(space.constraints)}
 
 
 def _direction(maximize: bool) -> str:

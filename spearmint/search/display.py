@@ -8,8 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from spearmint.errors import InputError
-from spearmint.formatting import TABLE_DIGITS, format_value, plain
-from spearmint.model import Trial, TrialState, json_number, ranking
+from spearmint.formatting import TABLE_DIGITS, constraint_text, format_value, plain
+from spearmint.model import Trial, TrialState, best_trial, json_number, ranking
 from starmint import install_command
 
 if TYPE_CHECKING:
@@ -44,10 +44,11 @@ def summary(where: str, trials: Sequence[Trial], *, maximize: bool) -> str:
         if (number := sum(trial.state is state for trial in trials))
     ]
     words = [", ".join(counts) or "no trials"]
-    if ranked := ranking(trials, maximize=maximize):
-        best = ranked[0]
-        assert best.value is not None  # noqa: S101 - ranking() returns trials with a value
+    best = best_trial(trials, maximize=maximize)
+    if best is not None and best.value is not None:
         words.append(f"best {format_value(best.value)} (trial {best.id}) at {_point(best)}")
+    elif any(trial.value is not None for trial in trials):
+        words.append("none feasible")
     return f"{where}: {', '.join(words)}"
 
 
@@ -72,10 +73,13 @@ def as_html(where: str, trials: Sequence[Trial], *, maximize: bool) -> str:
     )
     if not best:
         return f"<div>{title}{note}</div>"
-    names = list(best[0].params)
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("trial", "value", *names, "seconds"))
+    names, limited = list(best[0].params), list(best[0].constraints)
+    columns = ("trial", "value", *limited, *names, "seconds")
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(trial, names)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(trial, names, limited))
+        + "</tr>"
         for trial in best
     )
     more = len([trial for trial in trials if trial.value is not None]) - len(best)
@@ -86,10 +90,11 @@ def as_html(where: str, trials: Sequence[Trial], *, maximize: bool) -> str:
     )
 
 
-def _cells(trial: Trial, names: Sequence[str]) -> list[str]:
+def _cells(trial: Trial, names: Sequence[str], limited: Sequence[str]) -> list[str]:
     seconds = "" if trial.seconds is None else f"{trial.seconds:.1f}"
     values = [_text(trial.params[name]) for name in names]
-    return [str(trial.id), _text(trial.value), *values, seconds]
+    limits = [constraint_text(trial, name) for name in limited]
+    return [str(trial.id), _text(trial.value), *limits, *values, seconds]
 
 
 def as_dataframe(trials: Sequence[Trial]) -> pd.DataFrame:
@@ -114,6 +119,8 @@ def as_dataframe(trials: Sequence[Trial]) -> pd.DataFrame:
 def _row(trial: Trial) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(trial, name) for name in _FACTS}
     row["state"] = str(trial.state)
+    if trial.constraints:
+        row |= {**trial.constraints, "feasible": trial.is_feasible}
     columns = _columns(trial)
     names = {name for name, _ in columns}
     for name, value in columns:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spearmint.errors import InputError
-from spearmint.trial.languages import BadResult, to_float
+from spearmint.trial.outputs import BadResult, to_float, to_result
 
 
 class Proposal:
@@ -37,3 +37,20 @@ def to_value(value: object) -> float:
         raise InputError(
             f"invalid value {value!r}: expected one number", "Tell None for a failed trial."
         ) from None
+
+
+def has_failed(value: object) -> bool:
+    """Return whether ``value`` is None or NaN. Raises InputError for what is not one number."""
+    return not isinstance(value, Mapping) and math.isnan(to_value(value))
+
+
+def to_told(value: object, names: Sequence[str]) -> dict[str, Any]:
+    """Return ``value``, and ``constraints`` with the keys of ``names`` if there are any.
+
+    Raises:
+        InputError: A number is missing or NaN, or a name is unknown.
+    """
+    try:
+        return to_result(value, names, "tell received")
+    except BadResult as error:
+        raise InputError(str(error), "Tell None for a failed trial.") from None

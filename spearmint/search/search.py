@@ -37,6 +37,8 @@ class Search(AskTell):
         seed: Random seed of the chooser.
         storage: URL of an Optuna storage. Default: that of earlier runs, or SQLite.
         region: The region, if config.pb has any.
+        constraints: Limits of other values of a trial, for a space: ``(low, high)`` by name, with
+            None for no limit. The function then returns a dict with these names and ``objective``.
         pruner: Name of the pruner, for functions that report values.
         pruner_args: Its arguments.
 
@@ -58,6 +60,7 @@ class Search(AskTell):
         *,
         directory: str | Path | None = None,
         direction: str | None = None,
+        constraints: Mapping[str, Any] | None = None,
         method: str = "GPEIOptChooser",
         method_args: Arguments | None = "",
         seed: int = 1,
@@ -83,12 +86,13 @@ class Search(AskTell):
                     "a space requires a directory, and has no region",
                     'Write: spearmint.Search({...}, directory="my_search")',
                 )
-            self._opened.open_space(Path(directory), read_space(config), maximize=maximize)
+            space = read_space(config, constraints)
+            self._opened.open_space(Path(directory), space, maximize=maximize)
         elif isinstance(config, str | Path):
-            if directory is not None or maximize is not None:
+            if directory is not None or maximize is not None or constraints is not None:
                 raise InputError(
-                    "directory and direction are only for a space",
-                    "config.pb has the direction, and its directory has the search.",
+                    "directory, direction and constraints are only for a space",
+                    "config.pb has direction and constraints, and its directory has the search.",
                 )
             self._opened.open_config(Path(config), region)
         else:
@@ -113,9 +117,9 @@ class Search(AskTell):
         them. A trial that raises or crashes is broken, and the search continues.
 
         Args:
-            function: Returns the objective. It receives one dict, or each variable by its name if
-                its arguments have the names of the variables. It can be defined in the script, in
-                a module or in a cell of a notebook.
+            function: Returns the objective, or a dict if there are constraints. It receives one
+                dict, or each variable by its name if its arguments have the names of the
+                variables. It can be defined in the script, in a module or in a cell of a notebook.
             trials: Complete and pruned trials, including earlier calls and processes.
             n_jobs: Trials at the same time; -1 for the number of cores.
             progress: Print a line for each trial to standard error.

@@ -10,6 +10,8 @@ from typing import Any
 
 from spearmint.errors import InputError
 from spearmint.model import Kind, Params, Variable
+from spearmint.outputs import Constraint
+from spearmint.search.constraints import read_constraints
 
 _FORMS = (
     'Write (low, high) or (low, high, "log") for real numbers, range(low, end) or '
@@ -26,10 +28,12 @@ class Space:
     Attributes:
         variables: The variables, in the order of the dict.
         choices: By variable: each choice by its text in the study.
+        constraints: Limits of other values that the function returns.
     """
 
     variables: tuple[Variable, ...]
     choices: Mapping[str, Mapping[str, Any]]
+    constraints: tuple[Constraint, ...] = ()
 
     def values(self, params: Params) -> dict[str, Any]:
         """Return the Python value of each variable: float, int or the choice as it was given."""
@@ -39,11 +43,11 @@ class Space:
         }
 
 
-def read_space(space: Mapping[str, Any]) -> Space:
+def read_space(space: Mapping[str, Any], constraints: Mapping[str, Any] | None = None) -> Space:
     """Return the space that a dict describes.
 
     Raises:
-        InputError: A variable has another form; the message has its name.
+        InputError: A variable or constraint has another form; the message has its name.
     """
     if not space:
         raise InputError(
@@ -59,7 +63,7 @@ def read_space(space: Mapping[str, Any]) -> Space:
         else _number(name, form)
         for name, form in space.items()
     )
-    return Space(variables, choices)
+    return Space(variables, choices, read_constraints(constraints, variables))
 
 
 def _is_list(form: Any) -> bool:

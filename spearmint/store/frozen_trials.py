@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from spearmint.model import Experiment, Trial, TrialState
+from spearmint.outputs import Constraint
 from spearmint.store.distributions import to_params
 
 REASON, TAIL, SECONDS, LOST = "reason", "tail", "seconds", "lost"
 """User attributes of a stored trial, see :class:`spearmint.model.Trial`."""
+
+CONSTRAINTS, EXCESS = "constraints", "excess"
+"""User attributes: values with limits by name, and the total excess of an infeasible trial."""
 
 _MOST_REPORTS = 200  # stored per trial; a longer curve is thinned evenly
 STATES = {
@@ -25,6 +31,7 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
     """Return ``frozen``, which has all parameters of ``experiment``."""
     attrs = frozen.user_attrs
     state = STATES.get(frozen.state, TrialState.RUNNING)
+    values = attrs.get(CONSTRAINTS, {})
     return Trial(
         id=frozen.number + 1,
         state=state,
@@ -36,7 +43,34 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
         seconds=attrs.get(SECONDS),
         lost=attrs.get(LOST, 0),
         reports=frozen.intermediate_values,
+        constraints=values,
+        excess=excess(experiment.constraints, values),
     )
+
+
+def excess(constraints: Iterable[Constraint], values: Mapping[str, float]) -> dict[str, float]:
+    """Return how far ``values`` are outside of their limits, by name; only those outside."""
+    known = [each for each in constraints if each.name in values]
+    found = {each.name: each.excess(values[each.name]) for each in known}
+    return {name: more for name, more in found.items() if more > 0.0}
+
+
+def user_attributes(
+    constraints: Iterable[Constraint], values: Mapping[str, float], seconds: float | None
+) -> dict[str, Any]:
+    """Return the user attributes of a complete trial."""
+    known: dict[str, Any] = {} if seconds is None else {SECONDS: seconds}
+    if values:
+        known[CONSTRAINTS] = dict(values)
+    if more := sum(excess(constraints, values).values()):
+        known[EXCESS] = min(more, sys.float_info.max)  # SQL sorts by it
+    return known
+
+
+def gaps(constraints: Iterable[Constraint], values: Mapping[str, float]) -> dict[str, float]:
+    """Return the constraints of Optuna's interface: feasible up to 0, by name."""
+    known = [each.gaps(values[each.name]) for each in constraints if each.name in values]
+    return {name: gap for each in known for name, gap in each.items()}
 
 
 def thinned(reports: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:

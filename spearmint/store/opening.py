@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError
 from spearmint.config.variables import describe
 from spearmint.errors import InputError, StudyMismatch, next_command
 from spearmint.model import Experiment
+from spearmint.outputs import constraint_lines
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.sql.fast_reads import BulkReadStorage
 from spearmint.store.sql.indexes import create_indexes
@@ -178,6 +179,7 @@ def delete_study(name: str, url: str) -> None:
 def _declaration(experiment: Experiment) -> dict[str, str]:
     """Return the parts of a config.pb that must not change during a search."""
     lines = {variable.name: describe(variable) for variable in experiment.variables}
+    lines |= constraint_lines(experiment.constraints)
     return {**lines, "(direction)": "maximize" if experiment.maximize else "minimize"}
 
 

@@ -23,10 +23,21 @@ from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.store.asking import Asking
 from spearmint.store.distributions import distributions, to_flat
 from spearmint.store.errors import wraps_storage_errors
-from spearmint.store.frozen_trials import LOST, REASON, SECONDS, TAIL, thinned, to_trial
+from spearmint.store.frozen_trials import (
+    LOST,
+    REASON,
+    SECONDS,
+    TAIL,
+    excess,
+    gaps,
+    thinned,
+    to_trial,
+    user_attributes,
+)
 from spearmint.store.recommending import Recommending
 from spearmint.store.sql.aggregates import Aggregates
 from spearmint.store.sql.fast_reads import one_transaction
+from spearmint.store.sql.writes import GAP
 
 OWNER = "spearmint:owner"
 TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
@@ -90,20 +101,26 @@ class Study(Asking, Aggregates, Recommending):
         for step, value in thinned(sorted(result.reports.items())):
             if trial.reports.get(step) != value:
                 self._storage.set_trial_intermediate_value(storage_id, step, value)
-        seconds = {} if result.seconds is None else {SECONDS: result.seconds}
+        declared, values = self.experiment.constraints, result.constraints
+        attributes = user_attributes(declared, values, result.seconds)
+        limits = gaps(declared, values)
         is_followed = type(self._study.sampler).after_trial is not BaseSampler.after_trial
         if (storage := self._sql) is None or is_followed or result.value is None:
-            for key, content in seconds.items():
+            for key, content in attributes.items():
                 self._storage.set_trial_user_attr(storage_id, key, content)
+            for name, gap in limits.items():
+                self._storage.set_trial_system_attr(storage_id, f"{GAP}{name}", gap)
             self._study.tell(trial.id - 1, result.value)
         else:
-            storage.complete(storage_id, result.value, seconds)
+            storage.complete(storage_id, result.value, attributes, limits)
         return replace(
             trial,
             state=TrialState.COMPLETE,
             value=result.value,
             seconds=result.seconds,
             reports=result.reports,
+            constraints=values,
+            excess=excess(declared, values),
         )
 
     @wraps_storage_errors()
@@ -155,18 +172,24 @@ class Study(Asking, Aggregates, Recommending):
 
     @wraps_storage_errors()
     def add_complete(
-        self, params: Params, value: float, *, source: str, seconds: float | None = None
+        self,
+        params: Params,
+        value: float,
+        *,
+        source: str,
+        seconds: float | None = None,
+        constraints: Mapping[str, float] | None = None,
     ) -> None:
         """Store a trial that was evaluated elsewhere, in ``source``."""
-        attrs: dict[str, Any] = {_IMPORTED: source}
-        if seconds is not None:
-            attrs[SECONDS] = seconds
+        declared, values = self.experiment.constraints, constraints or {}
+        attrs: dict[str, Any] = {_IMPORTED: source, **user_attributes(declared, values, seconds)}
         self._study.add_trial(
             create_trial(
                 params=to_flat(self.experiment.variables, params),
                 distributions=self._distributions,
                 value=value,
                 user_attrs=attrs,
+                constraints=gaps(declared, values) or None,
             )
         )
 

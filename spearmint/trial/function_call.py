@@ -68,8 +68,8 @@ def prepare_imports(origin: Mapping[str, Any]) -> None:
     sys.path.extend(path for path in origin["path"] if path not in sys.path)
 
 
-def call_function(spec: Mapping[str, Any], folder: TrialFolder) -> float:
-    """Call the function of a task and write its value or exception; return 0.
+def call_function(spec: Mapping[str, Any], folder: TrialFolder) -> dict[str, Any]:
+    """Call the function of a task and write its value or exception; the result is 0.
 
     Raises:
         RuntimeError: Another version of Python pickled the function.
@@ -84,7 +84,7 @@ def call_function(spec: Mapping[str, Any], folder: TrialFolder) -> float:
     except Exception as error:
         write_private(value_file(folder), _pickled_error(error))
         raise
-    return 0.0
+    return {"value": 0.0}
 
 
 def _loaded(content: bytes) -> Any:

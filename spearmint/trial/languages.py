@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,31 +17,28 @@ from spearmint.layout import TrialFolder, write_json, write_text
 from spearmint.model import Params, Variable
 from spearmint.trial.function_call import call_function
 from spearmint.trial.octave import INSTALL, find_octave, octave_program
+from spearmint.trial.outputs import OUTPUTS, BadResult, Result, to_result, to_text_result
 
 _LONGEST_LINE = 256  # that the kernel reads of the first line
 
 Spec = Mapping[str, Any]
-"""Content of trial.json: job_id, directory, name, language, params."""
+"""Content of trial.json: job_id, directory, name, language, params, and outputs if any."""
 
 
-class BadResult(Exception):
-    """The user's code did not produce one number."""
-
-
-def run_python(spec: Spec, folder: TrialFolder) -> float:
-    """Call ``main(job_id, params)`` of the module NAME.py and return its number.
+def run_python(spec: Spec, folder: TrialFolder) -> Result:
+    """Call ``main(job_id, params)`` of the module NAME.py and return its numbers.
 
     FLOAT and INT are passed as numpy arrays of length ``size``, ENUM as a list of str.
 
     Raises:
-        BadResult: The function does not exist, or did not return one number.
+        BadResult: The function does not exist, or did not return the expected numbers.
         BaseException: Any exception of the user's code.
     """
     params = to_arrays(spec["params"])
     main = getattr(_load(Path(spec["directory"]), spec["name"]), "main", None)
     if not callable(main):
         raise BadResult(f"{spec['name']}.py has no function main(job_id, params)")
-    return to_number(main(spec["job_id"], params))
+    return to_result(main(spec["job_id"], params), spec.get(OUTPUTS, ()))
 
 
 def to_entries(variables: Iterable[Variable], params: Params) -> dict[str, Any]:
@@ -84,41 +80,11 @@ def _load(directory: Path, name: str) -> ModuleType:
     return module
 
 
-def to_number(returned: object) -> float:
-    """Convert the return value of ``main`` to a float.
+def run_shell(spec: Spec, folder: TrialFolder) -> Result:
+    """Run the executable NAME or NAME.sh and return what it wrote to $SPEARMINT_RESULT.
 
     Raises:
-        BadResult: It is None, text, NaN, several numbers or anything else that is not one number.
-    """
-    value = to_float(returned)
-    if math.isnan(value):
-        raise BadResult("main returned NaN")
-    return value
-
-
-def to_float(returned: object) -> float:
-    """Convert one number, or NaN, to a float. Raises BadResult for anything else."""
-    if returned is None or isinstance(returned, str | bytes):
-        raise BadResult(f"main returned {_short(returned)}, expected one number")
-    single: Any = returned
-    if getattr(returned, "size", None) == 1 and hasattr(returned, "item"):
-        single = single.item()
-    try:
-        return float(single)
-    except (TypeError, ValueError, OverflowError):
-        raise BadResult(f"main returned {_short(returned)}, expected one number") from None
-
-
-def _short(value: object) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def run_shell(spec: Spec, folder: TrialFolder) -> float:
-    """Run the executable NAME or NAME.sh and return the number that it wrote to $SPEARMINT_RESULT.
-
-    Raises:
-        BadResult: The executable failed, or did not write one number.
+        BadResult: The executable failed, or did not write the expected numbers.
     """
     directory = Path(spec["directory"])
     params = {name: entry["values"] for name, entry in spec["params"].items()}
@@ -137,10 +103,10 @@ def run_shell(spec: Spec, folder: TrialFolder) -> float:
         raise BadResult(f"{argv[-1]} was killed by {signal_name(-status)}")
     if status > 0:
         raise BadResult(f"{argv[-1]} exited with status {status}")
-    return _read_value(folder.value)
+    return _read_value(folder.value, spec.get(OUTPUTS, ()))
 
 
-def run_matlab(spec: Spec, folder: TrialFolder) -> float:
+def run_matlab(spec: Spec, folder: TrialFolder) -> Result:
     """Call the function of NAME.m by Octave and return its number.
 
     Raises:
@@ -164,10 +130,8 @@ def run_matlab(spec: Spec, folder: TrialFolder) -> float:
         raise BadResult(reason.read_text(encoding="utf-8", errors="replace").strip())
     if status > 0 or not folder.value.exists():
         raise BadResult(f"Octave exited with status {status} before {spec['name']} returned")
-    value = float(folder.value.read_text())
-    if math.isnan(value):
-        raise BadResult(f"{spec['name']} returned NaN")
-    return value
+    value, verb = float(folder.value.read_text()), f"{spec['name']} returned"
+    return to_result(value, spec.get(OUTPUTS, ()), verb)
 
 
 def signal_name(number: int) -> str:
@@ -210,20 +174,14 @@ def shell_command(path: Path) -> list[str]:
     return [*(program or ["/bin/sh"]), str(path)]
 
 
-def _read_value(path: Path) -> float:
+def _read_value(path: Path, names: Sequence[str]) -> Result:
     try:
         text = path.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         raise BadResult(
             "wrote no result: expected one number in the file $SPEARMINT_RESULT"
         ) from None
-    try:
-        value = float(text)
-    except ValueError:
-        raise BadResult(f"wrote {_short(text)} to $SPEARMINT_RESULT, expected one number") from None
-    if math.isnan(value):
-        raise BadResult("wrote NaN to $SPEARMINT_RESULT")
-    return value
+    return to_text_result(text, names)
 
 
 def wrappers(language: str, directory: Path, name: str) -> list[Path]:
@@ -232,7 +190,7 @@ def wrappers(language: str, directory: Path, name: str) -> list[Path]:
     return [directory / f"{name}{end}" for end in ends]
 
 
-LANGUAGES: dict[str, Callable[[Spec, TrialFolder], float]] = {
+LANGUAGES: dict[str, Callable[[Spec, TrialFolder], Result]] = {
     "PYTHON": run_python,
     "SHELL": run_shell,
     "MATLAB": run_matlab,

@@ -27,7 +27,14 @@ def read_result(folder: TrialFolder, key: str) -> Result | None:
         reason=str(reason or ""),
         seconds=float(seconds) if _is_number(seconds) else None,
         reports={step: value for step, value in reports.items() if math.isfinite(value)},
+        constraints=_numbers(raw.get("constraints")),
     )
+
+
+def _numbers(held: object) -> dict[str, float]:
+    """Return the numbers of a JSON object by name; empty for anything else."""
+    items = held.items() if isinstance(held, dict) else ()
+    return {str(name): float(value) for name, value in items if _is_number(value)}
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -30,8 +30,9 @@ from spearmint.trial.environment import (
     RETRY_S,
     TRIAL_DIR,
 )
-from spearmint.trial.languages import LANGUAGES, BadResult, Spec
+from spearmint.trial.languages import LANGUAGES, Spec
 from spearmint.trial.neighbours import culprit, may_rerun, run_again
+from spearmint.trial.outputs import BadResult
 from spearmint.trial.retry import retry_os_error
 
 _KEYS = {"key", "job_id", "directory", "name", "language", "params"}
@@ -169,10 +170,10 @@ def _locked(folder: TrialFolder) -> int:
 
 
 def _evaluate(spec: Spec, folder: TrialFolder) -> dict[str, object]:
-    """Return ``{"value": v}`` or ``{"reason": text}``; never raises."""
+    """Return the numbers of the trial or ``{"reason": text}``; never raises."""
     try:
         os.chdir(spec["directory"])
-        return {"value": LANGUAGES[spec["language"]](spec, folder)}
+        return LANGUAGES[spec["language"]](spec, folder)
     except BadResult as error:
         return {"reason": str(error)}
     except SystemExit as error:

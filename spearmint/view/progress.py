@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from spearmint.controller.events import StudyCounts
-from spearmint.formatting import format_params, format_value, plain
+from spearmint.formatting import format_params, format_value, infeasible_text, plain
 from spearmint.model import Trial, TrialState
 
 _UNLIMITED = 10_000
@@ -42,7 +42,8 @@ def trial_line(trial: Trial, counts: StudyCounts) -> str:
     best = counts.best
     is_best = best is not None and best.id == trial.id
     mark = "  <- best" if is_best else ""
-    return f"{trial.label}: {format_value(trial.value)}{seconds}  {params}{mark}"
+    outside = f" {infeasible_text(trial)}" if trial.excess else ""
+    return f"{trial.label}: {format_value(trial.value)}{outside}{seconds}  {params}{mark}"
 
 
 def _last_report(trial: Trial) -> str:

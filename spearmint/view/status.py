@@ -103,9 +103,9 @@ def _trial_parts(
     session: Session, unfinished: list[Trial], top: int, show_broken: int
 ) -> Iterable[RenderableType]:
     experiment = session.experiment
-    best = session.study.best(top) if top else []
+    best = session.study.best(top, feasible=False) if top else []
     if best:
-        yield Text("\nBest trials")
+        yield Text("\nBest trials" if best[0].is_feasible else "\nNo trial is feasible; nearest")
         yield trial_table(best, experiment.variables)
     queued = [trial for trial in unfinished if _is_queued(session, trial)]
     running = [trial for trial in unfinished if trial not in queued]

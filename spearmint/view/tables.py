@@ -9,18 +9,24 @@ from collections.abc import Iterable, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from spearmint.formatting import TABLE_DIGITS, format_value, plain
+from spearmint.formatting import TABLE_DIGITS, constraint_text, format_value, plain
 from spearmint.model import Trial, TrialState, Variable
 
 
 def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table:
-    """Return a table with one row per trial and one column per variable, and regions if any."""
+    """Return a table with one row per trial and one column per variable.
+
+    It has columns for regions and constraints if there are any.
+    """
     table = Table(box=None, pad_edge=False)
     has_regions = any(trial.region for trial in trials)
     if has_regions:
         table.add_column("region")
     table.add_column("trial", justify="right")
     table.add_column("value", justify="right")
+    limited = constraint_names(trials)
+    for name in limited:
+        table.add_column(Text(name), justify="right")
     table.add_column("seconds", justify="right")
     for variable in variables:
         table.add_column(Text(variable.name), justify="right")
@@ -30,10 +36,16 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
             *([trial.region] if has_regions else []),
             str(trial.id),
             format_value(trial.value) if trial.value is not None else "-",
+            *(Text(constraint_text(trial, name)) for name in limited),
             f"{trial.seconds:.1f}" if trial.seconds is not None else "-",
             *(Text(",".join(format_value(x, TABLE_DIGITS) for x in vector)) for vector in values),
         )
     return table
+
+
+def constraint_names(trials: Iterable[Trial]) -> list[str]:
+    """Return the names of the constraints that any trial has."""
+    return list(dict.fromkeys(name for trial in trials for name in trial.constraints))
 
 
 def broken_lines(trials: Iterable[Trial]) -> list[str]:
@@ -55,6 +67,7 @@ def broken_lines(trials: Iterable[Trial]) -> list[str]:
 def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
     """Return trials as CSV with one column per element of each variable."""
     has_regions = any(trial.region for trial in trials)
+    limited = constraint_names(trials)
     keys = [key for variable in variables for key in variable.elements()]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -64,6 +77,8 @@ def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
             "trial",
             "state",
             "value",
+            *limited,
+            *(["feasible"] if limited else []),
             "seconds",
             "reason",
             *keys,
@@ -72,9 +87,15 @@ def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
     for trial in trials:
         values = [value for variable in variables for value in trial.params[variable.name]]
         region = [trial.region] if has_regions else []
-        facts = [trial.id, trial.state, _cell(trial.value), _cell(trial.seconds), trial.reason]
-        writer.writerow([*region, *facts, *values])
+        facts = [trial.id, trial.state, _cell(trial.value), *_limited_cells(trial, limited)]
+        writer.writerow([*region, *facts, _cell(trial.seconds), trial.reason, *values])
     return out.getvalue()
+
+
+def _limited_cells(trial: Trial, names: Sequence[str]) -> list[str]:
+    """Return the values of the constraints, and whether the trial is feasible."""
+    feasible = [str(trial.is_feasible).lower() if trial.constraints else ""] if names else []
+    return [*(_cell(trial.constraints.get(name)) for name in names), *feasible]
 
 
 def _cell(value: float | None) -> str:

@@ -6,6 +6,9 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spearmint.formatting import format_value
 from spearmint.html_report.plots.canvas import (
     BLUE,
@@ -19,7 +22,7 @@ from spearmint.html_report.plots.canvas import (
     value_axis,
 )
 from spearmint.html_report.plots.digest import Digest, nothing_complete, number
-from spearmint.html_report.plots.scale import Scale, value_scale
+from spearmint.html_report.plots.scale import Array, Scale, value_scale
 from spearmint.model import Trial, TrialState
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ def plot(digest: Digest) -> Plot:
         caption += " Crosses are pruned trials, at the last value that they reported."
     if digest.in_state(TrialState.BROKEN):
         caption += " Red marks on the lower edge are failed (broken) trials."
+    if any(trial.excess for trial in digest.ranked):
+        caption += " Rings are infeasible trials."
     return Plot(
         name="best_value",
         title=_TITLE,
@@ -49,10 +54,12 @@ def plot(digest: Digest) -> Plot:
 
 
 def running_best(digest: Digest) -> list[tuple[int, float]]:
-    """Return the id and the value of each trial that was better than all trials before it."""
+    """Return the id and value of each feasible trial that was better than all before it."""
     sign = -1.0 if digest.experiment.maximize else 1.0
     steps: list[tuple[int, float]] = []
     for trial in sorted(digest.finite, key=lambda trial: trial.id):
+        if not trial.is_feasible:
+            continue
         if not steps or sign * number(trial) < sign * steps[-1][1]:
             steps.append((trial.id, number(trial)))
     return steps
@@ -69,9 +76,11 @@ def _draw(digest: Digest, figure: Figure) -> None:
     value_axis(axes, scale, "value")
     count_axis(axes, "trial", 1, last)
     size = 6.0 if len(done) < 200 else 3.0
+    feasible = np.array([trial.is_feasible for trial in done], dtype=bool)
+    _rings(axes, np.array(ids), places, inside & ~feasible)
     axes.plot(
-        [at for at, shown in zip(ids, inside, strict=True) if shown],
-        places[inside],
+        np.array(ids)[inside & feasible],
+        places[inside & feasible],
         "o",
         color=BLUE,
         alpha=0.55 if len(done) < 500 else 0.35,
@@ -82,14 +91,31 @@ def _draw(digest: Digest, figure: Figure) -> None:
     )
     edge_marks(axes, ids, places, "off the scale")
     _crosses(axes, _pruned(digest), scale)
+    _rug(axes, digest.in_state(TrialState.BROKEN))
     steps = running_best(digest)
+    if not steps:
+        legend_above(axes, 5)
+        return
     x = [float(at) for at, _ in steps] + [float(last)]
     y = scale.position([value for _, value in steps] + [steps[-1][1]])
     axes.plot(x, y, color=INK, linewidth=1.5, drawstyle="steps-post", label="best so far")
-    _rug(axes, digest.in_state(TrialState.BROKEN))
     word = "best" if digest.best is digest.finite[0] else "best finite value"
     _name_best(axes, digest.finite[0], float(y[-1]), word)
     legend_above(axes, 5)
+
+
+def _rings(axes: Axes, ids: Array, places: Array, shown: NDArray[np.bool_]) -> None:
+    """Draw the infeasible trials, if any."""
+    if shown.any():
+        axes.plot(
+            ids[shown],
+            places[shown],
+            "o",
+            color=RED,
+            markersize=5,
+            markerfacecolor="none",
+            label=f"infeasible ({int(shown.sum())})",
+        )
 
 
 def _pruned(digest: Digest) -> list[tuple[int, float]]:

@@ -73,8 +73,13 @@ class Digest:
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the best value; None if no trial is complete."""
-        return self.ranked[0] if self.ranked else None
+        """The best feasible trial; None if no trial is complete and feasible."""
+        return self.ranked[0] if self.ranked and self.ranked[0].is_feasible else None
+
+    @property
+    def constraints(self) -> list[str]:
+        """Names of the constraints."""
+        return [constraint.name for constraint in self.experiment.constraints]
 
     @property
     def recommended(self) -> Trial | None:

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Float, and_, case, cast, func, select
 
 from spearmint.model import Experiment, Trial, TrialState, ranking
 from spearmint.store.errors import wraps_storage_errors
-from spearmint.store.frozen_trials import SECONDS, STATES, to_trial
+from spearmint.store.frozen_trials import EXCESS, SECONDS, STATES, to_trial
 from spearmint.store.sql.fast_reads import BulkReadStorage
 
 _TRIALS: Any = models.TrialModel.__table__
@@ -76,18 +76,28 @@ class Aggregates:
         return float(total or 0.0)
 
     @wraps_storage_errors()
-    def best(self, most: int = 1) -> list[Trial]:
-        """Return at most ``most`` complete trials, best first, as :func:`ranking` does."""
+    def best(self, most: int = 1, *, feasible: bool = True) -> list[Trial]:
+        """Return at most ``most`` complete trials, best first, as :func:`ranking` does.
+
+        With ``feasible``, only trials that violate no constraint.
+        """
         maximize = self.experiment.maximize
         if (storage := self._sql) is None:
-            return ranking(self.trials(), maximize=maximize)[:most]
+            ranked = ranking(self.trials(), maximize=maximize)
+            return [trial for trial in ranked if trial.is_feasible or not feasible][:most]
         kind, value = _VALUES.c.value_type, _VALUES.c.value
         is_finite = kind == models.TrialValueModel.TrialValueType.FINITE
+        rows, excess = select(_TRIALS.c.trial_id), []
+        if self.experiment.constraints:
+            outside = and_(_ATTRS.c.trial_id == _TRIALS.c.trial_id, _ATTRS.c.key == EXCESS)
+            rows = rows.outerjoin_from(_TRIALS, _ATTRS, outside)
+            rows = rows.where(_ATTRS.c.key.is_(None)) if feasible else rows
+            excess = [func.coalesce(cast(_ATTRS.c.value_json, Float), 0.0)]
         query = (
-            select(_TRIALS.c.trial_id)
-            .join(_VALUES, _VALUES.c.trial_id == _TRIALS.c.trial_id)
+            rows.join(_VALUES, _VALUES.c.trial_id == _TRIALS.c.trial_id)
             .where(self._whole_rows(OptunaState.COMPLETE), _VALUES.c.objective == 0)
             .order_by(
+                *excess,
                 case((is_finite, 0), else_=1),
                 value.desc() if maximize else value.asc(),
                 _TRIALS.c.number,

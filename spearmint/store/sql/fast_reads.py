@@ -125,10 +125,16 @@ class BulkReadStorage(RDBStorage):
         with self.writing() as connection:
             return insert_running(connection, study_id, template_trial)
 
-    def complete(self, trial_id: int, value: float, attributes: Mapping[str, Any]) -> None:
-        """Store the value, which is not NaN, and user attributes of a running trial."""
+    def complete(
+        self,
+        trial_id: int,
+        value: float,
+        attributes: Mapping[str, Any],
+        gaps: Mapping[str, float],
+    ) -> None:
+        """Store the value, which is not NaN, user attributes and constraints of a running trial."""
         with self.writing() as connection:
-            complete(connection, trial_id, value, attributes)
+            complete(connection, trial_id, value, attributes, gaps)
 
     def read_trials(self, trial_ids: Iterable[int]) -> list[FrozenTrial]:
         """Return the trials with these ids, by id."""

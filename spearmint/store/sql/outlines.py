@@ -11,10 +11,12 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import ColumnElement, Connection, and_, select
 
 from spearmint.choosers.selection import Outline
+from spearmint.store.frozen_trials import EXCESS
 from spearmint.store.sql.fast_reads import MOST_NAMED, BulkReadStorage, batched
 
 _TRIALS: Any = models.TrialModel.__table__
 _VALUES: Any = models.TrialValueModel.__table__
+_ATTRS: Any = models.TrialUserAttributeModel.__table__
 _UNKNOWN = -1
 
 
@@ -48,9 +50,12 @@ class StoredOutline:
     def _read(self, connection: Connection, wanted: ColumnElement[bool]) -> None:
         """Read the states and values of the trials that satisfy ``wanted``."""
         first_value = and_(_VALUES.c.trial_id == _TRIALS.c.trial_id, _VALUES.c.objective == 0)
+        is_outside = and_(_ATTRS.c.trial_id == _TRIALS.c.trial_id, _ATTRS.c.key == EXCESS)
+        columns = (_TRIALS.c.number, _TRIALS.c.state, _VALUES.c.value, _VALUES.c.value_type)
         query = (
-            select(_TRIALS.c.number, _TRIALS.c.state, _VALUES.c.value, _VALUES.c.value_type)
+            select(*columns, _ATTRS.c.key)
             .outerjoin_from(_TRIALS, _VALUES, first_value)
+            .outerjoin(_ATTRS, is_outside)
             .where(_TRIALS.c.study_id == self._study_id, _TRIALS.c.number.is_not(None), wanted)
         )
         rows = connection.execute(query).all()
@@ -58,10 +63,10 @@ class StoredOutline:
             return
         self._grow(max(row[0] for row in rows) + 1)
         numbers = np.array([row[0] for row in rows])
-        self._states[numbers] = [state.value for _, state, _, _ in rows]
+        self._states[numbers] = [row[1].value for row in rows]
         self._values[numbers] = [
-            _value(value, kind) if state is TrialState.COMPLETE else np.nan
-            for _, state, value, kind in rows
+            _value(value, kind) if state is TrialState.COMPLETE and outside is None else np.nan
+            for _, state, value, kind, outside in rows
         ]
 
     def _grow(self, size: int) -> None:

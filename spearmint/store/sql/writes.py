@@ -21,6 +21,10 @@ _TRIALS: Any = models.TrialModel.__table__
 _PARAMS: Any = models.TrialParamModel.__table__
 _VALUES: Any = models.TrialValueModel.__table__
 _ATTRS: Any = models.TrialUserAttributeModel.__table__
+_SYSTEM: Any = models.TrialSystemAttributeModel.__table__
+
+GAP = "constraints:"
+"""Start of the system attributes in which Optuna stores constraints."""
 
 
 def is_plain(trial: FrozenTrial) -> bool:
@@ -73,9 +77,13 @@ def _param_rows(trial_id: int, trial: FrozenTrial) -> list[dict[str, Any]]:
 
 
 def complete(
-    connection: Connection, trial_id: int, value: float, attributes: Mapping[str, Any]
+    connection: Connection,
+    trial_id: int,
+    value: float,
+    attributes: Mapping[str, Any],
+    gaps: Mapping[str, float],
 ) -> None:
-    """Store the value, which is not NaN, and user attributes of a running trial.
+    """Store the value, which is not NaN, user attributes and constraints of a running trial.
 
     Raises:
         UpdateFinishedTrialError: The trial does not run.
@@ -87,15 +95,22 @@ def complete(
     stored, kind = models.TrialValueModel.value_to_stored_repr(value)
     row = {"trial_id": trial_id, "objective": 0, "value": stored, "value_type": kind}
     connection.execute(insert(_VALUES), [row])
-    if attributes:
-        # A controller that was killed can have stored them without the state.
-        known = (_ATTRS.c.trial_id == trial_id) & _ATTRS.c.key.in_(list(attributes))
-        connection.execute(delete(_ATTRS).where(known))
-        rows = [
-            {"trial_id": trial_id, "key": key, "value_json": json.dumps(content)}
-            for key, content in attributes.items()
-        ]
-        connection.execute(insert(_ATTRS), rows)
+    _set(connection, _ATTRS, trial_id, attributes)
+    _set(connection, _SYSTEM, trial_id, {f"{GAP}{name}": gap for name, gap in gaps.items()})
+
+
+def _set(connection: Connection, table: Any, trial_id: int, content: Mapping[str, Any]) -> None:
+    """Store attributes of a trial in ``table``."""
+    if not content:
+        return
+    # A controller that was killed can have stored them without the state.
+    known = (table.c.trial_id == trial_id) & table.c.key.in_(list(content))
+    connection.execute(delete(table).where(known))
+    rows = [
+        {"trial_id": trial_id, "key": key, "value_json": json.dumps(each)}
+        for key, each in content.items()
+    ]
+    connection.execute(insert(table), rows)
 
 
 def _utc(local: datetime) -> datetime:

@@ -15,7 +15,8 @@ from spearmint.model import Experiment, Kind, Language, Result, Trial, TrialStat
 from spearmint.store.opening import open_study
 from spearmint.store.session import read_sessions
 from spearmint.store.sql.sqlite import sqlite_url
-from spearmint.trial.languages import BadResult, shell_command
+from spearmint.trial.languages import shell_command
+from spearmint.trial.outputs import BadResult
 from tests.spearmint.conftest import ExperimentDir, MakeExperiment
 
 READS = "def main(job_id, params):\n    open('data.csv').close()\n    return params['x'][0]\n"

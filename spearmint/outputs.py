@@ -1,0 +1,57 @@
+"""What a trial returns in addition to its objective: values with limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+OBJECTIVE, MAIN = "objective", "main"
+"""Names of the objective in the dict that a trial returns; the second is that of HIPS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """One block ``constraint`` of config.pb: a value of each trial, and its limits.
+
+    Attributes:
+        name: Name of the value in the dict that a trial returns.
+        low, high: Limits, both inclusive; infinite without a limit.
+    """
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+
+    def gaps(self, value: float) -> dict[str, float]:
+        """Return by limit how far ``value`` is above it, negative within it, in its units.
+
+        This is the form of Optuna's constraints. The name of the only limit is that of the
+        constraint; otherwise ``(min)`` and ``(max)`` follow it.
+        """
+        found = {"min": self.low - value, "max": value - self.high}
+        limits = {"min": self.low, "max": self.high}
+        known = [key for key, limit in limits.items() if math.isfinite(limit)]
+        if len(known) == 1:
+            return {self.name: found[known[0]]}
+        return {f"{self.name} ({key})": found[key] for key in known}
+
+    def excess(self, value: float) -> float:
+        """Return how far ``value`` is outside, in units of the limit (of 1 if that is 0)."""
+        if self.low <= value <= self.high:
+            return 0.0
+        limit = self.low if value < self.low else self.high
+        return abs(value - limit) / (abs(limit) or 1.0)
+
+    def describe(self) -> str:
+        """Return ``at most 80`` for messages."""
+        if math.isinf(self.low):
+            return f"at most {self.high!r}"
+        if math.isinf(self.high):
+            return f"at least {self.low!r}"
+        return f"from {self.low!r} to {self.high!r}"
+
+
+def constraint_lines(constraints: Iterable[Constraint]) -> dict[str, str]:
+    """Return a line for each constraint, by a name that no variable has."""
+    return {f"(constraint) {each.name}": each.describe() for each in constraints}

@@ -1,0 +1,48 @@
+"""Constraints of a search in Python: pairs of limits by name."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from spearmint.config.constraints import limits_problem, name_problem
+from spearmint.errors import InputError
+from spearmint.model import Variable
+from spearmint.outputs import Constraint
+
+_FORM = 'Write (low, high), or None for no limit: constraints={"memory_gb": (None, 80)}'
+
+
+def read_constraints(
+    given: Mapping[str, Any] | None, variables: Iterable[Variable]
+) -> tuple[Constraint, ...]:
+    """Return the constraints that a dict describes.
+
+    Raises:
+        InputError: One has another form, or the name of a variable or of another value.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(f"invalid constraints {given!r}", _FORM)
+    taken = {name for variable in variables for name in (variable.name, *variable.elements())}
+    return tuple(_read(name, form, taken) for name, form in (given or {}).items())
+
+
+def _read(name: Any, form: Any, taken: Iterable[str]) -> Constraint:
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"invalid name of a constraint: {name!r}", "Write a text, not empty.")
+    if problem := name_problem(name, taken):
+        raise InputError(f"constraint {problem}", "Give each value of a trial a different name.")
+    pair = form if isinstance(form, tuple) and len(form) == 2 else (form, form)
+    if pair is not form or not all(map(_is_limit, pair)):
+        raise InputError(f"constraint {name!r} has the limits {form!r}", _FORM)
+    low, high = pair
+    low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
+    if problem := limits_problem(low, high):
+        raise InputError(f"constraint {name!r} {problem}", _FORM)
+    return Constraint(name=name, low=low, high=high)
+
+
+def _is_limit(value: Any) -> bool:
+    return value is None or (isinstance(value, numbers.Real) and not isinstance(value, bool))
