@@ -55,6 +55,11 @@ def constraint_text(trial: Trial, name: str) -> str:
     return format_value(float(trial.constraints[name])) + mark
 
 
+def objectives_text(trial: Trial) -> str:
+    """Return ``error=0.1 latency_ms=3`` for a trial with several objectives."""
+    return " ".join(f"{name}={format_value(v)}" for name, v in trial.objectives.items())
+
+
 def infeasible_text(trial: Trial) -> str:
     """Return ``infeasible: memory_gb=91.2`` for a line of a log; empty if it is feasible."""
     values = (f"{name}={format_value(trial.constraints[name])}" for name in trial.excess)

@@ -9,7 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from spearmint.outputs import Constraint
+from spearmint.outputs import Constraint, Objective
+from spearmint.pareto import Losses, front
 from spearmint.resources import Resources
 
 
@@ -65,6 +66,8 @@ class Experiment:
 
     Attributes:
         path: The config file; all files of the search are in its directory.
+        maximize: Whether larger values of the only objective are better.
+        objectives: The named objectives; empty for one without a name.
         constraints: Limits of values that each trial returns in addition to its objective.
         seed_points: Points to evaluate first; each can omit variables.
         trial_timeout_s: Timeout of a trial in seconds; None for no limit.
@@ -81,6 +84,7 @@ class Experiment:
     language: Language
     variables: tuple[Variable, ...]
     maximize: bool = False
+    objectives: tuple[Objective, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     seed_points: tuple[Params, ...] = ()
     max_retries: int = 1
@@ -96,6 +100,11 @@ class Experiment:
     def directory(self) -> Path:
         """The directory of config.pb."""
         return self.path.parent
+
+    @property
+    def has_front(self) -> bool:
+        """Whether there are several objectives, so that no trial is the best."""
+        return len(self.objectives) > 1
 
     @property
     def study_name(self) -> str:
@@ -124,13 +133,15 @@ class Trial:
 
     Attributes:
         id: Number from 1, in the names of its files; ``main`` receives it as ``job_id``.
-        value: Return value of ``main``; None unless complete.
+        value: Objective that ``main`` returned; None unless complete, and with several objectives.
         reason: Why it failed, in one line; empty unless broken.
         tail: Last lines of the output of a failed trial.
         seconds: Duration of its last job; None while it runs.
         lost: Number of its jobs that disappeared without a result.
         reports: Intermediate values, by step.
         region: Region of its search; empty without regions.
+        objectives: Values by name of several objectives; empty unless complete.
+        losses: The same in order, each to be minimised.
         constraints: Values with limits that ``main`` returned, by name.
         excess: How far they are outside, in units of the limit, by name; only those outside.
     """
@@ -145,6 +156,8 @@ class Trial:
     seconds: float | None = None
     lost: int = 0
     reports: Mapping[int, float] = field(default_factory=dict)
+    objectives: Mapping[str, float] = field(default_factory=dict)
+    losses: Losses = ()
     constraints: Mapping[str, float] = field(default_factory=dict)
     excess: Mapping[str, float] = field(default_factory=dict)
 
@@ -166,7 +179,7 @@ class Trial:
             "id": self.id,
             "state": str(self.state),
             "value": json_number(self.value),
-            **self._constraints_json(),
+            **self._outputs_json(),
             "params": {name: list(values) for name, values in self.params.items()},
             "seconds": self.seconds,
             "reason": self.reason,
@@ -174,21 +187,28 @@ class Trial:
             "lost": self.lost,
         }
 
-    def _constraints_json(self) -> dict[str, Any]:
-        if not self.constraints:
-            return {}
-        values = {name: json_number(value) for name, value in self.constraints.items()}
-        return {"constraints": values, "feasible": self.is_feasible}
+    def _outputs_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self.objectives:
+            found["values"] = {name: json_number(v) for name, v in self.objectives.items()}
+        if self.constraints:
+            found["constraints"] = {name: json_number(v) for name, v in self.constraints.items()}
+            found["feasible"] = self.is_feasible
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Result of a job: a value, or the reason why it failed."""
+    """Result of a job: a value, or the reason why it failed.
+
+    With several objectives, ``value`` is the first of ``objectives``.
+    """
 
     value: float | None
     reason: str = ""
     seconds: float | None = None
     reports: Mapping[int, float] = field(default_factory=dict)
+    objectives: Mapping[str, float] = field(default_factory=dict)
     constraints: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -223,3 +243,20 @@ def ranking(trials: Sequence[Trial], *, maximize: bool) -> list[Trial]:
         return excess, sign * value if math.isfinite(value) else math.inf, trial.id
 
     return [trial for _, trial in sorted(done, key=rank)]
+
+
+def pareto_front(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the feasible complete trials that no other dominates, by their first objective.
+
+    Empty with one objective.
+    """
+    known = [trial for trial in trials if trial.losses and trial.is_feasible]
+    return [known[i] for i in front([trial.losses for trial in known])]
+
+
+def leading(trials: Sequence[Trial], *, maximize: bool) -> list[Trial]:
+    """Return the complete trials for a table: the front of several objectives, or the ranking."""
+    complete = [trial for trial in trials if trial.losses]
+    if not complete:
+        return ranking(trials, maximize=maximize)
+    return pareto_front(complete) or sorted(complete, key=lambda t: (sum(t.excess.values()), t.id))

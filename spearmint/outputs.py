@@ -1,13 +1,36 @@
-"""What a trial returns in addition to its objective: values with limits."""
+"""What a trial returns: its objectives, and values with limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 OBJECTIVE, MAIN = "objective", "main"
 """Names of the objective in the dict that a trial returns; the second is that of HIPS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """One block ``objective`` of config.pb.
+
+    Attributes:
+        name: Name of the value in the dict that a trial returns.
+        maximize: Whether larger values are better.
+    """
+
+    name: str
+    maximize: bool = False
+
+    def loss(self, value: float) -> float:
+        """Return the value, negated if larger ones are better; infinite if it is not finite."""
+        if not math.isfinite(value):
+            return math.inf
+        return -value if self.maximize else value
+
+    def describe(self) -> str:
+        """Return ``minimize`` or ``maximize`` for messages."""
+        return "maximize" if self.maximize else "minimize"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +75,9 @@ class Constraint:
         return f"from {self.low!r} to {self.high!r}"
 
 
-def constraint_lines(constraints: Iterable[Constraint]) -> dict[str, str]:
-    """Return a line for each constraint, by a name that no variable has."""
-    return {f"(constraint) {each.name}": each.describe() for each in constraints}
+def output_lines(
+    objectives: Sequence[Objective], constraints: Iterable[Constraint]
+) -> dict[str, str]:
+    """Return a line for each objective and constraint, by a name that no variable has."""
+    goals = {f"(objective) {each.name}": each.describe() for each in objectives}
+    return goals | {f"(constraint) {each.name}": each.describe() for each in constraints}

@@ -121,9 +121,11 @@ def next_point(
     rng: np.random.Generator,
     *,
     factor: Acquisition | None = None,
+    feasible: NDArray[np.bool_] | None = None,
 ) -> Array:
     """Return the first of :func:`next_points`."""
-    return next(next_points(space, points, y, pending, settings, [rng], factor=factor))
+    more = next_points(space, points, y, pending, settings, [rng], factor=factor, feasible=feasible)
+    return next(more)
 
 
 def _margin(settings: Settings, rng: np.random.Generator) -> float:

@@ -40,6 +40,9 @@ class Chooser(BaseSampler):
         ...         return 0.5 + (super().uniform(number, place) - 0.5) * min(1.0, number / 50)
     """
 
+    several_objectives = False
+    """Whether a study can have several objectives."""
+
     def __init__(self, *, seed: int | None = None) -> None:
         """Set ``seed``, or draw a random seed if it is None."""
         if seed is None:
@@ -51,11 +54,11 @@ class Chooser(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return the parameters that are sampled jointly; empty in this class."""
-        if len(study.directions) > 1:
+        if len(study.directions) > 1 and not self.several_objectives:
             raise InputError(
                 f"{type(self).__name__} supports one objective, but the study has "
                 f"{len(study.directions)}",
-                "Use NSGAIISampler or TPESampler.",
+                "Use GPEIOptChooser, NSGAIISampler or TPESampler.",
             )
         return {}
 

@@ -39,6 +39,7 @@ class GPConstrainedEIChooser(GPEIOptChooser):
     """
 
     models_limits = False
+    several_objectives = False
 
     def _history(
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from spearmint.choosers.history import History, history
 from spearmint.choosers.limits import constrained_points, limits_of
 from spearmint.choosers.model_chooser import ModelChooser
+from spearmint.choosers.objectives import front_points
 from spearmint.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class GPEIOptChooser(ModelChooser):
 
     selects_trials = True
     models_limits = True
+    several_objectives = True
 
     def __init__(
         self,
@@ -87,6 +89,9 @@ class GPEIOptChooser(ModelChooser):
         rng = next(rngs)
         settings = self._settings()
         limits = limits_of(past) if self.models_limits else None
+        if past.losses.shape[1] > 1:
+            factor = self._factor(past, settings, rng)
+            return front_points(past, limits, settings, chain((rng,), rngs), factor)
         if limits is not None:
             factor = self._factor(past, settings, rng)
             return constrained_points(past, limits, settings, chain((rng,), rngs), factor)

@@ -11,7 +11,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from spearmint.choosers.encoding import dimension, to_float
-from spearmint.choosers.selection import selected_trials, sign_of
+from spearmint.choosers.selection import selected_trials, signs_of
 from spearmint.gp.space import Space
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class History:
     Attributes:
         space: One dimension for each searched parameter, in the order of the search space.
         points: Coordinates of the observed points, shape ``(n, D)``.
-        y: Finite values, negated if the study maximises, shape ``(n,)``.
+        losses: Finite values of all K objectives, negated if they are maximised, shape ``(n, K)``.
         pending: Coordinates of the running trials, shape ``(p, D)``.
         infeasible: Coordinates of the infeasible trials without a value; empty unless ``history``
             was called with ``constrained`` or ``limits``.
@@ -44,11 +44,16 @@ class History:
 
     space: Space
     points: Array
-    y: Array
+    losses: Array
     pending: Array
     infeasible: Array
     trials: tuple[FrozenTrial, ...]
     unvalued: tuple[FrozenTrial, ...] = ()
+
+    @property
+    def y(self) -> Array:
+        """Finite values of the first objective, negated if it is maximised, shape ``(n,)``."""
+        return np.asarray(self.losses[:, 0])
 
     @property
     def tried(self) -> Array:
@@ -126,38 +131,41 @@ def history(
     declared infeasible have no value; they are in ``infeasible``. A trial that violates a measured
     constraint counts as the worst, too; with ``limits`` it has its value.
     """
-    sign = sign_of(study)
+    signs = signs_of(study)
     space = Space(tuple(dimension(d) for d in search_space.values()))
     pending: list[list[float]] = []
     infeasible: list[tuple[list[float], FrozenTrial]] = []
-    observed: list[tuple[list[float], float, FrozenTrial]] = []
+    observed: list[tuple[list[float], list[float], FrozenTrial]] = []
     finals = Finals(trials)
     for trial in trials:
         row = _row(trial, search_space)
-        value = _value(trial, finals)
+        values = _values(trial, finals, len(signs))
         if row is None:
             continue
         if trial.state == TrialState.RUNNING:
             pending.append(row)
             continue
-        if value is None:
+        if values is None:
             continue
-        has_value = bool(np.isfinite(value))
+        has_value = bool(np.isfinite(values).all())
         unknown = not has_value or _declared_infeasible(trial)
         if (constrained and unknown) or (limits and trial.constraints and not has_value):
             infeasible.append((row, trial))
         else:
             counts = has_value and (limits or _keeps_limits(trial))
-            observed.append((row, sign * value if counts else np.inf, trial))
-    if limits and not any(np.isfinite(value) for _, value, _ in observed):
-        observed += [(row, 0.0, trial) for row, trial in infeasible]  # their constraints are known
+            pairs = zip(signs, values, strict=True)
+            losses = [sign * value if counts else np.inf for sign, value in pairs]
+            observed.append((row, losses, trial))
+    if limits and not any(np.isfinite(losses).all() for _, losses, _ in observed):
+        # Their constraints are known.
+        observed += [(row, [0.0] * len(signs), trial) for row, trial in infeasible]
         infeasible = []
-    y = np.array([value for _, value, _ in observed])
-    finite = y[np.isfinite(y)]
+    every = np.array([losses for _, losses, _ in observed]).reshape(-1, len(signs))
+    finite = every[np.isfinite(every).all(axis=1)]
     if not len(finite):
-        observed, y = [], finite
+        observed, every = [], finite
     else:
-        y = np.clip(y, finite.min(), finite.max())
+        every = np.clip(every, finite.min(axis=0), finite.max(axis=0))
 
     def coordinates(rows: Iterable[list[float]]) -> Array:
         return space.coordinates(np.array(list(rows)).reshape(-1, len(space)))
@@ -165,7 +173,7 @@ def history(
     return History(
         space=space,
         points=coordinates(row for row, _, _ in observed),
-        y=y,
+        losses=every,
         pending=coordinates(pending),
         infeasible=coordinates(row for row, _ in infeasible),
         trials=tuple(trial for _, _, trial in observed),
@@ -195,14 +203,14 @@ def _row(trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> list[
     return row
 
 
-def _value(trial: FrozenTrial, finals: Finals) -> float | None:
-    """Return the value of ``trial``, infinite if it failed; None if it has no value."""
+def _values(trial: FrozenTrial, finals: Finals, count: int) -> list[float] | None:
+    """Return the values of ``trial``, infinite if it failed; None if it has none."""
     if trial.state == TrialState.COMPLETE:
-        return trial.value
+        return list(trial.values)
     if trial.state == TrialState.FAIL:
-        return np.inf
+        return [np.inf] * count
     if trial.state == TrialState.PRUNED:
-        return finals.of(trial)
+        return [finals.of(trial) if count == 1 else np.inf] * count
     return None
 
 
@@ -225,9 +233,9 @@ class Finals:
             (trial.intermediate_values, trial.value)
             for trial in trials
             if trial.state == TrialState.COMPLETE
+            and trial.intermediate_values
             and trial.value is not None
             and np.isfinite(trial.value)
-            and trial.intermediate_values
         ]
         self._lines: dict[int, tuple[float, float]] = {}
 

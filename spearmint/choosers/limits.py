@@ -101,7 +101,7 @@ def constrained_points(
     from spearmint.gp.fit import recent_subset
 
     if not limits.feasible.any():
-        yield from _most_feasible(past, limits, settings, rngs)
+        yield from most_feasible(past, limits, settings, rngs)
         return
     rng = next(rngs)
     product = feasibility(past, limits, settings, rng)
@@ -167,7 +167,7 @@ def bilog(gaps: Array) -> Array:
     return np.asarray(np.sign(gaps) * np.log1p(size / unit))
 
 
-def _most_feasible(
+def most_feasible(
     past: History, limits: Limits, settings: Settings, rngs: Iterator[np.random.Generator]
 ) -> Iterator[Array]:
     """Yield the points that are most probably feasible, each as if those before it were not."""

@@ -58,6 +58,8 @@ def selected_trials(
 
     An ``OutlinedStorage`` reads only these.
     """
+    if len(study.directions) > 1:
+        return None  # the first objective alone would leave out most of the Pareto front
     study_id, storage, sign = study._study_id, study._storage, sign_of(study)
     if isinstance(storage, OutlinedStorage):
         chosen = selected(storage.outline(study_id), left_out, sign=sign, rng=rng)
@@ -70,6 +72,11 @@ def selected_trials(
 def sign_of(study: Study) -> float:
     """Return -1 if larger values are better, else 1."""
     return -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+
+
+def signs_of(study: Study) -> list[float]:
+    """Return for each objective -1 if larger values are better, else 1."""
+    return [-1.0 if each == StudyDirection.MAXIMIZE else 1.0 for each in study.directions]
 
 
 def outline_of(trials: Sequence[FrozenTrial]) -> Outline:

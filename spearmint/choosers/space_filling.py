@@ -10,6 +10,8 @@ from spearmint.choosers.base import Chooser
 class RandomChooser(Chooser):
     """Choose uniformly at random; on a logarithmic scale for log-scaled parameters."""
 
+    several_objectives = True
+
     def uniform(self, number: int, place: int) -> float:
         """Return an independent uniform number for each trial and parameter."""
         return float(np.random.default_rng([self.seed, number, place]).random())
@@ -21,3 +23,5 @@ class SequentialChooser(Chooser):
     Unlike a grid, it does not need the number of points in advance. For every m, the first 2^m
     points are spread evenly over all parameters jointly.
     """
+
+    several_objectives = True

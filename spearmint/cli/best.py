@@ -16,6 +16,7 @@ from spearmint.model import Variable
 
 if TYPE_CHECKING:
     from spearmint.store.recommending import Recommendation
+    from spearmint.store.session import Session
 
 
 @cloup.command()
@@ -28,7 +29,8 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
 
     If values are noisy, this is the trial with the best expected value, by a model of all trials.
     Its expected value and the luckiest trial are printed, too.
-    With constraints, it is the best of the trials that keep them.
+    With constraints, it is the best of the trials that keep them. With several objectives, the
+    trials of the Pareto front are printed.
 
     \b
     Examples:
@@ -38,21 +40,43 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     from spearmint.store.session import read_sessions
 
     sessions = read_sessions(config, storage, region)
+    if sessions[0].experiment.has_front:
+        _print_front(sessions, as_json)
+        return
     maybe = [session.study.recommended() for session in sessions]
     found = [recommendation for recommendation in maybe if recommendation is not None]
     experiment = sessions[0].experiment
     if not found:
-        complete = any(session.study.best(feasible=False) for session in sessions)
-        raise SpearmintError(
-            f"no trial of {experiment.name!r} is {'feasible' if complete else 'complete'} yet",
-            f"Show its state: {next_command('status', sessions[0].layout.root)}",
-        )
+        raise _nothing(sessions)
     if len(sessions) > 1:
         _print_regions(found, experiment.variables, as_json)
     elif as_json:
         click.echo(json.dumps(found[0].to_json(), indent=2))
     else:
         _print(found[0], experiment.maximize)
+
+
+def _print_front(sessions: list[Session], as_json: bool) -> None:
+    from spearmint.view.progress import make_console
+    from spearmint.view.tables import trial_table
+
+    trials = [trial for session in sessions for trial in session.study.front()]
+    if not trials:
+        raise _nothing(sessions)
+    if as_json:
+        click.echo(json.dumps([trial.to_json() for trial in trials], indent=2))
+    else:
+        make_console().print(trial_table(trials, sessions[0].experiment.variables))
+
+
+def _nothing(sessions: list[Session]) -> SpearmintError:
+    """Return the error of a search without a feasible trial."""
+    complete = any(session.study.best(feasible=False) for session in sessions)
+    return SpearmintError(
+        f"no trial of {sessions[0].experiment.name!r} is "
+        f"{'feasible' if complete else 'complete'} yet",
+        f"Show its state: {next_command('status', sessions[0].layout.root)}",
+    )
 
 
 def _print_regions(

@@ -76,7 +76,8 @@ def import_(
 
     experiment = in_region(load_experiment(config), region)
     table = read_source(source, experiment, study=study, value_column=value_column)
-    checked = check(table, experiment.variables, experiment.constraints)
+    goals = experiment.objectives if experiment.has_front else ()
+    checked = check(table, experiment.variables, experiment.constraints, goals)
     if checked.problems and not skip_bad:
         raise InputError(
             f"{table.source}: {_count(checked.bad, 'row')} cannot be imported:\n{_listed(checked)}",
@@ -126,7 +127,9 @@ def _new(points: Sequence[Point], trials: Sequence[Trial]) -> list[Point]:
 
     A point that appears twice was evaluated twice, and each stored trial matches only one of them.
     """
-    stored = Counter(_key(trial.params, trial.value) for trial in trials)
+    stored = Counter(
+        _key(trial.params, tuple(trial.objectives.values()) or trial.value) for trial in trials
+    )
     new = []
     for point in points:
         key = _key(point.params, point.value)
@@ -137,7 +140,7 @@ def _new(points: Sequence[Point], trials: Sequence[Trial]) -> list[Point]:
     return new
 
 
-def _key(params: Params, value: float | None) -> tuple[object, ...]:
+def _key(params: Params, value: float | tuple[float, ...] | None) -> tuple[object, ...]:
     return (value, *sorted(params.items()))
 
 

@@ -12,6 +12,7 @@ import click
 from spearmint.cli.setting_options import flags_of
 from spearmint.config.regions import read_regions
 from spearmint.controller.limits import SearchLimits, StudyLimits
+from spearmint.errors import InputError
 from spearmint.fields import QUEUE, VARIABLE, Setting, keys_of, settings_of
 from spearmint.model import Experiment
 from spearmint.resources import Resources
@@ -67,6 +68,26 @@ def require_needs(options: RunOptions, experiment: Experiment) -> None:
             (needed,) = flags_of(RunOptions, [setting.needs])
             other = f", or {key.name} in config.pb" if key else ""
             raise click.UsageError(f"{setting.flag} requires {needed}{other}.")
+
+
+def require_one_objective(options: RunOptions, experiment: Experiment) -> None:
+    """Check that a search with several objectives has no option that needs one.
+
+    Raises:
+        InputError: Such an option is given, or in config.pb.
+    """
+    needing = {
+        "--pruner": experiment.pruner,
+        "--target": options.target is not None,
+        "--warm-start": experiment.warm_start,
+    }
+    given = [flag for flag, is_given in needing.items() if is_given]
+    if experiment.has_front and given:
+        raise InputError(
+            f"{given[0]} needs one objective, and {experiment.path} has "
+            f"{len(experiment.objectives)}",
+            f"Remove {given[0]}, or all but one block objective.",
+        )
 
 
 def require_queue(options: RunOptions, resources: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from spearmint.cli.overrides import (
     override,
     override_resources,
     require_needs,
+    require_one_objective,
     require_queue,
     search_limits,
     study_limits,
@@ -78,6 +79,7 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     if not chosen.cancel:
         require_syntax(experiment)
     require_needs(chosen, experiment)
+    require_one_objective(chosen, experiment)
     _tools(experiment, chosen)
     driver = _driver(experiment, chosen)
     if not driver.detaches:

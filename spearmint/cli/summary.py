@@ -9,7 +9,7 @@ from rich.console import Console
 from spearmint.controller.events import StudyCounts
 from spearmint.errors import next_command
 from spearmint.formatting import format_duration
-from spearmint.model import Experiment, Language, Trial, ranking
+from spearmint.model import Experiment, Language, Trial, leading
 from spearmint.run_options import RunOptions
 from spearmint.store.session import Session
 from spearmint.trial.languages import shell_command, wrappers
@@ -98,7 +98,7 @@ def _best(by_search: Sequence[Sequence[Trial]], experiment: Experiment) -> list[
     return [
         trial
         for trials in by_search
-        for trial in ranking(trials, maximize=experiment.maximize)[:shown]
+        for trial in leading(trials, maximize=experiment.maximize)[:shown]
     ]
 
 
@@ -108,6 +108,7 @@ def _headline(figures: Mapping[str, StudyCounts]) -> str:
 
     regions = f" of {len(figures)} regions" if len(figures) > 1 else ""
     pruned = f"{total('pruned')} pruned, " if total("pruned") else ""
-    return (
-        f"Best of {total('complete')} complete trials{regions} ({pruned}{total('broken')} broken)"
-    )
+    front = sum(len(progress.front) for progress in figures.values())
+    which = f"Pareto front: {front}" if front else "Best"
+    counted = f"{total('complete')} complete trials{regions}"
+    return f"{which} of {counted} ({pruned}{total('broken')} broken)"

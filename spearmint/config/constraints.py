@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from spearmint.config.document import Document
 from spearmint.model import Variable
-from spearmint.outputs import MAIN, OBJECTIVE, Constraint
+from spearmint.outputs import MAIN, OBJECTIVE, Constraint, Objective
 
 RESERVED = frozenset(
     {OBJECTIVE, MAIN, "region", "trial", "state", "value", "seconds", "reason", "feasible"}
@@ -15,13 +15,16 @@ RESERVED = frozenset(
 """Names of other values in results and exported files."""
 
 
-def read_constraints(document: Document, variables: Iterable[Variable]) -> tuple[Constraint, ...]:
+def read_constraints(
+    document: Document, variables: Iterable[Variable], objectives: Iterable[Objective]
+) -> tuple[Constraint, ...]:
     """Return the constraints.
 
     Raises:
         ConfigError: A field is missing or invalid, or a name is taken.
     """
     taken = {name for variable in variables for name in (variable.name, *variable.elements())}
+    taken |= {objective.name for objective in objectives}
     found: list[Constraint] = []
     for i in range(len(document.message.constraint)):
         constraint = _read(document, i)
@@ -37,7 +40,11 @@ def name_problem(name: str, taken: Iterable[str]) -> str:
     """Return why a constraint cannot have this name; empty if it can."""
     if name in RESERVED:
         return f"{name!r} has the name of another value"
-    return f"{name!r} has the name of a variable or of another constraint" if name in taken else ""
+    return (
+        f"{name!r} has the name of a variable, an objective or another constraint"
+        if name in taken
+        else ""
+    )
 
 
 def limits_problem(low: float, high: float) -> str:

@@ -40,7 +40,7 @@ class Parameter(_message.Message):
     def __init__(self, name: _Optional[str] = ..., int_val: _Optional[_Iterable[int]] = ..., str_val: _Optional[_Iterable[str]] = ..., dbl_val: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Experiment(_message.Message):
-    __slots__ = ("language", "name", "variable", "direction", "seed_point", "resources", "constraint")
+    __slots__ = ("language", "name", "variable", "direction", "seed_point", "resources", "constraint", "objective")
     class ParameterSpec(_message.Message):
         __slots__ = ("name", "size", "type", "options", "min", "max", "log")
         class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -83,6 +83,13 @@ class Experiment(_message.Message):
         min: float
         max: float
         def __init__(self, name: _Optional[str] = ..., min: _Optional[float] = ..., max: _Optional[float] = ...) -> None: ...
+    class Objective(_message.Message):
+        __slots__ = ("name", "direction")
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        DIRECTION_FIELD_NUMBER: _ClassVar[int]
+        name: str
+        direction: Direction
+        def __init__(self, name: _Optional[str] = ..., direction: _Optional[_Union[Direction, str]] = ...) -> None: ...
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     VARIABLE_FIELD_NUMBER: _ClassVar[int]
@@ -90,6 +97,7 @@ class Experiment(_message.Message):
     SEED_POINT_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    OBJECTIVE_FIELD_NUMBER: _ClassVar[int]
     language: Language
     name: str
     variable: _containers.RepeatedCompositeFieldContainer[Experiment.ParameterSpec]
@@ -97,4 +105,5 @@ class Experiment(_message.Message):
     seed_point: _containers.RepeatedCompositeFieldContainer[Experiment.SeedPoint]
     resources: Experiment.Resources
     constraint: _containers.RepeatedCompositeFieldContainer[Experiment.Constraint]
-    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., resources: _Optional[_Union[Experiment.Resources, _Mapping]] = ..., constraint: _Optional[_Iterable[_Union[Experiment.Constraint, _Mapping]]] = ...) -> None: ...
+    objective: _containers.RepeatedCompositeFieldContainer[Experiment.Objective]
+    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., resources: _Optional[_Union[Experiment.Resources, _Mapping]] = ..., constraint: _Optional[_Iterable[_Union[Experiment.Constraint, _Mapping]]] = ..., objective: _Optional[_Iterable[_Union[Experiment.Objective, _Mapping]]] = ...) -> None: ...

@@ -11,6 +11,7 @@ from spearmint.config.constraints import read_constraints
 from spearmint.config.document import Document
 from spearmint.config.hips import NAME as HIPS_NAME
 from spearmint.config.hips import is_hips
+from spearmint.config.objectives import read_objectives
 from spearmint.config.regions import region_problem
 from spearmint.config.values import read_values
 from spearmint.config.variables import read_seed_point, read_variable
@@ -79,13 +80,16 @@ def _experiment(document: Document) -> Experiment:
     run = read_values(message, RunOptions, directory, document.error)
     needed = read_values(message.resources, Resources, directory, document.error, "resources", 0)
     _require_regions(document, run.get("regions", ()))
+    objectives = read_objectives(document, variables)
+    is_one = len(objectives) == 1
     return Experiment(
         path=document.path,
         name=_name(document, language),
         language=language,
         variables=variables,
-        maximize=message.direction == pb.MAXIMIZE,
-        constraints=read_constraints(document, variables),
+        maximize=objectives[0].maximize if is_one else message.direction == pb.MAXIMIZE,
+        objectives=objectives,
+        constraints=read_constraints(document, variables, objectives),
         seed_points=tuple(
             read_seed_point(document, i, variables) for i in range(len(message.seed_point))
         ),

@@ -10,7 +10,10 @@ from spearmint.model import Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyCounts:
-    """Counts of one study; ``seconds`` is the sum over all ended trials."""
+    """Counts of one study; ``seconds`` is the sum over all ended trials.
+
+    With several objectives it has a ``front`` instead of a ``best`` trial.
+    """
 
     region: str = ""
     complete: int = 0
@@ -20,6 +23,7 @@ class StudyCounts:
     queued: int = 0
     seconds: float = 0.0
     best: Trial | None = None
+    front: tuple[Trial, ...] = ()
 
     @property
     def finished(self) -> int:

@@ -7,7 +7,7 @@ from spearmint.layout import Layout, TrialFolder, write_json
 from spearmint.model import Experiment, Trial
 from spearmint.store.study import Study
 from spearmint.trial.languages import to_entries, wrappers
-from spearmint.trial.outputs import OUTPUTS
+from spearmint.trial.outputs import OBJECTIVES, OUTPUTS
 
 
 def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: str) -> TrialFolder:
@@ -34,6 +34,8 @@ def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: st
     }
     if experiment.constraints:
         spec[OUTPUTS] = [constraint.name for constraint in experiment.constraints]
+    if experiment.objectives:
+        spec[OBJECTIVES] = [objective.name for objective in experiment.objectives]
     write_json(folder.spec, spec)
     return folder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from spearmint.controller.events import StudyCounts
 from spearmint.controller.limits import StudyLimits
 from spearmint.errors import SearchFailed
 from spearmint.formatting import indented, plain
-from spearmint.model import Trial, TrialState, best_trial, is_better
+from spearmint.model import Trial, TrialState, best_trial, is_better, pareto_front
 
 if TYPE_CHECKING:
     from spearmint.store.study import Study
@@ -32,7 +32,8 @@ class Tally:
         since_best: Complete and pruned trials since the best one.
         seconds: Total seconds of all trials.
         last_broken: The last of ``broken_in_a_row``; None if that is 0.
-        best: The complete trial with the best value, the first of equal ones.
+        best: The feasible complete trial with the best value, the first of equal ones.
+        front: The Pareto front of several objectives.
     """
 
     limits: StudyLimits
@@ -45,6 +46,7 @@ class Tally:
     seconds: float = 0.0
     last_broken: Trial | None = None
     best: Trial | None = None
+    front: list[Trial] = field(default_factory=list)
 
     @property
     def finished(self) -> int:
@@ -67,6 +69,7 @@ class Tally:
             queued=queued,
             seconds=self.seconds,
             best=self.best,
+            front=tuple(self.front),
         )
 
     def add(self, trial: Trial) -> None:
@@ -83,9 +86,17 @@ class Tally:
             self.pruned += 1
             return
         self.complete += 1
+        if trial.losses:
+            self._add_to_front(trial)
+            return
         rivals = [trial] if self.best is None else [self.best, trial]
         if best_trial(rivals, maximize=self.maximize) is trial:
             self.best, self.since_best = trial, 0
+
+    def _add_to_front(self, trial: Trial) -> None:
+        self.front = pareto_front([*self.front, trial])
+        if trial in self.front:
+            self.since_best = 0
 
     def restore(self, study: Study) -> None:
         """Count the ended trials of ``study``, as ``add`` for each but for failures in a row."""
@@ -94,8 +105,10 @@ class Tally:
         self.pruned = counts[TrialState.PRUNED]
         self.broken = counts[TrialState.BROKEN]
         self.seconds = study.seconds()
-        self.best = next(iter(study.best()), None)
-        self.since_best = study.finished_after(self.best.id if self.best else 0)
+        self.front = study.front()
+        self.best = None if self.front else next(iter(study.best()), None)
+        leaders = self.front or ([self.best] if self.best else [])
+        self.since_best = study.finished_after(max((trial.id for trial in leaders), default=0))
 
     def forget_failures(self) -> None:
         """Reset ``broken_in_a_row``: the limit applies to each run separately."""

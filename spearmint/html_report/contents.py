@@ -12,6 +12,7 @@ from spearmint.html_report.plots import (
     curves,
     importance,
     parallel,
+    pareto_front,
     regions,
     slices,
 )
@@ -46,6 +47,8 @@ def _with_reports(trial: Trial, layout: Layout) -> Trial:
 
 def pictures(digest: Digest) -> list[Picture]:
     """Return all plots of a search; a plot with nothing to show has a reason instead of a PNG."""
+    if digest.experiment.has_front:
+        return _drawn([pareto_front.plot(digest)])
     weights = importance.evaluate(digest)
     plots = [
         best_value.plot(digest),

@@ -19,7 +19,7 @@ from spearmint.formatting import TABLE_DIGITS, constraint_text, format_duration,
 from spearmint.html_report.bounds import at_bounds
 from spearmint.html_report.plots.canvas import Plot
 from spearmint.html_report.plots.digest import Digest
-from spearmint.model import Trial, TrialState, Value, Variable
+from spearmint.model import Experiment, Trial, TrialState, Value, Variable, leading
 from spearmint.view.expectation import expectation
 
 _BEST_ROWS = 20
@@ -134,9 +134,15 @@ def _context(digest: Digest, pictures: Sequence[Picture], folder: Path | None) -
         "started": _moment(digest.started),
         "ended": _moment(digest.ended),
         "pictures": pictures,
-        "rows": [_row(trial, digest, folder) for trial in digest.ranked[:_BEST_ROWS]],
+        "rows": [_row(trial, digest, folder) for trial in _shown(digest)[:_BEST_ROWS]],
+        "front": digest.front,
         "broken": [(trial, _link(digest, trial, folder)) for trial in broken[::-1][:_BROKEN_ROWS]],
     }
+
+
+def _shown(digest: Digest) -> Sequence[Trial]:
+    """Return the trials for the table, best first, or the front of several objectives."""
+    return digest.ranked or leading(digest.trials, maximize=False)
 
 
 def _about(digest: Digest) -> dict[str, Any]:
@@ -147,7 +153,8 @@ def _about(digest: Digest) -> dict[str, Any]:
         "region": experiment.region,
         "config": str(experiment.path),
         "quoted_config": shlex.quote(str(experiment.path)),
-        "goal": "maximise" if experiment.maximize else "minimise",
+        "goal": _goal(experiment),
+        "objectives": [goal.name for goal in experiment.objectives] if experiment.has_front else [],
         "variables": experiment.variables,
         "constraints": digest.constraints,
         "elements": len(digest.elements()),
@@ -161,6 +168,13 @@ def _expectation(digest: Digest) -> str:
     if digest.recommendation is None:
         return ""
     return "; ".join(expectation(digest.recommendation, maximize=digest.experiment.maximize))
+
+
+def _goal(experiment: Experiment) -> str:
+    """Return ``minimise``, or ``minimise error, maximise speed`` for named objectives."""
+    words = {True: "maximise", False: "minimise"}
+    goals = [f"{words[goal.maximize]} {goal.name}" for goal in experiment.objectives]
+    return ", ".join(goals) or words[experiment.maximize]
 
 
 def _counts(digests: Sequence[Digest]) -> dict[str, int]:
@@ -185,6 +199,7 @@ def _row(trial: Trial, digest: Digest, folder: Path | None) -> dict[str, Any]:
         "id": trial.id,
         "output": _link(digest, trial, folder),
         "value": "" if trial.value is None else format_value(float(trial.value)),
+        "objectives": {name: format_value(value) for name, value in trial.objectives.items()},
         "constraints": {name: constraint_text(trial, name) for name in digest.constraints},
         "seconds": "" if trial.seconds is None else f"{trial.seconds:.1f}",
         "params": {

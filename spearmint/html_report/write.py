@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from spearmint.store.session import Session
 
 _PLOTS = (
-    "best_value", "importance", "loss_curves", "parallel_coordinates", "regions", "slices",
+    "best_value", "importance", "loss_curves", "parallel_coordinates", "pareto_front", "regions",
+    "slices",
 )  # fmt: skip
 REPORT_FILES = ("index.html", *(f"{name}.png" for name in _PLOTS))
 """The names of all files that a report can contain."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from spearmint.errors import InputError, did_you_mean, reason_of
 from spearmint.importing.rows import Row, Table
 from spearmint.model import Variable
-from spearmint.outputs import Constraint
+from spearmint.outputs import Constraint, Objective
 
 DEFAULT_VALUE_COLUMN = "value"
 _SECONDS = "seconds"
@@ -22,10 +22,12 @@ def read_csv(
     *,
     value_column: str,
     constraints: Sequence[Constraint] = (),
+    objectives: Sequence[Objective] = (),
 ) -> Table:
     """Return the rows of ``path``. The column names are those of ``spearmint export``.
 
-    The optional column ``seconds`` contains durations.
+    ``objectives`` are several, each with a column, or none if there is one. The optional column
+    ``seconds`` contains durations.
 
     Raises:
         InputError: The file cannot be read, or columns are missing or duplicate.
@@ -47,9 +49,10 @@ def read_csv(
     header = [name.strip() for name in lines[0][1]] if lines else []
     wanted = [key for variable in variables for key in variable.elements()]
     wanted += [constraint.name for constraint in constraints]
-    _check_header(path, header, [*wanted, value_column])
+    values = [objective.name for objective in objectives] or [value_column]
+    _check_header(path, header, [*wanted, *values])
     rows = [_row(path, header, line, cells, value_column) for line, cells in lines[1:]]
-    used = {*wanted, value_column, _SECONDS, *(["feasible"] if constraints else [])}
+    used = {*wanted, *values, _SECONDS, *(["feasible"] if constraints else [])}
     unused = [name for name in header if name not in used]
     return Table(source=path.name, rows=rows, unused=unused)
 
@@ -80,5 +83,5 @@ def _row(path: Path, header: Sequence[str], line: int, cells: list[str], value_c
     if len(cells) != len(header):
         raise InputError(f"{path}:{line}: {len(cells)} cells, but the header has {len(header)}")
     by_name = dict(zip(header, cells, strict=True))
-    value, seconds = by_name[value_column].strip(), by_name.get(_SECONDS)
+    value, seconds = by_name.get(value_column, "").strip(), by_name.get(_SECONDS)
     return Row(place=f"line {line}", cells=by_name, value=value, seconds=seconds)

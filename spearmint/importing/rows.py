@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from spearmint.config.variables import fits
 from spearmint.model import Kind, Params, Value, Variable
-from spearmint.outputs import Constraint
+from spearmint.outputs import Constraint, Objective
 
 _REGION = "region"  # name of the column in the output of `spearmint export`
 
@@ -50,7 +50,7 @@ class Point:
     """A finished trial from another source, which ``source`` names."""
 
     params: Params
-    value: float
+    value: float | tuple[float, ...]
     source: str
     seconds: float | None = None
     constraints: Mapping[str, float] = field(default_factory=dict)
@@ -74,25 +74,33 @@ class Checked:
 
 
 def check(
-    table: Table, variables: Sequence[Variable], constraints: Sequence[Constraint] = ()
+    table: Table,
+    variables: Sequence[Variable],
+    constraints: Sequence[Constraint] = (),
+    objectives: Sequence[Objective] = (),
 ) -> Checked:
-    """Convert the rows of ``table`` to points; check them against config.pb."""
+    """Convert the rows of ``table`` to points; check them against config.pb.
+
+    ``objectives`` are several, or none if there is one.
+    """
     checked = Checked()
     for row in table.rows:
         problems: list[str] = []
-        value = _value(row, problems)
-        if value is not None and not math.isfinite(value):
+        goals = [Row(place=row.place, cells={}, value=row.cells.get(o.name)) for o in objectives]
+        values = [_value(each, problems) for each in goals or [row]]
+        if any(value is not None and not math.isfinite(value) for value in values):
             checked.valueless += 1
             continue
         params = {v.name: _vector(v, row, problems) for v in variables}
         limited = {each.name: _limited(each, row, problems) for each in constraints}
-        if problems or value is None:
+        known = [value for value in values if value is not None]
+        if problems or len(known) < len(values):
             checked.bad += 1
             checked.problems += problems
             continue
         point = Point(
             params=params,
-            value=value,
+            value=tuple(known) if objectives else known[0],
             source=f"{table.source}, {row.place}",
             seconds=_seconds(row.seconds),
             constraints=limited,

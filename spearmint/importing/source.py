@@ -46,7 +46,10 @@ def read_source(
             raise InputError(f"--study is only for storages, and {source} is a file")
         name = value_column or DEFAULT_VALUE_COLUMN
         limits = experiment.constraints
-        table = read_csv(path, experiment.variables, value_column=name, constraints=limits)
+        goals = experiment.objectives if experiment.has_front else ()
+        table = read_csv(
+            path, experiment.variables, value_column=name, constraints=limits, objectives=goals
+        )
         return only_region(table, experiment.region) if experiment.region else table
     if study is not None or (is_search(path) and path.resolve() != experiment.directory):
         return read_folder(path, experiment, name=study)

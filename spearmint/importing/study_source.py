@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from spearmint.errors import InputError, did_you_mean
 from spearmint.importing.rows import Row, Table
 from spearmint.layout import Layout
 from spearmint.model import Experiment
-from spearmint.store.opening import stored_trials, study_names
+from spearmint.store.opening import directions_of, stored_trials, study_names
 from spearmint.store.owner import read_ownership, storage_url
 from spearmint.store.sql.sqlite import file_of
 
@@ -60,15 +59,23 @@ def read_storage(url: str, experiment: Experiment, *, name: str | None) -> Table
             raise InputError("the storage contains no study")
         raise InputError(what, f"The studies are: {', '.join(names)}. {hint}".rstrip())
     directions, trials = stored_trials(name, url)
-    expected = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
-    if directions != [expected]:
-        found = " and ".join(direction.name.lower() for direction in directions)
+    expected = directions_of(experiment)
+    if directions != expected:
+        found, wanted = (
+            " and ".join(d.name.lower() for d in each) for each in (directions, expected)
+        )
         raise InputError(
             f"the direction of study {name!r} is {found}, "
-            f"but that of {experiment.path} is {expected.name.lower()}",
+            f"but that of {experiment.path} is {wanted}",
             "Their values cannot be compared: export the study to CSV, and convert them there.",
         )
     return _table(name, trials, experiment)
+
+
+def _objectives(experiment: Experiment, trial: FrozenTrial) -> dict[str, float]:
+    """Return the values of several objectives by name."""
+    names = [goal.name for goal in experiment.objectives] if experiment.has_front else []
+    return dict(zip(names, trial.values or (), strict=False))
 
 
 def _table(name: str, trials: Sequence[FrozenTrial], experiment: Experiment) -> Table:
@@ -77,8 +84,12 @@ def _table(name: str, trials: Sequence[FrozenTrial], experiment: Experiment) -> 
     rows = [
         Row(
             place=f"trial {trial.number + 1}",
-            cells={**trial.user_attrs.get(_CONSTRAINTS, {}), **trial.params},
-            value=trial.value if trial.state is TrialState.COMPLETE else None,
+            cells={
+                **_objectives(experiment, trial),
+                **trial.user_attrs.get(_CONSTRAINTS, {}),
+                **trial.params,
+            },
+            value=trial.values[0] if trial.state is TrialState.COMPLETE else None,
             seconds=trial.user_attrs.get(_SECONDS),
         )
         for trial in trials

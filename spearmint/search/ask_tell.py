@@ -80,8 +80,8 @@ class AskTell:
 
         Args:
             trial: The proposal, or its number.
-            value: The objective; None or NaN for a failed trial. With constraints, a dict with
-                their names and ``objective``.
+            value: The objective; None or NaN for a failed trial. With constraints or several
+                objectives, a dict as a function would return it.
             reason: Why it failed, in one line.
 
         Raises:
@@ -92,7 +92,7 @@ class AskTell:
             why = reason or f"the value is {'None' if value is None else 'nan'}"
             self._study.break_(running, Result(value=None, reason=why), tail="")
         else:
-            told = to_told(value, [each.name for each in self._experiment.constraints])
+            told = to_told(value, self._experiment)
             self._study.complete(running, Result(**told, reports=running.reports))
         self._record()
 
@@ -131,9 +131,21 @@ class AskTell:
     @property
     @one_thread
     def best(self) -> Trial | None:
-        """The best complete trial: its ``id``, ``value`` and ``params``; None before the first."""
-        found = self._study.best()
+        """The best feasible trial: its ``id``, ``value`` and ``params``; None before the first.
+
+        None with several objectives, see :attr:`front`.
+        """
+        found = [] if self._experiment.has_front else self._study.best()
         return self._shown(found[0]) if found else None
+
+    @property
+    @one_thread
+    def front(self) -> list[Trial]:
+        """The Pareto front: feasible trials that no other is better than in all objectives.
+
+        It is sorted by the first objective, and empty with one objective.
+        """
+        return [self._shown(trial) for trial in self._study.front()]
 
     @property
     @one_thread
@@ -198,7 +210,7 @@ class AskTell:
     def _record(self) -> None:
         counts, best = self._study.counts(), self._study.best()
         self._records.update(
-            best[0] if best else None,
+            best[0] if best and not self._experiment.has_front else None,
             pending=counts[TrialState.RUNNING],
             complete=counts[TrialState.COMPLETE],
             broken=counts[TrialState.BROKEN],

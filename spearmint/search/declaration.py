@@ -14,7 +14,7 @@ from spearmint.config.variables import describe
 from spearmint.errors import InputError, NotWritable, StudyMismatch, next_command, reason_of
 from spearmint.layout import Layout, write_text
 from spearmint.model import Experiment, Kind
-from spearmint.outputs import constraint_lines
+from spearmint.outputs import output_lines
 from spearmint.search.space import Space
 from spearmint.store.opening import delete_study, stored_declaration, stored_trials, study_names
 from spearmint.store.owner import storage_url
@@ -77,7 +77,11 @@ def declare(
 
 def _message(name: str, space: Space, maximize: bool) -> pb.Experiment:
     message = pb.Experiment(language=pb.PYTHON, name=name)
-    message.direction = pb.MAXIMIZE if maximize else pb.MINIMIZE
+    if not space.objectives:
+        message.direction = pb.MAXIMIZE if maximize else pb.MINIMIZE
+    for objective in space.objectives:
+        larger = pb.MAXIMIZE if objective.maximize else pb.MINIMIZE
+        message.objective.add(name=objective.name, direction=larger)
     for variable in space.variables:
         added = message.variable.add(name=variable.name)
         added.type = _TYPES[variable.kind]
@@ -121,7 +125,7 @@ def _differences(stored: Mapping[str, str], space: Space, maximize: bool) -> lis
 
 def _lines(space: Space | Experiment) -> dict[str, str]:
     lines = {variable.name: describe(variable) for variable in space.variables}
-    return {**lines, **constraint_lines(space.constraints)}
+    return {**lines, **output_lines(space.objectives, space.constraints)}
 
 
 def _direction(maximize: bool) -> str:

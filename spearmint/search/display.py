@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spearmint.errors import InputError
 from spearmint.formatting import TABLE_DIGITS, constraint_text, format_value, plain
-from spearmint.model import Trial, TrialState, best_trial, json_number, ranking
+from spearmint.model import Trial, TrialState, best_trial, json_number, leading, pareto_front
 from starmint import install_command
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def summary(where: str, trials: Sequence[Trial], *, maximize: bool) -> str:
     best = best_trial(trials, maximize=maximize)
     if best is not None and best.value is not None:
         words.append(f"best {format_value(best.value)} (trial {best.id}) at {_point(best)}")
+    elif front := pareto_front(trials):
+        words.append(f"Pareto front of {len(front)}")
     elif any(trial.value is not None for trial in trials):
         words.append("none feasible")
     return f"{where}: {', '.join(words)}"
@@ -66,7 +68,8 @@ def _text(value: Any) -> str:
 def as_html(where: str, trials: Sequence[Trial], *, maximize: bool) -> str:
     """Return the summary and a table of the best trials as HTML."""
     title = f"<p><b>Search</b> {escape(summary(where, trials, maximize=maximize))}</p>"
-    best = ranking(trials, maximize=maximize)[:_ROWS]
+    ranked = leading(trials, maximize=maximize)
+    best = ranked[:_ROWS]
     failed = [trial for trial in trials if trial.state is TrialState.BROKEN]
     note = (
         f"<p>trial {failed[-1].id} failed: {escape(plain(failed[-1].reason))}</p>" if failed else ""
@@ -74,7 +77,8 @@ def as_html(where: str, trials: Sequence[Trial], *, maximize: bool) -> str:
     if not best:
         return f"<div>{title}{note}</div>"
     names, limited = list(best[0].params), list(best[0].constraints)
-    columns = ("trial", "value", *limited, *names, "seconds")
+    goals = list(best[0].objectives)
+    columns = ("trial", *(goals or ["value"]), *limited, *names, "seconds")
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     rows = "".join(
         "<tr>"
@@ -82,7 +86,7 @@ def as_html(where: str, trials: Sequence[Trial], *, maximize: bool) -> str:
         + "</tr>"
         for trial in best
     )
-    more = len([trial for trial in trials if trial.value is not None]) - len(best)
+    more = len(ranked) - len(best)
     rest = f"<p>and {more} more</p>" if more else ""
     return (
         f"<div>{title}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -94,7 +98,8 @@ def _cells(trial: Trial, names: Sequence[str], limited: Sequence[str]) -> list[s
     seconds = "" if trial.seconds is None else f"{trial.seconds:.1f}"
     values = [_text(trial.params[name]) for name in names]
     limits = [constraint_text(trial, name) for name in limited]
-    return [str(trial.id), _text(trial.value), *limits, *values, seconds]
+    goals: list[float | None] = [*trial.objectives.values()] or [trial.value]
+    return [str(trial.id), *map(_text, goals), *limits, *values, seconds]
 
 
 def as_dataframe(trials: Sequence[Trial]) -> pd.DataFrame:
@@ -119,6 +124,7 @@ def as_dataframe(trials: Sequence[Trial]) -> pd.DataFrame:
 def _row(trial: Trial) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(trial, name) for name in _FACTS}
     row["state"] = str(trial.state)
+    row |= trial.objectives
     if trial.constraints:
         row |= {**trial.constraints, "feasible": trial.is_feasible}
     columns = _columns(trial)

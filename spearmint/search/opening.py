@@ -44,6 +44,12 @@ class Tools:
         name = self.pruner or experiment.pruner
         args = self.pruner_args or experiment.pruner_args
         pruner = make_pruner(name, _as_text(args)) if name else None
+        if pruner is not None and experiment.has_front:
+            raise InputError(
+                f"the pruner {name} needs one objective, and the search has "
+                f"{len(experiment.objectives)}",
+                "Remove the pruner.",
+            )
         (session,) = open_sessions(experiment, self.storage)
         session.study.use(chooser, pruner)
         return session

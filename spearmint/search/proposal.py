@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from spearmint.errors import InputError
+from spearmint.model import Experiment
 from spearmint.trial.outputs import BadResult, to_float, to_result
 
 
@@ -44,13 +45,15 @@ def has_failed(value: object) -> bool:
     return not isinstance(value, Mapping) and math.isnan(to_value(value))
 
 
-def to_told(value: object, names: Sequence[str]) -> dict[str, Any]:
-    """Return ``value``, and ``constraints`` with the keys of ``names`` if there are any.
+def to_told(value: object, experiment: Experiment) -> dict[str, Any]:
+    """Return ``value``, and ``objectives`` and ``constraints`` of ``experiment`` if it has any.
 
     Raises:
         InputError: A number is missing or NaN, or a name is unknown.
     """
     try:
-        return to_result(value, names, "tell received")
+        limited = [each.name for each in experiment.constraints]
+        goals = [each.name for each in experiment.objectives]
+        return to_result(value, limited, "tell received", goals)
     except BadResult as error:
         raise InputError(str(error), "Tell None for a failed trial.") from None

@@ -37,8 +37,11 @@ class Search(AskTell):
         seed: Random seed of the chooser.
         storage: URL of an Optuna storage. Default: that of earlier runs, or SQLite.
         region: The region, if config.pb has any.
+        objectives: Several objectives, for a space: ``minimize`` or ``maximize`` by name. The
+            function then returns a dict with these names, and :attr:`front` has the best trials.
         constraints: Limits of other values of a trial, for a space: ``(low, high)`` by name, with
-            None for no limit. The function then returns a dict with these names and ``objective``.
+            None for no limit. The function then returns a dict with these names and the objective,
+            whose name is ``objective`` unless there are ``objectives``.
         pruner: Name of the pruner, for functions that report values.
         pruner_args: Its arguments.
 
@@ -60,6 +63,7 @@ class Search(AskTell):
         *,
         directory: str | Path | None = None,
         direction: str | None = None,
+        objectives: Mapping[str, str] | None = None,
         constraints: Mapping[str, Any] | None = None,
         method: str = "GPEIOptChooser",
         method_args: Arguments | None = "",
@@ -86,13 +90,20 @@ class Search(AskTell):
                     "a space requires a directory, and has no region",
                     'Write: spearmint.Search({...}, directory="my_search")',
                 )
-            space = read_space(config, constraints)
+            if objectives is not None and direction is not None:
+                raise InputError(
+                    "direction and objectives exclude each other",
+                    'Write: objectives={"error": "minimize", "speed": "maximize"}',
+                )
+            space = read_space(config, constraints, objectives)
+            if len(space.objectives) == 1:
+                maximize = space.objectives[0].maximize
             self._opened.open_space(Path(directory), space, maximize=maximize)
         elif isinstance(config, str | Path):
-            if directory is not None or maximize is not None or constraints is not None:
+            if any(each is not None for each in (directory, maximize, objectives, constraints)):
                 raise InputError(
-                    "directory, direction and constraints are only for a space",
-                    "config.pb has direction and constraints, and its directory has the search.",
+                    "directory, direction, objectives and constraints are only for a space",
+                    "config.pb has the last three, and its directory has the search.",
                 )
             self._opened.open_config(Path(config), region)
         else:
@@ -112,6 +123,9 @@ class Search(AskTell):
         **limits: Any,
     ) -> Trial | None:
         """Run trials of ``function`` in processes of this machine, and return the best one.
+
+        With ``objectives`` their directions count. With several the result is None, and
+        :attr:`front` has the best trials.
 
         Ctrl-C starts no more trials and waits for the running ones; the second one terminates
         them. A trial that raises or crashes is broken, and the search continues.
@@ -166,7 +180,12 @@ class Search(AskTell):
                 f"Run: {next_command(self._experiment.path)}. Or give the space as a dict.",
             )
         processes, options = check_limits(trials, n_jobs, limits)
-        self._opened.set_direction(maximize=maximize)
+        if space.objectives and maximize:
+            raise InputError(
+                "the directions are those of objectives", "Call search.minimize(function, ...)."
+            )
+        if not space.objectives:
+            self._opened.set_direction(maximize=maximize)
         self._begin()
         store_function(self._experiment, space, function)
         run_trials(self._opened.session, processes, options, progress=progress)

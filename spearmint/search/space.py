@@ -10,8 +10,8 @@ from typing import Any
 
 from spearmint.errors import InputError
 from spearmint.model import Kind, Params, Variable
-from spearmint.outputs import Constraint
-from spearmint.search.constraints import read_constraints
+from spearmint.outputs import Constraint, Objective
+from spearmint.search.outputs import read_constraints, read_objectives
 
 _FORMS = (
     'Write (low, high) or (low, high, "log") for real numbers, range(low, end) or '
@@ -29,11 +29,13 @@ class Space:
         variables: The variables, in the order of the dict.
         choices: By variable: each choice by its text in the study.
         constraints: Limits of other values that the function returns.
+        objectives: The named objectives; empty for one without a name.
     """
 
     variables: tuple[Variable, ...]
     choices: Mapping[str, Mapping[str, Any]]
     constraints: tuple[Constraint, ...] = ()
+    objectives: tuple[Objective, ...] = ()
 
     def values(self, params: Params) -> dict[str, Any]:
         """Return the Python value of each variable: float, int or the choice as it was given."""
@@ -43,11 +45,15 @@ class Space:
         }
 
 
-def read_space(space: Mapping[str, Any], constraints: Mapping[str, Any] | None = None) -> Space:
+def read_space(
+    space: Mapping[str, Any],
+    constraints: Mapping[str, Any] | None = None,
+    objectives: Mapping[str, str] | None = None,
+) -> Space:
     """Return the space that a dict describes.
 
     Raises:
-        InputError: A variable or constraint has another form; the message has its name.
+        InputError: A variable, constraint or objective has another form; the message has its name.
     """
     if not space:
         raise InputError(
@@ -63,7 +69,8 @@ def read_space(space: Mapping[str, Any], constraints: Mapping[str, Any] | None =
         else _number(name, form)
         for name, form in space.items()
     )
-    return Space(variables, choices, read_constraints(constraints, variables))
+    goals = read_objectives(objectives, variables)
+    return Space(variables, choices, read_constraints(constraints, variables, goals), goals)
 
 
 def _is_list(form: Any) -> bool:

@@ -32,17 +32,21 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
     attrs = frozen.user_attrs
     state = STATES.get(frozen.state, TrialState.RUNNING)
     values = attrs.get(CONSTRAINTS, {})
+    is_complete = state is TrialState.COMPLETE
+    goals = experiment.objectives if is_complete and experiment.has_front else ()
     return Trial(
         id=frozen.number + 1,
         state=state,
         params=to_params(experiment.variables, frozen.params),
         region=experiment.region,
-        value=frozen.value if state is TrialState.COMPLETE else None,
+        value=frozen.values[0] if is_complete and not experiment.has_front else None,
         reason=attrs.get(REASON, ""),
         tail=attrs.get(TAIL, ""),
         seconds=attrs.get(SECONDS),
         lost=attrs.get(LOST, 0),
         reports=frozen.intermediate_values,
+        objectives={each.name: v for each, v in zip(goals, frozen.values or (), strict=False)},
+        losses=tuple(each.loss(v) for each, v in zip(goals, frozen.values or (), strict=False)),
         constraints=values,
         excess=excess(experiment.constraints, values),
     )

@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError
 from spearmint.config.variables import describe
 from spearmint.errors import InputError, StudyMismatch, next_command
 from spearmint.model import Experiment
-from spearmint.outputs import constraint_lines
+from spearmint.outputs import output_lines
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.sql.fast_reads import BulkReadStorage
 from spearmint.store.sql.indexes import create_indexes
@@ -111,11 +111,10 @@ def read_studies(experiments: Iterable[Experiment], url: str) -> list[Study]:
 
 def _created(experiment: Experiment, storage: BaseStorage) -> optuna.Study:
     """Return the study of ``experiment``; create and mark it if necessary."""
-    direction = StudyDirection.MAXIMIZE if experiment.maximize else StudyDirection.MINIMIZE
     study = optuna.create_study(
         storage=storage,
         study_name=experiment.study_name,
-        direction=direction,
+        directions=directions_of(experiment),
         pruner=NopPruner(),
         load_if_exists=True,
     )
@@ -125,6 +124,12 @@ def _created(experiment: Experiment, storage: BaseStorage) -> optuna.Study:
     if _VARIABLES not in known:
         study.set_user_attr(_VARIABLES, _declaration(experiment))
     return study
+
+
+def directions_of(experiment: Experiment) -> list[StudyDirection]:
+    """Return the direction of each objective."""
+    larger = [objective.maximize for objective in experiment.objectives] or [experiment.maximize]
+    return [StudyDirection.MAXIMIZE if each else StudyDirection.MINIMIZE for each in larger]
 
 
 def _checked(experiment: Experiment, url: str, storage: BaseStorage, study: optuna.Study) -> Study:
@@ -179,7 +184,7 @@ def delete_study(name: str, url: str) -> None:
 def _declaration(experiment: Experiment) -> dict[str, str]:
     """Return the parts of a config.pb that must not change during a search."""
     lines = {variable.name: describe(variable) for variable in experiment.variables}
-    lines |= constraint_lines(experiment.constraints)
+    lines |= output_lines(experiment.objectives, experiment.constraints)
     return {**lines, "(direction)": "maximize" if experiment.maximize else "minimize"}
 
 

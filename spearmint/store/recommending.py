@@ -57,15 +57,15 @@ class Recommending:
     experiment: Experiment
     _study: optuna.Study
 
-    def best(self, most: int = 1) -> list[Trial]:
+    def best(self, most: int | None = 1) -> list[Trial]:
         """Return at most ``most`` complete trials, best first."""
         raise NotImplementedError
 
     @wraps_storage_errors()
     def recommended(self) -> Recommendation | None:
-        """Return the trial to use; None if no trial is complete."""
+        """Return the trial to use; None if no trial is complete, or with several objectives."""
         best = self.best()
-        if not best:
+        if not best or self.experiment.has_front:
             return None
         found = recommend(self._study)
         if found is None or found[1].number != best[0].id - 1:

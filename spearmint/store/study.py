@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -101,26 +101,31 @@ class Study(Asking, Aggregates, Recommending):
         for step, value in thinned(sorted(result.reports.items())):
             if trial.reports.get(step) != value:
                 self._storage.set_trial_intermediate_value(storage_id, step, value)
-        declared, values = self.experiment.constraints, result.constraints
-        attributes = user_attributes(declared, values, result.seconds)
-        limits = gaps(declared, values)
+        declared, limited = self.experiment.constraints, result.constraints
+        attributes = user_attributes(declared, limited, result.seconds)
+        limits = gaps(declared, limited)
+        goals = self.experiment.objectives if self.experiment.has_front else ()
+        objectives = {each.name: result.objectives[each.name] for each in goals}
+        values = [*objectives.values()] or [float(result.value or 0.0)]
         is_followed = type(self._study.sampler).after_trial is not BaseSampler.after_trial
         if (storage := self._sql) is None or is_followed or result.value is None:
             for key, content in attributes.items():
                 self._storage.set_trial_user_attr(storage_id, key, content)
             for name, gap in limits.items():
                 self._storage.set_trial_system_attr(storage_id, f"{GAP}{name}", gap)
-            self._study.tell(trial.id - 1, result.value)
+            self._study.tell(trial.id - 1, list(values))
         else:
-            storage.complete(storage_id, result.value, attributes, limits)
+            storage.complete(storage_id, values, attributes, limits)
         return replace(
             trial,
             state=TrialState.COMPLETE,
-            value=result.value,
+            value=None if goals else result.value,
             seconds=result.seconds,
             reports=result.reports,
-            constraints=values,
-            excess=excess(declared, values),
+            objectives=objectives,
+            losses=tuple(each.loss(objectives[each.name]) for each in goals),
+            constraints=limited,
+            excess=excess(declared, limited),
         )
 
     @wraps_storage_errors()
@@ -174,7 +179,7 @@ class Study(Asking, Aggregates, Recommending):
     def add_complete(
         self,
         params: Params,
-        value: float,
+        value: float | Sequence[float],
         *,
         source: str,
         seconds: float | None = None,
@@ -187,7 +192,7 @@ class Study(Asking, Aggregates, Recommending):
             create_trial(
                 params=to_flat(self.experiment.variables, params),
                 distributions=self._distributions,
-                value=value,
+                values=[value] if isinstance(value, float | int) else list(value),
                 user_attrs=attrs,
                 constraints=gaps(declared, values) or None,
             )

@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +17,14 @@ from spearmint.layout import TrialFolder, write_json, write_text
 from spearmint.model import Params, Variable
 from spearmint.trial.function_call import call_function
 from spearmint.trial.octave import INSTALL, find_octave, octave_program
-from spearmint.trial.outputs import OUTPUTS, BadResult, Result, to_result, to_text_result
+from spearmint.trial.outputs import (
+    OBJECTIVES,
+    OUTPUTS,
+    BadResult,
+    Result,
+    to_result,
+    to_text_result,
+)
 
 _LONGEST_LINE = 256  # that the kernel reads of the first line
 
@@ -38,7 +45,8 @@ def run_python(spec: Spec, folder: TrialFolder) -> Result:
     main = getattr(_load(Path(spec["directory"]), spec["name"]), "main", None)
     if not callable(main):
         raise BadResult(f"{spec['name']}.py has no function main(job_id, params)")
-    return to_result(main(spec["job_id"], params), spec.get(OUTPUTS, ()))
+    returned = main(spec["job_id"], params)
+    return to_result(returned, spec.get(OUTPUTS, ()), objectives=spec.get(OBJECTIVES, ()))
 
 
 def to_entries(variables: Iterable[Variable], params: Params) -> dict[str, Any]:
@@ -103,7 +111,7 @@ def run_shell(spec: Spec, folder: TrialFolder) -> Result:
         raise BadResult(f"{argv[-1]} was killed by {signal_name(-status)}")
     if status > 0:
         raise BadResult(f"{argv[-1]} exited with status {status}")
-    return _read_value(folder.value, spec.get(OUTPUTS, ()))
+    return _read_value(folder.value, spec)
 
 
 def run_matlab(spec: Spec, folder: TrialFolder) -> Result:
@@ -131,7 +139,7 @@ def run_matlab(spec: Spec, folder: TrialFolder) -> Result:
     if status > 0 or not folder.value.exists():
         raise BadResult(f"Octave exited with status {status} before {spec['name']} returned")
     value, verb = float(folder.value.read_text()), f"{spec['name']} returned"
-    return to_result(value, spec.get(OUTPUTS, ()), verb)
+    return to_result(value, spec.get(OUTPUTS, ()), verb, spec.get(OBJECTIVES, ()))
 
 
 def signal_name(number: int) -> str:
@@ -174,14 +182,14 @@ def shell_command(path: Path) -> list[str]:
     return [*(program or ["/bin/sh"]), str(path)]
 
 
-def _read_value(path: Path, names: Sequence[str]) -> Result:
+def _read_value(path: Path, spec: Spec) -> Result:
     try:
         text = path.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         raise BadResult(
             "wrote no result: expected one number in the file $SPEARMINT_RESULT"
         ) from None
-    return to_text_result(text, names)
+    return to_text_result(text, spec.get(OUTPUTS, ()), spec.get(OBJECTIVES, ()))
 
 
 def wrappers(language: str, directory: Path, name: str) -> list[Path]:

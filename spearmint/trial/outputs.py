@@ -10,48 +10,64 @@ from typing import Any
 
 from spearmint.outputs import MAIN, OBJECTIVE
 
-OUTPUTS = "outputs"
-"""Key of trial.json: names of the constraints, if there are any."""
+OUTPUTS, OBJECTIVES = "outputs", "objectives"
+"""Keys of trial.json: names of the constraints and of the objectives, if there are any."""
 
 Result = dict[str, Any]
-"""Part of result.json: ``value``, and ``constraints`` by name if there are any."""
+"""Part of result.json: ``value``, and ``objectives`` and ``constraints`` by name if there are any.
+
+With several objectives, ``value`` is the first one.
+"""
 
 
 class BadResult(Exception):
     """The user's code did not produce the numbers that were expected."""
 
 
-def to_result(returned: object, names: Sequence[str], verb: str = "main returned") -> Result:
+def to_result(
+    returned: object,
+    names: Sequence[str],
+    verb: str = "main returned",
+    objectives: Sequence[str] = (),
+) -> Result:
     """Return the numbers in ``returned``: one number, or a dict with the keys of ``names``.
 
     Args:
-        returned: What the user's code returned; the key of the objective is ``objective``, or
-            ``main`` as in the HIPS variant of Spearmint.
+        returned: What the user's code returned. The key of an objective without a name is
+            ``objective``, or ``main`` as in the HIPS variant of Spearmint.
         names: Names of the constraints.
         verb: Start of error messages.
+        objectives: Names of the objectives; empty for one without a name.
 
     Raises:
         BadResult: A number is missing or NaN, a name is unknown, or a value is not one number.
     """
+    goals = tuple(objectives) or (OBJECTIVE,)
+    known = (*goals, *names)
     if not isinstance(returned, Mapping):
-        if names:
-            raise BadResult(f"{verb} {short(returned)}, expected {_expected(names)}")
+        if len(known) > 1:
+            raise BadResult(f"{verb} {short(returned)}, expected {_expected(known)}")
         return {"value": number(returned, verb)}
-    given = {OBJECTIVE if name == MAIN else name: value for name, value in returned.items()}
-    known = (OBJECTIVE, *names)
+    given = dict(returned)
+    if not objectives and MAIN in given and MAIN not in names:
+        if OBJECTIVE in given:
+            raise BadResult(f"{verb} both {OBJECTIVE!r} and {MAIN!r}, expected one of them")
+        given[OBJECTIVE] = given.pop(MAIN)
     if unknown := [name for name in given if name not in known]:
         hint = _similar(str(unknown[0]), known)
-        raise BadResult(f"{verb} unknown {unknown[0]!r}, expected {_expected(names)}{hint}")
-    if len(given) < len(returned):
-        raise BadResult(f"{verb} both {OBJECTIVE!r} and {MAIN!r}, expected one of them")
+        raise BadResult(f"{verb} unknown {unknown[0]!r}, expected {_expected(known)}{hint}")
     if missing := [name for name in known if name not in given]:
-        raise BadResult(f"{verb} no {missing[0]!r}, expected {_expected(names)}")
+        raise BadResult(f"{verb} no {missing[0]!r}, expected {_expected(known)}")
     numbers = {name: number(given[name], verb, name) for name in known}
-    result: Result = {"value": numbers.pop(OBJECTIVE)}
-    return {**result, "constraints": numbers} if names else result
+    result: Result = {"value": numbers[goals[0]]}
+    if len(goals) > 1:
+        result["objectives"] = {name: numbers[name] for name in goals}
+    if names:
+        result["constraints"] = {name: numbers[name] for name in names}
+    return result
 
 
-def to_text_result(text: str, names: Sequence[str]) -> Result:
+def to_text_result(text: str, names: Sequence[str], objectives: Sequence[str] = ()) -> Result:
     """Return the numbers in the file of a SHELL trial: one number, or a JSON object.
 
     Raises:
@@ -65,10 +81,11 @@ def to_text_result(text: str, names: Sequence[str]) -> Result:
             content = json.loads(text)
         except ValueError:
             content = text
-    if not names and not isinstance(content, float | Mapping):
+    is_one = not names and len(objectives) < 2
+    if is_one and not isinstance(content, float | Mapping):
         raise BadResult(f"{verb} {short(text)}{end}, expected one number")
     try:
-        return to_result(content, names, verb)
+        return to_result(content, names, verb, objectives)
     except BadResult as error:
         what, comma, rest = str(error).partition(", expected")
         raise BadResult(f"{what}{end}{comma}{rest}") from None
@@ -110,9 +127,9 @@ def _of(name: str) -> str:
     return f" for {name!r}" if name else ""
 
 
-def _expected(names: Iterable[str]) -> str:
-    keys = ", ".join(f"{name!r}: number" for name in (OBJECTIVE, *names))
-    return f"{{{keys}}}" if names else "one number"
+def _expected(names: Sequence[str]) -> str:
+    keys = ", ".join(f"{name!r}: number" for name in names)
+    return f"{{{keys}}}" if len(names) > 1 else "one number"
 
 
 def _similar(name: str, known: Iterable[str]) -> str:

@@ -27,6 +27,7 @@ def read_result(folder: TrialFolder, key: str) -> Result | None:
         reason=str(reason or ""),
         seconds=float(seconds) if _is_number(seconds) else None,
         reports={step: value for step, value in reports.items() if math.isfinite(value)},
+        objectives=_numbers(raw.get("objectives")),
         constraints=_numbers(raw.get("constraints")),
     )
 

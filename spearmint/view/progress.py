@@ -25,7 +25,13 @@ from rich.progress import (
 from rich.text import Text
 
 from spearmint.controller.events import StudyCounts
-from spearmint.formatting import format_params, format_value, infeasible_text, plain
+from spearmint.formatting import (
+    format_params,
+    format_value,
+    infeasible_text,
+    objectives_text,
+    plain,
+)
 from spearmint.model import Trial, TrialState
 
 _UNLIMITED = 10_000
@@ -37,6 +43,10 @@ def trial_line(trial: Trial, counts: StudyCounts) -> str:
     params = format_params(trial.params)
     if trial.state is TrialState.PRUNED:
         return f"{trial.label}: pruned{_last_report(trial)}{seconds}  {params}"
+    if trial.objectives:
+        outside = f" {infeasible_text(trial)}" if trial.excess else ""
+        mark = "  <- Pareto front" if trial in counts.front else ""
+        return f"{trial.label}: {objectives_text(trial)}{outside}{seconds}  {params}{mark}"
     if trial.state is not TrialState.COMPLETE or trial.value is None:
         return f"{trial.label}: broken: {plain(trial.reason)}{seconds}  {params}"
     best = counts.best
@@ -63,7 +73,9 @@ def bar_text(figures: Mapping[str, StudyCounts]) -> str:
     if len(figures) > 1:
         words.insert(0, f"{len(figures)} regions")
     else:
-        best = next(iter(figures.values())).best
+        best, front = next(iter(figures.values())).best, next(iter(figures.values())).front
+        if front:
+            words.insert(0, f"Pareto front of {len(front)}")
         if best is not None and best.value is not None:
             words.insert(0, f"best {format_value(best.value)} (trial {best.id})")
     return ", ".join(words)

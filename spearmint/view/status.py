@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from spearmint.formatting import format_duration, format_params, format_value
-from spearmint.model import Trial, TrialState
+from spearmint.formatting import format_duration, format_params, format_value, objectives_text
+from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.lock import holder_of
 from spearmint.store.session import Session
 from spearmint.view.hosts import avoided_hosts, avoided_lines
@@ -63,13 +63,20 @@ def status_data(sessions: list[Session]) -> dict[str, object]:
 
 def _search_data(session: Session) -> dict[str, object]:
     study = session.study
-    best = study.best()
+    best = study.best(None if study.experiment.has_front else 1)
     return {
         "trials": _counts(session, study.last(TrialState.RUNNING)),
         "seconds": study.seconds(),
-        "best": best[0].to_json() if best else None,
+        **_leaders(study.experiment, best),
         "broken": [trial.to_json() for trial in study.last(TrialState.BROKEN)],
     }
+
+
+def _leaders(experiment: Experiment, best: list[Trial]) -> dict[str, object]:
+    """Return the best trial, or the Pareto front of several objectives."""
+    if experiment.has_front:
+        return {"front": [trial.to_json() for trial in best]}
+    return {"best": best[0].to_json() if best else None}
 
 
 def status_screen(sessions: list[Session], *, top: int, broken: int) -> RenderableType:
@@ -105,7 +112,8 @@ def _trial_parts(
     experiment = session.experiment
     best = session.study.best(top, feasible=False) if top else []
     if best:
-        yield Text("\nBest trials" if best[0].is_feasible else "\nNo trial is feasible; nearest")
+        heading = "Best trials" if not experiment.has_front else _front_heading(session, best)
+        yield Text(f"\n{heading if best[0].is_feasible else 'No trial is feasible; nearest'}")
         yield trial_table(best, experiment.variables)
     queued = [trial for trial in unfinished if _is_queued(session, trial)]
     running = [trial for trial in unfinished if trial not in queued]
@@ -118,6 +126,11 @@ def _trial_parts(
         yield Text("\nFailed (broken) trials")
     for line in lines:
         yield Text(line)
+
+
+def _front_heading(session: Session, shown: list[Trial]) -> str:
+    size = len(session.study.front())
+    return "Pareto front" + (f", {len(shown)} of {size} trials" if size > len(shown) else "")
 
 
 def _region_table(sessions: list[Session], by_search: list[dict[str, int]]) -> Table:
@@ -136,4 +149,5 @@ def _region_table(sessions: list[Session], by_search: list[dict[str, int]]) -> T
 
 
 def _best_cells(best: Trial) -> tuple[str | Text, ...]:
-    return format_value(best.value or 0.0), str(best.id), Text(format_params(best.params))
+    value = objectives_text(best) or format_value(best.value or 0.0)
+    return value, str(best.id), Text(format_params(best.params))

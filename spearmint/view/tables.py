@@ -23,7 +23,9 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
     if has_regions:
         table.add_column("region")
     table.add_column("trial", justify="right")
-    table.add_column("value", justify="right")
+    goals = objective_names(trials)
+    for name in goals or ["value"]:
+        table.add_column(Text(name), justify="right")
     limited = constraint_names(trials)
     for name in limited:
         table.add_column(Text(name), justify="right")
@@ -35,12 +37,23 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
         table.add_row(
             *([trial.region] if has_regions else []),
             str(trial.id),
-            format_value(trial.value) if trial.value is not None else "-",
+            *_value_cells(trial, goals),
             *(Text(constraint_text(trial, name)) for name in limited),
             f"{trial.seconds:.1f}" if trial.seconds is not None else "-",
             *(Text(",".join(format_value(x, TABLE_DIGITS) for x in vector)) for vector in values),
         )
     return table
+
+
+def _value_cells(trial: Trial, goals: Sequence[str]) -> list[str]:
+    """Return the texts of the objectives."""
+    values = [trial.objectives.get(name) for name in goals] or [trial.value]
+    return ["-" if value is None else format_value(value) for value in values]
+
+
+def objective_names(trials: Iterable[Trial]) -> list[str]:
+    """Return the names of several objectives; empty for one."""
+    return list(dict.fromkeys(name for trial in trials for name in trial.objectives))
 
 
 def constraint_names(trials: Iterable[Trial]) -> list[str]:
@@ -67,7 +80,7 @@ def broken_lines(trials: Iterable[Trial]) -> list[str]:
 def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
     """Return trials as CSV with one column per element of each variable."""
     has_regions = any(trial.region for trial in trials)
-    limited = constraint_names(trials)
+    limited, goals = constraint_names(trials), objective_names(trials)
     keys = [key for variable in variables for key in variable.elements()]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -76,7 +89,7 @@ def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
             *(["region"] if has_regions else []),
             "trial",
             "state",
-            "value",
+            *(goals or ["value"]),
             *limited,
             *(["feasible"] if limited else []),
             "seconds",
@@ -87,7 +100,8 @@ def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
     for trial in trials:
         values = [value for variable in variables for value in trial.params[variable.name]]
         region = [trial.region] if has_regions else []
-        facts = [trial.id, trial.state, _cell(trial.value), *_limited_cells(trial, limited)]
+        values_of = [trial.objectives.get(name) for name in goals] or [trial.value]
+        facts = [trial.id, trial.state, *map(_cell, values_of), *_limited_cells(trial, limited)]
         writer.writerow([*region, *facts, _cell(trial.seconds), trial.reason, *values])
     return out.getvalue()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from spearmint.layout import Layout
-from spearmint.model import Experiment, Trial, TrialState, Value, Variable, ranking
+from spearmint.model import Experiment, Trial, TrialState, Value, Variable, pareto_front, ranking
 from spearmint.store.recommending import Recommendation
 
 
@@ -77,6 +77,11 @@ class Digest:
         return self.ranked[0] if self.ranked and self.ranked[0].is_feasible else None
 
     @property
+    def front(self) -> list[Trial]:
+        """The Pareto front of several objectives; empty with one."""
+        return pareto_front(self.trials)
+
+    @property
     def constraints(self) -> list[str]:
         """Names of the constraints."""
         return [constraint.name for constraint in self.experiment.constraints]
@@ -115,6 +120,8 @@ def nothing_complete(digest: Digest) -> str:
     """Return why no plot of values can be drawn; empty if it can."""
     if digest.finite:
         return ""
+    if digest.experiment.has_front:
+        return "There are several objectives."
     if digest.ranked:
         return "No trial has a finite value yet."
     return "No trial is complete yet."

@@ -13,7 +13,8 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 from sqlalchemy import ColumnElement, Float, and_, case, cast, func, select
 
-from spearmint.model import Experiment, Trial, TrialState, ranking
+from spearmint.model import Experiment, Trial, TrialState, leading, pareto_front, ranking
+from spearmint.pareto import front
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import EXCESS, SECONDS, STATES, to_trial
 from spearmint.store.sql.fast_reads import BulkReadStorage
@@ -76,11 +77,14 @@ class Aggregates:
         return float(total or 0.0)
 
     @wraps_storage_errors()
-    def best(self, most: int = 1, *, feasible: bool = True) -> list[Trial]:
+    def best(self, most: int | None = 1, *, feasible: bool = True) -> list[Trial]:
         """Return at most ``most`` complete trials, best first, as :func:`ranking` does.
 
-        With ``feasible``, only trials that violate no constraint.
+        With ``feasible``, only trials that violate no constraint. With several objectives, the
+        trials of the Pareto front.
         """
+        if self.experiment.has_front:
+            return self.front()[:most] if feasible else self._nearest(most)
         maximize = self.experiment.maximize
         if (storage := self._sql) is None:
             ranked = ranking(self.trials(), maximize=maximize)
@@ -106,6 +110,37 @@ class Aggregates:
         )
         found = ranking(self._read(storage, query), maximize=maximize)
         return found[:most]
+
+    @wraps_storage_errors()
+    def front(self) -> list[Trial]:
+        """Return the Pareto front of several objectives, by the first one; empty with one."""
+        if not self.experiment.has_front:
+            return []
+        if (storage := self._sql) is None:
+            return pareto_front(self.trials())
+        goals = self.experiment.objectives
+        outside = and_(_ATTRS.c.trial_id == _TRIALS.c.trial_id, _ATTRS.c.key == EXCESS)
+        columns = (_TRIALS.c.number, _TRIALS.c.trial_id, _VALUES.c.objective, _VALUES.c.value)
+        query = (
+            select(*columns, _VALUES.c.value_type)
+            .join(_VALUES, _VALUES.c.trial_id == _TRIALS.c.trial_id)
+            .outerjoin(_ATTRS, outside)
+            .where(self._whole_rows(OptunaState.COMPLETE), _ATTRS.c.key.is_(None))
+            .order_by(_TRIALS.c.number, _VALUES.c.objective)
+        )
+        with storage.connection() as connection:
+            rows = connection.execute(query).all()
+        known: dict[int, list[float]] = {}
+        for _, trial_id, objective, value, kind in rows:
+            stored = models.TrialValueModel.stored_repr_to_value(value, kind)
+            known.setdefault(trial_id, []).append(goals[objective].loss(stored))
+        ids, losses = list(known), [tuple(each) for each in known.values()]
+        frozen = storage.read_trials([ids[i] for i in front(losses)])
+        return pareto_front([to_trial(self.experiment, trial) for trial in frozen])
+
+    def _nearest(self, most: int | None) -> list[Trial]:
+        """Return the front, or without a feasible trial the ones with the smallest excess."""
+        return self.front()[:most] or leading(self.trials(), maximize=False)[:most]
 
     @wraps_storage_errors()
     def finished_after(self, trial_id: int) -> int:

@@ -128,13 +128,13 @@ class BulkReadStorage(RDBStorage):
     def complete(
         self,
         trial_id: int,
-        value: float,
+        values: Sequence[float],
         attributes: Mapping[str, Any],
         gaps: Mapping[str, float],
     ) -> None:
-        """Store the value, which is not NaN, user attributes and constraints of a running trial."""
+        """Store the values, user attributes and constraints of a running trial."""
         with self.writing() as connection:
-            complete(connection, trial_id, value, attributes, gaps)
+            complete(connection, trial_id, values, attributes, gaps)
 
     def read_trials(self, trial_ids: Iterable[int]) -> list[FrozenTrial]:
         """Return the trials with these ids, by id."""

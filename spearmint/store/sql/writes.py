@@ -6,7 +6,7 @@ Optuna reads each parameter before it writes it, and makes one SQLAlchemy object
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -79,11 +79,11 @@ def _param_rows(trial_id: int, trial: FrozenTrial) -> list[dict[str, Any]]:
 def complete(
     connection: Connection,
     trial_id: int,
-    value: float,
+    values: Sequence[float],
     attributes: Mapping[str, Any],
     gaps: Mapping[str, float],
 ) -> None:
-    """Store the value, which is not NaN, user attributes and constraints of a running trial.
+    """Store the values, none of which is NaN, user attributes and constraints of a running trial.
 
     Raises:
         UpdateFinishedTrialError: The trial does not run.
@@ -92,9 +92,12 @@ def complete(
     runs = (_TRIALS.c.trial_id == trial_id) & (_TRIALS.c.state == TrialState.RUNNING)
     if not connection.execute(update(_TRIALS).where(runs).values(**ended)).rowcount:
         raise UpdateFinishedTrialError(f"the trial with id {trial_id} does not run")
-    stored, kind = models.TrialValueModel.value_to_stored_repr(value)
-    row = {"trial_id": trial_id, "objective": 0, "value": stored, "value_type": kind}
-    connection.execute(insert(_VALUES), [row])
+    rows = []
+    for objective, value in enumerate(values):
+        stored, kind = models.TrialValueModel.value_to_stored_repr(value)
+        row = {"trial_id": trial_id, "objective": objective, "value": stored, "value_type": kind}
+        rows.append(row)
+    connection.execute(insert(_VALUES), rows)
     _set(connection, _ATTRS, trial_id, attributes)
     _set(connection, _SYSTEM, trial_id, {f"{GAP}{name}": gap for name, gap in gaps.items()})
 

@@ -1,4 +1,4 @@
-"""Constraints of a search in Python: pairs of limits by name."""
+"""Objectives and constraints of a search in Python: directions and pairs of limits, by name."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spearmint.config.constraints import limits_problem, name_problem
+from spearmint.config.objectives import objective_problem
 from spearmint.errors import InputError
 from spearmint.model import Variable
-from spearmint.outputs import Constraint
+from spearmint.outputs import Constraint, Objective
 
 _FORM = 'Write (low, high), or None for no limit: constraints={"memory_gb": (None, 80)}'
 
 
 def read_constraints(
-    given: Mapping[str, Any] | None, variables: Iterable[Variable]
+    given: Mapping[str, Any] | None,
+    variables: Iterable[Variable],
+    objectives: Iterable[Objective],
 ) -> tuple[Constraint, ...]:
     """Return the constraints that a dict describes.
 
@@ -25,8 +28,34 @@ def read_constraints(
     """
     if given is not None and not isinstance(given, Mapping):
         raise InputError(f"invalid constraints {given!r}", _FORM)
-    taken = {name for variable in variables for name in (variable.name, *variable.elements())}
+    taken = {variable.name for variable in variables}
+    taken |= {objective.name for objective in objectives}
     return tuple(_read(name, form, taken) for name, form in (given or {}).items())
+
+
+def read_objectives(
+    given: Mapping[str, str] | None, variables: Iterable[Variable]
+) -> tuple[Objective, ...]:
+    """Return the objectives that a dict of directions describes; empty for None.
+
+    Raises:
+        InputError: A direction is unknown, or a name is that of a variable or another value.
+    """
+    form = 'Write, for example: objectives={"error": "minimize", "speed": "maximize"}'
+    if given is not None and (not isinstance(given, Mapping) or not given):
+        raise InputError(f"invalid objectives {given!r}", form)
+    taken = {variable.name for variable in variables}
+    for name, direction in (given or {}).items():
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"invalid name of an objective: {name!r}", form)
+        if problem := objective_problem(name, taken):
+            raise InputError(f"objective {problem}", "Give each value of a trial its own name.")
+        if direction not in ("minimize", "maximize"):
+            raise InputError(f"objective {name!r} has the direction {direction!r}", form)
+    return tuple(
+        Objective(name=name, maximize=direction == "maximize")
+        for name, direction in (given or {}).items()
+    )
 
 
 def _read(name: Any, form: Any, taken: Iterable[str]) -> Constraint:
