@@ -75,7 +75,7 @@ def test_a_converged_run_is_followed_by_a_wider_one_elsewhere() -> None:
     past = history(study, trials_of(study, -1), X)
 
     def after(n: int) -> Any:
-        return chooser._replay(replace(past, points=past.points[:n], y=past.y[:n]))
+        return chooser._replay(replace(past, points=past.points[:n], losses=past.losses[:n]))
 
     size = after(0).population_size
     end = next(n for n in range(0, 1200, size) if after(n).population_size > size)
