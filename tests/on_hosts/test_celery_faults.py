@@ -41,6 +41,7 @@ pytestmark = pytest.mark.celery
 
 ONCE = pytest.mark.parametrize("broker", ["redis"], indirect=True)  # the broker has no part in it
 NONE = ("--gpus", "none")
+WAYS = pytest.mark.parametrize("file_transfer", ["auto", "yes"])
 GATED = (
     "import os, time\ndef main(job_id, params):\n"
     "    open(f'starts.{job_id}', 'a').write('x')\n"
@@ -92,8 +93,12 @@ def log_of(root: Path) -> Path:
 
 
 @ONCE
-def test_a_killed_worker_leaves_no_process_and_the_trial_is_retried(tmp_path: Path) -> None:
-    driver, request = driver_of(tmp_path), make_request(tmp_path, PARENT)
+@WAYS
+def test_a_killed_worker_leaves_no_process_and_the_trial_is_retried(
+    tmp_path: Path, file_transfer: str
+) -> None:
+    driver = driver_of(tmp_path, file_transfer=file_transfer)
+    request = make_request(tmp_path, PARENT)
     with Worker(tmp_path, log_of(tmp_path), *NONE) as worker:
         job = driver.submit(request)
         poll_until(driver, job, tmp_path / "child.pid")
@@ -110,8 +115,10 @@ def test_a_killed_worker_leaves_no_process_and_the_trial_is_retried(tmp_path: Pa
 
 
 @ONCE
-def test_a_lost_host_is_noticed_by_its_lease_only(tmp_path: Path) -> None:
-    driver, request = driver_of(tmp_path, lease_s=4.0), make_request(tmp_path, PARENT)
+@WAYS
+def test_a_lost_host_is_noticed_by_its_lease_only(tmp_path: Path, file_transfer: str) -> None:
+    driver = driver_of(tmp_path, lease_s=6.0, file_transfer=file_transfer)
+    request = make_request(tmp_path, PARENT)
     with Worker(tmp_path, log_of(tmp_path), *NONE) as worker:
         job = driver.submit(request)
         poll_until(driver, job, tmp_path / "child.pid")
@@ -124,6 +131,8 @@ def test_a_lost_host_is_noticed_by_its_lease_only(tmp_path: Path) -> None:
             process.resume()
         until(lambda: identity(child_of(tmp_path)) is None)
         assert not request.folder.result.exists()
+        places = tmp_path / ".spearmint-worker" / "jobs"
+        until(lambda: not list(places.iterdir()))
 
 
 def test_a_broker_that_dies_loses_no_trial_and_repeats_none(tmp_path: Path, broker: Broker) -> None:

@@ -14,12 +14,13 @@ import pytest
 
 from spearmint.drivers.celery.broker import FILE
 from spearmint.drivers.celery.post.place import NAME
-from tests.testbed.brokers import Redis
+from tests.testbed.brokers import RabbitMQ, Redis, RedisWithTls
 from tests.testbed.celery_workers import SPEARMINT, Worker
 from tests.waiting import until
 
 pytestmark = [pytest.mark.celery, pytest.mark.mount]
 
+KEY = "the key of signatures"
 DATA = 5 << 20
 STEPS = 30
 CONFIG = 'language: PYTHON\nname: "wrapper"\nvariable { name: "x" type: FLOAT min: 0 max: 1 }\n'
@@ -103,14 +104,18 @@ class Search:
             assert {int(row.split(",")[0]) for row in rows} >= set(range(int(last[1]), STEPS))
 
 
+def name_broker(path: Path, **values: str) -> str:
+    """Write a broker file and return its path."""
+    path.touch(0o600)
+    path.write_text("".join(f'{name} = "{value}"\n' for name, value in values.items()))
+    return str(path)
+
+
 @pytest.fixture
 def redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Redis]:
     made = Redis()
     made.start()
-    file = tmp_path / "broker.toml"
-    file.touch(0o600)
-    file.write_text(f'url = "{made.url}"\nkey = "the key of signatures"\n')
-    monkeypatch.setenv(FILE, str(file))
+    monkeypatch.setenv(FILE, name_broker(tmp_path / "broker.toml", url=made.url, key=KEY))
     yield made
     made.close()
 
@@ -197,14 +202,38 @@ def test_a_result_survives_its_worker_and_controller(search: Search) -> None:
     assert len(search.starts(1)) == 1
 
 
+_TASKS = """
+import json, os, sys
+from pathlib import Path
+
+import spearmint
+
+def work(n):
+    return [n, os.environ["HOST_OF_TEST"], Path(os.environ["HIDDEN"], "config.pb").exists()]
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) / "tasks"
+    with spearmint.executor("CELERY", directory=folder, gpus=0, polling_s=1) as executor:
+        print(json.dumps(list(executor.map(work, range(2)))))
+"""
+
+
+def test_functions(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = search.directory / "tasks.py"
+    script.write_text(_TASKS)
+    monkeypatch.setenv("HIDDEN", str(search.directory))
+    with search.worker("host1"):
+        argv = [SPEARMINT[0], str(script), str(search.directory)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[0, "host1", False], [1, "host1", False]]
+
+
 def test_a_worker_without_the_key_is_named(
     search: Search, redis: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "other.toml"
-    file.touch(0o600)
-    file.write_text(f'url = "{redis.url}"\n')
     with monkeypatch.context() as patch:
-        patch.setenv(FILE, str(file))
+        patch.setenv(FILE, name_broker(tmp_path / "other.toml", url=redis.url))
         worker = search.worker("host1")
     with worker, subprocess.Popen(search.argv(1), stderr=subprocess.PIPE, text=True) as controller:
         _, text = controller.communicate(timeout=120)
@@ -212,3 +241,52 @@ def test_a_worker_without_the_key_is_named(
     assert "no worker can receive files" in text
     assert 'key = "any long random text"' in text
     assert not search.noted(1)
+
+
+def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = RedisWithTls()
+    try:
+        broker.start()
+        search = Search(tmp_path)
+
+        def use(ca: Path, url: str = broker.url) -> None:
+            file = name_broker(tmp_path / "broker.toml", url=url, key=KEY, ca=str(ca))
+            monkeypatch.setenv(FILE, file)
+
+        use(broker.ca)
+        with search.worker("host1"):
+            search.run(1)
+        search.assert_complete(1)
+        for ca, url in (
+            (broker.other_ca, broker.url),
+            (broker.ca, broker.url.replace("127.0.0.1", "localhost")),
+        ):
+            use(ca, url)
+            done = subprocess.run(
+                [*SPEARMINT, "workers"], capture_output=True, text=True, check=False, timeout=60
+            )
+            assert done.returncode == 1, "another certificate was accepted"
+            assert "does not answer" in done.stderr
+    finally:
+        broker.close()
+
+
+def test_rabbitmq_with_a_redis_for_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, files = RabbitMQ(), Redis()
+    try:
+        broker.start()
+        files.start()
+        file = tmp_path / "broker.toml"
+        monkeypatch.setenv(FILE, name_broker(file, url=broker.url, key=KEY))
+        search = Search(tmp_path)
+        argv = [*search.argv(1), "--file-transfer=yes"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 2
+        assert "RabbitMQ cannot carry files" in done.stderr
+        name_broker(file, url=broker.url, key=KEY, files=files.url)
+        with search.worker("host1"):
+            search.run(1)
+        search.assert_complete(1)
+    finally:
+        broker.close()
+        files.close()

@@ -91,14 +91,53 @@ class Redis(Broker):
     def url(self) -> str:
         return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
 
+    @property
+    def configuration(self) -> str:
+        return f"port {self.port}\n"
+
     def start(self) -> None:
         config = self.directory / "redis.conf"
         config.write_text(
-            f"port {self.port}\nbind 127.0.0.1\nrequirepass {PASSWORD}\nsave ''\n"
-            f"dir {self.directory}\n"
+            f"dir {self.directory}\nbind 127.0.0.1\nrequirepass {PASSWORD}\nsave ''\n"
+            + self.configuration
         )
         self.spawn("redis-server", str(config))
         until(self.answers)
+
+
+class RedisWithTls(Redis):
+    """Redis that accepts only TLS, with a certificate of its own authority for 127.0.0.1."""
+
+    scheme = "rediss"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ca, self.other_ca = self._authority("ca"), self._authority("other")
+        request = ["-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "request.pem"]
+        self._openssl("req", *request, "-subj", "/CN=broker")
+        (self.directory / "names").write_text("subjectAltName = IP:127.0.0.1\n")
+        signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names"]
+        self._openssl("x509", "-req", "-in", "request.pem", *signed, "-out", "cert.pem")
+
+    def _authority(self, name: str) -> Path:
+        made = ["-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.pem"]
+        self._openssl("req", "-x509", *made, "-subj", f"/CN={name}")
+        return self.directory / f"{name}.pem"
+
+    def _openssl(self, *argv: str) -> None:
+        command = ["openssl", *argv]
+        subprocess.run(command, cwd=self.directory, check=True, capture_output=True)
+
+    @property
+    def url(self) -> str:
+        return super().url.replace("redis://", "rediss://")
+
+    @property
+    def configuration(self) -> str:
+        return (
+            f"port 0\ntls-port {self.port}\ntls-auth-clients no\n"
+            "tls-cert-file cert.pem\ntls-key-file key.pem\ntls-ca-cert-file ca.pem\n"
+        )
 
 
 class RabbitMQ(Broker):

@@ -36,10 +36,12 @@ def obstacle_of(
         return Obstacle(reason=f"{what} of queue {base} answers", fix=fix, passes=True)
     roots = sorted({root for slot in usable for root in slot["roots"]})
     is_below = any(experiment.is_relative_to(Path(root)) for root in roots)
-    if any(slot.get("transfers") for slot in usable) and post.can_send:
-        return None
     if is_below and not post.is_forced:
         return None
+    if any(slot.get("transfers") for slot in usable) and post.can_send:
+        fix = "Check the URL of the Redis that carries files, and its memory."
+        why = f"files cannot be sent to the workers: {post.trouble}"
+        return Obstacle(reason=why, fix=fix, passes=True) if post.trouble else None
     reason = f"{experiment} is not below a --root of a worker: {', '.join(roots)}"
     if post.can_send:
         return Obstacle(

@@ -65,13 +65,15 @@ class Courier(threading.Thread):
 
     def run(self) -> None:
         """Exchange until :meth:`end`."""
+        said = ""
         while not self._ending.is_set():
             try:
                 self._step()
-            except StoreDown:
-                self._ending.wait(_DOWN_S)
+                said = ""
             except OSError as error:
-                log.warning("%s: %s", self._place.path, error)
+                if str(error) != said:
+                    log.warning("job %s: %s", self._start_name, error)
+                said = str(error)
                 self._ending.wait(_DOWN_S)
 
     def _step(self) -> None:

@@ -131,7 +131,8 @@ class Host:
     def _bring(self, place: Place, courier: Courier, name: str, about: Mapping[str, Any]) -> None:
         """Write one input to the box, or to the cache if it is data."""
         digest, size = about["digest"], int(about["size"])
-        if Path(name).name != name or not is_digest(digest) or not 0 <= size <= MOST_BYTES:
+        is_plain = "/" not in name and name not in ("", ".", "..")
+        if not is_plain or not is_digest(digest) or not 0 <= size <= MOST_BYTES:
             raise ValueError(f"the controller sends an invalid file {name!r}")
         target = place.box / name
         if (text := about.get("inline")) is not None:

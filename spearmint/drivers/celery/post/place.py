@@ -133,6 +133,8 @@ class Places:
     """The places and the cache of a worker. Only its user can open them. Raises OSError."""
 
     def __init__(self, root: Path) -> None:
+        if root.stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
+            raise PermissionError(f"every user can replace what is in {root}")
         self._base = root / NAME
         self.cache, self._jobs = self._base / "cache", self._base / "jobs"
         for path in (self._base, self.cache, self._jobs):

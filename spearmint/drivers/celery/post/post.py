@@ -65,6 +65,11 @@ class Post:
         self._postman = Postman(store, self._broker.key, self._experiment, self._stops)
         self._postman.start()
 
+    @property
+    def trouble(self) -> str:
+        """Why no files can be sent at present; empty if they can."""
+        return "" if self._postman is None else self._postman.trouble
+
     def stop(self) -> None:
         """Answer hosts no longer."""
         self._stops.set()

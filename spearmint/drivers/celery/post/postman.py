@@ -37,6 +37,9 @@ class Postman(threading.Thread):
         key: Key of signatures.
         experiment: Directory of the experiment, whose search has a name.
         stops: Ends the thread.
+
+    Attributes:
+        trouble: Why no host is answered at present; empty if all are.
     """
 
     def __init__(self, store: Store, key: str, experiment: Path, stops: threading.Event) -> None:
@@ -49,7 +52,7 @@ class Postman(threading.Thread):
         self._gone: dict[str, float] = {}
         self._moving: dict[str, float] = {}
         self._digests, self._outages = Digests(), 0
-        self._looked, self._pause_s = float("-inf"), 0.0
+        self._looked, self.trouble = float("-inf"), ""
 
     def run(self) -> None:
         """Work until ``stops`` is set."""
@@ -77,8 +80,9 @@ class Postman(threading.Thread):
     def _turn(self) -> None:
         try:
             self._answer_all()
+            self.trouble = ""
         except StoreDown as error:
-            _log.debug("%s", error)
+            self.trouble = str(error)
             self._outages += 1
             with contextlib.suppress(OSError):
                 for job in self._known().values():
@@ -86,7 +90,8 @@ class Postman(threading.Thread):
                     write_lease(self._records.folder(job), f"without Redis {self._outages}")
             self._stops.wait(_DOWN_S)
         except Exception as error:  # noqa: BLE001 - this thread must not end
-            _log.warning("cannot answer the hosts of trials: %s: %s", type(error).__name__, error)
+            self.trouble = f"{type(error).__name__}: {error}"
+            _log.warning("cannot answer the hosts of trials: %s", self.trouble)
             self._stops.wait(_DOWN_S)
 
     def _answer_all(self) -> None:
@@ -110,6 +115,8 @@ class Postman(threading.Thread):
     def _keep(self, found: Mapping[str, bytes]) -> None:
         """Forget starts that no host names any more, and those that are over for a while."""
         known = self._known()
+        for start in self._guests.keys() - known.keys():
+            self._guests[start].close()
         self._guests = {start: guest for start, guest in self._guests.items() if start in known}
         self._said = {start: said for start, said in self._said.items() if start in found}
         now = time.monotonic()

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 _CONNECT_S = 5.0
 _ANSWER_S = 10.0
@@ -29,6 +30,10 @@ class Store:
         import redis
 
         options: dict[str, Any] = {}
+        parts = urlsplit(url)
+        # Celery's words for TLS are not those of redis; the certificate is always verified.
+        query = [(k, v) for k, v in parse_qsl(parts.query) if not k.startswith("ssl_")]
+        url = urlunsplit(parts._replace(query=urlencode(query)))
         if url.startswith("rediss"):
             options = {"ssl_cert_reqs": ssl.CERT_REQUIRED, "ssl_check_hostname": True}
             options |= {"ssl_ca_certs": ca} if ca else {}
