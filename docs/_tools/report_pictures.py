@@ -30,6 +30,8 @@ from spearmint.view.dashboard import WebStatus
 STATIC = Path(__file__).parents[1] / "_static"
 WIDTH, MOST_HEIGHT = 1000, 1700
 """CSS pixels of the window, and of the part of a report that is shown."""
+PHONE = {"width": 390, "height": 1200, "pixelRatio": 2.0}
+_DARK = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
 _COLOURS = 255
 _BOTTOMS = (
     "return [...document.querySelectorAll('section')].map(s => s.getBoundingClientRect().bottom)"
@@ -61,11 +63,13 @@ def main(job_id, params):
 
 
 @contextmanager
-def browser(height: int) -> Iterator[webdriver.Chrome]:
+def browser(height: int, *, phone: bool = False) -> Iterator[webdriver.Chrome]:
     """Yield a browser without a window."""
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
         options.add_argument(argument)
+    if phone:
+        options.add_experimental_option("mobileEmulation", {"deviceMetrics": PHONE})
     # A driver of this machine: selenium would look for a newer one on the network.
     found = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     try:
@@ -90,6 +94,18 @@ def take_report(search: Path, output: Path) -> None:
         screenshot = page.get_screenshot_as_png()
     height = max((int(bottom) for bottom in bottoms if bottom <= MOST_HEIGHT), default=MOST_HEIGHT)
     save(screenshot, height + 16, output)
+
+
+def take_dark_and_phone(search: Path) -> None:
+    """Write the top of the report of ``search`` in dark mode, and on a phone."""
+    url = (search / "report" / "index.html").resolve().as_uri()
+    with browser(1200) as page:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", _DARK)
+        page.get(url)
+        save(page.get_screenshot_as_png(), 1000, STATIC / "report_dark.png")
+    with browser(PHONE["height"], phone=True) as page:
+        page.get(url)
+        save(page.get_screenshot_as_png(), 2 * PHONE["height"], STATIC / "report_phone.png")
 
 
 def answers(host: str, port: int) -> bool:
@@ -143,6 +159,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     take_report(arguments.demo, STATIC / "report.png")
+    take_dark_and_phone(arguments.demo)
     with tempfile.TemporaryDirectory(prefix="recommender") as directory:
         search_regions(Path(directory))
         take_report(Path(directory), STATIC / "regions.png")

@@ -110,5 +110,6 @@ def _headline(figures: Mapping[str, StudyCounts]) -> str:
     pruned = f"{total('pruned')} pruned, " if total("pruned") else ""
     front = sum(len(progress.front) for progress in figures.values())
     which = f"Pareto front: {front}" if front else "Best"
-    counted = f"{total('complete')} complete trials{regions}"
-    return f"{which} of {counted} ({pruned}{total('broken')} broken)"
+    complete = total("complete")
+    trials = "1 complete trial" if complete == 1 else f"{complete} complete trials"
+    return f"{which} of {trials}{regions} ({pruned}{total('broken')} broken)"
