@@ -10,6 +10,14 @@ import time
 
 _INSTALLED_S = 1.0
 _Stamp = tuple[int, int]
+_ROOTS = tuple(
+    f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+
+
+def is_installed(path: str | None) -> bool:
+    """Return whether a file belongs to Python or to an installed package."""
+    return path is not None and path.startswith(_ROOTS)
 
 
 class ImportedFiles:
@@ -20,13 +28,15 @@ class ImportedFiles:
     """
 
     def __init__(self) -> None:
-        paths = sysconfig.get_paths()
-        roots = tuple(f"{paths[name]}{os.sep}" for name in ("stdlib", "platstdlib"))
-        roots += tuple(f"{paths[name]}{os.sep}" for name in ("purelib", "platlib"))
-        stamps = _stamps()
-        self._installed = {path: stamp for path, stamp in stamps.items() if path.startswith(roots)}
-        self._own = {path: stamps[path] for path in stamps.keys() - self._installed.keys()}
+        self._installed: dict[str, _Stamp] = {}
+        self._own: dict[str, _Stamp] = {}
         self._read_at = time.monotonic()
+        self.add_imported()
+
+    def add_imported(self) -> None:
+        """Add the files of modules that were imported since."""
+        for path, stamp in _stamps().items():
+            (self._installed if is_installed(path) else self._own).setdefault(path, stamp)
 
     def have_changed(self) -> bool:
         """Return whether the size or the time of a file is another one."""

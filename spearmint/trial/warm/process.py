@@ -11,37 +11,35 @@ group of the job, because some queues end a job by its process group.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import gc
 import importlib
 import os
+import select
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from spearmint.trial import runner
-from spearmint.trial.environment import LOCK_FD
-from spearmint.trial.leftovers import adopt_orphans, end_children
 from spearmint.trial.warm.files import ImportedFiles
 from spearmint.trial.warm.forks import what_a_fork_loses
 from spearmint.trial.warm.imports import imports_of
-from spearmint.trial.warm.messages import CHANGED, CLEAN, IN_JOB, receive, send
+from spearmint.trial.warm.keeper import WARNINGS, keep
+from spearmint.trial.warm.lessons import Lessons, import_all
+from spearmint.trial.warm.messages import CHANGED, IN_JOB, receive, send
 
-_WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
-_ENDS = (signal.SIGTERM, signal.SIGINT)
+_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+_MOST_STUDENTS = 2
 
 
 def main(argv: Sequence[str]) -> int:
     """Import, report the state, and serve requests until the driver exits."""
     fd, directory, name, *flags = argv
-    for number in _WARNINGS:
+    for number in WARNINGS:
         signal.signal(number, signal.SIG_IGN)  # a queue sends them to all processes of a job
     with socket.socket(fileno=int(fd)) as channel:
         channel.set_inheritable(False)
@@ -54,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
             if not problem:
                 # Not SIG_IGN: the CPU time of trials would not count as that of this process.
                 signal.signal(signal.SIGCHLD, _reap)
-                _serve(channel, files, in_job=IN_JOB in flags)
+                Server(channel, files, in_job=IN_JOB in flags).serve()
     return 0
 
 
@@ -65,25 +63,113 @@ def _reap(number: int, frame: FrameType | None) -> None:
             pass
 
 
-def _serve(channel: socket.socket, files: ImportedFiles, *, in_job: bool) -> None:
-    """Pass each request to a keeper that was forked before: a fork of a large process is slow."""
-    while True:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+class Server:
+    """Passes each request to a keeper that was forked before: a fork of a large process is slow.
+
+    When a trial reports that its libraries imported many modules, a fork of this process imports
+    them, too. If it can still be forked, it then serves in place of this process.
+
+    Args:
+        channel: From the driver or the pilot.
+        files: Those of the imported modules.
+        in_job: Whether trials stay in the session of this process.
+        students: How many forks may learn from trials.
+    """
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        files: ImportedFiles,
+        *,
+        in_job: bool,
+        students: int = _MOST_STUDENTS,
+    ) -> None:
+        self._channel, self._files, self._in_job = channel, files, in_job
+        self._students = students
+        self._student: socket.socket | None = None
+        self._lessons = Lessons()
+
+    def serve(self) -> None:
+        """Serve until the driver exits, modules have changed, or a student takes over."""
+        while True:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            if os.fork() == 0:
+                self._channel.close()
+                ours.close()
+                keep(theirs, self._lessons, in_job=self._in_job)
+            theirs.close()
+            with ours:
+                if self._wait_for_request(ours):
+                    break
+                if (received := receive(self._channel)) is None:
+                    return
+                request, fds = received
+                if self._files.have_changed():
+                    send(self._channel, {"problem": CHANGED})
+                    return
+                send(ours, request, fds)
+            for each in fds:
+                os.close(each)
+        self._channel.close()
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+
+    def _wait_for_request(self, ours: socket.socket) -> bool:
+        """Return when there is a request; True if a student serves from now on."""
+        while True:
+            watched = [self._channel]
+            if self._student is not None:
+                watched.append(self._student)
+            elif self._students:
+                watched.append(self._lessons.inbox)
+            ready = select.select(watched, [], [])[0]
+            if self._student in ready and self._student is not None:
+                if self._student.recv(1):
+                    self._student.send(b"1")
+                    return True
+                self._student.close()
+                self._student = None
+            elif self._lessons.inbox in ready:
+                self._teach(self._lessons.receive(), ours)
+            else:
+                return False
+
+    def _teach(self, names: list[str], ours: socket.socket) -> None:
+        """Fork a student that imports modules."""
+        if not names:
+            return
+        self._students -= 1
+        parent = os.getpid()
+        self._student, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if os.fork() == 0:
-            channel.close()
             ours.close()
-            _keep(theirs, in_job=in_job)
+            self._student.close()
+            self._study(names, theirs, parent)
         theirs.close()
-        with ours:
-            if (received := receive(channel)) is None:
-                return
-            request, fds = received
-            if files.have_changed():
-                send(channel, {"problem": CHANGED})
-                return
-            send(ours, request, fds)
-        for each in fds:
-            os.close(each)
+
+    def _study(self, names: list[str], link: socket.socket, parent: int) -> NoReturn:
+        """Import modules; if a fork loses nothing, serve when the parent has stopped."""
+        ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if os.getppid() == parent:
+            import_all(names)
+            if not what_a_fork_loses():
+                gc.collect()
+                gc.freeze()
+                self._files.add_imported()
+                with contextlib.suppress(OSError):
+                    link.send(b"1")
+                    if link.recv(1):
+                        link.close()
+                        signal.signal(signal.SIGCHLD, _reap)
+                        Server(
+                            self._channel,
+                            self._files,
+                            in_job=self._in_job,
+                            students=self._students,
+                        ).serve()
+        os._exit(0)
 
 
 def _prepare(directory: Path, name: str) -> str:
@@ -107,115 +193,6 @@ def _import(name: str) -> None:
         if parent in sys.modules and hasattr(sys.modules[parent], last):
             return
         importlib.import_module(name)
-
-
-def _keep(channel: socket.socket, *, in_job: bool = False) -> NoReturn:
-    """Fork a runner, pass a request to it, report how it ended, and end what it left.
-
-    Both exit if no request comes: the warm process has exited.
-    """
-    parent = os.getppid()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    if not in_job:
-        os.setsid()
-    adopt_orphans()
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if (pid := os.fork()) == 0:
-        channel.close()
-        ours.close()
-        _wait_and_run(theirs, in_job=in_job)
-    theirs.close()
-    received = receive(channel)
-    if received is None:
-        os._exit(0)
-    request, (*fds, report) = received
-    if in_job:
-        _pass_ends_on(pid, parent)
-    if os.waitpid(pid, os.WNOHANG)[0]:
-        os._exit(0)
-    # Before the request: if the driver does not know the pid, it starts the trial again.
-    _write(report, f"{pid}\n")
-    send(ours, request, fds)
-    ours.close()
-    channel.close()
-    for fd in fds:
-        os.close(fd)
-    status = 0
-    while True:
-        try:
-            ended, status = os.waitpid(-1, 0)
-        except ChildProcessError:
-            break
-        if ended == pid:
-            break
-    for number in _ENDS if in_job else ():
-        signal.signal(number, signal.SIG_IGN)
-    _write(report, f"{os.waitstatus_to_exitcode(status)}\n")
-    end_children()
-    _write(report, f"{CLEAN}\n")
-    os._exit(0)
-
-
-def _pass_ends_on(runner: int, parent: int) -> None:
-    """Pass signals that end the job to the runner, if the pilot that does so has been killed."""
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        if os.getppid() != parent:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(runner, number)
-
-    for number in _ENDS:
-        signal.signal(number, forward)
-
-
-def _write(fd: int, text: str) -> None:
-    with contextlib.suppress(OSError):  # the driver has exited
-        os.write(fd, text.encode())
-
-
-def _wait_and_run(channel: socket.socket, *, in_job: bool) -> NoReturn:
-    if not in_job:
-        os.setsid()
-    received = receive(channel)
-    channel.close()
-    if received is None:
-        os._exit(0)
-    request, fds = received
-    for number in _WARNINGS:
-        signal.signal(number, signal.SIG_DFL)
-    _leave(_run(request, *fds))
-
-
-def _run(request: dict[str, Any], output: int, lock: int | None = None) -> int:
-    """Become the runner of a trial, which takes its lock if it is not passed on."""
-    for stream in (1, 2):
-        os.dup2(output, stream)
-    os.close(output)
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    if lock is not None:
-        os.environ[LOCK_FD] = str(lock)
-    sys.argv = [runner.__file__, request["folder"]]
-    _reseed()
-    return runner.main([request["folder"]])
-
-
-def _leave(status: int) -> NoReturn:
-    """Exit as the interpreter does, but without freeing memory, which takes ten times as long."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    ctypes.CDLL(None).fflush(None)
-    os._exit(status)
-
-
-def _reseed() -> None:
-    """Give this trial its own random numbers, as a new process would have them."""
-    for name in ("random", "numpy.random"):
-        if name in sys.modules:
-            sys.modules[name].seed()
 
 
 if __name__ == "__main__":

@@ -315,8 +315,8 @@ def _keeper(code: str, lock: Path) -> tuple[subprocess.Popen[bytes], int]:
     """Start a keeper after ``code``, with a request; return it and its report."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     code = (
-        "import os, signal, socket, sys, time\nfrom spearmint.trial.warm import process\n"
-        f"{code}\nprocess._keep(socket.socket(fileno=int(sys.argv[1])))\n"
+        "import os, signal, socket, sys, time\nfrom spearmint.trial.warm import keeper\n"
+        f"{code}\nkeeper.keep(socket.socket(fileno=int(sys.argv[1])), None)\n"
     )
     argv = [sys.executable, "-P", "-c", code, str(theirs.fileno())]
     report, end = os.pipe()
@@ -327,7 +327,7 @@ def _keeper(code: str, lock: Path) -> tuple[subprocess.Popen[bytes], int]:
 
 
 def test_a_keeper_tells_the_runner_before_the_runner_starts(tmp_path: Path) -> None:
-    keeper, report = _keeper("process.send = lambda *_: os._exit(9)", tmp_path / "lock")
+    keeper, report = _keeper("keeper.send = lambda *_: os._exit(9)", tmp_path / "lock")
     assert keeper.wait(LIMIT_S) == 9  # as if it was killed then
     with os.fdopen(report) as file:
         assert int(file.read()) > 0
@@ -336,8 +336,8 @@ def test_a_keeper_tells_the_runner_before_the_runner_starts(tmp_path: Path) -> N
 def test_a_runner_that_was_killed_while_it_waited_is_not_reported(tmp_path: Path) -> None:
     # The runner exits at once; its keeper reads the request afterwards.
     code = (
-        "process._wait_and_run = lambda _: os._exit(9)\n"
-        "process.receive = lambda channel, read=process.receive: (\n"
+        "keeper._wait_and_run = lambda *_, **__: os._exit(9)\n"
+        "keeper.receive = lambda channel, read=keeper.receive: (\n"
         "    os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT), read(channel))[1]"
     )
     keeper, report = _keeper(code, tmp_path / "lock")
