@@ -28,10 +28,11 @@ MAX_PENDING = 300
 # A space with at most this many points is enumerated to find an untried point.
 _FEW_POINTS = 4096
 # With noise, points near the best point cannot be distinguished from it, so trials there gain
-# nothing. This fraction of the proposals requires this margin, in standard deviations of the
-# (warped) objective, which leads to points where the model is uncertain. Without noise this would
-# only delay the search.
+# nothing. This fraction of the proposals requires a margin, which leads to points where the model
+# is uncertain: this many standard deviations of the noise that the model has learned, at most 0.2
+# standard deviations of the (warped) objective. Without noise a margin would only delay the search.
 _WIDE_SHARE = 0.2
+_WIDE_NOISES = 2.0
 _WIDE_MARGIN = 0.2
 # Without noise the last digits matter, and expected improvement gains them slowly: it explores
 # around a minimum, and alternates between minima that look equally low. When it is below this many
@@ -42,6 +43,8 @@ _WIDE_MARGIN = 0.2
 _POLISH_BELOW = 0.003
 _POLISH_SHARE = 0.5
 _POLISH_EVALUATIONS = 40
+# There is no noise if it was declared (``noiseless``), or if the model has learned less than this.
+_NO_NOISE = 0.003
 # A point closer than this to a tried point is not worth a trial.
 _POLISHED = 1e-5
 # Number of hyperparameter samples for the first ranking of the candidates.
@@ -94,7 +97,7 @@ def next_points(
                 last = ranked
             else:
                 pool.add(seen[-1], settings.pending_samples, rng)
-                margin, refine = _margin(settings, rng), not settings.grid_size
+                margin, refine = _margin(pool.posterior, settings, rng), not settings.grid_size
                 ranked = pool.ranked(space, rng, margin=margin, refine=refine)
             point = first_new(space, ranked, seen, rng)
         yield point
@@ -128,10 +131,10 @@ def next_point(
     return next(more)
 
 
-def _margin(settings: Settings, rng: np.random.Generator) -> float:
+def _margin(posterior: Posterior, settings: Settings, rng: np.random.Generator) -> float:
     """Return the least improvement that counts for a proposal."""
     wide = not settings.noiseless and rng.random() < _WIDE_SHARE
-    return _WIDE_MARGIN if wide else 0.0
+    return min(_WIDE_MARGIN, _WIDE_NOISES * posterior.noise_sd) if wide else 0.0
 
 
 def _first(
@@ -144,15 +147,16 @@ def _first(
     factor: Acquisition | None,
 ) -> Array:
     """Return valid points for the first point of a batch, best first."""
-    margin = _margin(settings, rng)
+    margin = _margin(posterior, settings, rng)
     acquisition: Acquisition = LogEI(posterior, margin=margin)
     rough: Acquisition = LogEI(posterior.thinned(_ROUGH_SAMPLES), margin=margin)
     if factor is not None:
         acquisition, rough = Sum(acquisition, factor), Sum(rough, factor)
     ranked = _ranked(space, best, acquisition, posterior, settings, rng, rough=rough)
-    exact = settings.noiseless and factor is None and not settings.grid_size
+    exact = settings.noiseless or posterior.noise_sd < _NO_NOISE
     converged = acquisition(ranked[:1])[0] < np.log(_POLISH_BELOW)
-    if exact and converged and not len(space.fixed) and rng.random() < _POLISH_SHARE:
+    plain = factor is None and not settings.grid_size and not len(space.fixed)
+    if exact and plain and converged and rng.random() < _POLISH_SHARE:
         starts = np.concatenate((ranked[:4], best[:2]))
         ranked = np.concatenate((_lowest_mean(space, posterior, starts, seen), ranked))
     return ranked

@@ -86,8 +86,8 @@ def test_many_observations_are_thinned(n: int, monkeypatch) -> None:
     assert ((found >= 0.0) & (found <= 1.0)).all()
 
 
-@pytest.mark.parametrize("noiseless", [False, True])
-def test_a_margin_now_and_then_but_never_without_noise(noiseless: bool, monkeypatch) -> None:
+def margins_of(monkeypatch, settings: Settings, noise: float) -> list[float]:
+    """Return the margins of 25 proposals after trials of a bowl with noise."""
     margins = []
 
     class Recorded(LogEI):
@@ -96,15 +96,31 @@ def test_a_margin_now_and_then_but_never_without_noise(noiseless: bool, monkeypa
             super().__init__(posterior, margin=margin)
 
     monkeypatch.setattr("spearmint.acquisition.next_point.LogEI", Recorded)
-    space = Space((Dimension(),))
-    points = np.array([[0.1], [0.5], [0.9]])
-    settings = Settings(mcmc_iters=1, burnin=0, grid_subset=1, noiseless=noiseless)
+    space, points, y = converged_bowl()
+    y = y + noise * np.random.default_rng(0).standard_normal(len(y))
     for seed in range(25):
         rng = np.random.default_rng(seed)
-        next_point(space, points, np.array([1.0, 0.2, 0.7]), np.empty((0, 1)), settings, rng)
+        next_point(space, points, y, np.empty((0, 2)), settings, rng)
     # The candidates are ranked with the same margin.
     assert margins[::2] == margins[1::2]
-    assert set(margins) == ({0.0} if noiseless else {0.0, 0.2})
+    return margins
+
+
+@pytest.mark.parametrize(("noise", "least", "most"), [(0.1, 0.15, 0.2), (0.0, 1e-6, 0.01)])
+def test_a_margin_now_and_then_follows_the_noise(
+    noise: float, least: float, most: float, monkeypatch
+) -> None:
+    settings = Settings(mcmc_iters=2, burnin=1, grid_subset=1)
+    margins = np.array(margins_of(monkeypatch, settings, noise))
+    wide = margins[margins > 0.0]
+    assert 0 < len(wide) < len(margins) / 2
+    assert (wide >= least).all()
+    assert (wide <= most).all()
+
+
+def test_no_margin_if_no_noise_was_declared(monkeypatch) -> None:
+    settings = Settings(mcmc_iters=1, burnin=0, grid_subset=1, noiseless=True)
+    assert set(margins_of(monkeypatch, settings, 0.1)) == {0.0}
 
 
 def converged_bowl() -> tuple[Space, np.ndarray, np.ndarray]:
@@ -114,15 +130,17 @@ def converged_bowl() -> tuple[Space, np.ndarray, np.ndarray]:
     return Space((Dimension(), Dimension())), points, np.sum((points - bottom) ** 2, axis=1)
 
 
-def proposals(settings: Settings, count: int = 6) -> np.ndarray:
+def proposals(settings: Settings, count: int = 6, noise: float = 0.0) -> np.ndarray:
     space, points, y = converged_bowl()
+    y = y + noise * np.random.default_rng(0).standard_normal(len(y))
     none = np.empty((0, 2))
     seeds = [np.random.default_rng(seed) for seed in range(count)]
     return np.array([next_point(space, points, y, none, settings, rng) for rng in seeds])
 
 
-def test_a_converged_search_without_noise_polishes_by_turns(monkeypatch) -> None:
-    settings = Settings(noiseless=True)
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_converged_search_without_noise_polishes_by_turns(declared: bool, monkeypatch) -> None:
+    settings = Settings(noiseless=declared)
     away = {}
     for share in (0.0, 1.0):
         monkeypatch.setattr(search, "_POLISH_SHARE", share)
@@ -132,14 +150,16 @@ def test_a_converged_search_without_noise_polishes_by_turns(monkeypatch) -> None
     assert np.median(away[0.0]) > 3.0 * np.median(away[1.0])
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(noiseless=True, grid_size=256)])
-def test_no_polish_under_noise_nor_on_a_grid(settings: Settings, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("settings", "noise"), [(Settings(), 0.02), (Settings(noiseless=True, grid_size=256), 0.0)]
+)
+def test_no_polish_under_noise_nor_on_a_grid(settings: Settings, noise: float, monkeypatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("polished")
 
     monkeypatch.setattr(search, "_lowest_mean", refuse)
     monkeypatch.setattr(search, "_POLISH_SHARE", 1.0)
-    assert len(proposals(settings, count=2)) == 2
+    assert len(proposals(settings, count=2, noise=noise)) == 2
 
 
 def test_no_polish_among_categories(monkeypatch) -> None:
