@@ -67,6 +67,11 @@ class Layout:
         return self.root / ".spearmint" / "transfer"
 
     @property
+    def requests(self) -> Path:
+        """Directory of requests about single trials that are not applied yet."""
+        return self.root / ".spearmint" / "requests"
+
+    @property
     def submit_lock(self) -> Path:
         """Lock that is held while a job is submitted."""
         return self.root / ".spearmint" / "submit.lock"
@@ -125,6 +130,11 @@ class TrialFolder:
     def runner(self) -> Path:
         """Process id and start time of the runner; written when it starts."""
         return self.path / "runner.json"
+
+    @property
+    def attempts(self) -> Path:
+        """Earlier jobs of the trial that ended without a result, one JSON object a line."""
+        return self.path / "attempts.jsonl"
 
     @property
     def lock(self) -> Path:

@@ -144,6 +144,7 @@ class Trial:
         losses: The same in order, each to be minimised.
         constraints: Values with limits that ``main`` returned, by name.
         excess: How far they are outside, in units of the limit, by name; only those outside.
+        tags, notes: What users said about it; empty where they are not read.
     """
 
     id: int
@@ -160,6 +161,8 @@ class Trial:
     losses: Losses = ()
     constraints: Mapping[str, float] = field(default_factory=dict)
     excess: Mapping[str, float] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_feasible(self) -> bool:
@@ -185,6 +188,8 @@ class Trial:
             "reason": self.reason,
             "tail": self.tail,
             "lost": self.lost,
+            "tags": list(self.tags),
+            "notes": list(self.notes),
         }
 
     def _outputs_json(self) -> dict[str, Any]:

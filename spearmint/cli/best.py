@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,11 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     if sessions[0].experiment.has_front:
         _print_front(sessions, as_json)
         return
-    maybe = [session.study.recommended() for session in sessions]
-    found = [recommendation for recommendation in maybe if recommendation is not None]
+    found = [
+        replace(recommendation, trial=session.study.annotated([recommendation.trial])[0])
+        for session in sessions
+        if (recommendation := session.study.recommended()) is not None
+    ]
     experiment = sessions[0].experiment
     if not found:
         raise _nothing(sessions)

@@ -43,7 +43,9 @@ def export(
     from spearmint.view.tables import trials_csv
 
     sessions = read_sessions(config, storage, region)
-    trials = [trial for session in sessions for trial in session.study.trials()]
+    trials = [
+        trial for session in sessions for trial in session.study.annotated(session.study.trials())
+    ]
     if form == "json":
         text = json.dumps([trial.to_json() for trial in trials], indent=2) + "\n"
     else:

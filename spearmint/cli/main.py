@@ -34,6 +34,28 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Print the best trial, or the best trial of each region.",
     ),
     "export": ("spearmint.cli.export:export", "Write all trials as CSV or JSON."),
+    "show": (
+        "spearmint.cli.show:show",
+        "Show trials: parameters, result, each job with host and GPUs, output, curve and notes.",
+    ),
+    "add": (
+        "spearmint.cli.add:add",
+        "Queue points that the search evaluates next, also while it runs.",
+    ),
+    "retry": (
+        "spearmint.cli.retry:retry",
+        "Evaluate the points of failed (broken) trials once more, also while the search runs.",
+    ),
+    "stop": ("spearmint.cli.stop:stop", "Stop running or queued trials, and continue the search."),
+    "note": ("spearmint.cli.note:note", "Keep a note with a trial, next to its earlier notes."),
+    "tag": (
+        "spearmint.cli.tag:tag",
+        "Mark a trial with tags: words of letters, digits and . + @ / - _.",
+    ),
+    "check": (
+        "spearmint.cli.check:check",
+        "Compare the database of a search with its queue and folders.",
+    ),
     "import": (
         "spearmint.cli.import_:import_",
         "Add results of earlier runs to a search, as complete trials.",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spearmint.controller.capacity import Capacity
+from spearmint.controller.desk import RequestDesk
 from spearmint.controller.events import SearchObserver, StudyCounts
 from spearmint.controller.limits import SearchLimits
 from spearmint.controller.signals import StopRequest
@@ -15,6 +16,7 @@ from spearmint.controller.warm_start import warm_points
 from spearmint.drivers import Driver, Job
 from spearmint.errors import CannotStart, DriverUnreachable, QueueFull, SearchFailed
 from spearmint.formatting import format_duration
+from spearmint.requests.inbox import Inbox
 
 _REFUSED_S = 10.0  # until the next submission after the queue had no room for one
 _COLLECT_S = 1.0  # minimum interval of polls while free places are filled
@@ -38,6 +40,7 @@ class Controller:
     stop: StopRequest = field(default_factory=StopRequest)
     _started_at: float = field(default_factory=time.monotonic)
     _capacity: Capacity = field(init=False)
+    _desk: RequestDesk = field(init=False)
     _noted: set[str] = field(default_factory=set)
     _noted_stop: bool = False
     _refused_at: float | None = None  # when the queue had no room for a submission
@@ -50,6 +53,8 @@ class Controller:
         self._capacity = Capacity(
             self.driver, self.limits.concurrent, follows=self.limits.follows_capacity
         )
+        inbox = Inbox(self.studies[0].layout)
+        self._desk = RequestDesk(self.studies, self.observer, inbox)
 
     def run(self) -> Mapping[str, StudyCounts]:
         """Search until a limit or a stop; return the last counts by region.
@@ -67,7 +72,8 @@ class Controller:
         self.driver.forget_others(self._jobs())
         self._note_done()
         while not self._must_stop():
-            if self._call_queue(self._collect) and self._call_queue(self._fill):
+            steps = (self._collect, self._desk.handle, self._fill)
+            if all(map(self._call_queue, steps)):
                 self._note_answer()
             is_idle = not any(study.is_busy for study in self.studies)
             if is_idle and not self._is_unreachable and self._refused_at is None:
@@ -237,7 +243,7 @@ class Controller:
         requested = self.stop.requested
         jobs = self._jobs()
         while not self.stop.now and self.stop.requested == requested:
-            if self._prune():
+            if self._prune() or self._desk.has_news():
                 return
             slice_s = _SHORT_S if self._prepare() else _SLICE_S
             left = deadline - time.monotonic()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from spearmint.controller.submission import code_has_changed
 from spearmint.controller.tally import Tally
 from spearmint.layout import Layout
 from spearmint.model import Trial, TrialState
-from spearmint.store.distributions import to_flat
 from spearmint.store.study import Study
 
 # What a trial lacks does not depend on its parameters.
@@ -68,27 +66,6 @@ class Failures:
 def is_about_missing(reason: str) -> bool:
     """Return whether a trial failed because a file, a module or a permission was missing."""
     return reason.startswith(_MISSING) or reason.endswith(_SHELL_MISSING)
-
-
-def retry(study: Study, trials: Iterable[Trial]) -> int:
-    """Queue the points that have only failed trials, and disregard all failures.
-
-    A point that a killed controller has queued is not queued again.
-
-    Returns:
-        The number of points.
-    """
-    trials = list(trials)
-    broken = [trial for trial in trials if trial.state is TrialState.BROKEN]
-    done = {repr(trial.params) for trial in trials if trial.state is not TrialState.BROKEN}
-    points = {repr(t.params): to_flat(study.experiment.variables, t.params) for t in broken}
-    points = {key: point for key, point in points.items() if key not in done}
-    queued = study.queued_points()
-    for point in points.values():
-        if point not in queued:
-            study.enqueue(point, repeat=True)
-    study.disregard(broken)
-    return len(points)
 
 
 def retry_note(n: int, tally: Tally, n_running: int) -> str:

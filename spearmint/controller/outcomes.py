@@ -13,6 +13,7 @@ from spearmint.drivers import Driver
 from spearmint.layout import Layout, TrialFolder
 from spearmint.model import Result, Trial
 from spearmint.store.study import Study
+from spearmint.trial.attempts import add_attempt
 from spearmint.trial.results import read_result
 
 _TAIL_LINES, _TAIL_BYTES = 20, 8192
@@ -45,6 +46,9 @@ class Outcomes:
             reason = f"timed out after {limit:g} s"
             self._store_broken(running.trial, reason, running.seconds())
             return None
+        if running.ended_by == "stopped":
+            self.store_stopped(running.trial, running.stop_reason, running.seconds())
+            return None
         return self._retry(running)
 
     def _retry(self, running: RunningTrial) -> Trial | None:
@@ -56,6 +60,7 @@ class Outcomes:
         if not end.again:
             self._store_broken(running.trial, end.text, seconds)
             return None
+        add_attempt(running.folder, end.text, job=running.job.id, seconds=seconds)
         if not end.counts:
             self.observer.note(f"{running.trial.label} is rerun on another host: {end.text}")
             return running.trial
@@ -90,6 +95,11 @@ class Outcomes:
             self.on_success()  # before the trial is stored, which a kill can prevent
             self.on_end(self.study.complete(trial, result))
         return True
+
+    def store_stopped(self, trial: Trial, reason: str, seconds: float) -> None:
+        """Store that a user stopped ``trial``; choosers learn nothing from it."""
+        self.study.disregard([trial])
+        self._store_broken(trial, reason, seconds)
 
     def _store_broken(self, trial: Trial, reason: str, seconds: float) -> None:
         """Store that ``trial`` failed, and why."""

@@ -26,7 +26,9 @@ class RunningTrial:
         started: Start time in seconds since the epoch.
         result_since: When its result was first seen, in seconds since the epoch.
         reports_size: Bytes of its reports that were read.
-        ended_by: Why the controller terminated the job: "timeout", "pruned", or "" if it did not.
+        ended_by: Why the controller terminated the job: "timeout", "pruned", "stopped" by a user,
+            or "" if it did not.
+        stop_reason: What to store of a stopped trial.
         ended_at: When it terminated the job, in seconds since the epoch.
     """
 
@@ -38,6 +40,7 @@ class RunningTrial:
     result_since: float | None = None
     reports_size: int = 0
     ended_by: str = ""
+    stop_reason: str = ""
     ended_at: float = 0.0
 
     def __post_init__(self) -> None:

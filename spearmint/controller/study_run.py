@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from spearmint.controller.ending import EXIT_GRACE_S, EndingJobs
 from spearmint.controller.events import SearchObserver, StudyCounts
-from spearmint.controller.failures import Failures, retry, retry_note
+from spearmint.controller.failures import Failures, retry_note
 from spearmint.controller.limits import StudyLimits
 from spearmint.controller.outcomes import Outcomes
 from spearmint.controller.proposals import Proposals
@@ -21,8 +21,10 @@ from spearmint.drivers import Driver, Job, JobState
 from spearmint.errors import DriverUnreachable, QueueFull, SearchFailed, StorageError
 from spearmint.layout import Layout, TrialFolder
 from spearmint.model import Experiment, Trial, TrialState
+from spearmint.requests.applying import retry
 from spearmint.store.records import Records
 from spearmint.store.study import Study
+from spearmint.trial.attempts import add_attempt
 from spearmint.trial.reporting import read_reports
 
 
@@ -50,6 +52,7 @@ class StudyRun:
     _proposals: Proposals = field(init=False)
     _running: dict[int, RunningTrial] = field(default_factory=dict)
     _waiting: deque[Trial] = field(default_factory=deque)
+    _stopped: set[int] = field(default_factory=set)  # by users
     _ended: list[tuple[Trial, StudyCounts]] = field(default_factory=list)  # not reported yet
 
     def __post_init__(self) -> None:
@@ -136,6 +139,7 @@ class StudyRun:
         if job is not None:
             self._add_running(trial, folder, job)
         elif not self._outcomes.store_result(trial, folder):
+            add_attempt(folder, "ended while no controller ran")
             self._waiting.append(trial)
 
     def start_trial(self, n_free: int = 1) -> None:
@@ -221,8 +225,27 @@ class StudyRun:
 
     def _terminate(self, running: RunningTrial, why: str) -> None:
         """Terminate a job and note why, which decides the state of its trial."""
+        self.driver.end([running.job])  # raises if the queue does not answer
         running.ended_by, running.ended_at = why, time.time()
-        self.driver.end([running.job])
+
+    def stop(self, trial_id: int, reason: str) -> bool:
+        """Terminate the job of a trial, without a retry; return whether the trial has ended.
+
+        Raises:
+            DriverUnreachable: The next call terminates it.
+        """
+        self._stopped.add(trial_id)
+        running = self._running.get(trial_id)
+        if running is not None:
+            if not running.ended_by:
+                self._terminate(running, "stopped")
+                running.stop_reason = reason
+            return False
+        for trial in [trial for trial in self._waiting if trial.id == trial_id]:
+            self._waiting.remove(trial)
+            self._outcomes.store_stopped(trial, reason, 0.0)
+            self._report_ended()
+        return True
 
     def prune(self) -> bool:
         """Read new reports and terminate the jobs of poor trials; return whether any was."""
@@ -258,9 +281,10 @@ class StudyRun:
             )
 
     def _count_ended(self, trial: Trial) -> None:
-        if trial.state is TrialState.BROKEN:
+        is_failure = trial.id not in self._stopped
+        if trial.state is TrialState.BROKEN and is_failure:
             self._failures.add(trial)
-        self.tally.add(trial)
+        self.tally.add(trial, is_failure=is_failure)
         self._record()
         self._ended.append((trial, self.counts()))
 

@@ -72,13 +72,20 @@ class Tally:
             front=tuple(self.front),
         )
 
-    def add(self, trial: Trial) -> None:
-        """Count ``trial``, which ended."""
+    def add(self, trial: Trial, *, is_failure: bool = True) -> None:
+        """Count ``trial``, which ended.
+
+        Args:
+            trial: The trial.
+            is_failure: Whether it counts for ``broken_in_a_row`` if it is broken; not if a user
+                stopped it.
+        """
         self.seconds += trial.seconds or 0.0
         if trial.state is TrialState.BROKEN:
             self.broken += 1
-            self.broken_in_a_row += 1
-            self.last_broken = trial
+            if is_failure:
+                self.broken_in_a_row += 1
+                self.last_broken = trial
             return
         self.broken_in_a_row = 0
         self.since_best += 1

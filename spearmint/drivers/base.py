@@ -127,6 +127,13 @@ class Driver(ABC):
     def adopt(self, folder: TrialFolder) -> Job | None:
         """Return the unfinished job of ``folder``, or None after ending its leftover processes."""
 
+    def has_job(self, folder: TrialFolder) -> bool:
+        """Return whether a job of ``folder`` is queued or runs, without changing anything.
+
+        A driver that cannot know returns False.
+        """
+        return False
+
     @abstractmethod
     def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
         """Return the state of each job in ``jobs``."""

@@ -124,6 +124,10 @@ class LocalDriver(Driver):
         Family(processes.dead_runner(folder), folder.files).end()
         return None
 
+    def has_job(self, folder: TrialFolder) -> bool:
+        """Return whether the runner of ``folder`` runs."""
+        return _is_locked(folder) and processes.runner_identity(folder) is not None
+
     def poll(self, jobs: Collection[Job]) -> Mapping[Job, JobState]:
         """Return ALIVE while the runner process exists."""
         return {job: self._state(job) for job in jobs}

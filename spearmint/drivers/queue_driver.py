@@ -173,6 +173,15 @@ class QueueDriver(Driver):
             found = self._trials.find(folder)
         return None if found is None else self._job(found)
 
+    def has_job(self, folder: TrialFolder) -> bool:
+        """Return whether the queue lists a job that was submitted for ``folder`` or claimed it."""
+        if self._listing.age_s > _SNAPSHOT_S:
+            self._listing.refresh()
+        token = token_of(folder)
+        if self._pending.claims().get(token) in self._listing.jobs:
+            return not self._done.is_done(token)
+        return any(job.token == token for job in self._listing.jobs.values())
+
     def _is_too_early(self) -> bool:
         """Return whether the listing may lack jobs that an earlier controller submitted."""
         return self._listing.asked < self._made + self.dialect.listed_after_s

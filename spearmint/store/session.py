@@ -35,7 +35,7 @@ def in_region(experiment: Experiment, region: str | None) -> Experiment:
     Raises:
         InputError: The region does not exist, or the experiment has regions and ``region`` is None.
     """
-    experiment = _with_known_regions(experiment)
+    experiment = known_regions(experiment)
     if region is None and not experiment.regions:
         return experiment
     if region is None:
@@ -47,7 +47,7 @@ def in_region(experiment: Experiment, region: str | None) -> Experiment:
     return dataclasses.replace(experiment, regions=(chosen,), region=chosen)
 
 
-def _with_known_regions(experiment: Experiment) -> Experiment:
+def known_regions(experiment: Experiment) -> Experiment:
     """Return ``experiment`` with the regions of earlier runs (``--regions FILE``) and config.pb.
 
     A search that was started without regions has none.
@@ -104,7 +104,7 @@ def read_sessions(config: Path, storage: str | None, region: str | None = None) 
     """
     experiment = load_experiment(config)
     layout = Layout(experiment.directory)
-    experiment = _with_known_regions(experiment)
+    experiment = known_regions(experiment)
     if region is not None:
         region = pick_region(experiment.regions, region)
         experiment = dataclasses.replace(experiment, regions=(region,))

@@ -20,6 +20,7 @@ from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
+from spearmint.store.annotations import Annotations
 from spearmint.store.asking import Asking
 from spearmint.store.distributions import distributions, to_flat
 from spearmint.store.errors import wraps_storage_errors
@@ -45,7 +46,7 @@ _IMPORTED = "imported"
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
-class Study(Asking, Aggregates, Recommending):
+class Study(Asking, Aggregates, Annotations, Recommending):
     """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
     def __init__(
@@ -243,16 +244,31 @@ class Study(Asking, Aggregates, Recommending):
         return min(starts, default=None), max(ends, default=None)
 
     @wraps_storage_errors()
-    def find_running(self, trial_id: int) -> Trial | None:
-        """Return the running trial ``trial_id``; None if there is none."""
+    def find(self, trial_id: int) -> Trial | None:
+        """Return the trial ``trial_id`` in any state; None if there is none."""
         study_id = self._study._study_id
         try:
             found = self._storage.get_trial_id_from_study_id_trial_number(study_id, trial_id - 1)
         except KeyError:
             return None
         frozen = self._storage.get_trial(found)
-        is_running = frozen.state is OptunaState.RUNNING and self._is_whole(frozen)
-        return to_trial(self.experiment, frozen) if is_running else None
+        return to_trial(self.experiment, frozen) if self._is_whole(frozen) else None
+
+    @wraps_storage_errors()
+    def is_free(self, trial_id: int) -> bool:
+        """Return whether the database has no trial ``trial_id``, not even a proposal."""
+        study_id = self._study._study_id
+        try:
+            self._storage.get_trial_id_from_study_id_trial_number(study_id, trial_id - 1)
+        except KeyError:
+            return True
+        return False
+
+    @wraps_storage_errors()
+    def find_running(self, trial_id: int) -> Trial | None:
+        """Return the running trial ``trial_id``; None if there is none."""
+        found = self.find(trial_id)
+        return found if found is not None and found.state is TrialState.RUNNING else None
 
     @wraps_storage_errors()
     def running(self) -> list[Trial]:

@@ -26,6 +26,9 @@ PENDING_DIR = "SPEARMINT_PENDING_DIR"
 JOB_ID_VARIABLE = "SPEARMINT_JOB_ID_VARIABLE"
 """Name of the variable in which the queue stores the job id; only set for pilots."""
 
+JOB_IDS = ("JOB_ID", "SLURM_JOB_ID", "CONDOR_JOB_ID")
+"""Variables in which queues store the job id; the runner records it for users."""
+
 RERUN_EXIT_CODE = "SPEARMINT_RERUN_EXIT_CODE"
 """Exit code with which a job asks its queue for a rerun; unset if the queue has none."""
 

@@ -23,6 +23,7 @@ from spearmint.layout import TrialFolder, read_json, write_json
 from spearmint.trial import objective
 from spearmint.trial.environment import (
     DONE_FILE,
+    JOB_IDS,
     LOCK_FD,
     REGION,
     REPORTS_FILE,
@@ -129,12 +130,16 @@ def _print_every_character() -> None:
 
 
 def _begin(folder: TrialFolder) -> ResultFile:
-    """Record the process, host and GPUs of the trial, and reserve the disk space of its result."""
+    """Record the process, host, GPUs and job of the trial; reserve the disk space of its result."""
     mine = {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
-    gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
-    write_json(folder.runner, mine if gpus is None else {**mine, "gpus": gpus})
+    known = {"gpus": os.environ.get("CUDA_VISIBLE_DEVICES"), "job": _job_id()}
+    write_json(folder.runner, {**mine, **{k: v for k, v in known.items() if v is not None}})
     folder.files.mkdir(exist_ok=True)
     return ResultFile(folder.result)
+
+
+def _job_id() -> str | None:
+    return next((os.environ[name] for name in JOB_IDS if os.environ.get(name)), None)
 
 
 def _mark_done(done_file: str) -> None:

@@ -16,9 +16,10 @@ from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.lock import holder_of
 from spearmint.store.session import Session
 from spearmint.view.hosts import avoided_hosts, avoided_lines
-from spearmint.view.tables import broken_lines, trial_table
+from spearmint.view.tables import broken_lines, note_lines, trial_table
 
 _WATCH_S = 2.0
+_MOST_NOTES = 10
 _COLUMNS = ("complete", "pruned", "broken", "running", "queued")
 _RARE = {"pruned", "queued"}  # shown if there are any
 
@@ -63,12 +64,12 @@ def status_data(sessions: list[Session]) -> dict[str, object]:
 
 def _search_data(session: Session) -> dict[str, object]:
     study = session.study
-    best = study.best(None if study.experiment.has_front else 1)
+    best = study.annotated(study.best(None if study.experiment.has_front else 1))
     return {
         "trials": _counts(session, study.last(TrialState.RUNNING)),
         "seconds": study.seconds(),
         **_leaders(study.experiment, best),
-        "broken": [trial.to_json() for trial in study.last(TrialState.BROKEN)],
+        "broken": [trial.to_json() for trial in study.annotated(study.last(TrialState.BROKEN))],
     }
 
 
@@ -110,7 +111,8 @@ def _trial_parts(
     session: Session, unfinished: list[Trial], top: int, show_broken: int
 ) -> Iterable[RenderableType]:
     experiment = session.experiment
-    best = session.study.best(top, feasible=False) if top else []
+    best = session.study.annotated(session.study.best(top, feasible=False) if top else [])
+    unfinished = session.study.annotated(unfinished)
     if best:
         heading = "Best trials" if not experiment.has_front else _front_heading(session, best)
         yield Text(f"\n{heading if best[0].is_feasible else 'No trial is feasible; nearest'}")
@@ -125,6 +127,11 @@ def _trial_parts(
     if lines:
         yield Text("\nFailed (broken) trials")
     for line in lines:
+        yield Text(line)
+    notes = note_lines(session.study.noted())
+    if notes:
+        yield Text("\nNotes")
+    for line in notes[-_MOST_NOTES:]:
         yield Text(line)
 
 

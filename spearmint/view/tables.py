@@ -16,7 +16,7 @@ from spearmint.model import Trial, TrialState, Variable
 def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table:
     """Return a table with one row per trial and one column per variable.
 
-    It has columns for regions and constraints if there are any.
+    It has columns for regions, constraints and tags if there are any.
     """
     table = Table(box=None, pad_edge=False)
     has_regions = any(trial.region for trial in trials)
@@ -32,6 +32,9 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
     table.add_column("seconds", justify="right")
     for variable in variables:
         table.add_column(Text(variable.name), justify="right")
+    has_tags = any(trial.tags for trial in trials)
+    if has_tags:
+        table.add_column("tags")
     for trial in trials:
         values = (trial.params[variable.name] for variable in variables)
         table.add_row(
@@ -41,6 +44,7 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
             *(Text(constraint_text(trial, name)) for name in limited),
             f"{trial.seconds:.1f}" if trial.seconds is not None else "-",
             *(Text(",".join(format_value(x, TABLE_DIGITS) for x in vector)) for vector in values),
+            *([" ".join(trial.tags)] if has_tags else []),
         )
     return table
 
@@ -77,10 +81,19 @@ def broken_lines(trials: Iterable[Trial]) -> list[str]:
     return lines
 
 
+def note_lines(trials: Iterable[Trial]) -> list[str]:
+    """Return a line for each note of each trial."""
+    return [f"{trial.label}: {plain(note)}" for trial in trials for note in trial.notes]
+
+
 def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
-    """Return trials as CSV with one column per element of each variable."""
+    """Return trials as CSV with one column per element of each variable.
+
+    Regions, tags and notes have columns if a trial has any.
+    """
     has_regions = any(trial.region for trial in trials)
     limited, goals = constraint_names(trials), objective_names(trials)
+    has_words = any(trial.tags or trial.notes for trial in trials)
     keys = [key for variable in variables for key in variable.elements()]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -95,6 +108,7 @@ def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
             "seconds",
             "reason",
             *keys,
+            *(["tags", "notes"] if has_words else []),
         ]
     )
     for trial in trials:
@@ -102,7 +116,9 @@ def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
         region = [trial.region] if has_regions else []
         values_of = [trial.objectives.get(name) for name in goals] or [trial.value]
         facts = [trial.id, trial.state, *map(_cell, values_of), *_limited_cells(trial, limited)]
-        writer.writerow([*region, *facts, _cell(trial.seconds), trial.reason, *values])
+        words = [" ".join(trial.tags), "; ".join(trial.notes)] if has_words else []
+        row = [*region, *facts, _cell(trial.seconds), trial.reason, *values, *words]
+        writer.writerow(row)
     return out.getvalue()
 
 

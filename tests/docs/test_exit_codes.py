@@ -24,6 +24,7 @@ TESTS = {
     ("1", "all"): f"{HERE}::test_a_reader_that_has_gone_is_no_traceback",
     ("1", "spearmint run"): "spearmint/trial/test_broken_trials.py::test_the_search_stops_when_the",
     ("1", "sge-jobs check"): "on_hosts/cell_commands.py::problems",
+    ("1", "spearmint check"): "spearmint/checking/test_check.py::test_a_damaged_database",
     ("2", "all"): f"{HERE}::test_a_wrong_option_is_refused",
     ("2", "spearmint run"): f"{KILL}::test_a_second_controller_says_so",
     ("2", "spearmint status"): f"{HERE}::test_a_directory_without_a_search",
@@ -73,10 +74,14 @@ def test_a_wrong_option_is_refused(package: str, command: str) -> None:
     assert "--no-such-option" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["status", "best", "export", "report"])
+@pytest.mark.parametrize(
+    "command",
+    ["status", "best", "export", "report", "check", "show", "stop", "retry", "note", "tag"],
+)
 def test_a_directory_without_a_search(command: str, tmp_path: Path) -> None:
     (tmp_path / "config.pb").write_text(CONFIG)
-    assert commands.spearmint(command, tmp_path).returncode == 2
+    trial = () if command in {"status", "best", "export", "report", "check"} else ("7",)
+    assert commands.spearmint(command, tmp_path, *trial).returncode == 2
 
 
 def closed_pipe() -> int:

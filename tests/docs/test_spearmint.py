@@ -73,7 +73,7 @@ def test_every_driver_and_chooser_is_documented(page: str, names: list[str]) -> 
 def test_every_command_is_shown_on_a_how_to_page() -> None:
     assert {
         *("run", "init", "convert", "status", "best", "export", "import", "report", "cleanup"),
-        *("worker", "workers"),
+        *("worker", "workers", "show", "add", "retry", "stop", "note", "tag", "check"),
     } == set(COMMANDS)
     pages = "".join(path.read_text() for path in (ROOT / "docs" / "how_to").glob("*.rst"))
     for name in set(COMMANDS) - {"run"}:

@@ -11,8 +11,8 @@ import pytest
 
 HEAVY = {"optuna", "numpy", "scipy", "sqlalchemy", "rich", "matplotlib"}
 ROOMS = [
-    "acquisition", "choosers", "choosers.testing", "config", "controller", "gp", "html_report",
-    "importing", "store", "view",
+    "acquisition", "checking", "choosers", "choosers.testing", "config", "controller", "gp",
+    "html_report", "importing", "requests", "store", "view",
 ]  # fmt: skip
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from optuna.samplers import RandomSampler
 
-from spearmint.controller.failures import is_about_missing, retry, retry_note
+from spearmint.controller.failures import is_about_missing, retry_note
 from spearmint.controller.limits import StudyLimits
 from spearmint.controller.tally import Tally
 from spearmint.model import Experiment, Kind, Language, Result, Trial, TrialState, Variable
+from spearmint.requests import retry
 from spearmint.store.opening import open_study
 from spearmint.store.session import read_sessions
 from spearmint.store.sql.sqlite import sqlite_url

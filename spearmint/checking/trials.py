@@ -1,0 +1,134 @@
+"""Compare the trials of one region with their jobs and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from spearmint.checking.problem import Problem
+from spearmint.controller.direct import Collected
+from spearmint.controller.outcomes import Outcomes
+from spearmint.drivers import Driver
+from spearmint.layout import TrialFolder, write_text
+from spearmint.model import Trial, TrialState
+from spearmint.store.records import best_text
+from spearmint.store.session import Session
+from spearmint.trial.results import read_result
+
+_LATE = "result.late.json"
+_ORPHAN = ".orphan"
+
+
+def trial_problems(session: Session, driver: Driver, *, runs: bool) -> Iterator[Problem]:
+    """Yield the problems of the trials of ``session``; those of jobs only if no controller runs."""
+    folders = _folders(session)  # before the trials: a trial is stored before its folder is made
+    trials = {trial.id: trial for trial in session.study.trials()}
+    for number, folder in sorted(folders.items()):
+        if number not in trials and session.study.is_free(number):
+            yield _orphan(folder)
+    for trial in trials.values():
+        if trial.id in folders:
+            yield from _of_trial(session, driver, trial, runs=runs)
+    if not runs:
+        yield from record_problems(session)
+
+
+def _folders(session: Session) -> Mapping[int, TrialFolder]:
+    return {
+        int(path.name): TrialFolder(path)
+        for path in session.layout.jobs.glob("*/")
+        if path.name.isdecimal()
+    }
+
+
+def _orphan(folder: TrialFolder) -> Problem:
+    target = folder.path.with_name(f"{folder.path.name}{_ORPHAN}")
+
+    def move() -> None:
+        free = next(path for path in _names(target) if not path.exists())
+        folder.path.rename(free)
+
+    return Problem(
+        f"{folder.path} is the folder of no trial in the database",
+        f"It is renamed to {target.name}: a later trial must not find its files.",
+        move,
+    )
+
+
+def _names(path: Path) -> Iterator[Path]:
+    yield path
+    n = 1
+    while True:
+        n += 1
+        yield path.with_name(f"{path.name}{n}")
+
+
+def _of_trial(session: Session, driver: Driver, trial: Trial, *, runs: bool) -> Iterator[Problem]:
+    folder = session.layout.folder(trial.id)
+    if trial.state is TrialState.BROKEN:
+        yield from _late(session, trial, folder)
+    if runs:
+        return
+    if trial.state is not TrialState.RUNNING:
+        if driver.has_job(folder):
+            yield Problem(
+                f"{trial.label} is {trial.state}, and its job still runs",
+                "The job is terminated.",
+                _ending(driver, folder),
+            )
+    elif read_result(folder, session.study.key(trial)) and not driver.has_job(folder):
+        outcomes = Outcomes(
+            session.study, session.layout, driver, Collected(), on_end=lambda ended: None
+        )
+        yield Problem(
+            f"{trial.label} has a result that is not in the database",
+            "The result is stored.",
+            lambda: outcomes.store_result(trial, folder),
+        )
+
+
+def _ending(driver: Driver, folder: TrialFolder) -> Callable[[], object]:
+    def end() -> None:
+        job = driver.adopt(folder)
+        if job is not None:
+            driver.cancel([job])
+
+    return end
+
+
+def _late(session: Session, trial: Trial, folder: TrialFolder) -> Iterator[Problem]:
+    """Yield a problem if a failed trial has a value: its job wrote it after it seemed lost."""
+    study = session.study
+    result = read_result(folder, study.key(trial))
+    if result is None or result.value is None:
+        return
+    value = result.value
+
+    def store() -> None:
+        same = [t for t in study.trials() if t.params == trial.params and t.value == value]
+        if not same:
+            study.add_complete(trial.params, value, source=trial.label, seconds=result.seconds)
+        study.disregard([trial])
+        folder.result.rename(folder.path / _LATE)
+
+    yield Problem(
+        f"{trial.label} is broken ({trial.reason}), and its job wrote the value {value:g} later",
+        "The value is stored as a new trial.",
+        store,
+    )
+
+
+def record_problems(session: Session) -> Iterator[Problem]:
+    """Yield a problem if best_job_and_result.txt has another trial than the database."""
+    best, path = session.study.best(), session.layout.best
+    if not best:
+        return
+    text = best_text(session.experiment, best[0])
+    if not session.layout.trace.exists():
+        return  # no controller ran: the trials were imported
+    if not path.exists() or path.read_text(encoding="utf-8", errors="replace") != text:
+        yield Problem(
+            f"{path} does not have the best trial, {best[0].label}",
+            "It is written again.",
+            lambda: write_text(path, text),
+        )

@@ -1,0 +1,74 @@
+"""``spearmint add``: queue points that the search evaluates next."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import cloup
+
+from spearmint.cli.options import json_option, storage_option
+from spearmint.cli.targets import split_directory
+from spearmint.errors import next_command
+
+
+@cloup.command()
+@cloup.argument(
+    "words",
+    metavar="[DIR] NAME=VALUE...",
+    nargs=-1,
+    required=True,
+    help="The directory of config.pb (default: the current one), then values of variables.",
+)
+@click.option("--repeat", is_flag=True, help="Also queue points that were tried before.")
+@click.option("--region", metavar="NAME", help="Add to this region only. Default: all regions.")
+@storage_option
+@json_option
+def add(
+    words: tuple[str, ...], repeat: bool, region: str | None, storage: str | None, as_json: bool
+) -> None:
+    """Queue points that the search evaluates next, also while it runs.
+
+    NAME={A,B} has several values, and NAME=A,B one value for each element. Several values of
+    several variables make all combinations. Variables that are left out are chosen by the search.
+
+    \b
+    Examples:
+      spearmint add examples/digits lr=0.1 units={64,128}
+      spearmint add lr=0.1 'act={relu,tanh}' --region us
+    """
+    from spearmint.cli.deliver import deliver, later
+    from spearmint.config.reader import load_experiment
+    from spearmint.config.regions import pick_region
+    from spearmint.requests.inbox import Action, Request
+    from spearmint.requests.points import read_points
+    from spearmint.store.session import known_regions
+
+    directory, values = split_directory(words, lambda word: "=" in word)
+    experiment = known_regions(load_experiment(directory))
+    points = read_points(values, experiment.variables)
+    regions = experiment.regions or ("",)
+    if region is not None:
+        regions = (pick_region(experiment.regions, region),)
+    requests = [
+        Request(action=Action.ADD, region=name, points=tuple(points), repeat=repeat)
+        for name in regions
+    ]
+    delivery = deliver(directory, storage, requests)
+    if as_json:
+        data = {"points": points, "regions": list(regions) if experiment.regions else []}
+        click.echo(json.dumps({**data, "applied": delivery.is_applied}, indent=2))
+        return
+    for text in delivery.notes:
+        click.echo(text)
+    if text := later(delivery):
+        click.echo(text)
+    elif delivery.by_controller:
+        click.echo(f"{_count(points, regions)} The running search evaluates new ones next.")
+    else:
+        click.echo(f"They run with the next: {next_command(experiment.directory)}")
+
+
+def _count(points: list[dict[str, float | int | str]], regions: tuple[str, ...]) -> str:
+    counted = f"{len(points)} point{'s' if len(points) != 1 else ''}"
+    return f"{counted} in {len(regions)} regions." if len(regions) > 1 else f"{counted}."

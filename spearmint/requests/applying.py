@@ -1,0 +1,101 @@
+"""Apply requests to a study: queue points, and retry failed trials."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from spearmint.config.variables import fits
+from spearmint.model import Trial, TrialState
+from spearmint.requests.inbox import Action, Inbox, Request
+from spearmint.store.distributions import to_flat
+from spearmint.store.study import Study
+
+
+def apply(study: Study, inbox: Inbox, request: Request) -> str:
+    """Queue the points of a request, once, and delete the request; return a message.
+
+    The caller holds the lock of the search. The points and a mark of the request are one
+    transaction: after a kill before the request is deleted, the next call only deletes it.
+
+    Raises:
+        StorageError: The database cannot be written; the request stays.
+    """
+    if request.id in study.applied_requests():
+        inbox.remove(request.id)
+        return ""
+    trials = study.trials()
+    with study.one_transaction():
+        if request.action is Action.ADD:
+            text = _add(study, request, trials)
+        else:
+            n = retry(study, trials, request.trials)
+            text = f"Queued the points of {n} broken trial{'s' if n != 1 else ''}"
+        study.mark_applied(request.id, inbox.names())
+    inbox.remove(request.id)
+    return f"{text} for region {request.region}." if request.region else f"{text}."
+
+
+def _add(study: Study, request: Request, trials: Iterable[Trial]) -> str:
+    points = [point for point in request.points if _is_inside(study, point)]
+    if not request.repeat:
+        points = new_points(study, points, trials)
+    for point in points:
+        study.enqueue(point, repeat=True)
+    known = len(request.points) - len(points)
+    text = f"Queued {len(points)} point{'s' if len(points) != 1 else ''}"
+    return f"{text}; {known} were tried or queued before" if known else text
+
+
+def _is_inside(study: Study, point: Mapping[str, Any]) -> bool:
+    """Return whether a point is in the space; another program can have written the request."""
+    elements = {key: v for v in study.experiment.variables for key in v.elements()}
+    return all(key in elements and fits(elements[key], value) for key, value in point.items())
+
+
+def new_points(
+    study: Study, points: Iterable[Mapping[str, Any]], trials: Iterable[Trial]
+) -> list[Mapping[str, Any]]:
+    """Return the points that no trial has and that are not queued, each once.
+
+    A point that omits variables is known if it is queued.
+    """
+    variables = study.experiment.variables
+    known = {_key(to_flat(variables, trial.params)) for trial in trials}
+    known.update(map(_key, study.queued_points()))
+    found: dict[str, Mapping[str, Any]] = {}
+    for point in points:
+        if _key(point) not in known:
+            found[_key(point)] = point
+    return list(found.values())
+
+
+def _key(point: Mapping[str, Any]) -> str:
+    return repr(sorted(point.items()))
+
+
+def retry(study: Study, trials: Iterable[Trial], only: Collection[int] | None = None) -> int:
+    """Queue the points that have only failed trials, and disregard these failures.
+
+    A point that a killed controller has queued is not queued again.
+
+    Args:
+        study: The study of the trials.
+        trials: All trials of the study.
+        only: Numbers of the failed trials to retry; None for all.
+
+    Returns:
+        The number of points.
+    """
+    trials = list(trials)
+    failed = [trial for trial in trials if trial.state is TrialState.BROKEN]
+    broken = [trial for trial in failed if only is None or trial.id in only]
+    done = {repr(trial.params) for trial in trials if trial.state is not TrialState.BROKEN}
+    points = {repr(t.params): to_flat(study.experiment.variables, t.params) for t in broken}
+    points = {key: point for key, point in points.items() if key not in done}
+    queued = study.queued_points()
+    for point in points.values():
+        if point not in queued:
+            study.enqueue(point, repeat=True)
+    study.disregard(broken)
+    return len(points)
