@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from pathlib import Path
 
 from condor_jobs.chain import BEST, EVALUATION, MODEL, Chain
 from condor_jobs.errors import NodeFailed
+from spearmint.models import complete_folder, switch_link
 
 _KEPT = 2  # the current version, and the one before, which readers may have open
 
@@ -34,11 +34,7 @@ def publish(chain: Chain, folder: Path) -> Path:
     version = target.with_name(f".{target.name}.{_stamp(folder)}")
     if not version.exists():
         _copy(folder, version)
-    link = target.with_name(f".{target.name}.link")
-    link.unlink(missing_ok=True)
-    link.symlink_to(version.name)
-    link.replace(target)
-    _sync(target.parent)
+    switch_link(target, version.name)
     _forget_others(target, version)
     return version
 
@@ -56,18 +52,7 @@ def _copy(folder: Path, version: Path) -> None:
     shutil.copy2(folder / BEST, part / "best.json")
     with contextlib.suppress(FileNotFoundError):
         shutil.copy2(folder / EVALUATION, part / "evaluation.txt")
-    for path in (*part.rglob("*"), part):
-        if not path.is_symlink():
-            _sync(path)
-    part.rename(version)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    complete_folder(part, version)
 
 
 def _forget_others(target: Path, current: Path) -> None:

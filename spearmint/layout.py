@@ -87,6 +87,24 @@ class Layout:
         return self.base / "output"
 
     @property
+    def finals(self) -> Path:
+        """Directory with one folder and one output file per final training."""
+        return self.base / "final"
+
+    @property
+    def models(self) -> Path:
+        """Directory with one folder per region, or search, for its final models."""
+        return self.root / "models"
+
+    def final(self, version: int) -> TrialFolder:
+        """Return the folder of a final training, which does not have to exist."""
+        return TrialFolder(self.finals / f"{version:08d}")
+
+    def final_output(self, version: int) -> Path:
+        """Return the output file of a final training."""
+        return self.finals / f"{version:08d}.out"
+
+    @property
     def trace(self) -> Path:
         """Progress of the search, one line per change."""
         return self.base / "trace.csv"
@@ -150,6 +168,16 @@ class TrialFolder:
     def files(self) -> Path:
         """Directory for files of the user's code."""
         return self.path / "files"
+
+    @property
+    def model(self) -> Path:
+        """Directory in which a final training writes its model."""
+        return self.files / "model"
+
+    @property
+    def metrics(self) -> Path:
+        """Metrics of the test of a final training, as JSON."""
+        return self.files / "metrics.json"
 
     @property
     def params(self) -> Path:

@@ -114,6 +114,13 @@ class RunOptions:
         help="First rerun the points of failed (broken) trials as new trials, for example after "
         "a missing file was supplied. The failures no longer count against their points.",
     )
+    then_final: bool = _trial(
+        False,
+        SWITCH,
+        "--then-final",
+        help="As soon as a region is done, train its best trial as spearmint final does, while the "
+        "search of other regions continues.",
+    )
     max_finished_jobs: int = _stop(
         10000,
         INTEGER,

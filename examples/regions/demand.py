@@ -15,13 +15,32 @@ def load(region):
     return hour, demand + random.normal(0, 0.1, len(hour))
 
 
+def fit(hour, demand, params):
+    """Return the weights of the polynomial."""
+    x = terms(hour, params)
+    penalty = params["l2"][0] * np.eye(x.shape[1])
+    return np.linalg.solve(x.T @ x + penalty, x.T @ demand)
+
+
+def terms(hour, params):
+    """Return a row of Chebyshev polynomials for each hour."""
+    return np.polynomial.chebyshev.chebvander(hour / 12 - 1, params["degree"][0])
+
+
 def main(job_id, params):
-    """Return the validation error of one country."""
+    """Return the validation error of one country: train on 120 hours, validate on 40."""
     hour, demand = load(spearmint.region())
-    degree, l2 = params["degree"][0], params["l2"][0]
-    x = np.polynomial.chebyshev.chebvander(hour / 12 - 1, degree)
-    train, valid = slice(0, 150), slice(150, 200)
-    weights = np.linalg.solve(
-        x[train].T @ x[train] + l2 * np.eye(degree + 1), x[train].T @ demand[train]
-    )
-    return float(np.sqrt(np.mean((x[valid] @ weights - demand[valid]) ** 2)))
+    weights = fit(hour[:120], demand[:120], params)
+    errors = terms(hour[120:160], params) @ weights - demand[120:160]
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def final(job_id, params, model_dir):
+    """Train on train + validation, test once on the last 40 hours, and write the model."""
+    hour, demand = load(spearmint.region())
+    weights = fit(hour[:160], demand[:160], params)
+    np.save(model_dir / "weights.npy", weights)
+    squares = (terms(hour[160:], params) @ weights - demand[160:]) ** 2
+    value = float(np.sqrt(squares.mean()))
+    error = float(squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * value))
+    return {"value": value, "standard_error": error}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def cleanup(config: Path, yes: bool, storage: str | None) -> None:
     """Delete a search: its trials, its files and its running jobs.
 
-    config.pb, the code and all other files of the directory stay.
+    config.pb, the code, final models and all other files of the directory stay.
 
     \b
     Examples:
@@ -103,6 +103,7 @@ def _delete_trials(layout: Layout) -> None:
     best = layout.best
     for file in (layout.trace, best, best.with_name(f".{best.name}.part")):
         file.unlink(missing_ok=True)
+    shutil.rmtree(layout.finals, ignore_errors=True)
     _remove_empty(layout.jobs, layout.outputs)
     if layout.region:
         _remove_empty(layout.base)

@@ -56,6 +56,18 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "spearmint.cli.check:check",
         "Compare the database of a search with its queue and folders.",
     ),
+    "final": (
+        "spearmint.cli.final:final",
+        "Train the best trial on all data, test it once, and keep the model.",
+    ),
+    "promote": (
+        "spearmint.cli.promote:promote",
+        "Make the newest model current if it is better by more than its standard error.",
+    ),
+    "rollback": (
+        "spearmint.cli.rollback:rollback",
+        "Make the model current that was current before.",
+    ),
     "import": (
         "spearmint.cli.import_:import_",
         "Add results of earlier runs to a search, as complete trials.",

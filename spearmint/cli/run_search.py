@@ -40,6 +40,7 @@ from spearmint.errors import (
     NoSearch,
     NotWritable,
     OutputClosed,
+    SearchFailed,
     SearchStopped,
     StorageError,
 )
@@ -222,6 +223,11 @@ def _search_once(
             f"stopped with {finished} of {total} trials finished",
             "Rerun the command to continue.",
             number=stop.number,
+        )
+    if failures := controller.finals.failures:
+        raise SearchFailed(
+            f"{len(failures)} final trainings failed: {'; '.join(failures)}",
+            "Fix the cause and rerun the command; it trains only these.",
         )
 
 

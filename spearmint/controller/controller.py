@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from spearmint.controller.capacity import Capacity
 from spearmint.controller.desk import RequestDesk
 from spearmint.controller.events import SearchObserver, StudyCounts
+from spearmint.controller.finals import Finals
 from spearmint.controller.limits import SearchLimits
 from spearmint.controller.signals import StopRequest
 from spearmint.controller.study_run import StudyRun
@@ -41,6 +42,7 @@ class Controller:
     _started_at: float = field(default_factory=time.monotonic)
     _capacity: Capacity = field(init=False)
     _desk: RequestDesk = field(init=False)
+    finals: Finals = field(init=False)
     _noted: set[str] = field(default_factory=set)
     _noted_stop: bool = False
     _refused_at: float | None = None  # when the queue had no room for a submission
@@ -55,6 +57,7 @@ class Controller:
         )
         inbox = Inbox(self.studies[0].layout)
         self._desk = RequestDesk(self.studies, self.observer, inbox)
+        self.finals = Finals(self.studies, starts=self.limits.then_final)
 
     def run(self) -> Mapping[str, StudyCounts]:
         """Search until a limit or a stop; return the last counts by region.
@@ -69,13 +72,14 @@ class Controller:
         self._started_at = time.monotonic()
         for study in self.studies:
             study.resume()
+        self.finals.resume()
         self.driver.forget_others(self._jobs())
         self._note_done()
         while not self._must_stop():
             steps = (self._collect, self._desk.handle, self._fill)
             if all(map(self._call_queue, steps)):
                 self._note_answer()
-            is_idle = not any(study.is_busy for study in self.studies)
+            is_idle = not self._jobs()
             if is_idle and not self._is_unreachable and self._refused_at is None:
                 break
             self._note_stop()
@@ -105,6 +109,7 @@ class Controller:
         """Terminate all jobs. The next run restarts their trials."""
         for study in self.studies:
             study.end_running()
+        self.finals.end()
         self.driver.forget_others(self._jobs())
 
     def _call_queue(self, call: Callable[[], None]) -> bool:
@@ -129,10 +134,10 @@ class Controller:
         self._is_unreachable = False
 
     def _jobs(self) -> list[Job]:
-        return [job for study in self.studies for job in study.jobs]
+        return [*(job for study in self.studies for job in study.jobs), *self.finals.jobs]
 
     def _n_running(self) -> int:
-        return sum(study.n_running for study in self.studies)
+        return sum(study.n_running for study in self.studies) + len(self.finals.jobs)
 
     def _collect(self) -> None:
         """Poll the driver once for all studies."""
@@ -142,6 +147,7 @@ class Controller:
             self.observer.note(text)
         for study in self.studies:
             study.collect(states)
+        self.finals.collect(states)
         self._collected_at = time.monotonic()
 
     def _check_blocked(self) -> None:
@@ -161,6 +167,8 @@ class Controller:
         most = self._capacity.concurrent + self.limits.queue_ahead
         if self._refused_at is not None and time.monotonic() - self._refused_at < _REFUSED_S:
             return
+        if not self.stop.requested:
+            self.finals.start(most - self._n_running(), limited=bool(self._stop_reason()))
         while self._n_running() < most and not self.stop.requested:
             if reason := self._stop_reason():
                 self._note_once(f"No new trials: {reason}.")

@@ -19,6 +19,7 @@ class SearchLimits:
         trial_time_s: Total seconds of all trials after which no more trials start.
         warm_start: Number of points of finished studies that a new study tries first. Above 0, at
             most ``concurrent`` studies are open at the same time.
+        then_final: Whether to train the best trial of each study that is done.
     """
 
     concurrent: int = 1
@@ -29,6 +30,7 @@ class SearchLimits:
     time_s: float | None = None
     trial_time_s: float | None = None
     warm_start: int = 0
+    then_final: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

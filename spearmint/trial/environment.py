@@ -5,6 +5,9 @@ from __future__ import annotations
 TRIAL_DIR = "SPEARMINT_TRIAL_DIR"
 """Folder for the files of a trial; also marks the trial's processes."""
 
+MODEL_DIR = "SPEARMINT_MODEL_DIR"
+"""Directory for the model of a final training; unset in trials."""
+
 REPORTS_FILE = "SPEARMINT_REPORTS"
 """File of lines ``step,value``."""
 

@@ -42,7 +42,7 @@ def run_python(spec: Spec, folder: TrialFolder) -> Result:
         BaseException: Any exception of the user's code.
     """
     params = to_arrays(spec["params"])
-    main = getattr(_load(Path(spec["directory"]), spec["name"]), "main", None)
+    main = getattr(load_module(Path(spec["directory"]), spec["name"]), "main", None)
     if not callable(main):
         raise BadResult(f"{spec['name']}.py has no function main(job_id, params)")
     returned = main(spec["job_id"], params)
@@ -70,7 +70,7 @@ def to_arrays(entries: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _load(directory: Path, name: str) -> ModuleType:
+def load_module(directory: Path, name: str) -> ModuleType:
     """Import the file NAME.py of ``directory``, even if another module has the same name.
 
     The directory is the last entry of sys.path: a wrapper called random.py must not replace the

@@ -178,6 +178,10 @@ def _evaluate(spec: Spec, folder: TrialFolder) -> dict[str, object]:
     """Return the numbers of the trial or ``{"reason": text}``; never raises."""
     try:
         os.chdir(spec["directory"])
+        if spec.get("final"):
+            from spearmint.trial.final import run_final  # most jobs are trials
+
+            return {"value": run_final(spec, folder)}
         return LANGUAGES[spec["language"]](spec, folder)
     except BadResult as error:
         return {"reason": str(error)}

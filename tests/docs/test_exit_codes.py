@@ -30,6 +30,7 @@ TESTS = {
     ("2", "spearmint status"): f"{HERE}::test_a_directory_without_a_search",
     ("2", "spearmint init"): "spearmint/templates/test_templates.py::test_no_file_is_overwritten",
     ("2", "starcluster start"): "starcluster/launch/test_plan.py::test_the_cap_refuses_more",
+    ("3", "spearmint promote"): "spearmint/final/test_final.py::test_the_best_of_each_region",
     ("130", "all"): f"{HERE}::test_ctrl_c",
     ("143", "spearmint run"): f"{HERE}::test_sigterm_stops_a_search",
     ("129", "starcluster"): "starcluster/commands/test_signals.py::test_each_signal_ends_a_start",

@@ -1,0 +1,68 @@
+"""``spearmint promote``: make better models current."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import cloup
+
+from spearmint.cli.options import config_argument, json_option
+from spearmint.cli.setting_options import PlainOption
+from spearmint.cli.stores import model_stores
+from spearmint.errors import InputError, next_command
+
+KEPT = 3
+"""Exit code if no model was promoted."""
+
+
+@cloup.command()
+@config_argument
+@click.option(
+    "--version",
+    "number",
+    cls=PlainOption,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Decide about version N, also if a rollback left it. Default: the newest version.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the decisions, and change nothing.")
+@click.option("--region", metavar="NAME", help="Decide about this region only. Default: all.")
+@json_option
+def promote(
+    config: Path, number: int | None, dry_run: bool, region: str | None, as_json: bool
+) -> int:
+    """Make the newest model current if it is better by more than its standard error.
+
+    Otherwise the current model stays. models/REGION/current is a link, which is replaced by a
+    rename: readers see the old model or the new one. The exit code is 0 if any model was promoted,
+    3 if all were kept, and 1 for a failure.
+
+    \b
+    Examples:
+      spearmint promote examples/digits
+      spearmint promote --dry-run --region=us examples/regions
+    """
+    from spearmint.models.promoting import promote as decide
+
+    experiment, stores = model_stores(config, region)
+    found = [
+        decide(store, maximize=experiment.maximize, number=number, dry_run=dry_run)
+        for store in stores
+    ]
+    decisions = [decision for decision in found if decision is not None]
+    if not decisions:
+        raise InputError(
+            f"no model in {experiment.directory / 'models'}",
+            f"Train one: {next_command('final', experiment.directory)}",
+        )
+    if as_json:
+        click.echo(json.dumps([decision.to_json() for decision in decisions], indent=2))
+    else:
+        would = "would be " if dry_run else ""
+        for decision in decisions:
+            what = f"{would}promoted" if decision.promotes else "not promoted"
+            version = decision.version.number
+            click.echo(f"{decision.region}: version {version} {what}: {decision.reason}")
+    return 0 if any(decision.promotes for decision in decisions) else KEPT

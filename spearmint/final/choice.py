@@ -1,0 +1,60 @@
+"""Choose the trial whose parameters the final model gets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from spearmint.errors import InputError, next_command
+from spearmint.layout import Layout
+from spearmint.model import Trial
+from spearmint.store.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A trial, and how it was chosen: ``best``, ``median of 5`` or ``named``."""
+
+    trial: Trial
+    how: str
+
+    def identity(self, study: Study) -> str:
+        """Return a digest of the study, the trial and its parameters.
+
+        Two trainings with the same identity would train the same model.
+        """
+        content = json.dumps([study.key(self.trial), "final"])
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def choose(study: Study, layout: Layout, *, number: int = 0, median_of: int = 0) -> Choice:
+    """Return the best trial, or the one that the arguments name.
+
+    Args:
+        study: The trials.
+        layout: Paths of the search, for messages.
+        number: Number of a complete trial; 0 for none.
+        median_of: Take the trial with the median value of this many best ones, the better of two:
+            under noise, the best value belongs to the luckiest trial. 0 for none.
+
+    Raises:
+        InputError: No such trial is complete.
+    """
+    if number:
+        trial = study.find(number)
+        if trial is None or trial.value is None:
+            raise InputError(
+                f"trial {number} is not complete",
+                f"Show it: {next_command('show', layout.root, number)}",
+            )
+        return Choice(trial, "named")
+    best = study.best(median_of or 1)
+    if not best:
+        raise InputError(
+            f"no trial of {study.experiment.study_name!r} is complete yet",
+            f"Run the search: {next_command(layout.root)}",
+        )
+    if not median_of:
+        return Choice(best[0], "best")
+    return Choice(best[(len(best) - 1) // 2], f"median of {len(best)}")
