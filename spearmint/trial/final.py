@@ -12,7 +12,8 @@ from typing import Any
 
 from spearmint.layout import TrialFolder, write_json
 from spearmint.trial.environment import MODEL_DIR
-from spearmint.trial.languages import BadResult, Spec, load_module, run_shell, to_arrays, to_float
+from spearmint.trial.languages import Spec, load_module, run_shell, to_arrays
+from spearmint.trial.outputs import OBJECTIVES, OUTPUTS, BadResult, to_float
 
 
 def run_final(spec: Spec, folder: TrialFolder) -> float:
@@ -44,7 +45,7 @@ def _of_python(spec: Spec, folder: TrialFolder) -> dict[str, Any]:
 
 
 def _of_shell(spec: Spec, folder: TrialFolder) -> dict[str, Any]:
-    return read_metrics(run_shell(spec, folder))
+    return read_metrics(run_shell({**spec, OUTPUTS: (), OBJECTIVES: ()}, folder))
 
 
 _METRICS = {"PYTHON": _of_python, "SHELL": _of_shell}
@@ -66,7 +67,7 @@ def read_metrics(returned: object) -> dict[str, Any]:
         raise BadResult('final returned a dict without "value", the test metric')
     for name, number in metrics.items():
         if name in ("value", "standard_error", "n") or hasattr(number, "item"):
-            metrics[name] = to_float(number)
+            metrics[name] = to_float(number, "final returned", name)
     value, error = metrics["value"], metrics.get("standard_error")
     if math.isnan(value) or (error is not None and not error >= 0):
         raise BadResult(f"final returned {value} with standard error {error}")

@@ -67,7 +67,7 @@ class Server:
     """Passes each request to a keeper that was forked before: a fork of a large process is slow.
 
     When a trial reports that its libraries imported many modules, a fork of this process imports
-    them, too. If it can still be forked, it then serves in place of this process.
+    them, too. If it can still be forked, it then serves instead of this process.
 
     Args:
         channel: From the driver or the pilot.
