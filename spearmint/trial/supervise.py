@@ -1,5 +1,8 @@
 """Run a command under a life line: ``python -m spearmint.trial.supervise``, task on standard input.
 
+Standard input is a socket. It brings the life line and other file descriptors to keep open, then
+the task as JSON. The process can wait there for its task; without one it exits.
+
 The holder of the life line, a pipe, is the process that the command must not survive. If it dies by
 any cause, the kernel closes the pipe, and the command and all that it started are killed.
 
@@ -14,6 +17,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -24,6 +28,7 @@ from typing import Any
 from spearmint.trial.leftovers import adopt_orphans
 
 _STEP_S = 0.5
+_MOST_FDS = 8
 _TERM_GRACE_S = 5.0
 _REAP_S = 10.0
 
@@ -76,11 +81,16 @@ class Lease:
 
 def main() -> int:
     """Run the task of standard input; write how it ended to the file ``end`` in its folder."""
-    task = json.load(sys.stdin)
-    folder = Path(task["folder"])
     adopt_orphans()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the life line says when to end
+    with socket.socket(fileno=os.dup(0)) as link:
+        _, fds, _, _ = socket.recv_fds(link, 1, _MOST_FDS)
+        text = link.makefile("rb").read()
+    if not fds or not text:
+        return 0
+    task = json.loads(text)
+    folder = Path(task["folder"])
     began = time.time()
     lease = Lease(folder, task["fence_s"], task.get("grace_s", _TERM_GRACE_S))
     end: dict[str, Any] = {"host": os.uname().nodename, "exit_status": 0, "signal": 0}
@@ -88,7 +98,7 @@ def main() -> int:
         end["failure"] = reason
     else:
         try:
-            end |= _run(task, lease)
+            end |= _run(task, lease, fds[0])
         except OSError as error:
             end["failure"] = f"cannot start the trial: {error}"
     end |= {"ended": time.time(), "seconds": time.time() - began}
@@ -99,7 +109,7 @@ def main() -> int:
     return 0
 
 
-def _run(task: Mapping[str, Any], lease: Lease) -> dict[str, Any]:
+def _run(task: Mapping[str, Any], lease: Lease, life_line: int) -> dict[str, Any]:
     with Path(task["output"]).open("ab") as output:
         child = subprocess.Popen(
             task["argv"],
@@ -112,7 +122,7 @@ def _run(task: Mapping[str, Any], lease: Lease) -> dict[str, Any]:
             start_new_session=True,
         )
     limit = float(task.get("walltime_s") or "inf")
-    end = _watch(child, int(task["life_line"]), lease, _now() + limit)
+    end = _watch(child, life_line, lease, _now() + limit)
     _end_all(child, lease)
     status = child.poll()
     if status is not None and status < 0:

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from types import FrameType
 
-from spearmint.drivers.celery.slot import SlotSettings, end_children
+from spearmint.drivers.celery.slot import SlotSettings
+from spearmint.drivers.celery.watchers import end_children
 from spearmint.trial.leftovers import adopt_orphans
 from spearmint.trial.supervise import descendants
 
@@ -30,6 +31,7 @@ _SETTLE_S = 8.0  # how long the supervisor of a dead worker may end its trial
 class _Process:
     settings: SlotSettings
     child: subprocess.Popen[bytes]
+    busy: int  # file descriptor
     began: float
     pause_s: float = _RESTART_S[0]
     due: float = 0.0
@@ -48,7 +50,9 @@ class Manager:
         adopt_orphans()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        self._processes = [_Process(slot, _start(slot), time.monotonic()) for slot in self._slots]
+        for slot in self._slots:
+            busy = os.memfd_create("busy")
+            self._processes.append(_Process(slot, _start(slot, busy), busy, time.monotonic()))
         while not self._signals:
             for process in self._processes:
                 self._keep_alive(process)
@@ -68,7 +72,7 @@ class Manager:
                 self._send(signal.SIGKILL)
                 return False
             for process in left:
-                if descendants(process.child.pid):
+                if _is_busy(process):
                     busy[process.child.pid] = time.monotonic()
                 elif time.monotonic() - busy[process.child.pid] > _IDLE_S:
                     process.child.kill()  # Celery waits for ever for a broker that is down
@@ -96,7 +100,8 @@ class Manager:
             log.warning("worker %d ended with status %d", process.child.pid, status)
             self._settle([p.child.pid for p in self._processes if p.child.poll() is None])
         if now >= process.due:
-            process.child, process.began, process.due = _start(process.settings), now, 0.0
+            process.child = _start(process.settings, process.busy)
+            process.began, process.due = now, 0.0
 
     def _settle(self, alive: Sequence[int]) -> None:
         """Let the supervisor of a dead worker end its trial; then kill what is left."""
@@ -108,9 +113,15 @@ class Manager:
         end_children(keep=_families(alive))
 
 
-def _start(slot: SlotSettings) -> subprocess.Popen[bytes]:
+def _is_busy(process: _Process) -> bool:
+    """Return whether a worker process has a job, or sends what a job left."""
+    return os.pread(process.busy, 1, 0) == b"\1"
+
+
+def _start(slot: SlotSettings, busy: int) -> subprocess.Popen[bytes]:
     """Start a worker process; it reads the settings, with the password, from a pipe."""
-    passed = [slot.gpu_lock] if slot.gpu_lock >= 0 else []
+    passed = [busy, *([slot.gpu_lock] if slot.gpu_lock >= 0 else [])]
+    os.pwrite(busy, b"\0", 0)
     child = subprocess.Popen(
         [sys.executable, "-P", "-m", "spearmint.drivers.celery.consume"],
         stdin=subprocess.PIPE,
@@ -118,7 +129,9 @@ def _start(slot: SlotSettings) -> subprocess.Popen[bytes]:
         start_new_session=True,
     )
     if child.stdin is not None:
-        child.stdin.write(json.dumps({**asdict(slot), "manager": os.getpid()}).encode())
+        child.stdin.write(
+            json.dumps({**asdict(slot), "busy": busy, "manager": os.getpid()}).encode()
+        )
         child.stdin.close()
     return child
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +17,7 @@ from spearmint.drivers.celery.messages import Message, NotHere, Refused, checked
 from spearmint.drivers.celery.post.host import Host
 from spearmint.drivers.celery.post.store import Store
 from spearmint.drivers.celery.records import Records
-from spearmint.trial.supervise import descendants
+from spearmint.drivers.celery.watchers import Watchers
 
 log = logging.getLogger("spearmint.worker")
 
@@ -40,6 +36,7 @@ class SlotSettings:
         gpu: UUID of its GPU; empty for none.
         gpu_lock: File descriptor with the lock of the GPU; -1 for none.
         store: URL of the Redis that carries files; empty for none.
+        busy: File descriptor of a file whose first byte says whether it has a job; -1 for none.
     """
 
     url: str
@@ -51,6 +48,7 @@ class SlotSettings:
     gpu: str = ""
     gpu_lock: int = -1
     store: str = ""
+    busy: int = -1
 
 
 class Slot:
@@ -71,6 +69,7 @@ class Slot:
         self.on_idle: Callable[[], None] = lambda: None
         self._who = {"host": os.uname().nodename, "pid": os.getpid(), "gpu": settings.gpu}
         self._host = self._make_host()
+        self._watchers = Watchers()
 
     def _make_host(self) -> Host | None:
         """Return what runs jobs of experiments that are not here; None if nothing can."""
@@ -101,8 +100,14 @@ class Slot:
         if run is None:
             log.info("job %s has ended, or another worker runs it", message.id)
             return False
-        self.is_busy, self._next = True, run
+        self._next = run
+        self._set_busy(True)
         return True
+
+    def _set_busy(self, value: bool) -> None:
+        self.is_busy = value
+        if self._settings.busy >= 0:
+            os.pwrite(self._settings.busy, bytes([value]), 0)
 
     def _claim(self, message: Message) -> Callable[[], None] | None:
         """Claim a job in the experiment's directory; that of another host is claimed later."""
@@ -128,7 +133,7 @@ class Slot:
         finally:
             with self._lock:
                 self._running = {}
-            self.is_busy = False
+            self._set_busy(False)
             self.on_idle()
 
     def _run_here(self, records: Records, id: str) -> None:
@@ -158,7 +163,7 @@ class Slot:
     def _supervise(self, task: dict[str, Any], lock: int = -1) -> None:
         gpu = self._settings.gpu if task.pop("gpus") else ""
         task["environment"]["CUDA_VISIBLE_DEVICES"] = gpu
-        _supervise(task, [fd for fd in (self._settings.gpu_lock, lock) if fd >= 0])
+        self._watchers.run(task, [fd for fd in (self._settings.gpu_lock, lock) if fd >= 0])
 
     def status(self) -> Mapping[str, Any]:
         """Return what ``spearmint workers`` lists."""
@@ -190,46 +195,6 @@ def _task(records: Records, id: str, job: Mapping[str, Any]) -> dict[str, Any]:
         "folder": str(records.folder(id)),
         "environment": {**_inherited(), **job["environment"]},
     }
-
-
-def _supervise(task: dict[str, Any], locks: Sequence[int]) -> None:
-    """Run the task in a process that holds the other end of the life line."""
-    read_end, write_end = os.pipe()
-    try:
-        watcher = subprocess.Popen(
-            [sys.executable, "-P", "-m", "spearmint.trial.supervise"],
-            stdin=subprocess.PIPE,
-            cwd="/",
-            env={**os.environ, **_import_path()},
-            pass_fds=[read_end, *locks],
-            start_new_session=True,
-        )
-        watcher.communicate(json.dumps({**task, "life_line": read_end}).encode())
-    finally:
-        os.close(read_end)
-        os.close(write_end)
-    end_children()
-
-
-def _import_path() -> Mapping[str, str]:
-    """Let the supervisor import this package, wherever this process found it."""
-    return {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-
-
-def end_children(keep: Sequence[int] = ()) -> None:
-    """Kill the processes that a killed supervisor left to this process, which adopts them."""
-    deadline = time.monotonic() + 10.0
-    while time.monotonic() < deadline:
-        left = [pid for pid in descendants(os.getpid()) if pid not in keep]
-        if not left:
-            return
-        for pid in left:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        for pid in left:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-        time.sleep(0.02)
 
 
 def _end(records: Records, id: str, failure: str) -> None:
