@@ -33,6 +33,7 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build", "_generated", "_tables", "_tools"]
+html_show_copyright = False
 html_theme = "furo"
 html_title = "starmint"
 html_static_path = ["_static"]
