@@ -176,7 +176,7 @@ def test_the_programs_exit_as_the_page_says(
     [
         (("train", "--data", "digits", "--set", "nope=1"), 2),
         (("train", "--data", "missing.csv"), 2),
-        (("evaluate", "--checkpoint", "missing.npz"), 1),
+        (("evaluate", "--checkpoint", "missing.npz"), 2),
     ],
 )
 @pytest.mark.usefixtures("capsys")
