@@ -73,13 +73,14 @@ def ranks(records: Sequence[Record]) -> list[Record]:
             equal = sum(other == value for other in values.values())
             for group in (PROBLEMS[problem].group, "all"):
                 groups[group][method].append(below + (equal + 1) / 2)
+    order = [*dict.fromkeys(problem.group for problem in PROBLEMS.values()), "all"]
     return [
         {
             "group": group,
             "searches": len(next(iter(of.values()))),
             "ranks": {m: round(statistics.mean(of[m]), 2) for m in METHODS if m in of},
         }
-        for group, of in groups.items()
+        for group, of in sorted(groups.items(), key=lambda pair: order.index(pair[0]))
         if group != "all" or len(groups) > 2
     ]
 
@@ -90,8 +91,8 @@ def pairs(records: Sequence[Record]) -> list[Record]:
     methods = [m for m in METHODS if any(m in values for values in known.values())]
     rows = []
     for other in methods[1:]:
-        for group in dict.fromkeys(PROBLEMS[problem].group for problem, _ in known):
-            both = [v for (problem, _), v in known.items() if PROBLEMS[problem].group == group]
+        for group in [row["group"] for row in ranks(records)]:
+            both = [v for (p, _), v in known.items() if group in (PROBLEMS[p].group, "all")]
             rows.append(
                 {
                     "group": group,
@@ -152,7 +153,9 @@ def rst(rows: Sequence[Record], times: Sequence[Record], records: Sequence[Recor
     for name in problems:
         regrets = [cells.get((name, method), "-") for method in methods]
         table.append([PROBLEMS[name].label, str(PROBLEMS[name].trials), *regrets])
-    title = "True regret at the lowest value observed: median (quartiles), number of searches"
+    is_task = all(row["group"] == "tasks" for row in rows)  # their minima are not known
+    what = "Lowest value" if is_task else "True regret at the lowest value observed"
+    title = f"{what}: median (quartiles), number of searches"
     parts = [_list_table(title, table)]
     if any(row["group"] != "functions" for row in rows):
         parts += _rank_tables(records)
@@ -184,8 +187,12 @@ def _rank_tables(records: Sequence[Record]) -> list[str]:
 
 
 def _cell(row: Record) -> str:
-    low, high = row["quartiles"]
-    return f"{row['median']:.2g} ({low:.2g}, {high:.2g}), {row['seeds']}"
+    """Return the regret; a task has no known minimum, so its values differ in later digits."""
+    digits = 4 if row["group"] == "tasks" else 2
+    low, median, high = (
+        f"{value:.{digits}g}" for value in (row["quartiles"][0], row["median"], row["quartiles"][1])
+    )
+    return f"{median} ({low}, {high}), {row['seeds']}" if row["seeds"] > 1 else median
 
 
 def _list_table(title: str, table: Sequence[Sequence[str]]) -> str:

@@ -23,6 +23,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
         "first_hour",
         "search_overhead",
         "warm_start",
+        "recommend",
     ],
 )
 def test_a_benchmark_starts(name: str) -> None:
