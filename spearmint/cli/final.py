@@ -22,15 +22,15 @@ from spearmint.resources import Resources
     cls=PlainOption,
     type=click.IntRange(1),
     metavar="N",
-    help="Train with the parameters of trial N. Default: the best trial.",
+    help="Train with the parameters of trial N. Default: the trial that spearmint best prints.",
 )
 @click.option(
     "--median-of",
     cls=PlainOption,
     type=click.IntRange(1),
     metavar="K",
-    help="Of the K best trials, take the one with the median value: under noise, the best value "
-    "belongs to the luckiest. Default: the best trial.",
+    help="Of the K best trials, take the one with the median value. Default: the trial that "
+    "spearmint best prints.",
 )
 @click.option("--retrain", is_flag=True, help="Train a new version, also from the same trial.")
 @click.option("--driver", metavar="NAME", help="Run the job here. Default: that of the search.")

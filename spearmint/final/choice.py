@@ -14,7 +14,10 @@ from spearmint.store.study import Study
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A trial, and how it was chosen: ``best``, ``median of 5`` or ``named``."""
+    """A trial, and how it was chosen.
+
+    ``how`` is ``best value``, ``best expected value``, ``median of 5`` or ``named``.
+    """
 
     trial: Trial
     how: str
@@ -29,14 +32,17 @@ class Choice:
 
 
 def choose(study: Study, layout: Layout, *, number: int = 0, median_of: int = 0) -> Choice:
-    """Return the best trial, or the one that the arguments name.
+    """Return the recommended trial, or the one that the arguments name.
+
+    If values are noisy, the recommended trial is that with the best expected value by a model of
+    all trials, as in ``spearmint best``.
 
     Args:
         study: The trials.
         layout: Paths of the search, for messages.
         number: Number of a complete trial; 0 for none.
-        median_of: Take the trial with the median value of this many best ones, the better of two:
-            under noise, the best value belongs to the luckiest trial. 0 for none.
+        median_of: Take the trial with the median value of this many best ones, the better of two.
+            0 for none.
 
     Raises:
         InputError: No such trial is complete.
@@ -49,12 +55,13 @@ def choose(study: Study, layout: Layout, *, number: int = 0, median_of: int = 0)
                 f"Show it: {next_command('show', layout.root, number)}",
             )
         return Choice(trial, "named")
-    best = study.best(median_of or 1)
-    if not best:
+    found, best = study.recommended(), study.best(median_of or 1)
+    if found is None or not best:
         raise InputError(
             f"no trial of {study.experiment.study_name!r} is complete yet",
             f"Run the search: {next_command(layout.root)}",
         )
     if not median_of:
-        return Choice(best[0], "best")
+        noisy = found.expected is not None
+        return Choice(found.trial, "best expected value" if noisy else "best value")
     return Choice(best[(len(best) - 1) // 2], f"median of {len(best)}")

@@ -29,7 +29,10 @@ def run_final(spec: Spec, folder: TrialFolder) -> float:
     shutil.rmtree(folder.model, ignore_errors=True)
     folder.model.mkdir(parents=True)
     os.environ[MODEL_DIR] = str(folder.model)
-    metrics = _METRICS[spec["language"]](spec, folder)
+    call = _METRICS.get(spec["language"])
+    if call is None:
+        raise BadResult(f"no final training with language: {spec['language']}; use PYTHON or SHELL")
+    metrics = call(spec, folder)
     if not any(folder.model.iterdir()):
         raise BadResult(f"final wrote no file to its directory, {folder.model}")
     write_json(folder.metrics, metrics, durable=True)
