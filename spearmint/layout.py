@@ -92,6 +92,20 @@ class Layout:
         return self.base / "final"
 
     @property
+    def generations(self) -> Path:
+        """Directory with one folder per finished generation of the search."""
+        return self.root / "generations"
+
+    def generation(self, number: int) -> Path:
+        """Return the folder of a finished generation, which does not have to exist."""
+        return self.generations / f"{number:08d}"
+
+    @property
+    def turnover(self) -> Path:
+        """What to do to begin the next generation; exists only until that is done."""
+        return self.root / ".spearmint" / "again.json"
+
+    @property
     def models(self) -> Path:
         """Directory with one folder per region, or search, for its final models."""
         return self.root / "models"

@@ -114,6 +114,13 @@ class RunOptions:
         help="First rerun the points of failed (broken) trials as new trials, for example after "
         "a missing file was supplied. The failures no longer count against their points.",
     )
+    again: bool = _trial(
+        False,
+        SWITCH,
+        "--again",
+        help="If the search is finished, begin its next generation with the best points of the "
+        "last one, which moves to the directory generations. Otherwise continue the search.",
+    )
     then_final: bool = _trial(
         False,
         SWITCH,

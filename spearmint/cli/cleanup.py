@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def cleanup(config: Path, yes: bool, storage: str | None) -> None:
     """Delete a search: its trials, its files and its running jobs.
 
-    config.pb, the code, final models and all other files of the directory stay.
+    config.pb, the code, final models, earlier generations and all other files stay.
 
     \b
     Examples:

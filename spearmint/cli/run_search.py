@@ -44,6 +44,7 @@ from spearmint.errors import (
     SearchStopped,
     StorageError,
 )
+from spearmint.generations import turn_over
 from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.resources import Resources
@@ -82,6 +83,11 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     require_needs(chosen, experiment)
     require_one_objective(chosen, experiment)
     _tools(experiment, chosen)
+    if chosen.again and not (chosen.dry_run or chosen.cancel):
+        limits = study_limits(chosen)
+        note = turn_over(experiment, chosen.storage, limits, then_final=chosen.then_final)
+        if note:
+            click.echo(note)
     driver = _driver(experiment, chosen)
     if not driver.detaches:
         require_queue(chosen, needed)

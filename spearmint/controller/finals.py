@@ -9,6 +9,10 @@ from spearmint.controller.study_run import StudyRun
 from spearmint.drivers import Job, JobState
 from spearmint.errors import QueueFull
 from spearmint.final import FinalTraining, choose
+from spearmint.layout import Layout, read_json
+from spearmint.model import Experiment
+from spearmint.models import ModelStore
+from spearmint.store.study import Study
 
 
 @dataclass(slots=True)
@@ -94,3 +98,13 @@ class Finals:
         """Terminate the jobs; the next run starts them again."""
         for training in self._trainings:
             training.end()
+
+
+def has_final(experiment: Experiment, layout: Layout, study: Study) -> bool:
+    """Return whether the model of the recommended trial of ``study`` is kept."""
+    name = experiment.region or experiment.name
+    newest = ModelStore(layout.models / name).versions()[-1:]
+    if not newest:
+        return False
+    known = read_json(newest[0].path / "provenance.json") or {}
+    return bool(known.get("identity") == choose(study, layout).identity(study))

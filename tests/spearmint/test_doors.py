@@ -11,8 +11,8 @@ import pytest
 
 HEAVY = {"optuna", "numpy", "scipy", "sqlalchemy", "rich", "matplotlib"}
 ROOMS = [
-    "acquisition", "checking", "choosers", "choosers.testing", "config", "controller", "gp",
-    "html_report", "importing", "requests", "store", "view",
+    "acquisition", "checking", "choosers", "choosers.testing", "config", "controller",
+    "generations", "gp", "html_report", "importing", "requests", "store", "view",
 ]  # fmt: skip
 
 
