@@ -1,4 +1,4 @@
-"""What all packages of starmint share: how to install a missing package, and Python 2."""
+"""What all packages of starmint share: missing packages, Python 2, and the bill of a cluster."""
 
 from __future__ import annotations
 

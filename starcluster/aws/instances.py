@@ -128,9 +128,11 @@ class Instances(Templates):
         answer = self.call("ec2", "GetConsoleOutput", InstanceId=id)
         return str(answer.get("Output") or "")
 
-    def spot_requests(self, states: Iterable[str] = ("open", "active")) -> list[SpotRequest]:
-        """Return the spot instance requests."""
-        filters = as_filters({"state": list(states)})
+    def spot_requests(
+        self, states: Iterable[str] = ("open", "active"), *, ids: Sequence[str] = ()
+    ) -> list[SpotRequest]:
+        """Return the spot instance requests in ``states``; if given, only those of ``ids``."""
+        filters = as_filters({"state": list(states), "spot-instance-request-id": ids})
         found = self.pages(
             "ec2", "DescribeSpotInstanceRequests", "SpotInstanceRequests", Filters=filters
         )

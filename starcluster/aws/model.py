@@ -88,6 +88,10 @@ class Instance:
         public_ip, public_dns, private_ip, private_dns: Empty if it has none now.
         prepaid: Whether it runs in a Capacity Block, which is paid in advance.
         reason: Explanation of the state by AWS; often empty.
+        made: When AWS created it; None if it no longer reports this.
+        ended: When it was stopped or terminated; None if AWS does not report this.
+        interrupted: Whether AWS took this spot instance back.
+        profile: ARN of its instance profile; empty for none.
     """
 
     id: str
@@ -108,6 +112,10 @@ class Instance:
     subnet_id: str = ""
     group_names: tuple[str, ...] = ()
     spot_request_id: str = ""
+    made: datetime | None = None
+    ended: datetime | None = None
+    interrupted: bool = False
+    profile: str = ""
 
     @property
     def cluster(self) -> str:
@@ -307,7 +315,11 @@ class SecurityGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotRequest:
-    """A spot instance request; ``state`` is ``active``, ``open``, ``cancelled`` or another."""
+    """A spot instance request; ``state`` is ``active``, ``open``, ``cancelled`` or another.
+
+    Attributes:
+        changed: When it got its ``status``.
+    """
 
     id: str
     state: str
@@ -317,6 +329,7 @@ class SpotRequest:
     bid: str = ""
     instance_id: str = ""
     created: datetime | None = None
+    changed: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from starcluster.aws.aliases import alias_at
@@ -22,6 +24,7 @@ from starcluster.config.sections import Permission
 from starcluster.model import TAG_ALIAS, TAG_ALIASES
 
 Answer = Mapping[str, Any]
+_TIME_OF_END = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 
 
 def tags_of(answer: Answer) -> dict[str, str]:
@@ -61,7 +64,33 @@ def instance(answer: Answer) -> Instance:
         subnet_id=answer.get("SubnetId") or "",
         group_names=tuple(group["GroupName"] for group in answer.get("SecurityGroups", ())),
         spot_request_id=answer.get("SpotInstanceRequestId") or "",
+        made=_made(answer),
+        ended=_ended(answer),
+        interrupted=_is_interrupted(answer),
+        profile=answer.get("IamInstanceProfile", {}).get("Arn") or "",
     )
+
+
+def _made(answer: Answer) -> datetime | None:
+    """Return when the first network interface was attached; LaunchTime is that of a restart."""
+    for card in answer.get("NetworkInterfaces", ()):
+        attachment = card.get("Attachment", {})
+        if attachment.get("DeviceIndex") == 0:
+            return attachment.get("AttachTime") or None
+    return None
+
+
+def _ended(answer: Answer) -> datetime | None:
+    """Return the time in a reason such as ``User initiated (2026-01-31 10:00:00 GMT)``."""
+    found = _TIME_OF_END.search(answer.get("StateTransitionReason") or "")
+    if found is None or answer.get("State", {}).get("Name") in ("pending", "running"):
+        return None
+    return datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+
+
+def _is_interrupted(answer: Answer) -> bool:
+    code = answer.get("StateReason", {}).get("Code") or ""
+    return answer.get("InstanceLifecycle") == "spot" and code.startswith("Server.Spot")
 
 
 def instance_of_fleet(id: str, fleet: Answer, request: LaunchRequest) -> Instance:
@@ -252,6 +281,7 @@ def spot_request(answer: Answer) -> SpotRequest:
         bid=answer.get("SpotPrice") or "",
         instance_id=answer.get("InstanceId") or "",
         created=answer.get("CreateTime"),
+        changed=answer.get("Status", {}).get("UpdateTime"),
     )
 
 

@@ -31,6 +31,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "restart": "starcluster.commands.clusters:restart",
         "terminate": "starcluster.commands.clusters:terminate",
         "listclusters": "starcluster.commands.listclusters:listclusters",
+        "cost": "starcluster.commands.cost:cost",
     },
     "Log in and copy files": {
         "sshmaster": "starcluster.commands.shells:sshmaster",

@@ -36,6 +36,7 @@ class ClusterEnding(ClusterResize):
         self.remains = remains_of(self.ec2, self.config, self.name)
         with self.report_cost_on_error(), self._take(TERMINATE, wait=False) as held:
             there = held.previous or self._there()
+            self._fetch_bill()
             if not there and not self.ec2.security_groups(group_name(self.name)):
                 with contextlib.suppress(NoInstances):  # AWS lists the group now
                     find(self.ec2, self.config, self.name)  # raises with a hint
@@ -44,6 +45,15 @@ class ClusterEnding(ClusterResize):
             removed = self._terminate_all(held)
             held.before = ()  # so that no record stays
             return removed
+
+    def _fetch_bill(self) -> None:
+        """Record what a balancer on the master has recorded, because the master ends."""
+        with contextlib.suppress(StarClusterError):
+            cluster = Cluster(self.name, self._there(), self.ec2, self.config)
+            if cluster.is_here or not cluster.master.instance.profile:
+                return
+            with contextlib.closing(cluster):
+                self._record_bill(cluster.master.ssh)
 
     def _there(self) -> list[Instance]:
         states = [state for state in ANY_STATE if state != "terminated"]

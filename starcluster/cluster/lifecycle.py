@@ -251,6 +251,7 @@ class ClusterLifecycle(ClusterEnding):
             self._unregistered |= set(failed)
             reached = [node for node in cluster.nodes if node.alias not in failed]
             outcome = self._set_up(cluster, reached, failed)
+            self._record_bill(cluster.master.ssh)
         return self._handle_bad_nodes(outcome, launched, relaunch)
 
     def _set_up(

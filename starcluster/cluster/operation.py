@@ -16,7 +16,10 @@ from starcluster.launch import plan
 from starcluster.launch.claim.hold import Held, take
 from starcluster.launch.launcher import Launcher
 from starcluster.launch.wait import Timeouts, failures_of, wait_for
+from starcluster.logger import log
+from starcluster.money import record
 from starcluster.node.node import Node
+from starcluster.node.shell import Shell
 
 Progress = Callable[[str, str], None]
 BAD_NODE = ("leave", "remove", "replace")
@@ -146,6 +149,18 @@ class ClusterOperation:
             raise
         finally:
             self._reporting = False
+            if self._held is not None:
+                self._record_bill()
+
+    def _record_bill(self, ssh: Shell | None = None) -> None:
+        """Record the instances for ``starcluster cost``, on the master too if ``ssh`` reaches it.
+
+        AWS lists a terminated instance for an hour only.
+        """
+        try:
+            record(self.ec2, self.name, ssh=ssh)
+        except (StarClusterError, OSError) as error:  # the change itself is what matters
+            log.debug("cannot record the bill of %s: %s", self.name, error)
 
     def _connect(self, nodes: Sequence[Node]) -> dict[str, str]:
         """Wait until all nodes answer SSH; return the failures by alias."""

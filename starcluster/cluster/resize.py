@@ -140,6 +140,7 @@ class ClusterResize(ClusterOperation):
                 )
             nodes = [cluster.node_of(instance) for instance in removed]
             remaining = [node for node in cluster.nodes if node.alias not in aliases]
+            reached = True
             try:
                 remove_nodes(
                     nodes,
@@ -151,19 +152,28 @@ class ClusterResize(ClusterOperation):
             except StarClusterError as error:
                 if not force:
                     raise
+                reached = False
                 log.warning("cannot update the cluster, removing nodes anyway: %s", error.what)
             finally:
                 cluster.close()
             if not keep:
                 held.removed |= {instance.alias for instance in removed}
                 self._terminate(removed)
+            if reached:
+                self._record_on_master(cluster)
         return [instance.alias for instance in removed]
+
+    def _record_on_master(self, cluster: Cluster) -> None:
+        ssh = cluster.shell(cluster.master.instance)
+        with contextlib.closing(ssh):
+            self._record_bill(ssh)
 
     def _set_up_new(
         self, cluster: Cluster, launched: Sequence[Instance], relaunch: Relaunch | None
     ) -> Outcome:
         with cluster.setting_up():
             outcome = self._join(cluster, launched)
+            self._record_bill(cluster.master.ssh)
         return self._handle_bad_nodes(outcome, launched, relaunch)
 
     def _join(self, cluster: Cluster, launched: Sequence[Instance]) -> Outcome:

@@ -13,6 +13,7 @@ import pytest
 from starcluster.balance.on_master.unit import UNIT
 from starcluster.balance.turn import ON_MASTER
 from starcluster.cluster import find
+from starmint.bill import read_bill
 from tests.on_hosts.live_cluster import NAME, Bench
 from tests.testbed.cloud import CREDENTIALS, Cloud
 from tests.testbed.fabric import Node
@@ -88,6 +89,19 @@ def waits(master: Node, happens: Callable[[], object]) -> None:
         raise TimeoutError(f"{error}; the balancer said:\n{said()[-4000:]}") from error
 
 
+def knows_the_bill(bench: Bench, master: Node) -> None:
+    """Check that the balancer, with its role, has told all users of the master what nodes cost."""
+    path = master.inside("/var/lib/starmint/bill.json")
+    assert path.stat().st_mode & 0o777 == 0o644
+    runs = {run.alias: run for run in read_bill(path).runs}
+    assert runs["master"].runs
+    assert runs["node001"].end is not None
+    found = json.loads(bench.types("cost", "--json", NAME))
+    assert [node["node"] for node in found["nodes"]] == ["master", "node001"]
+    assert found["nodes"][1]["dollars"] > 0
+    assert not [note for note in found["notes"] if "master was not read" in note]
+
+
 def test_it_grows_and_shrinks_the_cluster_with_its_own_role(bench: Bench) -> None:
     def body() -> None:
         master = started(bench, 1)
@@ -114,6 +128,7 @@ def test_it_grows_and_shrinks_the_cluster_with_its_own_role(bench: Bench) -> Non
         waits(master, lambda: names(bench) == ["master"])
         waits(master, lambda: last(bench).get("action") == "none")
         assert "remove node001" in [each["action"] for each in facts(bench)["decisions"]]
+        knows_the_bill(bench, master)
         removed = bench.types("balance", "--uninstall", NAME)
         assert "role" in removed
         assert facts(bench)["balancer"]["where"] == "elsewhere"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -208,9 +209,22 @@ def ends(user: User) -> None:
     assert user.clusters() == []
     assert not user.cloud.nodes()
     assert not list((user.cloud.home / ".starcluster" / "known_hosts").iterdir())
+    knows_the_bill(user)
     user.types("removekey", "--confirm", "mykey")
     left = user.types("terminate", "--confirm", "gpucluster", status=1)
     assert re.search("'gpucluster'.*us-east-1", left.stderr)
+
+
+def knows_the_bill(user: User) -> None:
+    """Check the bill of the terminated cluster, with the removed nodes."""
+    found = json.loads(user.types("cost", "--json", "gpucluster").stdout)
+    nodes = {node["node"]: node for node in found["nodes"]}
+    assert sorted(nodes) == ["master", "node001", "node002", "node003", "node004"]
+    for node in nodes.values():
+        assert node["state"] == "ended"
+        assert node["dollars"] == pytest.approx(0.526 * node["hours"])
+    assert nodes["master"]["hours"] > nodes["node004"]["hours"] > nodes["node003"]["hours"] > 0
+    assert found["notes"] == []
 
 
 def keeps_secrets(user: User, watch: Watch) -> None:

@@ -79,6 +79,14 @@ def _ask(port: int, method: str, path: str) -> None:
         connection.close()
 
 
+@pytest.fixture(autouse=True)
+def bills(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Directory of the bills that commands record; a test does not write to the home."""
+    folder = tmp_path_factory.mktemp("bills")
+    monkeypatch.setattr("starcluster.money.bill_store.FOLDER", str(folder))
+    return folder
+
+
 @pytest.fixture
 def aws(moto_process: str) -> str:
     """Address of the server, reset to its initial state."""

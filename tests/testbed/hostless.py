@@ -26,6 +26,7 @@ from starcluster.aws.model import Instance
 from starcluster.cluster import lifecycle, resize
 from starcluster.cluster.cluster import Cluster
 from starcluster.errors import SshError
+from starcluster.node.commands import Answer
 from starcluster.node.node import Node
 from starcluster.setup.run import SetupResult
 from tests.testbed.cloud import CREDENTIALS, REGION, REPOSITORY
@@ -51,6 +52,11 @@ class SilentShell:
 
     def close(self) -> None:
         """Do nothing."""
+
+    def run(self, argv: list[str], *, stdin: str = "", timeout_s: float = 0.0) -> Answer:
+        """Fail, if the instance runs: no file exists."""
+        self.connect()
+        return Answer(status=1, stdout="", stderr="")
 
     def checked(self, argv: list[str], *, stdin: str = "", timeout_s: float = 0.0) -> str:
         """Print nothing, if the instance runs."""

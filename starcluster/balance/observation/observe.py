@@ -17,10 +17,11 @@ from starcluster.balance.observation import read
 from starcluster.balance.observation.new_node import NewNodes
 from starcluster.cluster.cluster import Cluster
 from starcluster.cluster.lifecycle import ClusterLifecycle
-from starcluster.errors import RemoteCommandFailed, SshError
+from starcluster.errors import RemoteCommandFailed, SshError, StarClusterError
 from starcluster.launch import plan
 from starcluster.launch.survey import PRICES_S
 from starcluster.logger import log
+from starcluster.money import record
 from starcluster.node.node import Node
 from starcluster.threadpool import ThreadPool, soon
 
@@ -139,6 +140,14 @@ class Observer:
             journal.append(cluster.master.ssh, self._last)
         except RemoteCommandFailed as error:  # a full disk must not stop the balancer
             log.warning("cannot write %s: %s", journal.PATH, error.what)
+        self._record_bill(cluster)
+
+    def _record_bill(self, cluster: Cluster) -> None:
+        """Record the runs of the nodes, for ``starcluster cost`` and for ``spearmint``."""
+        try:
+            record(self._lifecycle.ec2, cluster.name, ssh=cluster.master.ssh)
+        except (StarClusterError, OSError) as error:
+            log.warning("cannot record the bill: %s", error)
 
     def _on_demand(self, types: set[str]) -> Mapping[str, float]:
         if missing := types - self._prices.keys():

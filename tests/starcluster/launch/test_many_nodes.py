@@ -15,6 +15,7 @@ from starcluster.config import config
 from starcluster.errors import ConfigError
 from starcluster.launch.origin import Origin
 from starcluster.launch.plan import alias_of
+from starcluster.node.commands import Answer
 from starcluster.setup.run import SetupResult
 
 
@@ -29,6 +30,10 @@ class SilentShell:
 
     def close(self) -> None:
         """Do nothing."""
+
+    def run(self, argv: list[str], *, stdin: str = "", timeout_s: float = 0.0) -> Answer:
+        """Fail: no file exists."""
+        return Answer(status=1, stdout="", stderr="")
 
     def checked(self, argv: list[str], *, stdin: str = "", timeout_s: float = 0.0) -> str:
         """Print nothing."""
