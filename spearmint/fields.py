@@ -78,6 +78,13 @@ def parse_decision(text: str) -> str:
     return text
 
 
+def parse_ending(text: str) -> str:
+    """Return ``terminate``. Raises ValueError for another text."""
+    if text != "terminate":
+        raise ValueError(f"invalid value {text!r}: expected terminate")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class ValueType:
     """The type of the values of a setting.
@@ -105,6 +112,7 @@ DURATION = ValueType("duration", "string", parse_duration, '"2h"')
 PATH = ValueType("path", "string", Path, '"FOLDER"')
 VARIABLE = ValueType("variable", "string", split_variable, '"NAME=VALUE"')
 DECISION = ValueType("yes, no or auto", "string", parse_decision, '"yes"')
+ENDING = ValueType("terminate", "string", parse_ending, '"terminate"')
 SWITCH = ValueType("switch", "bool", bool, "true")
 
 

@@ -47,6 +47,11 @@ class Layout:
         return self.root / ".spearmint" / "experiment.json"
 
     @property
+    def budget(self) -> Path:
+        """File with the time of the first start with a budget."""
+        return self.root / ".spearmint" / "budget.json"
+
+    @property
     def done_markers(self) -> Path:
         """Directory of done markers, by which trials on other hosts signal their results."""
         return self.root / ".spearmint" / "ended"

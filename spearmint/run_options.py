@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from spearmint.fields import DURATION, INTEGER, NUMBER, PATH, SECONDS, SWITCH, TEXT, Key, setting
+from spearmint.fields import (
+    DURATION,
+    ENDING,
+    INTEGER,
+    NUMBER,
+    PATH,
+    SECONDS,
+    SWITCH,
+    TEXT,
+    Key,
+    setting,
+)
 
 STOP = "When to stop"
 
@@ -173,6 +184,40 @@ class RunOptions:
         "up to this, e.g. 15m, 2h or 1d.",
         absent="no limit",
     )
+    budget: float | None = _stop(
+        None,
+        NUMBER,
+        "--budget",
+        is_common=True,
+        minimum=0,
+        is_open=True,
+        metavar="DOLLARS",
+        help="Stop before the nodes of the cluster have cost this many dollars since the first "
+        "start with --budget: all nodes by wall time, also idle, booting and lost ones and the "
+        "master. A trial starts only if the dollars last until its probable end. Reads the bill "
+        "on the master of a starcluster cluster.",
+        absent="no limit",
+    )
+    then: str | None = _stop(
+        None,
+        ENDING,
+        "--then",
+        metavar="terminate",
+        needs="budget",
+        help="Terminate the cluster with starcluster when the search ends by itself. If that is "
+        "not possible from this machine, print the command.",
+        absent="the cluster continues to run",
+    )
+    bill: Path | None = setting(
+        None,
+        PATH,
+        "--bill",
+        group=STOP,
+        metavar="FILE",
+        needs="budget",
+        help="Read the bill of the cluster from FILE, which only root or you can write.",
+        absent="/var/lib/starmint/bill.json",
+    )
     max_cost: float | None = _stop(
         None,
         NUMBER,
@@ -182,7 +227,8 @@ class RunOptions:
         metavar="MONEY",
         needs="cost_per_hour",
         help="Stop starting trials when the run times of all trials, including earlier runs, "
-        "have cost this much at --cost-per-hour.",
+        "have cost this much at --cost-per-hour. The time of nodes without trials does not count; "
+        "on a cluster use --budget.",
         absent="no limit",
     )
     cost_per_hour: float | None = _stop(
@@ -193,7 +239,7 @@ class RunOptions:
         is_open=True,
         metavar="MONEY",
         help="Set the price of one hour of one trial, in any currency. The end of the output "
-        "shows the cost of all trials.",
+        "shows trial time at this price.",
         absent="no price",
     )
     max_broken: int = _stop(

@@ -48,6 +48,7 @@ def run(config: Path | None, run_job: Path | None, **options: Any) -> None:
       spearmint --pruner=median --patience=20 --max-time=2h experiment/config.pb
       spearmint --driver=SGE --gpus=1 --walltime=4h --queue-ahead=2 experiment/config.pb
       spearmint --driver=SLURM --queue=gpu --project=lab --qos=long experiment/config.pb
+      spearmint --driver=SGE --budget=20 --then=terminate experiment/config.pb
     """
     if run_job is not None:
         _run_job(run_job)

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
 from rich.console import Console
 
+from spearmint.budget import BillMeter, Budget, Ending, started_at
+from spearmint.budget.meter import DEFAULT_BILL
 from spearmint.choosers import make_chooser, parse_method_args
 from spearmint.choosers.pruners import make_pruner
 from spearmint.cli.overrides import (
@@ -83,6 +86,8 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     require_needs(chosen, experiment)
     require_one_objective(chosen, experiment)
     _tools(experiment, chosen)
+    if chosen.budget is not None and not chosen.cancel:
+        BillMeter(chosen.bill or DEFAULT_BILL, datetime.now(UTC))  # raises before anything starts
     if chosen.again and not (chosen.dry_run or chosen.cancel):
         limits = study_limits(chosen)
         note = turn_over(experiment, chosen.storage, limits, then_final=chosen.then_final)
@@ -215,14 +220,25 @@ def _search_once(
         studies = [_study_run(session, driver, options, observer) for session in sessions]
         limits = search_limits(options, sessions[0].experiment)
         limits = dataclasses.replace(limits, follows_capacity=follows_capacity)
+        budget = _budget(sessions[0].layout, options)
+        ending = _ending(budget, options)
+        if ending is not None:
+            ending.warn(observer.note)
         controller = Controller(
-            studies=studies, driver=driver, limits=limits, observer=observer, stop=stop
+            studies=studies,
+            driver=driver,
+            limits=limits,
+            observer=observer,
+            stop=stop,
+            budget=budget,
         )
         try:
             figures = controller.run()
         except BrokenPipeError:
             raise _output_closed(controller) from None
     summarise(console, sessions, options, figures)
+    if budget is not None:
+        console.print(budget.summary(), markup=False)
     finished = sum(progress.finished for progress in figures.values())
     if stop.requested and finished < total:
         raise SearchStopped(
@@ -235,6 +251,22 @@ def _search_once(
             f"{len(failures)} final trainings failed: {'; '.join(failures)}",
             "Fix the cause and rerun the command; it trains only these.",
         )
+    if ending is not None and not stop.requested:
+        ending.run(lambda text: console.print(text, markup=False, soft_wrap=True))
+
+
+def _budget(layout: Layout, options: RunOptions) -> Budget | None:
+    """Return the budget of the search, which an earlier run has possibly begun."""
+    if options.budget is None:
+        return None
+    meter = BillMeter(options.bill or DEFAULT_BILL, started_at(layout.budget))
+    return Budget(options.budget, meter, polling_s=options.polling_time)
+
+
+def _ending(budget: Budget | None, options: RunOptions) -> Ending | None:
+    if budget is None or options.then is None or not isinstance(budget.meter, BillMeter):
+        return None
+    return Ending(options.then, budget.meter.bill)
 
 
 def _output_closed(controller: Controller) -> OutputClosed:

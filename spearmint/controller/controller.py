@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spearmint.budget import Budget
 from spearmint.controller.capacity import Capacity
 from spearmint.controller.desk import RequestDesk
 from spearmint.controller.events import SearchObserver, StudyCounts
@@ -39,6 +40,7 @@ class Controller:
     limits: SearchLimits
     observer: SearchObserver
     stop: StopRequest = field(default_factory=StopRequest)
+    budget: Budget | None = None
     _started_at: float = field(default_factory=time.monotonic)
     _capacity: Capacity = field(init=False)
     _desk: RequestDesk = field(init=False)
@@ -50,6 +52,7 @@ class Controller:
     _is_filling: bool = False  # places are free, and the poll of the driver is due
     _was_reached: bool = False
     _is_unreachable: bool = False
+    _refused_by_budget: bool = False
 
     def __post_init__(self) -> None:
         self._capacity = Capacity(
@@ -79,6 +82,8 @@ class Controller:
             steps = (self._collect, self._desk.handle, self._fill)
             if all(map(self._call_queue, steps)):
                 self._note_answer()
+            if self._ends_by_budget():
+                break
             is_idle = not self._jobs()
             if is_idle and not self._is_unreachable and self._refused_at is None:
                 break
@@ -104,6 +109,32 @@ class Controller:
 
     def _must_stop(self) -> bool:
         return self.stop.now or (self.stop.requested and self.driver.detaches)
+
+    def _ends_by_budget(self) -> bool:
+        """Terminate all jobs if the budget has no room for them; return whether it did."""
+        spent = self.budget.is_spent() if self.budget is not None else None
+        if self.budget is None or spent is None:
+            return False
+        if not self._jobs():
+            return False
+        if not self._call_queue(self.cancel):
+            return False
+        self.observer.note(
+            f"The budget of ${self.budget.limit:.2f} is spent: ${spent.spent:.2f}. The running "
+            "trials were terminated; a rerun with a larger --budget restarts them."
+        )
+        return True
+
+    def _has_budget(self, study: StudyRun) -> bool:
+        """Return whether there are dollars for one more trial; report once if there are not."""
+        if self.budget is None:
+            return True
+        running = [trial for other in self.studies for trial in other.running_trials()]
+        why = self.budget.refusal(study.durations, running, and_final=self.limits.then_final)
+        if why and not self._refused_by_budget:
+            self.observer.note(f"No new trials: {why}.")
+        self._refused_by_budget = bool(why)
+        return not why
 
     def cancel(self) -> None:
         """Terminate all jobs. The next run restarts their trials."""
@@ -168,7 +199,8 @@ class Controller:
         if self._refused_at is not None and time.monotonic() - self._refused_at < _REFUSED_S:
             return
         if not self.stop.requested:
-            self.finals.start(most - self._n_running(), limited=bool(self._stop_reason()))
+            limited = self._refused_by_budget or bool(self._stop_reason())
+            self.finals.start(most - self._n_running(), limited=limited)
         while self._n_running() < most and not self.stop.requested:
             if reason := self._stop_reason():
                 self._note_once(f"No new trials: {reason}.")
@@ -177,6 +209,8 @@ class Controller:
                 self._refused_at = None
                 return
             chosen = min(ready, key=lambda study: (study.n_running, study.tally.finished))
+            if not self._has_budget(chosen):
+                return
             if self.limits.warm_start and not chosen.has_begun:
                 self._warm(chosen)
             try:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spearmint.budget import Durations, Running
 from spearmint.controller.ending import EXIT_GRACE_S, EndingJobs
 from spearmint.controller.events import SearchObserver, StudyCounts
 from spearmint.controller.failures import Failures, retry_note
@@ -46,6 +47,7 @@ class StudyRun:
     observer: SearchObserver
     retries_broken: bool = False
     tally: Tally = field(init=False)
+    durations: Durations = field(default_factory=Durations)
     _failures: Failures = field(init=False)
     _outcomes: Outcomes = field(init=False)
     _ending: EndingJobs = field(init=False)
@@ -115,6 +117,10 @@ class StudyRun:
         """Return the total seconds of all trials, including the running ones."""
         return self.tally.seconds + sum(running.seconds() for running in self._running.values())
 
+    def running_trials(self) -> list[Running]:
+        """Return how long each running trial has run; 0 s while its job is queued."""
+        return [Running(each.seconds(), self.durations) for each in self._running.values()]
+
     def failure(self) -> SearchFailed | None:
         """Return the error of a study with too many failed trials in a row; None otherwise."""
         return self.tally.failure(self.experiment.region, self.layout.output)
@@ -124,6 +130,7 @@ class StudyRun:
         self.layout.jobs.mkdir(parents=True, exist_ok=True)
         self.layout.outputs.mkdir(exist_ok=True)
         self.tally.restore(self.study)
+        self.durations.known = self.tally.seconds / self.tally.ended if self.tally.ended else None
         running = self.study.running()
         self._failures.resume(self.tally, retried=self.retries_broken)
         if self.retries_broken:
@@ -285,6 +292,7 @@ class StudyRun:
         if trial.state is TrialState.BROKEN and is_failure:
             self._failures.add(trial)
         self.tally.add(trial, is_failure=is_failure)
+        self.durations.add(trial.seconds or 0.0)
         self._record()
         self._ended.append((trial, self.counts()))
 
