@@ -102,12 +102,21 @@ def _late(session: Session, trial: Trial, folder: TrialFolder) -> Iterator[Probl
     result = read_result(folder, study.key(trial))
     if result is None or result.value is None:
         return
-    value = result.value
+    value, goals = result.value, dict(result.objectives)
+
+    def is_same(other: Trial) -> bool:
+        values = (other.objectives, None if goals else value)
+        return other.params == trial.params and values == (goals, other.value)
 
     def store() -> None:
-        same = [t for t in study.trials() if t.params == trial.params and t.value == value]
-        if not same:
-            study.add_complete(trial.params, value, source=trial.label, seconds=result.seconds)
+        if not any(map(is_same, study.trials())):
+            study.add_complete(
+                trial.params,
+                [*goals.values()] or value,
+                source=trial.label,
+                seconds=result.seconds,
+                constraints=result.constraints,
+            )
         study.disregard([trial])
         folder.result.rename(folder.path / _LATE)
 
@@ -121,7 +130,7 @@ def _late(session: Session, trial: Trial, folder: TrialFolder) -> Iterator[Probl
 def record_problems(session: Session) -> Iterator[Problem]:
     """Yield a problem if best_job_and_result.txt has another trial than the database."""
     best, path = session.study.best(), session.layout.best
-    if not best:
+    if not best or session.experiment.has_front:
         return
     text = best_text(session.experiment, best[0])
     if not session.layout.trace.exists():

@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spearmint.controller.outcomes import tail_of
-from spearmint.formatting import format_duration, format_value, plain
+from spearmint.formatting import (
+    constraint_text,
+    format_duration,
+    format_value,
+    infeasible_text,
+    objectives_text,
+    plain,
+)
 from spearmint.layout import TrialFolder
 from spearmint.model import Trial, TrialState
 from spearmint.store.session import Session
@@ -55,8 +62,12 @@ def trial_lines(trial: Trial, page: Mapping[str, Any], *, bars: bool) -> Iterato
         "ended" not in attempt for attempt in page["attempts"]
     )
     value = f", value {trial.value!r}" if trial.value is not None else ""
+    value += f", {objectives_text(trial)}" if trial.objectives else ""
+    value += f", {infeasible_text(trial)}" if trial.excess else ""
     state = f"queued as {page['name']}" if is_queued else str(trial.state)
     yield f"{trial.label}: {state}{value}{_in(trial.seconds)}"
+    for name in trial.constraints:
+        yield f"  {name}: {constraint_text(trial, name)}"
     for name, values in trial.params.items():
         yield f"  {name}: {', '.join(format_value(value) for value in values)}"
     if trial.reason:

@@ -20,6 +20,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
         "chooser_variants",
         "early_stopping",
         "search",
+        "search_constraints",
+        "search_objectives",
         "first_hour",
         "search_overhead",
         "warm_start",

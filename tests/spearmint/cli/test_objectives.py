@@ -125,3 +125,14 @@ def test_patience_counts_trials_without_a_place_on_the_front(
     done = make_experiment(code, CONFIG).run("--max-finished-jobs=9", "--patience=3")
     assert done.returncode == 0
     assert done.stdout.count("error=") == 4
+
+
+def test_other_commands_on_several_objectives(searched: ExperimentDir) -> None:
+    shown = commands.spearmint("show", searched.root, "1")
+    assert shown.returncode == 0, shown.stderr
+    assert "error=" in shown.stdout
+    checked = searched.command("check")
+    assert checked.returncode == 0, checked.stderr
+    refused = searched.command("final")
+    assert refused.returncode == 2
+    assert "--trial" in refused.stderr
