@@ -80,6 +80,8 @@ def require_one_objective(options: RunOptions, experiment: Experiment) -> None:
         "--pruner": experiment.pruner,
         "--target": options.target is not None,
         "--warm-start": experiment.warm_start,
+        "--then-final": options.then_final,
+        "--again": options.again,
     }
     given = [flag for flag, is_given in needing.items() if is_given]
     if experiment.has_front and given:

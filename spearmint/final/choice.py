@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from spearmint.errors import InputError, next_command
 from spearmint.layout import Layout
-from spearmint.model import Trial
+from spearmint.model import Experiment, Trial
 from spearmint.store.study import Study
 
 
@@ -45,8 +45,9 @@ def choose(study: Study, layout: Layout, *, number: int = 0, median_of: int = 0)
             0 for none.
 
     Raises:
-        InputError: No such trial is complete.
+        InputError: No such trial is complete, or the search has several objectives.
     """
+    require_best(study.experiment)
     if number:
         trial = study.find(number)
         if trial is None or trial.value is None:
@@ -65,3 +66,12 @@ def choose(study: Study, layout: Layout, *, number: int = 0, median_of: int = 0)
         noisy = found.expected is not None
         return Choice(found.trial, "best expected value" if noisy else "best value")
     return Choice(best[(len(best) - 1) // 2], f"median of {len(best)}")
+
+
+def require_best(experiment: Experiment) -> None:
+    """Raise InputError if the search has several objectives, so that no trial is the best."""
+    if experiment.has_front:
+        raise InputError(
+            f"{experiment.path} has several objectives, so that no trial is the best",
+            "Choose a trial of the front, and train it with a script.",
+        )

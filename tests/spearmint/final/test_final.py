@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import commands
-from tests.spearmint.conftest import ExperimentDir, MakeExperiment
+from tests.spearmint.conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
 
 KILLS = int(os.environ.get("KILLS", "10"))
 CONFIG = """
@@ -282,3 +282,16 @@ def kill_runners(experiment: ExperimentDir) -> None:
             continue
         if "spearmint" in command:
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("option", ["--then-final", "--again"])
+def test_several_objectives_have_no_best_trial(
+    make_experiment: MakeExperiment, option: str
+) -> None:
+    objectives = 'objective { name: "error" }\nobjective { name: "seconds" }\n'
+    code = "def main(job_id, params):\n    return {'error': 1.0, 'seconds': 2.0}\n"
+    experiment = make_experiment(code, config=ONE_FLOAT + objectives)
+    done = experiment.run("--max-finished-jobs=1", option)
+    assert done.returncode == 2, done.stdout
+    assert "objectives" in done.stderr
+    assert not (experiment.root / "spearmint.db").exists()
