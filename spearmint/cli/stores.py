@@ -5,13 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spearmint.config.reader import load_experiment
-from spearmint.config.regions import pick_region
-from spearmint.layout import Layout
-from spearmint.models import ModelStore
-
 if TYPE_CHECKING:
     from spearmint.model import Experiment
+    from spearmint.models import ModelStore
 
 
 def model_stores(config: Path, region: str | None) -> tuple[Experiment, list[ModelStore]]:
@@ -20,6 +16,10 @@ def model_stores(config: Path, region: str | None) -> tuple[Experiment, list[Mod
     Raises:
         InputError: The region does not exist.
     """
+    from spearmint.config.reader import load_experiment
+    from spearmint.config.regions import pick_region
+    from spearmint.layout import Layout
+    from spearmint.models import ModelStore
     from spearmint.store.session import known_regions
 
     experiment = known_regions(load_experiment(config))

@@ -135,4 +135,4 @@ def test_other_commands_on_several_objectives(searched: ExperimentDir) -> None:
     assert checked.returncode == 0, checked.stderr
     refused = searched.command("final")
     assert refused.returncode == 2
-    assert "--trial" in refused.stderr
+    assert "objectives" in refused.stderr
