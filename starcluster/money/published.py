@@ -12,9 +12,11 @@ _WRITE = """set -eu
 folder=${0%/*}
 mkdir -p "$folder"
 chmod 755 "$folder"
-cat >"$0.new"
-chmod 644 "$0.new"
-mv "$0.new" "$0"
+new=$(mktemp "$0.XXXXXX")  # the balancer and other machines write at the same time
+trap 'rm -f "$new"' EXIT
+cat >"$new"
+chmod 644 "$new"
+mv -f "$new" "$0"
 """
 
 

@@ -22,7 +22,7 @@ from starcluster.money.bill_store import BillStore
 from starcluster.money.observe import merged
 from starcluster.money.record import record
 from starcluster.money.statement import doubts, statement
-from starmint.bill import bill_text, read_bill
+from starmint.bill import Bill, bill_text, read_bill
 from tests.starcluster.conftest import Run
 from tests.starcluster.front import Front
 from tests.starcluster.money.day import Day
@@ -291,6 +291,30 @@ def test_the_master_keeps_the_record_for_other_machines(
     path.write_text("not a bill")
     assert seen(stores[1]).bill.runs == there.bill.runs
     assert path.read_text() == bill_text(there.bill)
+
+
+def test_machines_that_write_the_record_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one writes all of its record while ``cat`` of the first waits for its input."""
+    path = tmp_path / "s/bill.json"
+    monkeypatch.setattr(published, "PATH", str(path))
+    script = ["sh", "-c", published._WRITE, str(path)]
+    slow = subprocess.Popen(script, stdin=subprocess.PIPE, text=True)
+    assert slow.stdin is not None
+    slow.stdin.write("slow " * 20_000)  # more than a pipe holds: cat runs
+    slow.stdin.flush()
+    bill = Bill(cluster="gpu", region="r", updated=datetime(2026, 1, 1, tzinfo=UTC))
+    ssh: Any = ThisMachine()
+    published.publish(ssh, bill)
+    assert read_bill(path) == bill
+    slow.stdin.write("end")
+    slow.stdin.flush()
+    assert read_bill(path) == bill, "the slow one changes the file of the other"
+    slow.communicate()
+    assert slow.returncode == 0
+    assert path.read_text().endswith("end")
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize(
