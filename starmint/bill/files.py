@@ -17,6 +17,7 @@ VERSION = 1
 PUBLISHED = Path("/var/lib/starmint/bill.json")
 """The bill on the master of a cluster."""
 _MOST_BYTES = 16 * 2**20
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC)  # later ones have no room for sums of times
 _TIMES = ("start", "seen", "end", "gone", "time")
 
 
@@ -47,7 +48,7 @@ def bill_from_text(text: str) -> Bill:
             runs=tuple(_item(NodeRun, each) for each in found["runs"]),
             prices=tuple(_item(Price, each) for each in found["prices"]),
         )
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise BillError(f"it is not a bill: {type(error).__name__}: {error}") from error
 
 
@@ -89,8 +90,10 @@ def _plain(item: NodeRun | Price) -> dict[str, Any]:
     }
 
 
-def _item(cls: type[Any], found: dict[str, Any]) -> Any:
+def _item(cls: type[Any], found: object) -> Any:
     """Return one run or price, each value of the type of its field."""
+    if not isinstance(found, dict):
+        raise TypeError(f"{found!r} is not an object")
     values = {}
     for field in fields(cls):
         value = found.get(field.name, field.default)
@@ -112,7 +115,10 @@ def _time(value: object) -> datetime:
     found = datetime.fromisoformat(_word(value))
     if found.tzinfo is None:
         raise ValueError(f"{value} has no time zone")
-    return found.astimezone(UTC)
+    found = found.astimezone(UTC)
+    if found > _LATEST:
+        raise ValueError(f"{value} is too late")
+    return found
 
 
 def _dollars(value: object) -> float:

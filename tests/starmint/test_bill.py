@@ -128,6 +128,11 @@ def test_a_bill_comes_back_from_its_file(tmp_path: Path) -> None:
             [{"type": "g5", "zone": "", "time": START.isoformat(), "dollars": float("nan")}],
         ),
         ("prices", 5),
+        ("prices", [{"type": "g5", "zone": "", "time": START.isoformat(), "dollars": 10**400}]),
+        ("runs", ["i-1"]),
+        ("runs", [None]),
+        ("updated", "0001-01-01T00:00:00+14:00"),
+        ("updated", "9999-12-31T23:59:59+00:00"),
     ],
 )
 def test_a_wrong_bill_is_refused(key: str, value: object) -> None:
