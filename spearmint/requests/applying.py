@@ -25,7 +25,7 @@ def apply(study: Study, inbox: Inbox, request: Request) -> str:
         inbox.remove(request.id)
         return ""
     trials = study.trials()
-    with study.one_transaction():
+    with study.one_transaction(all_or_nothing=True):
         if request.action is Action.ADD:
             text = _add(study, request, trials)
         else:

@@ -76,8 +76,10 @@ class Inbox:
 
     def read(self, request_id: str) -> Request | None:
         """Return a request; None if it was applied, or is not valid."""
-        with contextlib.suppress(OSError):
-            return _parsed(read_json(self._path(request_id)), request_id)
+        path = self._path(request_id)
+        with contextlib.suppress(OSError, RecursionError):
+            if path.is_file():  # a pipe would never end
+                return _parsed(read_json(path), request_id)
         return None
 
     def has(self, request: Request) -> bool:
@@ -110,10 +112,18 @@ def _parsed(content: Mapping[str, Any] | None, request_id: str) -> Request | Non
             action=Action(content["action"]),
             region=str(content["region"]),
             trials=tuple(int(number) for number in numbers),
-            points=tuple(dict(point) for point in points),
+            points=tuple(map(_point, points)),
             repeat=bool(content["repeat"]),
             reason=str(content["reason"]),
             id=request_id,
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
+
+
+def _point(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a point. Raises TypeError and ValueError if it is not one."""
+    point = dict(content)
+    if not all(type(value) in (int, float, str) for value in point.values()):
+        raise TypeError("the values of a point are numbers and texts")
+    return point

@@ -90,9 +90,14 @@ class Study(Asking, Aggregates, Annotations, Recommending):
         return hashlib.sha256(content.encode()).hexdigest()
 
     @contextmanager
-    def one_transaction(self) -> Iterator[None]:
-        """Store everything that this context writes in one transaction at its end."""
-        with wraps_storage_errors(), one_transaction(self._storage):
+    def one_transaction(self, *, all_or_nothing: bool = False) -> Iterator[None]:
+        """Store everything that this context writes in one transaction at its end.
+
+        Args:
+            all_or_nothing: Whether to store nothing if the context raises.
+        """
+        changes = one_transaction(self._storage, all_or_nothing=all_or_nothing)
+        with wraps_storage_errors(), changes:
             yield
 
     @wraps_storage_errors()

@@ -37,8 +37,12 @@ class BulkReadStorage(RDBStorage):
     _round: Connection | None = None
 
     @contextmanager
-    def one_transaction(self) -> Iterator[None]:
-        """Store everything that this context writes in one transaction at its end."""
+    def one_transaction(self, *, all_or_nothing: bool = False) -> Iterator[None]:
+        """Store everything that this context writes in one transaction at its end.
+
+        Args:
+            all_or_nothing: Whether to store nothing if the context raises.
+        """
         sessions = self.scoped_session
         with self.engine.connect() as connection:
             transaction = connection.begin()  # whose sessions commit nothing
@@ -46,6 +50,10 @@ class BulkReadStorage(RDBStorage):
             self.scoped_session, self._round = scoped_session(joined), connection
             try:
                 yield
+            except BaseException:
+                if all_or_nothing:
+                    transaction.rollback()
+                raise
             finally:
                 self.scoped_session.remove()
                 self.scoped_session, self._round = sessions, None
@@ -148,10 +156,14 @@ def one_view(storage: BaseStorage) -> AbstractContextManager[None]:
     return backend.one_view() if isinstance(backend, BulkReadStorage) else nullcontext()
 
 
-def one_transaction(storage: BaseStorage) -> AbstractContextManager[None]:
+def one_transaction(
+    storage: BaseStorage, *, all_or_nothing: bool = False
+) -> AbstractContextManager[None]:
     """Return a context whose writes to ``storage`` are one transaction, if it supports that."""
     backend = getattr(storage, "_backend", storage)
-    return backend.one_transaction() if isinstance(backend, BulkReadStorage) else nullcontext()
+    if not isinstance(backend, BulkReadStorage):
+        return nullcontext()
+    return backend.one_transaction(all_or_nothing=all_or_nothing)
 
 
 def _read_named(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,30 @@ def test_a_kill_at_each_step_applies_a_request_once(
         with pytest.raises(Killed):
             apply(study, inbox, inbox.read(name))
     assert inbox.names() == [name]
+    apply(study, inbox, inbox.read(name))
+    assert sorted(point["x"] for point in study.queued_points()) == [0.25, 0.5, 0.75]
+    assert inbox.names() == []
+
+
+def test_a_request_is_stored_as_a_whole_or_not(
+    make_loop, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C between two points, in a command: the process still commits what is open."""
+    study = make_loop(FakeDriver()).study
+    inbox = put(tmp_path, add(0.25, 0.5, 0.75, repeat=True))
+    (name,) = inbox.names()
+    enqueue = Study.enqueue
+
+    def interrupted(self: Study, point: dict, *, repeat: bool) -> None:
+        enqueue(self, point, repeat=repeat)
+        if point == {"x": 0.5}:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Study, "enqueue", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            apply(study, inbox, inbox.read(name))
+    assert study.queued_points() == []
     apply(study, inbox, inbox.read(name))
     assert sorted(point["x"] for point in study.queued_points()) == [0.25, 0.5, 0.75]
     assert inbox.names() == []
@@ -150,9 +175,15 @@ def test_files_that_are_no_requests_are_set_aside(make_loop, tmp_path) -> None:
     (folder / "1.json").write_text("{")
     (folder / "2.json").write_text(json.dumps({"id": "2", "action": "rm", "trials": []}))
     put(tmp_path, add(7.0))  # out of bounds: another program wrote it
+    whole = {"action": "add", "region": "", "trials": [], "points": [], "repeat": True}
+    parts = ({"points": [{"x": None}]}, {"points": [{"x": [1]}]}, {"trials": [float("inf")]}, {})
+    for number, part in enumerate(parts, 3):
+        text = json.dumps({**whole, "reason": "", "id": str(number), **part})
+        (folder / f"{number}.json").write_text(text if part else "[" * 100_000)
+    os.mkfifo(folder / "7.json")
     search.run()
-    assert sorted(path.name for path in folder.iterdir()) == ["1.invalid", "2.invalid"]
-    assert sum("invalid" in line for line in search.observer.lines) == 2
+    assert sorted(path.name for path in folder.iterdir()) == [f"{n}.invalid" for n in range(1, 8)]
+    assert sum("invalid" in line for line in search.observer.lines) == 7
     assert search.study.queued_points() == []
     assert search.study.counts()[TrialState.COMPLETE] == 1
 
