@@ -190,10 +190,13 @@ class Host:
         """Send what a start left whose processes all have ended."""
         try:
             search = place.search()
-            if not search or not place.record.exists() or place.age_s() > _KEPT_S:
+            if not search or not place.record.exists():
                 place.remove()
                 return
             note_end(place, self._who, "its worker was killed")
+            if place.left_for_s() > _KEPT_S:
+                place.remove()
+                return
             courier = self._courier(search, place)
             courier.start()
             is_over = courier.deliver(_LEFT_S)

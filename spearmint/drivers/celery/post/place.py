@@ -82,9 +82,9 @@ class Place:
         found = read_json(self.path / "about.json")
         return str(found.get("search", "")) if isinstance(found, dict) else ""
 
-    def age_s(self) -> float:
-        """Return the seconds since it was created."""
-        return time.time() - (self.path / "about.json").stat().st_mtime
+    def left_for_s(self) -> float:
+        """Return the seconds since the job ended, however long it ran. Raises OSError."""
+        return time.time() - (self.record / "end").stat().st_mtime
 
     def take_lock(self) -> int | None:
         """Lock the directory; return the file descriptor, or None if another process has it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,31 @@ def test_a_place_sends_the_output_of_a_job_that_did_not_start(root: Path) -> Non
     assert path.read_text() == "no such module\n"
     path.unlink()
     assert place.parcels() == []
+
+
+@pytest.mark.parametrize("has_end", [True, False], ids=["ended", "killed"])
+def test_files_are_kept_for_a_week_after_the_end_of_a_long_trial(
+    store: MemoryStore, root: Path, monkeypatch: pytest.MonkeyPatch, has_end: bool
+) -> None:
+    monkeypatch.setattr("spearmint.drivers.celery.post.host._LEFT_S", 0.01)
+    host, week = Host(store, "k", root, {}), 7 * 86400
+    place = Places(root).new(new_start("0" * 12 + "." + "1" * 12))
+    os.close(place.create(new_search()))
+    os.utime(place.path / "about.json", (0, 0))
+    if has_end:
+        write_json(place.record / "end", {"exit_status": 0})
+
+    def send_left() -> None:
+        lock = place.take_lock()
+        assert lock is not None
+        host._send_left(place, lock)
+
+    send_left()
+    assert place.end() is not None, "nothing was sent, so nothing is deleted"
+    old = time.time() - week - 60
+    os.utime(place.record / "end", (old, old))
+    send_left()
+    assert not place.path.exists()
 
 
 def test_messages_about_other_directories(tmp_path: Path) -> None:
