@@ -47,7 +47,7 @@ class Signals:
         if self._send is not None:
             self._send(number)
 
-    def while_waiting(self, child: subprocess.Popen[bytes] | Started) -> int | None:
+    def while_waiting(self, child: subprocess.Popen[bytes] | _Forked) -> int:
         """Wait for a runner; forward signals to it, too those that arrived before its start."""
         self._send = child.send_signal
         if self.received:
@@ -56,6 +56,19 @@ class Signals:
             return child.wait()
         finally:
             self._send = None
+
+
+class _Forked:
+    """A runner that a keeper has forked; if the keeper is killed, it is a child of this process."""
+
+    def __init__(self, started: Started) -> None:
+        self._started = started
+        self.send_signal = started.send_signal
+
+    def wait(self) -> int:
+        """Return the exit status when the runner has ended."""
+        status = self._started.wait()
+        return _status_of_orphan(self._started.pid) if status is None else status
 
 
 class PilotRuns:
@@ -75,16 +88,16 @@ class PilotRuns:
         """Run the trial in ``folder``; return the exit status of its runner."""
         started = self._fork(folder, environment)
         if started is not None:
-            status = self._signals.while_waiting(started)
+            status = self._signals.while_waiting(_Forked(started))
             started.is_clean(_CLEAN_S)
-            return _status_of_orphan(started.pid) if status is None else status
+            return status
         if self._signals.received:
             return -self._signals.received
         argv = [sys.executable, "-P", "-m", "spearmint.trial.runner", folder]
         # The runner inherits the lock of the GPU: if this process is killed, the GPU stays
         # reserved.
         with subprocess.Popen(argv, env=environment, close_fds=False) as child:
-            return self._signals.while_waiting(child) or 0
+            return self._signals.while_waiting(child)
 
     def end_leftovers(self) -> None:
         """Terminate the processes that trials left."""

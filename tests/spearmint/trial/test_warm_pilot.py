@@ -242,6 +242,20 @@ def test_a_killed_process_between_pilot_and_trial_costs_no_trial(job: Job, kille
     assert [value(folder) for folder in job.folders] == [1.0, 2.0, 3.0]
 
 
+def test_a_signal_reaches_a_trial_whose_keeper_was_killed_once(job: Job) -> None:
+    job.write(START, TERMINATED, RECORD, WAIT, END)
+    job.trials(2)
+    pilot = job.start()
+    facts = job.until_facts(1)
+    psutil.Process(facts["parent"]).kill()
+    until(lambda: psutil.Process(facts["pid"]).ppid() == pilot.pid, LIMIT_S, 0.01)
+    until(lambda: not runs(facts["parent"]), LIMIT_S, 0.01)
+    pilot.send_signal(signal.SIGTERM)
+    assert pilot.wait(LIMIT_S) == 3
+    assert (job.root / "term").read_text() == "x"
+    assert not job.folders[1].result.exists()
+
+
 def test_a_trial_of_a_killed_pilot_goes_on_and_obeys_signals(job: Job) -> None:
     job.write(START, TERMINATED, RECORD, WAIT, END)
     job.trials(1)
