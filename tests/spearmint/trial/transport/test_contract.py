@@ -142,6 +142,7 @@ def test_two_deliveries_at_the_same_time(make: Make) -> None:
     job = way.start()
     way.deliver_again(random.Random(0))
     job.wait()
+    way.receive()
     assert_complete(way)
     lines = way.output.read_text().splitlines()
     assert lines.count("step 3") == 1
