@@ -107,15 +107,15 @@ class Cache:
 
         While another process fetches it, wait for that. Raises OSError.
         """
-        size, waited, since = -1, 0, 0.0
+        state, waited, since = (-1, -1), (0, 0), 0.0
         while True:
             if (file := self._open_intact(name)) is not None:
                 return file
             with self._locked(name + _PART) as part:
                 if part is not None:
                     return self._fetch(name, fetch, part)
-            size, waited = self._size(name + _PART), size
-            if size != waited:
+            state, waited = self._state(name + _PART), state
+            if state != waited:
                 since = time.monotonic()
             elif time.monotonic() - since > _STALLED_S:
                 raise OSError("another trial has stopped fetching it")
@@ -205,9 +205,10 @@ class Cache:
             return os.stat(name, dir_fd=self._folder, follow_symlinks=False)
         return None
 
-    def _size(self, name: str) -> int:
+    def _state(self, name: str) -> tuple[int, int]:
+        """Return size and time of a file, which its writer also renews while it waits."""
         status = self._status(name)
-        return -1 if status is None else status.st_size
+        return (-1, -1) if status is None else (status.st_size, status.st_mtime_ns)
 
     def _remove(self, name: str) -> None:
         with contextlib.suppress(OSError):

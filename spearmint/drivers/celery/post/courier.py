@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -105,6 +106,8 @@ class Courier(threading.Thread):
             self._outgoing.path.unlink(missing_ok=True)
             self._outgoing = None
             self.moved = time.monotonic()
+        if say.get("busy") != self._say.get("busy"):
+            self.moved = time.monotonic()
         with self._changed:
             self._say, self.is_over = say, self.is_over or bool(say.get("over"))
             self._changed.notify_all()
@@ -174,9 +177,18 @@ class Courier(threading.Thread):
             self._store.notify({self._names.signal_of(self._start_name): ""})
 
     def grant(self, timeout_s: float) -> dict[str, Any]:
-        """Wait for the controller's description of the job. Raises Over."""
+        """Wait for the controller's description of the job.
+
+        Raises:
+            Over: The controller did not even say that it is busy for ``timeout_s`` seconds, or does
+                not want this start.
+        """
+        self.moved = time.monotonic()
         with self._changed:
-            self._changed.wait_for(lambda: self.is_over or self._say.get("grant"), timeout_s)
+            while not self.is_over and not self._say.get("grant"):
+                self._changed.wait(1.0)
+                if time.monotonic() - self.moved > timeout_s:
+                    break
             grant = self._say.get("grant")
             if self.is_over or not isinstance(grant, dict):
                 raise Over
@@ -191,6 +203,7 @@ class Courier(threading.Thread):
         with self._changed:
             while not incoming.is_complete and not self.is_over:
                 self._changed.wait(1.0)
+                os.utime(target.fileno())  # other workers of this host see that this one lives
                 if time.monotonic() - self.moved > timeout_s:
                     break
             self._incoming = None

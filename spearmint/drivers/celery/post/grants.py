@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import shlex
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +26,16 @@ from spearmint.trial.transport.inputs import CODE, EXPERIMENT
 from spearmint.trial.transport.mailroom import SPEC, STATE
 
 _OF_THE_CONTROLLER = {"PYTHONPATH", TRIAL_DIR, REPORTS_FILE, DONE_FILE, RETRY_S}
+_SOON_S = 0.1
 _CHANGE = 'cd -- "$2" || exit 1'
 _RUN = (
     f'export PYTHONPATH="$2/{CODE}${{PYTHONPATH:+:$PYTHONPATH}}"\n'
     'exec -- "$1" -P -m spearmint.trial.transport.agent'
 )
+
+
+Packed = tuple[dict[str, Any], dict[str, Path]]
+"""The message about a job, and the files that its host can fetch by their digests."""
 
 
 def remote_part(spec: SubmitSpec) -> Mapping[str, Any]:
@@ -81,9 +89,7 @@ class Digests:
         return self._known[state]
 
 
-def make_grant(
-    job: Mapping[str, Any], box: Path, digests: Digests
-) -> tuple[dict[str, Any], dict[str, Path]]:
+def make_grant(job: Mapping[str, Any], box: Path, digests: Digests) -> Packed:
     """Return the message about a job, and the files that its host can fetch by their digests."""
     data = data_in(box)
     paths = [box / name for name in (SPEC, STATE, CODE, EXPERIMENT)] + ([data] if data else [])
@@ -103,3 +109,28 @@ def make_grant(
     grant = {name: job[name] for name in ("label", "gpus", "walltime_s", "fence_s")}
     grant |= {name: remote[name] for name in ("script", "venv", "environment")}
     return {**grant, "files": files, "data": data.name if data else ""}, fetched
+
+
+class Packing:
+    """Packs files of jobs in threads, one at a time, so that no lease waits for gigabytes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def start(self, work: Callable[[], Packed], then: Callable[[], None]) -> Future[Packed]:
+        """Start ``work``, and call ``then`` after it."""
+        future: Future[Packed] = Future()
+
+        def run() -> None:
+            with self._lock:
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # noqa: BLE001 - who waits for it raises it
+                    future.set_exception(error)
+            with contextlib.suppress(OSError):
+                then()
+
+        threading.Thread(target=run, daemon=True).start()
+        with contextlib.suppress(Exception):  # as a rule there is little to pack
+            future.exception(_SOON_S)
+        return future

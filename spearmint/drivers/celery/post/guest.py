@@ -8,11 +8,12 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
-from spearmint.drivers.celery.post.grants import Digests, make_grant, open_box
+from spearmint.drivers.celery.post.grants import Digests, Packed, Packing, make_grant, open_box
 from spearmint.drivers.celery.post.names import Names, Side
 from spearmint.drivers.celery.post.pieces import (
     MOST_BYTES,
@@ -32,6 +33,7 @@ from spearmint.trial.transport.parcel import END
 _log = logging.getLogger(__name__)
 _NAME_BYTES = 200
 _LEASE_BYTES = 80
+_BUSY_S = 5.0  # a busy controller says that it lives this often
 
 
 class Guest:
@@ -44,6 +46,7 @@ class Guest:
         experiment: Its directory.
         store, names: Where the pieces of files are.
         digests: Known digests of files.
+        packing: Packs the files of all guests.
         may_move: Returns whether a large file of this start may move now.
     """
 
@@ -57,19 +60,22 @@ class Guest:
         store: Store,
         names: Names,
         digests: Digests,
+        packing: Packing,
         may_move: Callable[[str], bool],
     ) -> None:
         self._start, self._id, self._experiment = start, job, experiment
         self._records, self._folder = records, records.folder(job)
         self._store, self._names = store, names
         self._digests, self._may_move = digests, may_move
+        self._packing = packing
+        self._packed: Future[Packed] | None = None
         self._grant: dict[str, Any] = {}
         self._files: dict[str, Path] = {}
         self._outgoing: Outgoing | None = None
         self._incoming: Incoming | None = None
         self._part: BufferedIOBase | None = None
         self._name = self._got = self._lease = ""
-        self.wakes = self.is_moving = False
+        self.wakes = self.is_moving = self._is_busy = False
 
     def answer(self, said: dict[str, Any]) -> dict[str, Any]:
         """Do what is due, and return what to say. Raises OSError.
@@ -77,7 +83,7 @@ class Guest:
         ``wakes`` is set if the host must look, though what is said does not change; ``is_moving``
         while a large file is on its way.
         """
-        self.wakes = self.is_moving = False
+        self.wakes = self.is_moving = self._is_busy = False
         if not self._folder.exists() or (self._folder / "end").exists():
             self.close()
             return {"over": True}
@@ -91,7 +97,10 @@ class Guest:
             return self._finish({"failure": str(error), "ended": time.time()})
         if not said.get("ready"):
             say["grant"] = self._grant
+            self._is_busy = not self._grant
         self._serve(want_of(said.get("need")))
+        if self._is_busy:  # the host waits as long as this changes
+            say["busy"] = int(time.monotonic() / _BUSY_S)
         is_got = self._receive(said.get("offer"), say)
         if isinstance(end, dict) and is_got:
             return self._finish(end)
@@ -108,18 +117,27 @@ class Guest:
             self._lease = lease
 
     def _prepare(self) -> None:
-        """Pack the files, or find those that an earlier controller packed."""
+        """Start to pack the files, or take what was packed."""
         if self._grant:
             return
+        if self._packed is None:
+            signal = {self._names.signal: self._start}
+            self._packed = self._packing.start(self._pack, lambda: self._store.notify(signal))
+        if self._packed.done():
+            packed, self._packed = self._packed, None
+            self._grant, self._files = packed.result()
+
+    def _pack(self) -> Packed:
+        """Pack the files, or find those that an earlier controller packed."""
         job, box = self._records.job(self._id), self._box()
         if job is None:
-            return
+            return {}, {}
         if box is None:
             box = open_box(self._experiment, job, self._id.partition(".")[0])
             part = self._folder / ".box"
             part.write_text(box.name)
             part.rename(self._folder / "box")
-        self._grant, self._files = make_grant(job, box, self._digests)
+        return make_grant(job, box, self._digests)
 
     def _box(self) -> Path | None:
         with contextlib.suppress(FileNotFoundError):
@@ -132,7 +150,10 @@ class Guest:
         return lambda digest, number: self._names.piece(self._start, side, digest, number)
 
     def _serve(self, need: tuple[str, int, int] | None) -> None:
-        if need is None or need[0] not in self._files or not self._may_move(self._start):
+        if need is None or need[0] not in self._files:
+            return
+        if not self._may_move(self._start):
+            self._is_busy = True
             return
         if self._outgoing is None or self._outgoing.digest != need[0]:
             path = self._files[need[0]]

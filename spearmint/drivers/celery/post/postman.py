@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from spearmint.drivers.celery.post.grants import Digests
+from spearmint.drivers.celery.post.grants import Digests, Packing
 from spearmint.drivers.celery.post.guest import Guest, write_lease
 from spearmint.drivers.celery.post.names import Names, job_of
 from spearmint.drivers.celery.post.seal import opened, seal
@@ -51,7 +51,7 @@ class Postman(threading.Thread):
         self._said: dict[str, tuple[dict[str, Any], float]] = {}
         self._gone: dict[str, float] = {}
         self._moving: dict[str, float] = {}
-        self._digests, self._outages = Digests(), 0
+        self._digests, self._packing, self._outages = Digests(), Packing(), 0
         self._looked, self.trouble = float("-inf"), ""
 
     def run(self) -> None:
@@ -177,6 +177,7 @@ class Postman(threading.Thread):
             store=self._store,
             names=self._names,
             digests=self._digests,
+            packing=self._packing,
             may_move=self._may_move,
         )
         self._guests[start] = guest

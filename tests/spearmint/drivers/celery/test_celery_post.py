@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,8 @@ from spearmint.drivers.celery.broker import Broker
 from spearmint.drivers.celery.job import described
 from spearmint.drivers.celery.messages import NotHere, Refused, arguments, checked
 from spearmint.drivers.celery.post import check_transfer
-from spearmint.drivers.celery.post.courier import Courier
-from spearmint.drivers.celery.post.grants import Digests
+from spearmint.drivers.celery.post.courier import Courier, Over
+from spearmint.drivers.celery.post.grants import Digests, Packed, Packing
 from spearmint.drivers.celery.post.guest import Guest
 from spearmint.drivers.celery.post.host import Host
 from spearmint.drivers.celery.post.names import Names, new_search, new_start
@@ -29,6 +32,7 @@ from spearmint.drivers.celery.post.pieces import (
     want_of,
 )
 from spearmint.drivers.celery.post.place import Place, Places
+from spearmint.drivers.celery.post.postman import Postman
 from spearmint.drivers.celery.post.seal import opened, seal
 from spearmint.drivers.celery.records import Records
 from spearmint.drivers.queue import SubmitSpec
@@ -37,6 +41,7 @@ from spearmint.layout import TrialFolder, write_json
 from spearmint.resources import Resources
 from spearmint.trial.transport.parcel import Header
 from tests.spearmint.drivers.celery.post_store import MemoryStore
+from tests.waiting import until
 
 SIZE = 3 * WINDOW * PIECE + 17
 
@@ -117,6 +122,15 @@ def test_a_message_means_nothing_elsewhere() -> None:
         assert opened("k", names.context("host", start), text) is None
 
 
+class PackingToItsEnd(Packing):
+    """Packs before the first answer, however busy the machine is."""
+
+    def start(self, work: Callable[[], Packed], then: Callable[[], None]) -> Future[Packed]:
+        future = super().start(work, then)
+        wait([future])
+        return future
+
+
 class Bed:
     """A controller's guest and a host's place for one job, with a store in memory."""
 
@@ -151,6 +165,7 @@ class Bed:
             store=self.store,
             names=self.names,
             digests=Digests(),
+            packing=PackingToItsEnd(),
             may_move=lambda start: self.allowed,
         )
 
@@ -214,6 +229,68 @@ def test_the_end_comes_after_the_files(bed: Bed) -> None:
     [box] = (bed.experiment / ".spearmint" / "transfer").glob("0123456789ab.*")
     assert (box / name).read_bytes() == b"x" * PIECE
     assert bed.guest().answer({"offer": offer, "end": {}}) == {"over": True}, "a late repetition"
+
+
+def test_running_trials_do_not_wait_for_the_files_of_another(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gigabytes of data take longer to pack than the lease of a running trial lasts."""
+    bed.guest().answer({"who": {}, "lease": "1", "ready": True})
+    begins, may_end, stops = threading.Event(), threading.Event(), threading.Event()
+
+    def packs(*arguments: object) -> None:
+        begins.set()
+        may_end.wait()
+        raise OSError("a full disk")
+
+    monkeypatch.setattr("spearmint.drivers.celery.post.guest.open_box", packs)
+    job = bed.records.create("b" * 12, bed.records.job(bed.job) or {})
+    second = new_start(job)
+
+    def say(start: str, **content: object) -> None:
+        text = seal("k", bed.names.context("host", start), {"who": {}, **content})
+        bed.store.write(bed.names.said_by("host"), {start: text})
+
+    def answer() -> dict[str, Any]:
+        sealed = bed.store.some(bed.names.said_by("controller"), [second]).get(second)
+        return opened("k", bed.names.context("controller", second), sealed) or {}
+
+    say(bed.start, lease="1", ready=True)
+    say(second, lease="1")
+    postman = Postman(bed.store, "k", bed.experiment, stops)
+    postman.start()
+    try:
+        assert begins.wait(60)
+        say(bed.start, lease="2", ready=True)
+        lease = bed.records.folder(bed.job) / "lease"
+        until(lambda: lease.read_text().strip() == "2", 60)
+        until(lambda: "busy" in answer(), 60)
+        assert not answer()["grant"]
+    finally:
+        may_end.set()
+        stops.set()
+        postman.join()
+
+
+def test_a_host_waits_while_the_controller_is_busy(bed: Bed) -> None:
+    guest = bed.guest()
+    digest = guest.answer({})["grant"]["files"]["code.zip"]["digest"]
+    bed.allowed = False
+    assert "busy" in guest.answer({"need": [digest, 0, 1]}), "eight other files are on their way"
+    bed.allowed = True
+    assert "busy" not in guest.answer({"need": [digest, 0, 1]})
+    place = Places(bed.experiment).new(bed.start)
+    os.close(place.create(bed.names.search))
+    courier = Courier(bed.store, "k", bed.names, place, {})
+    for busy in (1, 2):
+        courier.moved = 0.0
+        courier._hear({"busy": busy})
+        assert courier.moved > 0
+    courier.moved = 0.0
+    courier._hear({"busy": 2})
+    assert courier.moved == 0, "the controller has ended"
+    with pytest.raises(Over):
+        courier.grant(0.0)
 
 
 def test_an_experiment_that_is_too_large_ends_the_job(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import pwd
 import subprocess
@@ -128,6 +129,27 @@ def test_a_trial_does_not_wait_for_a_suspended_one(
         assert [path.name for path in folder.iterdir()] == [f"{source.name}.part"]
     assert source.use(tmp_path) == source.content  # its lock has ended
     assert [path.name for path in folder.iterdir()] == [source.name]
+
+
+def test_a_trial_waits_for_one_that_says_that_it_lives(
+    folder: Path, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for its turn to fetch: its file does not grow."""
+    monkeypatch.setattr(cache, "_STALLED_S", 0.0)
+    folder.mkdir(mode=0o700)
+    steps = itertools.count(1)
+
+    def sleep(seconds: float) -> None:
+        step = next(steps)
+        os.utime(part.name, (step, step))
+        if step == 9:
+            (folder / source.name).write_bytes(source.content)
+
+    with (folder / f"{source.name}.part").open("wb") as part:
+        fcntl.flock(part, fcntl.LOCK_EX)
+        monkeypatch.setattr(cache.time, "sleep", sleep)
+        assert source.use(tmp_path) == source.content
+    assert source.fetched == 0
 
 
 _KILLED = """
