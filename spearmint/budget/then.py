@@ -1,4 +1,4 @@
-"""What happens to the cluster after the search: ``starcluster`` terminates or stops it."""
+"""What happens to the cluster after the search: ``starcluster`` terminates it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from starmint.bill import Bill
 
-ACTIONS = ("terminate", "stop")
 _LOOK_S = 120.0
 
 
@@ -19,7 +18,7 @@ class Ending:
     """The end of a cluster.
 
     Attributes:
-        action: ``terminate`` or ``stop``.
+        action: ``terminate``.
         bill: Names the cluster and its region.
     """
 

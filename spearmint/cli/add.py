@@ -66,7 +66,7 @@ def add(
     elif delivery.by_controller:
         click.echo(f"{_count(points, regions)} The running search evaluates new ones next.")
     else:
-        click.echo(f"They run with the next: {next_command(experiment.directory)}")
+        click.echo(f"New ones run with the next: {next_command(experiment.directory)}")
 
 
 def _count(points: list[dict[str, float | int | str]], regions: tuple[str, ...]) -> str:

@@ -21,6 +21,16 @@ config_argument = cloup.argument(
 storage_option = next(
     click_option(declared) for declared in settings_of(RunOptions) if declared.name == "storage"
 )
+trials_argument = cloup.argument(
+    "words",
+    metavar="[DIR] TRIAL...",
+    nargs=-1,
+    required=True,
+    help="The directory of config.pb (default: the current one), then numbers of trials.",
+)
+trial_region_option = click.option(
+    "--region", metavar="NAME", help="Region of the trials. Default: the only one."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 region_option = click.option(
     "--region", metavar="NAME", help="Show only this region. Default: all regions."

@@ -7,7 +7,7 @@ import json
 import click
 import cloup
 
-from spearmint.cli.options import json_option, storage_option
+from spearmint.cli.options import json_option, storage_option, trial_region_option
 from spearmint.cli.targets import find_trials, one_session, read_number, split_directory
 from spearmint.errors import InputError, next_command
 
@@ -25,7 +25,7 @@ from spearmint.errors import InputError, next_command
     metavar="TEXT",
     help="With --broken: only those whose reason contains this text. Default: any reason.",
 )
-@click.option("--region", metavar="NAME", help="Region of the trials. Default: the only one.")
+@trial_region_option
 @storage_option
 @json_option
 def retry(

@@ -8,19 +8,18 @@ import sys
 import click
 import cloup
 
-from spearmint.cli.options import json_option, storage_option
+from spearmint.cli.options import (
+    json_option,
+    storage_option,
+    trial_region_option,
+    trials_argument,
+)
 from spearmint.cli.setting_options import PlainOption
 from spearmint.cli.targets import find_trials, one_session, read_numbers
 
 
 @cloup.command()
-@cloup.argument(
-    "words",
-    metavar="[DIR] TRIAL...",
-    nargs=-1,
-    required=True,
-    help="The directory of config.pb (default: the current one), then numbers of trials.",
-)
+@trials_argument
 @click.option(
     "--lines",
     cls=PlainOption,
@@ -29,7 +28,7 @@ from spearmint.cli.targets import find_trials, one_session, read_numbers
     default=10,
     help="Show the last N lines of the output. Default: 10.",
 )
-@click.option("--region", metavar="NAME", help="Region of the trials. Default: the only one.")
+@trial_region_option
 @storage_option
 @json_option
 def show(

@@ -10,7 +10,12 @@ from collections.abc import Callable
 import click
 import cloup
 
-from spearmint.cli.options import json_option, storage_option
+from spearmint.cli.options import (
+    json_option,
+    storage_option,
+    trial_region_option,
+    trials_argument,
+)
 from spearmint.cli.targets import find_trials, one_session, read_numbers
 from spearmint.errors import InputError
 
@@ -19,17 +24,11 @@ _STEP_S = 0.2
 
 
 @cloup.command()
-@cloup.argument(
-    "words",
-    metavar="[DIR] TRIAL...",
-    nargs=-1,
-    required=True,
-    help="The directory of config.pb (default: the current one), then numbers of trials.",
-)
+@trials_argument
 @click.option(
     "--reason", metavar="TEXT", help="Store this text as the reason. Default: your user name."
 )
-@click.option("--region", metavar="NAME", help="Region of the trials. Default: the only one.")
+@trial_region_option
 @storage_option
 @json_option
 def stop(

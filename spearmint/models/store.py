@@ -121,7 +121,10 @@ class ModelStore:
             if current is not None:
                 earlier = [v for v in earlier if v.number < current.number]
             if current is None or not earlier:
-                raise SpearmintError(f"no earlier promoted version in {self.folder}")
+                raise SpearmintError(
+                    f"no earlier promoted version in {self.folder}",
+                    "Only a version that was current before can become so again.",
+                )
             write_json(current.path / _ROLLED_BACK, {"at": time.time()}, durable=True)
             switch_link(self.folder / CURRENT, earlier[-1].path.name)
             return current, earlier[-1]

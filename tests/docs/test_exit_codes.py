@@ -25,6 +25,9 @@ TESTS = {
     ("1", "spearmint run"): "spearmint/trial/test_broken_trials.py::test_the_search_stops_when_the",
     ("1", "sge-jobs check"): "on_hosts/cell_commands.py::problems",
     ("1", "spearmint check"): "spearmint/checking/test_check.py::test_a_damaged_database",
+    ("1", "spearmint final"): "spearmint/final/test_final.py::test_a_failed_training_keeps",
+    ("1", "spearmint rollback"): "spearmint/final/test_final.py::test_the_best_of_each_region",
+    ("1", "starcluster prices"): "starcluster/money/test_prices.py::test_prices_without_a_perm",
     ("2", "all"): f"{HERE}::test_a_wrong_option_is_refused",
     ("2", "spearmint run"): f"{KILL}::test_a_second_controller_says_so",
     ("2", "spearmint status"): f"{HERE}::test_a_directory_without_a_search",
@@ -77,11 +80,14 @@ def test_a_wrong_option_is_refused(package: str, command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["status", "best", "export", "report", "check", "show", "stop", "retry", "note", "tag"],
+    [
+        *("status", "best", "export", "report", "check", "final", "promote"),
+        *("show", "stop", "retry", "note", "tag"),
+    ],
 )
 def test_a_directory_without_a_search(command: str, tmp_path: Path) -> None:
     (tmp_path / "config.pb").write_text(CONFIG)
-    trial = () if command in {"status", "best", "export", "report", "check"} else ("7",)
+    trial = ("7",) if command in {"show", "stop", "retry", "note", "tag"} else ()
     assert commands.spearmint(command, tmp_path, *trial).returncode == 2
 
 

@@ -152,8 +152,7 @@ class Transfer:
     """Decides whether the jobs of a search need file transfer, and does the submit side of it."""
 
     def __init__(self, settings: DriverSettings) -> None:
-        self._layout = Layout(settings.directory.absolute())
-        self.directory = self._layout.transfer
+        self.directory = Layout(settings.directory.absolute()).transfer
         self._wanted = settings.resources.file_transfer
         requests = [request.partition("=") for request in settings.resources.requests]
         own = {name.strip().lower(): value.strip().lower() for name, _, value in requests}
@@ -210,10 +209,4 @@ class Transfer:
 
     def receive(self, listed: Collection[str] | None) -> None:
         """Store what has arrived; raises DriverUnreachable if that fails now."""
-        try:
-            self._mailroom.receive(listed)
-        except OSError as error:
-            raise DriverUnreachable(
-                f"cannot store what trials have sent: {error}",
-                f"Nothing is lost. Check the space and the permissions of {self._layout.root}.",
-            ) from error
+        self._mailroom.receive(listed)

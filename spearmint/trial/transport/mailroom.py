@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spearmint.errors import DriverUnreachable
 from spearmint.layout import TrialFolder, read_json, write_json
 from spearmint.trial.transport.packing import tree, write_parcel
 from spearmint.trial.transport.parcel import END, BadParcel, Header, Parcel, open_parcel
@@ -108,8 +109,17 @@ class Mailroom:
             listed: Tokens of the trials whose jobs have not ended; None to delete nothing.
 
         Raises:
-            OSError: Something cannot be stored now; nothing of it is lost.
+            DriverUnreachable: Something cannot be stored now; nothing of it is lost.
         """
+        try:
+            self._receive(listed)
+        except OSError as error:
+            raise DriverUnreachable(
+                f"cannot store what trials have sent: {error}",
+                f"Nothing is lost. Check the space and the permissions of {self._directory}.",
+            ) from error
+
+    def _receive(self, listed: Collection[str] | None) -> None:
         with contextlib.suppress(FileNotFoundError):
             for name in sorted(os.listdir(self._directory)):  # noqa: PTH208 - every few seconds
                 token, dot, _ = name.partition(".")

@@ -12,7 +12,7 @@ from spearmint.drivers.celery.post.names import new_search
 from spearmint.drivers.celery.post.postman import Postman
 from spearmint.drivers.celery.post.store import Store
 from spearmint.drivers.celery.records import Records
-from spearmint.errors import DriverUnreachable, InputError
+from spearmint.errors import InputError
 from spearmint.layout import Layout
 from spearmint.trial.transport.mailroom import Mailroom
 
@@ -82,13 +82,7 @@ class Post:
         Args:
             listed: Tokens of the trials whose jobs have not ended; None to delete nothing.
         """
-        try:
-            self._mailroom.receive(listed)
-        except OSError as error:
-            raise DriverUnreachable(
-                f"cannot store what trials have sent: {error}",
-                f"Nothing is lost. Check the space and the permissions of {self._experiment}.",
-            ) from error
+        self._mailroom.receive(listed)
 
 
 def _advice(wanted: str, broker: Broker) -> str:

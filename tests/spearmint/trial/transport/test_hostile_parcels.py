@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from spearmint.errors import DriverUnreachable
 from spearmint.trial.transport import mailroom
 from spearmint.trial.transport.parcel import Parcel
 from tests.spearmint.trial.transport.test_transport import KEY, Job
@@ -106,7 +107,7 @@ def test_a_parcel_waits_while_the_disk_is_full(job: Job, monkeypatch: pytest.Mon
     path = forge(job, [("files/step", FILE, b"1")])
     with monkeypatch.context() as patch:
         patch.setattr(mailroom, "restore", full)
-        with pytest.raises(OSError, match="space"):
+        with pytest.raises(DriverUnreachable, match="space"):
             job.receive()
     assert path.exists()
     job.receive()
