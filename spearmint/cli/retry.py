@@ -83,5 +83,5 @@ def retry(
         click.echo(
             later(delivery)
             or "\n".join(delivery.notes)
-            or f"Queued the points of trials {names}, unless another trial has evaluated them."
+            or f"Queued the points of trial {names}, unless another trial has evaluated them."
         )
