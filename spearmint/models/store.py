@@ -50,9 +50,9 @@ class Version:
         return float(self.metrics().get("standard_error") or 0.0)
 
     @property
-    def was_promoted(self) -> bool:
-        """Whether it was current at any time."""
-        return (self.path / _PROMOTED).exists()
+    def turn(self) -> int:
+        """Number of the promotion that made it current last, from 1; 0 if it never was."""
+        return int((read_json(self.path / _PROMOTED) or {}).get("turn", 0))
 
     @property
     def is_rolled_back(self) -> bool:
@@ -103,7 +103,8 @@ class ModelStore:
 
     def make_current(self, version: Version) -> None:
         """Switch ``current`` by rename; the caller holds the lock."""
-        write_json(version.path / _PROMOTED, {"at": time.time()}, durable=True)
+        turn = 1 + max(other.turn for other in self.versions())
+        write_json(version.path / _PROMOTED, {"at": time.time(), "turn": turn}, durable=True)
         (version.path / _ROLLED_BACK).unlink(missing_ok=True)
         switch_link(self.folder / CURRENT, version.path.name)
 
@@ -117,14 +118,14 @@ class ModelStore:
         """
         with self.lock():
             current = self.current()
-            earlier = [v for v in self.versions() if v.was_promoted and not v.is_rolled_back]
-            if current is not None:
-                earlier = [v for v in earlier if v.number < current.number]
+            last = 0 if current is None else current.turn
+            earlier = [v for v in self.versions() if 0 < v.turn < last and not v.is_rolled_back]
             if current is None or not earlier:
                 raise SpearmintError(
                     f"no earlier promoted version in {self.folder}",
                     "Only a version that was current before can become so again.",
                 )
             write_json(current.path / _ROLLED_BACK, {"at": time.time()}, durable=True)
-            switch_link(self.folder / CURRENT, earlier[-1].path.name)
-            return current, earlier[-1]
+            before = max(earlier, key=lambda version: version.turn)
+            switch_link(self.folder / CURRENT, before.path.name)
+            return current, before

@@ -74,6 +74,18 @@ def test_a_rollback_is_not_undone_by_the_next_promotion(store: ModelStore) -> No
     assert store.current().number == 1
 
 
+def test_a_rollback_goes_to_the_version_before_whatever_its_number(store: ModelStore) -> None:
+    for number, value in ((1, 0.4), (2, 0.2)):
+        add(store, number, value)
+        promote(store, maximize=False)
+    store.roll_back()
+    add(store, 3, 0.3)
+    promote(store, maximize=False)
+    promote(store, maximize=False, number=2)
+    numbers = [store.roll_back()[1].number for _ in range(2)]
+    assert numbers == [3, 1]
+
+
 def test_damaged_metrics_are_named_and_nothing_changes(store: ModelStore) -> None:
     add(store, 1, 0.4)
     promote(store, maximize=False)
