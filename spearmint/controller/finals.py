@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from spearmint.controller.study_run import StudyRun
 from spearmint.drivers import Job, JobState
-from spearmint.errors import QueueFull
+from spearmint.errors import InputError, QueueFull
 from spearmint.final import FinalTraining, choose
 from spearmint.layout import Layout, read_json
 from spearmint.model import Experiment
@@ -85,7 +85,11 @@ class Finals:
             is_done = is_done and (limited or not study.wants_trial()) and not study.failure()
             if room <= 0 or not is_done or training.is_over or training.jobs:
                 continue
-            choice = choose(study.study, study.layout)
+            try:
+                choice = choose(study.study, study.layout)
+            except InputError as error:  # no trial is feasible; other regions continue
+                training.refuse(error.what)
+                continue
             training.kept = training.same(choice)
             if training.kept is None:
                 try:
@@ -104,7 +108,7 @@ def has_final(experiment: Experiment, layout: Layout, study: Study) -> bool:
     """Return whether the model of the recommended trial of ``study`` is kept."""
     name = experiment.region or experiment.name
     newest = ModelStore(layout.models / name).versions()[-1:]
-    if not newest:
+    if not newest or study.recommended() is None:
         return False
     known = read_json(newest[0].path / "provenance.json") or {}
     return bool(known.get("identity") == choose(study, layout).identity(study))

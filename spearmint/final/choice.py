@@ -45,7 +45,7 @@ def choose(study: Study, layout: Layout, *, number: int = 0, median_of: int = 0)
             0 for none.
 
     Raises:
-        InputError: No such trial is complete, or the search has several objectives.
+        InputError: No such trial is complete and feasible, or the search has several objectives.
     """
     require_best(study.experiment)
     if number:
@@ -58,8 +58,9 @@ def choose(study: Study, layout: Layout, *, number: int = 0, median_of: int = 0)
         return Choice(trial, "named")
     found, best = study.recommended(), study.best(median_of or 1)
     if found is None or not best:
+        state = "feasible" if study.best(feasible=False) else "complete"
         raise InputError(
-            f"no trial of {study.experiment.study_name!r} is complete yet",
+            f"no trial of {study.experiment.study_name!r} is {state} yet",
             f"Run the search: {next_command(layout.root)}",
         )
     if not median_of:

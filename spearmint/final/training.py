@@ -203,6 +203,11 @@ class FinalTraining:
         output = self.layout.final_output(self.version)
         self.observer.note(f"{self._label} failed: {reason}\nFull output: {output}")
 
+    def refuse(self, reason: str) -> None:
+        """Store and report why no training can begin."""
+        self.failure = reason
+        self.observer.note(f"No final model: {reason}.")
+
     def end(self) -> None:
         """Terminate the job; the next run starts it again."""
         self.driver.cancel(self.jobs)

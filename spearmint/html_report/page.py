@@ -90,9 +90,8 @@ def render_regions(
             "name": digest.experiment.region,
             "link": link,
             "counts": _counts([digest]),
-            "best": _row(digest.recommended, digest, None)
-            if digest.recommended
-            else {"params": {}},
+            "best": _row(digest.recommended, digest, None) if digest.recommended else None,
+            "front": len(digest.front),
         }
         for digest, link in zip(digests, links, strict=True)
     ]

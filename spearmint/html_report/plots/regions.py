@@ -27,7 +27,9 @@ def plot(digests: Sequence[Digest]) -> Plot:
     title = "Best value so far"
     shown = [digest for digest in digests if digest.finite]
     if not shown:
-        return Plot(name="regions", title=title, caption="No trial has a finite value yet.")
+        several = any(digest.experiment.has_front for digest in digests)
+        why = "There are several objectives." if several else "No trial has a finite value yet."
+        return Plot(name="regions", title=title, caption=why)
     columns = min(_MOST_COLUMNS, len(shown))
     rows = math.ceil(len(shown) / columns)
     return Plot(
@@ -66,12 +68,13 @@ def _draw_region(axes: Axes, digest: Digest) -> None:
         markeredgewidth=0,
     )
     steps = running_best(digest)
-    x = [at for at, _ in steps] + [max(ids)]
-    y = scale.position([value for _, value in steps] + [steps[-1][1]])
-    axes.plot(x, y, color=INK, linewidth=1.2, drawstyle="steps-post")
+    if steps:
+        x = [at for at, _ in steps] + [max(ids)]
+        y = scale.position([value for _, value in steps] + [steps[-1][1]])
+        axes.plot(x, y, color=INK, linewidth=1.2, drawstyle="steps-post")
     axes.axhline(-0.12, color=FAINT, linewidth=0.8)
     axes.set_ylim(-0.12, 1.1)
     region = shorten(digest.experiment.region, _NAME_LETTERS)
     axes.set_title(region, loc="left", fontsize=8, color=SOFT, pad=2)
-    best = format_value(number(digest.finite[0]), 4)
+    best = format_value(number(digest.finite[0]), 4) if steps else "none feasible"
     axes.set_title(best, loc="right", fontsize=8, color=INK, fontweight="bold", pad=2)

@@ -101,3 +101,44 @@ def test_a_shell_trial_writes_json(make_experiment: MakeExperiment) -> None:
     done = experiment.run("--max-finished-jobs=1")
     assert done.returncode == 0, done.stderr
     assert "infeasible: memory_gb=81" in done.stdout
+
+
+REGIONS = CONFIG + 'region: "us"\nregion: "de"\n'
+HALF = """
+import spearmint
+
+def main(job_id, params):
+    return {"objective": params["x"][0], "memory_gb": 90 if spearmint.region() == "us" else 70}
+
+def final(job_id, params, model_dir):
+    (model_dir / "weights").write_text("1")
+    return params["x"][0]
+"""
+
+
+def test_a_region_without_a_feasible_trial_does_not_end_the_others(
+    make_experiment: MakeExperiment,
+) -> None:
+    experiment = make_experiment(HALF, REGIONS)
+    for _ in range(2):  # the second time, all trials are finished
+        done = experiment.run("--max-finished-jobs=3", "--then-final", "--again")
+        assert done.returncode == 1
+        assert "'trial@us' is feasible" in done.stderr
+        assert "of 6 complete trials" in done.stdout
+        assert [path.parent.name for path in experiment.root.glob("models/*/[0-9]*")] == ["de"]
+    alone = experiment.command("final", "--region=us")
+    assert alone.returncode == 2
+    assert "'trial@us' is feasible" in alone.stderr
+
+
+def test_the_report_shows_a_region_without_a_feasible_trial(
+    make_experiment: MakeExperiment,
+) -> None:
+    experiment = make_experiment(HALF, REGIONS)
+    assert experiment.run("--max-finished-jobs=2").returncode == 0
+    done = experiment.command("report")
+    assert done.returncode == 0, done.stderr
+    rows = (experiment.root / "report" / "index.html").read_text().splitlines()
+    (us,) = [row for row in rows if 'href="us/index.html"' in row]
+    assert us.count("<td>\N{EN DASH}</td>") == 2
+    assert (experiment.root / "report" / "regions.png").stat().st_size > 1000

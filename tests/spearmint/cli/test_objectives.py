@@ -136,3 +136,17 @@ def test_other_commands_on_several_objectives(searched: ExperimentDir) -> None:
     refused = searched.command("final")
     assert refused.returncode == 2
     assert "objectives" in refused.stderr
+
+
+def test_the_report_compares_the_fronts_of_regions(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment(CODE, CONFIG + 'region: "us"\nregion: "de"\n')
+    assert experiment.run("--max-finished-jobs=3").returncode == 0
+    done = experiment.command("report")
+    assert done.returncode == 0, done.stderr
+    page = (experiment.root / "report" / "index.html").read_text()
+    assert "Pareto front of each region" in page
+    for region in ("us", "de"):
+        front = json.loads(experiment.command("best", "--json", f"--region={region}").stdout)
+        words = f"{len(front)} trial" + ("s" if len(front) != 1 else "")
+        assert f'<a href="{region}/index.html">{region}</a></td><td>{words}</td>' in page
+        assert (experiment.root / "report" / region / "pareto_front.png").exists()
