@@ -49,13 +49,20 @@ def _observations(
     searched: Mapping[str, BaseDistribution],
     space: Space,
 ) -> tuple[Array, Array]:
-    """Return points ``(n, D)`` and values to minimise ``(n,)`` of the complete trials."""
+    """Return points ``(n, D)`` and ranks to minimise ``(n,)`` of the complete trials.
+
+    Infeasible trials follow the feasible ones, those with the smallest excess first.
+    """
     sign = -1.0 if experiment.maximize else 1.0
-    rows, values = [], []
+    rows: list[list[float | None]] = []
+    values: list[tuple[float, float]] = []
     for trial in trials:
-        if trial.state is TrialState.COMPLETE and math.isfinite(trial.value or 0.0):
+        value = trial.value or 0.0
+        if trial.state is TrialState.COMPLETE and math.isfinite(value):
             flat = to_flat(experiment.variables, trial.params)
             rows.append([to_float(found, flat[name]) for name, found in searched.items()])
-            values.append(sign * (trial.value or 0.0))
+            excess = sum(trial.excess.values())
+            values.append((excess, sign * value if excess == 0.0 else 0.0))
     points = np.array(rows, dtype=np.float64).reshape(-1, len(searched))
-    return space.coordinates(points), np.array(values)
+    order = {value: rank for rank, value in enumerate(sorted(set(values)))}
+    return space.coordinates(points), np.array([float(order[value]) for value in values])

@@ -142,3 +142,14 @@ def test_the_report_shows_a_region_without_a_feasible_trial(
     (us,) = [row for row in rows if 'href="us/index.html"' in row]
     assert us.count("<td>\N{EN DASH}</td>") == 2
     assert (experiment.root / "report" / "regions.png").stat().st_size > 1000
+
+
+def test_a_warm_start_prefers_feasible_points(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment(CODE, REGIONS + "warm_start: 1\n")
+    done = experiment.run("--max-finished-jobs=8", "--method=RandomChooser")
+    assert done.returncode == 0, done.stderr
+    assert "warm start with 1 points" in done.stdout
+    rows = json.loads(experiment.command("export", "--json").stdout)
+    assert any(not row["feasible"] for row in rows if row["region"] == "us")
+    first = next(row for row in rows if row["region"] == "de")
+    assert first["feasible"]
