@@ -13,9 +13,9 @@ import cloup
 from spearmint.cli.options import config_argument, json_option, region_option, storage_option
 from spearmint.errors import SpearmintError, next_command
 from spearmint.formatting import format_value
-from spearmint.model import Variable
 
 if TYPE_CHECKING:
+    from spearmint.model import Experiment
     from spearmint.store.recommending import Recommendation
     from spearmint.store.session import Session
 
@@ -53,7 +53,7 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     if not found:
         raise _nothing(sessions)
     if len(sessions) > 1:
-        _print_regions(found, experiment.variables, as_json)
+        _print_regions(found, experiment, as_json)
     elif as_json:
         click.echo(json.dumps(found[0].to_json(), indent=2))
     else:
@@ -83,16 +83,19 @@ def _nothing(sessions: list[Session]) -> SpearmintError:
     )
 
 
-def _print_regions(
-    found: list[Recommendation], variables: tuple[Variable, ...], as_json: bool
-) -> None:
+def _print_regions(found: list[Recommendation], experiment: Experiment, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([each.to_json() for each in found], indent=2))
     else:
+        from spearmint.view.expectation import expectation
         from spearmint.view.progress import make_console
         from spearmint.view.tables import trial_table
 
-        make_console().print(trial_table([each.trial for each in found], variables))
+        trials = [each.trial for each in found]
+        make_console().print(trial_table(trials, experiment.variables))
+        for each in found:
+            for line in expectation(each, maximize=experiment.maximize):
+                click.echo(f"{each.trial.region}: {line}")
 
 
 def _print(found: Recommendation, maximize: bool) -> None:

@@ -50,6 +50,19 @@ def test_under_noise_the_model_recommends(
     assert re.search(rf"\brecommended\b.*\btrial {best['id']}\b", page)
 
 
+def test_under_noise_each_region_has_its_expectation(make_experiment: MakeExperiment) -> None:
+    config = ONE_FLOAT + 'region: "us"\nregion: "de"\n'
+    experiment = make_experiment(f"SIGN = 1.0\n{NOISY}", config)
+    method = "--method=RandomChooser"
+    assert experiment.run("--max-finished-jobs=40", "--grid-seed=1", method).returncode == 0
+    lines = experiment.command("best").stdout.splitlines()
+    for region in ("us", "de"):
+        alone = experiment.command("best", f"--region={region}").stdout.splitlines()[-2:]
+        assert alone[0].startswith("expected: ")
+        for line in alone:
+            assert f"{region}: {line}" in lines
+
+
 def test_without_noise_nothing_changes(make_experiment: MakeExperiment) -> None:
     code = "def main(job_id, params):\n    return (params['x'][0] - 0.3) ** 2\n"
     experiment: ExperimentDir = make_experiment(code)
