@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spearmint.outputs import Constraint, Objective
-from spearmint.pareto import Losses, front
+from spearmint.pareto import Losses, dominates, front
 from spearmint.resources import Resources
 
 
@@ -257,6 +257,16 @@ def pareto_front(trials: Sequence[Trial]) -> list[Trial]:
     """
     known = [trial for trial in trials if trial.losses and trial.is_feasible]
     return [known[i] for i in front([trial.losses for trial in known])]
+
+
+def with_new(front: Sequence[Trial], trial: Trial) -> list[Trial]:
+    """Return a Pareto front with ``trial``, which ended last, if it is on it; in linear time."""
+    mine = trial.losses
+    is_candidate = trial.is_feasible and all(map(math.isfinite, mine))
+    if not is_candidate or any(t.losses == mine or dominates(t.losses, mine) for t in front):
+        return list(front)
+    left = [other for other in front if not dominates(mine, other.losses)]
+    return sorted([*left, trial], key=lambda other: other.losses)
 
 
 def leading(trials: Sequence[Trial], *, maximize: bool) -> list[Trial]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from operator import le
 
 Losses = tuple[float, ...]
 """Objectives of a trial, each to be minimised."""
@@ -21,10 +23,44 @@ def front(points: Sequence[Losses]) -> list[int]:
     Of equal points it has the first. A point with a value that is not finite is not on it.
     """
     finite = [i for i, losses in enumerate(points) if all(map(math.isfinite, losses))]
-    found: list[int] = []
     # A point can only be dominated by one that is before it in this order.
-    for i in sorted(finite, key=lambda i: (points[i], i)):
-        rivals = [points[j] for j in found]
-        if not any(rival == points[i] or dominates(rival, points[i]) for rival in rivals):
-            found.append(i)
+    order = sorted(finite, key=lambda i: (points[i], i))
+    if not order:
+        return []
+    ranked = [points[i] for i in order]
+    kept = _of_few(ranked) if len(ranked[0]) <= 3 else _of_many(ranked)
+    return [order[k] for k in kept]
+
+
+def _of_few(ranked: Sequence[Losses]) -> list[int]:
+    """Return the front of sorted points with two or three objectives.
+
+    The steps are the front of the last two objectives so far: Kung, Luccio and Preparata 1975
+    (J. ACM 22:469), section 3.
+    """
+    found: list[int] = []
+    seconds: list[float] = []  # ascending
+    thirds: list[float] = []  # descending
+    for k, losses in enumerate(ranked):
+        second, third = (*losses[1:], 0.0, 0.0)[:2]
+        at = bisect_right(seconds, second)
+        if at and thirds[at - 1] <= third:
+            continue
+        found.append(k)
+        end = at
+        while end < len(thirds) and thirds[end] >= third:
+            end += 1
+        seconds[at:end], thirds[at:end] = [second], [third]
+    return found
+
+
+def _of_many(ranked: Sequence[Losses]) -> list[int]:
+    """Return the front of sorted points; each is compared with the front before it."""
+    found: list[int] = []
+    kept: list[Losses] = []
+    for k, losses in enumerate(ranked):
+        # The rival is not after it in this order, so it is equal or dominates.
+        if not any(all(map(le, rival, losses)) for rival in kept):
+            found.append(k)
+            kept.append(losses)
     return found

@@ -12,7 +12,7 @@ from spearmint.controller.events import StudyCounts
 from spearmint.controller.limits import StudyLimits
 from spearmint.errors import SearchFailed
 from spearmint.formatting import indented, plain
-from spearmint.model import Trial, TrialState, best_trial, is_better, pareto_front
+from spearmint.model import Trial, TrialState, best_trial, is_better, with_new
 
 if TYPE_CHECKING:
     from spearmint.store.study import Study
@@ -101,8 +101,8 @@ class Tally:
             self.best, self.since_best = trial, 0
 
     def _add_to_front(self, trial: Trial) -> None:
-        self.front = pareto_front([*self.front, trial])
-        if trial in self.front:
+        self.front = with_new(self.front, trial)
+        if any(other is trial for other in self.front):
             self.since_best = 0
 
     def restore(self, study: Study) -> None:

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from spearmint.pareto import dominates, front
+from spearmint.model import Trial, TrialState, pareto_front, with_new
+from spearmint.pareto import Losses, dominates, front
 
 
 def test_the_front_has_the_first_of_equal_points_and_no_infinite_one() -> None:
@@ -24,3 +25,39 @@ def test_the_front_is_what_no_point_dominates(count: int) -> None:
     assert set(found) == expected
     assert len(found) == len(expected)
     assert [p[0] for p in found] == sorted(p[0] for p in found)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_large_front_is_found_without_comparing_all_pairs(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    compared = 0
+
+    def counted(losses: Losses, others: Losses) -> bool:
+        nonlocal compared
+        compared += 1
+        return dominates(losses, others)
+
+    monkeypatch.setattr("spearmint.pareto.dominates", counted)
+    points = [(float(i), *[-float(i)] * (count - 1)) for i in range(3000)]
+    assert front(points) == list(range(3000))
+    assert compared <= len(points)
+
+
+def test_a_front_grows_by_one_trial_at_a_time() -> None:
+    rng = np.random.default_rng(1)
+    values = [*map(float, range(4)), math.inf]
+    trials = [
+        Trial(
+            id=i,
+            state=TrialState.COMPLETE,
+            params={},
+            losses=(rng.choice(values), rng.choice(values)),
+            excess={"memory_gb": 1.0} if rng.random() < 0.3 else {},
+        )
+        for i in range(1, 60)
+    ]
+    known: list[Trial] = []
+    for n, trial in enumerate(trials, 1):
+        known = with_new(known, trial)
+        assert known == pareto_front(trials[:n])
