@@ -9,6 +9,9 @@ from dataclasses import dataclass
 OBJECTIVE, MAIN = "objective", "main"
 """Names of the objective in the dict that a trial returns; the second is that of HIPS."""
 
+OBJECTIVE_LINE = "(objective) "
+"""Start of the names of :func:`output_lines` for objectives."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
@@ -79,5 +82,5 @@ def output_lines(
     objectives: Sequence[Objective], constraints: Iterable[Constraint]
 ) -> dict[str, str]:
     """Return a line for each objective and constraint, by a name that no variable has."""
-    goals = {f"(objective) {each.name}": each.describe() for each in objectives}
+    goals = {f"{OBJECTIVE_LINE}{each.name}": each.describe() for each in objectives}
     return goals | {f"(constraint) {each.name}": each.describe() for each in constraints}

@@ -11,7 +11,13 @@ from spearmint.errors import InputError, did_you_mean
 from spearmint.importing.rows import Row, Table
 from spearmint.layout import Layout
 from spearmint.model import Experiment
-from spearmint.store.opening import directions_of, stored_trials, study_names
+from spearmint.store.opening import (
+    directions_of,
+    objective_names,
+    stored_declaration,
+    stored_trials,
+    study_names,
+)
 from spearmint.store.owner import read_ownership, storage_url
 from spearmint.store.sql.sqlite import file_of
 
@@ -60,6 +66,10 @@ def read_storage(url: str, experiment: Experiment, *, name: str | None) -> Table
         raise InputError(what, f"The studies are: {', '.join(names)}. {hint}".rstrip())
     directions, trials = stored_trials(name, url)
     expected = directions_of(experiment)
+    goals = _objectives(experiment, objective_names(stored_declaration(name, url)))
+    if goals and len(directions) == len(goals):
+        by_name = dict(zip((goal.name for goal in experiment.objectives), expected, strict=True))
+        expected = [by_name[goal] for goal in goals]
     if directions != expected:
         found, wanted = (
             " and ".join(d.name.lower() for d in each) for each in (directions, expected)
@@ -69,23 +79,41 @@ def read_storage(url: str, experiment: Experiment, *, name: str | None) -> Table
             f"but that of {experiment.path} is {wanted}",
             "Their values cannot be compared: export the study to CSV, and convert them there.",
         )
-    return _table(name, trials, experiment)
+    return _table(name, trials, experiment, goals)
 
 
-def _objectives(experiment: Experiment, trial: FrozenTrial) -> dict[str, float]:
-    """Return the values of several objectives by name."""
-    names = [goal.name for goal in experiment.objectives] if experiment.has_front else []
-    return dict(zip(names, trial.values or (), strict=False))
+def _objectives(experiment: Experiment, stored: Sequence[str]) -> list[str]:
+    """Return the names of several objectives in the order of the values of a study.
+
+    Args:
+        experiment: The search that gets the trials.
+        stored: The objectives of the study; empty if another program created it.
+
+    Raises:
+        InputError: The study has other objectives.
+    """
+    wanted = [goal.name for goal in experiment.objectives] if experiment.has_front else []
+    if not wanted or len(stored) != len(wanted):
+        return wanted
+    if set(stored) != set(wanted):
+        raise InputError(
+            f"the objectives of the study are {', '.join(stored)}, "
+            f"but those of {experiment.path} are {', '.join(wanted)}",
+            "Export the study to CSV, and rename the columns there.",
+        )
+    return list(stored)
 
 
-def _table(name: str, trials: Sequence[FrozenTrial], experiment: Experiment) -> Table:
+def _table(
+    name: str, trials: Sequence[FrozenTrial], experiment: Experiment, goals: Sequence[str]
+) -> Table:
     keys = {key for variable in experiment.variables for key in variable.elements()}
     found = dict.fromkeys(key for trial in trials for key in trial.params)
     rows = [
         Row(
             place=f"trial {trial.number + 1}",
             cells={
-                **_objectives(experiment, trial),
+                **dict(zip(goals, trial.values or (), strict=False)),
                 **trial.user_attrs.get(_CONSTRAINTS, {}),
                 **trial.params,
             },

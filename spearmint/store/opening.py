@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import optuna
 from optuna.pruners import NopPruner
@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError
 from spearmint.config.variables import describe
 from spearmint.errors import InputError, StudyMismatch, next_command
 from spearmint.model import Experiment
-from spearmint.outputs import output_lines
+from spearmint.outputs import OBJECTIVE_LINE, output_lines
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.sql.fast_reads import BulkReadStorage
 from spearmint.store.sql.indexes import create_indexes
@@ -135,7 +135,7 @@ def directions_of(experiment: Experiment) -> list[StudyDirection]:
 def _checked(experiment: Experiment, url: str, storage: BaseStorage, study: optuna.Study) -> Study:
     declared = _declaration(experiment)
     known = study.user_attrs.get(_VARIABLES, declared)
-    if known != declared:
+    if known != declared or objective_names(known) != objective_names(declared):
         raise _mismatch(experiment, known, declared)
     return Study(experiment, url, storage, study)
 
@@ -175,6 +175,12 @@ def stored_declaration(name: str, url: str) -> dict[str, str]:
         return declared
 
 
+def objective_names(declaration: Mapping[str, str]) -> list[str]:
+    """Return the named objectives of a stored declaration, in the order of their values."""
+    found = [name for name in declaration if name.startswith(OBJECTIVE_LINE)]
+    return [name.removeprefix(OBJECTIVE_LINE) for name in found]
+
+
 def delete_study(name: str, url: str) -> None:
     """Delete the study ``name`` and its trials."""
     with wraps_storage_errors():
@@ -197,6 +203,9 @@ def _mismatch(
         for name in names
         if known.get(name) != declared.get(name)
     ]
+    if not rows:  # values are stored in the order of the objectives
+        stored, now = (", ".join(objective_names(each)) for each in (known, declared))
+        rows = [f"  order of the objectives: stored {stored}; config.pb {now}"]
     return StudyMismatch(
         f"{experiment.path} differs from the search stored as {experiment.study_name!r}:\n"
         + "\n".join(rows),

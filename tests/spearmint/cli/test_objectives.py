@@ -150,3 +150,41 @@ def test_the_report_compares_the_fronts_of_regions(make_experiment: MakeExperime
         words = f"{len(front)} trial" + ("s" if len(front) != 1 else "")
         assert f'<a href="{region}/index.html">{region}</a></td><td>{words}</td>' in page
         assert (experiment.root / "report" / region / "pareto_front.png").exists()
+
+
+BOTH = 'objective { name: "error" }\nobjective { name: "seconds_used" }\n'
+SWAPPED = 'objective { name: "seconds_used" }\nobjective { name: "error" }\n'
+COSTS = """def main(job_id, params):
+    return {"error": params["x"][0], "seconds_used": 100 - params["x"][0]}
+"""
+
+
+def test_the_order_of_objectives_cannot_swap_their_values(
+    make_experiment: MakeExperiment,
+) -> None:
+    experiment = make_experiment(COSTS, ONE_FLOAT + BOTH)
+    assert experiment.run("--max-finished-jobs=2", "--method=RandomChooser").returncode == 0
+    expected = json.loads(experiment.command("best", "--json").stdout)
+    other = make_experiment(COSTS, ONE_FLOAT + SWAPPED, experiment.root.parent / "other")
+    done = commands.spearmint("import", other.root, experiment.root)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(other.command("best", "--json").stdout)
+    assert [row["values"] for row in found[::-1]] == [row["values"] for row in expected]
+    config = experiment.root / "config.pb"
+    config.write_text(ONE_FLOAT + SWAPPED)
+    done = experiment.command("best")
+    assert done.returncode == 2
+    assert "stored error, seconds_used; config.pb seconds_used, error" in done.stderr
+    config.write_text(ONE_FLOAT + BOTH)
+    assert json.loads(experiment.command("best", "--json").stdout) == expected
+
+
+def test_other_objectives_are_not_imported(
+    searched: ExperimentDir, make_experiment: MakeExperiment
+) -> None:
+    config = CONFIG.replace("error", "loss")
+    other = make_experiment(CODE, config, searched.root.parent / "other")
+    done = commands.spearmint("import", other.root, searched.root)
+    assert done.returncode == 2
+    assert "error, speed" in done.stderr
+    assert "loss, speed" in done.stderr
