@@ -290,9 +290,9 @@ class SgeSearch:
         return running
 
     def trainer(self, run: Run) -> psutil.Process:
-        """Return the process of a trial's runner."""
-        folder = self.directory / "jobs" / f"{run.trial:08d}"
-        return psutil.Process(self.node(run).process(f"spearmint.trial.runner {folder}"))
+        """Return the process of a trial's runner, also of one that its pilot forked."""
+        file = self.directory / "jobs" / f"{run.trial:08d}" / "runner.json"
+        return psutil.Process(self.node(run).pid_here(json.loads(file.read_text())["pid"]))
 
     def shepherd(self, run: Run) -> psutil.Process:
         """Return the process of Grid Engine that started a trial's runner."""

@@ -209,8 +209,7 @@ def test_a_host_that_is_lost_is_named_and_the_others_work(hosts: SshHosts) -> No
     hosts.machines["node002"].kill()
 
     def use() -> None:
-        for node in nodes:
-            node.ssh.timeout_s = 3
+        nodes[2].ssh.timeout_s = 3
         result = set_up(nodes, TEMPLATE)
         assert list(result.failed) == ["node002"]
         assert "port 22" in result.failed["node002"]

@@ -248,6 +248,11 @@ class Node:
         assert len(found) == 1, (part, found)
         return found[0]
 
+    def pid_here(self, pid: int) -> int:
+        """Return the pid on this machine of a process of the node, which has ``pid`` there."""
+        (found,) = [mine for mine in self._pids() if _pid_of_node(mine) == pid]
+        return found
+
     def _pids(self) -> list[int]:
         mine = str(Path(f"/proc/{self.pid}/ns/pid").readlink())
         found = []
@@ -305,6 +310,15 @@ def _namespace_pids(pid: int) -> list[int]:
 def _pid_in_fabric(pid: int) -> int:
     """Return the pid of a node's first process in the network's namespace."""
     return _namespace_pids(pid)[-2]
+
+
+def _pid_of_node(pid: int) -> int:
+    """Return the pid of a process in its own namespace; 0 if it has ended."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+    return 0
 
 
 def _command_line(pid: int) -> str:

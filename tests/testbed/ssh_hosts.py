@@ -81,7 +81,7 @@ class SshHosts:
             self.machines[alias].boot()
             start(self.machines[alias], Facts(id=f"i-{alias}"), first=False)
 
-    def shell(self, alias: str, *, host_key: str = "", timeout_s: float = 10.0) -> Shell:
+    def shell(self, alias: str, *, host_key: str = "", timeout_s: float = 60.0) -> Shell:
         """Return a shell of one host."""
         return Shell(
             self.machines[alias].ip,
