@@ -224,7 +224,8 @@ def knows_the_bill(user: User) -> None:
     for node in nodes.values():
         assert node["state"] == "ended"
         assert node["dollars"] == pytest.approx(0.526 * node["hours"])
-    assert nodes["master"]["hours"] > nodes["node004"]["hours"] > nodes["node003"]["hours"] > 0
+    # Each run costs at least a minute, so that the runs of a quick test cost the same.
+    assert nodes["master"]["hours"] >= nodes["node004"]["hours"] >= nodes["node003"]["hours"] > 0
     assert found["notes"] == []
 
 
