@@ -147,7 +147,8 @@ def test_files_and_directories_go_there_and_back(
         assert (found.st_mode & 0o777, found.st_uid, found.st_gid) == (0o600, 7, 8)
         shell.unlink("/srv/lines")
         assert not shell.isfile("/srv/lines")
-        assert shell.ls("/srv") == ["/srv/in side"]
+        # Pools of HTCondor in other tests have folders there, too.
+        assert [path for path in shell.ls("/srv") if "condor-" not in path] == ["/srv/in side"]
 
     hosts.within(use)
 
