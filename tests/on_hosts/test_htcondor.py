@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -75,9 +76,12 @@ def test_controllers_and_the_schedd_are_killed(pool: CondorPool, make_search: Ma
 
 
 def test_a_host_is_lost(pool: CondorPool, make_search: MakeSearch) -> None:
-    search = make_search(trials=6, steps=20)
+    search = make_search(trials=5, steps=60)
     controller = search.start("-l", "job_lease_duration=20")
-    lost = next(run for run in search.wait_running() if run.host != "master")
+    running = Counter(run.host for run in search.wait_running(5))
+    others = [run for run in search.running() if run.host != "master"]
+    # The pool offers jobs to the free GPU of the lost host for another 15 minutes.
+    lost = min(others, key=lambda run: running[run.host])
     until(lambda: search.step(lost) >= 3, 30, 0.1)
     search.node(lost).kill()
 
@@ -85,7 +89,7 @@ def test_a_host_is_lost(pool: CondorPool, make_search: MakeSearch) -> None:
         same = [run for run in search.runs() if run.trial == lost.trial]
         return any(run.first >= 3 and run.host != lost.host for run in same)
 
-    until(is_again, 300, 0.3)  # the pool offers jobs to the lost host, too
+    until(is_again, 300, 0.3)
     controller.end()
     search.assert_complete(lost=[lost.host])
 

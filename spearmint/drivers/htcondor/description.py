@@ -39,6 +39,13 @@ _FORBIDDEN = {
 _OPTIONS = {"-debug": 0, "-maxidle": 1, "-maxjobs": 1}
 """Number of values of the options of condor_submit that change no job."""
 _HOST = re.compile(r"[A-Za-z0-9_.-]+")
+# The collector lists a lost machine for another 15 minutes. Do not offer it the job that it lost:
+# with a free GPU it can be the negotiator's first choice each time. A machine that has ended the
+# job itself reports again at once, within the 5 s. Machines do not see LastHeardFrom.
+_NOT_WHERE_LOST = (
+    "(TARGET.Machine =!= MY.MachineAttrMachine0 || TARGET.LastHeardFrom =?= undefined"
+    " || TARGET.LastHeardFrom >= MY.EnteredCurrentStatus - 5)"
+)
 
 
 def script_of(spec: SubmitSpec, box: Path | None = None) -> str:
@@ -113,10 +120,11 @@ def _policies(need: Resources, own: dict[str, str], avoid: Sequence[str]) -> dic
     remove = [own["periodic_remove"]] if "periodic_remove" in own else []
     remove.append(REMOVED_HOLDS)
     commands["periodic_remove"] = " || ".join(f"({expression})" for expression in remove)
-    if avoid:
-        wanted = [f"({own['requirements']})"] if "requirements" in own else []
-        wanted += [f'TARGET.Machine =!= "{host}"' for host in avoid if _HOST.fullmatch(host)]
-        commands["requirements"] = " && ".join(wanted)
+    recorded = [own["job_machine_attrs"]] if "job_machine_attrs" in own else []
+    commands["job_machine_attrs"] = ", ".join([*recorded, "Machine"])
+    wanted = [f"({own['requirements']})"] if "requirements" in own else []
+    wanted += [f'TARGET.Machine =!= "{host}"' for host in avoid if _HOST.fullmatch(host)]
+    commands["requirements"] = " && ".join([*wanted, _NOT_WHERE_LOST])
     return commands
 
 

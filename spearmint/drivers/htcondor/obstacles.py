@@ -24,7 +24,7 @@ def emptied(ads: str) -> str:
     """Return the ClassAds of slots, in the long form, as they are without any job.
 
     A slot that other jobs use has fewer resources, so that the analysis of HTCondor calls a job
-    impossible that only waits for them.
+    impossible that only waits for them. So is a job that waits for the machine that it was lost on.
     """
     return "\n\n".join(_emptied(ad) for ad in ads.split("\n\n") if ad.strip()) + "\n"
 
@@ -39,7 +39,8 @@ def _emptied(ad: str) -> str:
     if "AvailableGPUs" in found:
         named = (re.sub(r"\W", "_", gpu) for gpu in gpus)
         lines.append(f"AvailableGPUs = {{ {','.join(f'GPUs_{name}' for name in named)} }}")
-    lines.append('State = "Unclaimed"')
+    # The job does not go back to a machine that has not reported since; it still waits for it.
+    lines += ['State = "Unclaimed"', "LastHeardFrom = undefined"]
     return "\n".join(lines)
 
 

@@ -175,3 +175,4 @@ def test_machines_are_analysed_as_if_they_had_no_job() -> None:
     last = dict(line.split(" = ", 1) for line in first.splitlines())
     assert (last["Cpus"], last["GPUs"]) == ("4", "2")
     assert last["AvailableGPUs"] == "{ GPUs_GPU_a0,GPUs_GPU_b1 }"
+    assert last["LastHeardFrom"] == "undefined"  # a job can wait for a lost machine

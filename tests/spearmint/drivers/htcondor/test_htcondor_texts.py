@@ -57,16 +57,33 @@ def commands(made: SubmitSpec) -> dict[str, str]:
             {"require_gpus": "Capability >= 8.0", "request_disk": "10G", "request_gpus": "1"},
         ),
         ({"requests": ("request_gpus=3", "+WantX=true")}, {"request_gpus": "3", "+WantX": "true"}),
-        ({"requests": ("requirements=HAS_GPU",)}, {"requirements": "HAS_GPU"}),
-        ({"avoid": ("b", 'h"|| true')}, {"requirements": 'TARGET.Machine =!= "b"'}),
         (
-            {"requests": ("requirements=A || B",), "avoid": ("b", "c")},
-            {"requirements": '(A || B) && TARGET.Machine =!= "b" && TARGET.Machine =!= "c"'},
+            {"requests": ("job_machine_attrs=Arch",)},
+            {"job_machine_attrs": "Arch, Machine"},
         ),
     ],
 )
 def test_resources_are_commands(need: dict[str, object], expected: dict[str, str]) -> None:
     assert expected.items() <= commands(spec(**need)).items()
+
+
+@pytest.mark.parametrize(
+    ("need", "expected"),
+    [
+        ({}, ""),
+        ({"requests": ("requirements=HAS_GPU",)}, "(HAS_GPU) && "),
+        ({"avoid": ("b", 'h"|| true')}, 'TARGET.Machine =!= "b" && '),
+        (
+            {"requests": ("requirements=A || B",), "avoid": ("b", "c")},
+            '(A || B) && TARGET.Machine =!= "b" && TARGET.Machine =!= "c" && ',
+        ),
+    ],
+)
+def test_requirements_are_combined(need: dict[str, object], expected: str) -> None:
+    made = commands(spec(**need))["requirements"]
+    own = commands(spec())["requirements"]
+    assert "MachineAttrMachine0" in own
+    assert made == expected + own
 
 
 def test_a_job_without_gpus_requests_none() -> None:
