@@ -69,8 +69,14 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
+_ON_HOSTS = ("celery", "debootstrap", "htcondor", "sge", "slurm")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
+        if any(map(item.get_closest_marker, _ON_HOSTS)) and not item.get_closest_marker("timeout"):
+            # Many daemons and programs start, and the first test can build the hosts' file system.
+            item.add_marker(pytest.mark.timeout(1200))
         for name, is_there in _NEEDS.items():
             needed = item.get_closest_marker(name) is not None
             if needed and name not in config.getoption("--require") and not is_there():

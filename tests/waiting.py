@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 STEP_S = 0.02
+_SLOWER = 3  # a busy machine, also at what costs no polls, such as the boot of a host
+_LONGEST_S = 300.0
 
 
 def until(
@@ -17,8 +19,9 @@ def until(
 ) -> None:
     """Poll until ``happens()`` is true.
 
-    The limit is a number of polls: as many as an idle machine does in ``limit_s``. On a busy
-    machine, where other processes are also slower, the polls take longer.
+    The limit is a number of polls: three times as many as an idle machine does in ``limit_s``, but
+    for a longer limit than 100 s at most 300 s. On a busy machine, where other processes are also
+    slower, the polls take longer.
 
     Args:
         happens: The condition.
@@ -29,11 +32,12 @@ def until(
     Raises:
         TimeoutError: The condition was not true within this number of polls.
     """
-    left, before = limit_s, progress()
+    allowed_s = max(limit_s, min(_SLOWER * limit_s, _LONGEST_S))
+    left, before = allowed_s, progress()
     while not happens():
         left -= step_s
         if (now := progress()) != before:
-            left, before = limit_s, now
+            left, before = allowed_s, now
         if left < 0:
             break
         time.sleep(step_s)

@@ -33,7 +33,7 @@ def command(
     cell: Cell,
     *arguments: str,
     uid: int = UID,
-    timeout_s: float = 120,
+    timeout_s: float = 300,
     node: Node | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run sge-jobs in the user's home, on the master or on ``node``."""

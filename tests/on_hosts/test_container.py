@@ -86,7 +86,7 @@ def inside(top: Path, script: str) -> subprocess.CompletedProcess[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=550,
+        timeout=1000,
         env={
             **passed,
             "PATH": "/opt/starmint/bin:/usr/sbin:/usr/bin:/sbin:/bin",

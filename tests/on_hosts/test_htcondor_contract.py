@@ -18,6 +18,6 @@ def test_contract() -> None:
     pytest_ = [sys.executable, "-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider"]
     with CondorPool(hosts=1) as pool:
         argv = [*pytest_, f"--basetemp={pool.home}/tmp", str(suite)]
-        done = pool.run("env", "-C", str(REPOSITORY), *argv, uid=UID, timeout_s=280)
+        done = pool.run("env", "-C", str(REPOSITORY), *argv, uid=UID, timeout_s=1000)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " skipped" not in done.stdout

@@ -23,6 +23,6 @@ def test_contract(one_host: Cell) -> None:
     suite = Path(__file__).with_name("contract_on_a_cell.py").relative_to(REPOSITORY)
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     argv = [*pytest_, f"--basetemp={one_host.home}/tmp", str(suite)]
-    done = one_host.run("env", "-C", str(REPOSITORY), *argv, uid=UID, timeout_s=280)
+    done = one_host.run("env", "-C", str(REPOSITORY), *argv, uid=UID, timeout_s=1000)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " skipped" not in done.stdout

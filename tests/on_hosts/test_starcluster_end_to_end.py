@@ -160,7 +160,7 @@ def searches(user: User) -> None:
         "spearmint --driver=SGE --max-concurrent=3 --max-finished-jobs=6 --budget=20 "
         "--method=SequentialChooser branin/config.pb"
     )
-    done = user.types("sshmaster", "-u", "sgeadmin", "gpucluster", command, timeout_s=180)
+    done = user.types("sshmaster", "-u", "sgeadmin", "gpucluster", command)
     assert "6" in done.stdout
     assert re.search(r"^Spent: \$\d+\.\d\d of the budget of \$20\.00", done.stdout, re.M)
     user.types("get", "-u", "sgeadmin", "gpucluster", "branin", "results")

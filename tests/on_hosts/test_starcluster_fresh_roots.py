@@ -62,7 +62,7 @@ def user(request: pytest.FixtureRequest) -> Iterator[User]:
     indirect=["user"],
 )
 def test_a_fresh_debian_runs_a_job(user: User, system: str) -> None:
-    user.types("start", "gpucluster", timeout_s=400)
+    user.types("start", "gpucluster", timeout_s=900)
     for host in user.hosts().values():
         assert system in host.run("cat", "/etc/os-release").stdout
         assert not host.run("apt-mark", "showhold").stdout  # the distribution's own packages work
@@ -72,7 +72,7 @@ def test_a_fresh_debian_runs_a_job(user: User, system: str) -> None:
 @pytest.mark.parametrize("user", [UBUNTU], indirect=True)
 def test_ubuntu_gets_the_packages_of_debian_12_if_they_are_genuine(user: User) -> None:
     tampered = give_packages(user.cloud.home / "packages")
-    refused = user.types("start", "gpucluster", status=1, timeout_s=400)
+    refused = user.types("start", "gpucluster", status=1, timeout_s=900)
     assert tampered in refused.stderr
     assert "wrong SHA-256" in refused.stderr
     assert "gridengine_packages" in refused.stderr
@@ -82,7 +82,7 @@ def test_ubuntu_gets_the_packages_of_debian_12_if_they_are_genuine(user: User) -
         assert not host.run("apt-mark", "showhold").stdout
 
     shutil.copy(debian_packages() / tampered, user.cloud.home / "packages")
-    done = user.types("start", "-x", "gpucluster", timeout_s=400)
+    done = user.types("start", "-x", "gpucluster", timeout_s=900)
     assert "SIGSEGV" in done.stdout + done.stderr
     for alias, host in user.hosts().items():
         packages = installed(host.run("sh", "-c", VERSIONS).stdout)

@@ -49,7 +49,7 @@ class User:
         self.said = ""
 
     def types(
-        self, *words: str, status: int = 0, timeout_s: float = 120
+        self, *words: str, status: int = 0, timeout_s: float = 600
     ) -> subprocess.CompletedProcess[str]:
         # The keys of the account are in the config, so they are in no environment.
         argv = ["env", "-u", "AWS_ACCESS_KEY_ID", "-u", "AWS_SECRET_ACCESS_KEY"]

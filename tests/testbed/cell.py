@@ -201,7 +201,7 @@ class Cell:
         return (node or self.master).enter(argv, uid=uid, env=env)
 
     def run(
-        self, *argv: str, uid: int = 0, stdin: str = "", timeout_s: float = 120
+        self, *argv: str, uid: int = 0, stdin: str = "", timeout_s: float = 300
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the master, as root or as the user of ``uid``."""
         return subprocess.run(
@@ -247,7 +247,16 @@ class Cell:
 
     def wait_idle(self, timeout_s: float = 60) -> None:
         """Wait until the cell has no jobs."""
-        until(lambda: not self.run("qstat", "-u", "*").stdout.strip(), timeout_s, 0.1)
+        listed = [""]
+
+        def is_idle() -> bool:
+            listed[0] = self.run("qstat", "-u", "*").stdout.strip()
+            return not listed[0]
+
+        try:
+            until(is_idle, timeout_s, 0.1, progress=lambda: listed[0])
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; the cell has these jobs:\n{listed[0]}") from error
 
 
 def give_examples(home: Path) -> None:

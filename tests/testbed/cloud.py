@@ -68,7 +68,7 @@ class Cloud:
         """Kill all instances and remove all files."""
         if self._server is not None:
             self._server.kill()
-            self._server.wait(30)
+            self._server.wait(120)
             assert self._server.stdout is not None
             self._server.stdout.close()
         pids = [node.pid for node in self.nodes().values()]
@@ -116,7 +116,7 @@ class Cloud:
         return kept | mine | CREDENTIALS
 
     def run(
-        self, *argv: str, stdin: str = "", timeout_s: float = 120, **env: str
+        self, *argv: str, stdin: str = "", timeout_s: float = 400, **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on this machine, in the cloud's network."""
         return subprocess.run(

@@ -86,7 +86,7 @@ class Fabric:
         """Kill all nodes and remove all files."""
         assert self._process is not None
         self._process.kill()  # this also kills the first process of the namespaces
-        self._process.wait(30)
+        self._process.wait(120)
         for node in self.nodes.values():
             node.gone()
         assert self._process.stdout is not None
@@ -95,7 +95,7 @@ class Fabric:
 
     def run(self, *argv: str) -> None:
         """Run a command in the network's namespaces, as root of this machine."""
-        subprocess.run(self.enter(argv), check=True, timeout=60)
+        subprocess.run(self.enter(argv), check=True, timeout=300)
 
     def enter(self, argv: Sequence[str]) -> list[str]:
         """Return the command line that runs ``argv`` in the network's namespaces."""
@@ -193,7 +193,7 @@ class Node:
     def gone(self) -> None:
         """Wait until the processes of the host have ended."""
         if self._process is not None:
-            self._process.wait(30)
+            self._process.wait(120)
             until(lambda: not Path(f"/proc/{self.pid}").exists())
         self._process, self.pid = None, 0
 
@@ -228,7 +228,7 @@ class Node:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
 
     def processes(self, part: str) -> list[int]:

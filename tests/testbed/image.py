@@ -143,7 +143,7 @@ def _try(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=1000,
     )
 
 

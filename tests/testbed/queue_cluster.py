@@ -105,7 +105,7 @@ class QueueCluster(ABC):
         uid: int = 0,
         stdin: str = "",
         env: Mapping[str, str] | None = None,
-        timeout_s: float = 120,
+        timeout_s: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the master, as root or as the user of ``uid``."""
         return subprocess.run(

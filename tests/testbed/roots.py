@@ -84,7 +84,7 @@ def _build(done: Path, script: Path, *arguments: str) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=550,
+        timeout=1000,
     )
     if ran.returncode:
         shutil.rmtree(new, ignore_errors=True)

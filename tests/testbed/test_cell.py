@@ -17,7 +17,7 @@ pytestmark = pytest.mark.sge
 
 def traces() -> dict[str, object]:
     """Return the state of this machine that a test bed could change."""
-    mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if "testbed" in line]
+    mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if "/testbed-" in line]
     return {
         "mounts": mounts,
         "links": sorted(map(str, Path("/sys/class/net").iterdir())),
@@ -66,7 +66,7 @@ def test_a_killed_test_run_takes_its_cell_with_it() -> None:
     )
     argv = [sys.executable, "-c", code]
     done = subprocess.run(
-        argv, check=False, cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+        argv, check=False, cwd=REPOSITORY, capture_output=True, text=True, timeout=300
     )
     pid, _, shared = done.stdout.strip().partition(" ")
     until(lambda: not Path(f"/proc/{pid}").exists())
@@ -81,7 +81,7 @@ def test_a_person_gets_a_shell_on_the_master() -> None:
         input="sge-jobs run --gpus=1 -- sh -c 'echo has $CUDA_VISIBLE_DEVICES'\nexit\n",
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert "3 hosts" in done.stdout

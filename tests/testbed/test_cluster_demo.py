@@ -29,7 +29,7 @@ def test_a_person_gets_a_shell_beside_a_cluster_and_nothing_is_left_after_it() -
         input=TYPED,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"gpucluster: running.*\b3 nodes", done.stdout)

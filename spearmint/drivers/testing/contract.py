@@ -160,7 +160,7 @@ class DriverContract(ABC):
 
     def test_what_a_finished_job_left_is_ended_by_cancel(self, tmp_path: Path) -> None:
         """``cancel`` of a job that is GONE ends its leftover processes and keeps the result."""
-        code = PARENT.replace("time.sleep(60)", "return 0.5")
+        code = PARENT.replace("time.sleep(600)", "return 0.5")
         driver, request = self.make_driver(tmp_path), make_request(tmp_path, code)
         job = driver.submit(request)
         until_gone(driver, job)
