@@ -38,6 +38,7 @@ _KEEPALIVE_S = 10.0
 _STEP_S = 0.5
 _GRACE_S = 1.0
 _CHUNK = 1 << 16
+_ANSWER = 3  # times the timeout to connect: a busy node accepts soon, but its sshd answers late
 _SESSIONS = 8  # sshd allows 10 per connection, and SFTP uses one
 
 
@@ -62,7 +63,8 @@ class Shell(RemoteCommands, RemoteFiles):
         Args:
             host_key: The public host key of the node, as in ``ssh_host_ed25519_key.pub``; several
                 separated by commas while it is replaced.
-            timeout_s: Timeout to connect, and for a node that stops answering.
+            timeout_s: Timeout to connect, and for a node that stops answering; sshd may take three
+                times as long for each answer.
             name: Name of the node in messages. Default: ``host``.
             tunnel: How to reach the node, instead of a direct connection.
             no_answer: Return why nothing answers at ``host`` and the fix, or empty texts.
@@ -147,6 +149,10 @@ class Shell(RemoteCommands, RemoteFiles):
         """The public key, as a line of ``authorized_keys``."""
         return public_half(self.key)
 
+    @property
+    def _answer_s(self) -> float:
+        return _ANSWER * self.timeout_s
+
     def _opened(self) -> paramiko.Transport:
         """Return a transport that has authenticated both sides."""
         lib = _paramiko()
@@ -161,16 +167,19 @@ class Shell(RemoteCommands, RemoteFiles):
             transport = lib.Transport(connection)
             transport.daemon = True
             for limit in ("banner_timeout", "handshake_timeout", "auth_timeout", "channel_timeout"):
-                setattr(transport, limit, self.timeout_s)
+                setattr(transport, limit, self._answer_s)
             transport.get_security_options().key_types = _algorithms(self.host_key)
-            transport.start_client(timeout=self.timeout_s)
+            transport.start_client(timeout=self._answer_s)
+            if not transport.initial_kex_done:  # paramiko returns without an error
+                raise lib.SSHException("sshd did not finish the handshake")
             self._verify(transport)
             transport.auth_publickey(self.user, _private_key(self.key))
             transport.set_keepalive(max(1, int(min(_KEEPALIVE_S, self.timeout_s / 3))))
         except (OSError, EOFError, lib.SSHException) as error:
             if transport is not None:
                 transport.close()
-            raise self._not_connected(error, tunnel) from error
+            limit_s = self.timeout_s if transport is None else self._answer_s
+            raise self._not_connected(error, tunnel, limit_s) from error
         except BaseException:
             if transport is not None:
                 transport.close()
@@ -199,7 +208,7 @@ class Shell(RemoteCommands, RemoteFiles):
             "Another machine may use this address now. Nothing was sent to it.",
         )
 
-    def _not_connected(self, error: Exception, tunnel: Tunnel | None) -> SshError:
+    def _not_connected(self, error: Exception, tunnel: Tunnel | None, limit_s: float) -> SshError:
         lib = _paramiko()
         where = f"{self.name}: {self.host} port {self.port}"
         if isinstance(error, lib.AuthenticationException):
@@ -216,7 +225,7 @@ class Shell(RemoteCommands, RemoteFiles):
         if _is_private(self.host):
             words += "; it has no public address (set public_ips, or reach its network by a VPN)"
         return SshError(
-            f"{where}: cannot connect by SSH within {self.timeout_s:g} s: {words}",
+            f"{where}: cannot connect by SSH within {limit_s:g} s: {words}",
             "Check that the instance runs and that its security group allows SSH from here.",
         )
 
@@ -299,7 +308,7 @@ class Shell(RemoteCommands, RemoteFiles):
         channel = None
         self._sessions.acquire()
         try:
-            channel = self._connected().open_session(timeout=self.timeout_s)
+            channel = self._connected().open_session(timeout=self._answer_s)
             yield channel
         except (OSError, EOFError, _paramiko().SSHException) as error:
             raise self._lost() from error
@@ -329,8 +338,8 @@ class Shell(RemoteCommands, RemoteFiles):
         with self._lock:
             if self._sftp is None or not self.is_connected:
                 try:
-                    channel = self._connected().open_session(timeout=self.timeout_s)
-                    channel.settimeout(self.timeout_s)
+                    channel = self._connected().open_session(timeout=self._answer_s)
+                    channel.settimeout(self._answer_s)
                     channel.invoke_subsystem("sftp")
                     client = _paramiko().SFTPClient(channel)
                     self._sftp = cast("Sftp", OneAtATime(client, threading.RLock()))
