@@ -1,17 +1,33 @@
-"""Searches on a cell that is healthy before and after every test."""
+"""Searches on a cell that is healthy before and after every test, and what failed ones said."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
-from tests.on_hosts.searches import SgeSearch
+from tests.on_hosts.searches import STARTED, SgeSearch
 from tests.testbed.cell import Cell
 from tests.waiting import until
 
 MakeSearch = Callable[..., SgeSearch]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failure what the searches said, and the jobs in their queue."""
+    report = yield
+    if report.failed and call.when == "call":
+        for search in STARTED:
+            with contextlib.suppress(Exception):  # its hosts may be lost
+                report.sections.append((f"search {search.directory}", search.describe()))
+    if call.when == "teardown":
+        STARTED.clear()
+    return report
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from tests.testbed.cell import UID, Cell
 from tests.testbed.fabric import Node
 from tests.waiting import until
 
-# A trial starts its steps when the test has seen enough concurrent trials, and resumes from its
-# checkpoint. It writes a record ten times a second, which also gives the end of a killed run. The
-# records are outside the directory that a test makes read-only.
+# A trial waits before one of its steps until the test releases it, so that a fault hits it while it
+# runs, and resumes from its checkpoint. It writes a record ten times a second, which also gives the
+# end of a killed run. The records are outside the directory that a test makes read-only.
 CODE = """
 import contextlib, json, os, random, socket, time, uuid
 from pathlib import Path
@@ -40,10 +40,10 @@ def main(job_id, params):
              trial=job_id, region=os.environ["SPEARMINT_REGION"], first=first,
              job=os.environ["JOB_ID"], host=socket.gethostname(),
              gpus=os.environ["CUDA_VISIBLE_DEVICES"])
-        while hold.exists():
-            time.sleep(0.1)
-            note()
         for step in range(first, STEPS):
+            while step >= {hold_at} and job_id >= {hold_from} and hold.exists():
+                time.sleep(0.1)
+                note()
             time.sleep(0.1)
             note()
             with contextlib.suppress(OSError):
@@ -89,6 +89,10 @@ class Use:
     ended: float
 
 
+STARTED: list[SgeSearch] = []
+"""The searches of the running test; a failed test shows them."""
+
+
 class Controller:
     """A ``spearmint`` process on the master, run by an ordinary user."""
 
@@ -119,7 +123,7 @@ class Controller:
         """Return the first match of ``pattern`` in the output.
 
         Args:
-            release: Whether the trials may start their steps.
+            release: Whether the trials may continue with their steps.
         """
         if release:
             self._search.release()
@@ -147,7 +151,7 @@ class Controller:
 
         Args:
             status: The expected exit status.
-            release: Whether the trials may start their steps.
+            release: Whether the trials may continue with their steps.
 
         Raises:
             AssertionError: Another exit status, or no activity of it and its trials for 90 s.
@@ -186,6 +190,8 @@ class SgeSearch:
         trials: Number of trials of each region.
         steps: Duration of a trial in tenths of a second.
         regions: Number of regions in ``config``.
+        hold_at: Step before which a trial waits until the test releases the trials.
+        hold_from: First trial that waits.
         config, code: Templates of the files with ``{name}``, ``{runs}`` and ``{steps}``.
     """
 
@@ -198,6 +204,8 @@ class SgeSearch:
         *,
         trials: int = 12,
         steps: int = 30,
+        hold_at: int = 0,
+        hold_from: int = 1,
         regions: int = 1,
         name: str = "trial",
         config: str = CONFIG,
@@ -211,7 +219,8 @@ class SgeSearch:
         self._hold.touch()
         directory.mkdir(parents=True)
         (directory / "config.pb").write_text(config.format(name=name))
-        text = code.format(runs=str(self._runs), steps=steps)
+        holds = {"hold_at": hold_at, "hold_from": hold_from}
+        text = code.format(runs=str(self._runs), steps=steps, **holds)
         (directory / f"{name}.py").write_text(text)
         for path in (self._runs, directory, *directory.iterdir()):
             os.chown(path, UID, UID)
@@ -223,14 +232,21 @@ class SgeSearch:
         argv += ["--polling-time=1", f"--max-finished-jobs={self._wanted}"]
         argv += [*options, str(self.directory)]
         self._controllers.append(Controller(self.cell, argv, self))
+        if self not in STARTED:
+            STARTED.append(self)
         return self._controllers[-1]
+
+    def describe(self) -> str:
+        """Return the end of the controllers' outputs and the jobs in the queue, for messages."""
+        outputs = [controller.output[-4000:] for controller in self._controllers]
+        return "\n".join([*(f"A command said:\n{output}" for output in outputs), self.queued()])
 
     def queued(self) -> str:
         """Return the jobs in the queue, for messages."""
         return self.cell.run("qstat", "-f", "-u", "*").stdout
 
     def release(self) -> None:
-        """Allow the trials to start their steps."""
+        """Allow the trials to continue with their steps."""
         self._hold.unlink(missing_ok=True)
 
     def recorded(self) -> int:
@@ -274,19 +290,24 @@ class SgeSearch:
         """Return the runs without a result: running ones, and after a fault also killed ones."""
         return [run for run in self.runs() if run.value is None]
 
-    def wait_running(self, count: int = 6, *, release: bool = True) -> list[Run]:
-        """Wait for ``count`` concurrent runs; return them, the last one to finish at the end.
+    def wait_running(self, count: int = 6, *, step: int = 0) -> list[Run]:
+        """Wait for ``count`` concurrent runs; return them, the oldest first.
 
-        No trial starts its steps before that, so all of them still have their full duration.
+        They continue to run until the test releases the trials, at the latest in ``wait_for`` and
+        ``end`` of the controller.
 
         Args:
             count: Number of runs.
-            release: Whether the trials may start their steps then.
+            step: Number of steps that each of them must have finished.
         """
         until(lambda: len(self.running()) >= count, 60, 0.1, progress=lambda: len(self.runs()))
         running = self.running()
-        if release:
-            self.release()
+        until(
+            lambda: all(self.step(run) >= step for run in running),
+            60,
+            0.1,
+            progress=lambda: [self.step(run) for run in running],
+        )
         return running
 
     def trainer(self, run: Run) -> psutil.Process:

@@ -43,7 +43,7 @@ def make_search(pool: CondorPool, name: str, **options: object) -> CondorSearch:
     return search
 
 
-STEPS = 100
+STEPS = 30
 
 
 def fetched(search: CondorSearch) -> int:
@@ -53,7 +53,7 @@ def fetched(search: CondorSearch) -> int:
 
 
 def test_a_search(pool: CondorPool) -> None:
-    search = make_search(pool, "search", trials=8, steps=STEPS)
+    search = make_search(pool, "search", trials=8, steps=STEPS, hold_at=STEPS // 2)
     controller = search.start("--queue-ahead=1")
 
     def reports_while_it_runs() -> bool:
@@ -81,13 +81,12 @@ def test_a_search(pool: CondorPool) -> None:
 
 
 def test_a_host_is_lost(pool: CondorPool) -> None:
-    search = make_search(pool, "lost", trials=4, steps=200)
+    search = make_search(pool, "lost", trials=4, steps=20, hold_at=3)
     controller = search.start("-l", "job_lease_duration=20")
     try:
-        lost = search.wait_running(4)[0]
-        returned = search.directory / "jobs" / f"{lost.trial:08d}" / "files" / "step"
-        until(lambda: returned.exists() and int(returned.read_text()) >= 3, 60, 0.1)
+        lost = search.wait_running(4, step=3)[0]  # as far as the files that came back show
         search.node(lost).kill()
+        search.release()
 
         def is_again() -> bool:
             same = [run for run in search.runs() if run.trial == lost.trial]

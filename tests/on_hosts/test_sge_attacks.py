@@ -100,6 +100,11 @@ def given(out: Path) -> set[str]:
     return set(filter(None, out.read_text().strip("[]\n").split(",")))
 
 
+def status(cell: Cell, gpu: str) -> GpuStatus | None:
+    """Return what the sensor last reported of a GPU."""
+    return {use.uuid: use.status for use in uses(cell)}.get(gpu)
+
+
 def reports(cell: Cell) -> tuple[GpuUse, ...]:
     """Return what the sensor reports after it has looked at least twice more."""
     attack(cell, "sleep 12")
@@ -110,13 +115,14 @@ def reports(cell: Cell) -> tuple[GpuUse, ...]:
 def test_files_of_a_stranger_take_no_gpu_from_a_running_job(
     cell: Cell, node: Node, script: str
 ) -> None:
-    (mine,) = given(job(cell, 1, seconds=300))
+    (mine,) = given(job(cell, 1, seconds=3000))
+    until(lambda: status(cell, mine) is GpuStatus.HELD, 60, 0.2)
     attack(cell, script)
     attack(cell, script, uid=UID)  # also a user of the cell, not only a stranger
     states = {use.uuid: use for use in reports(cell)}
     assert (states[mine].status, states[mine].user) == (GpuStatus.HELD, USER)
     attack(cell, script)
-    assert given(job(cell, 1, seconds=300)) == BOTH - {mine}
+    assert given(job(cell, 1, seconds=3000)) == BOTH - {mine}
     waiting = job(cell, 1)
     reports(cell)
     assert waiting.read_text() == ""

@@ -15,9 +15,12 @@ from tests.waiting import until
 pytestmark = pytest.mark.sge
 
 REGIONS = 'region: "de"\nregion: "us"\n'
+# The last region waits until the test has killed the command.
 FINAL = """
 
 def final(job_id, params, model_dir):
+    while os.environ["SPEARMINT_REGION"] == "us" and Path(f"{{RUNS}}.final").exists():
+        time.sleep(0.1)
     (model_dir / "job").write_text(os.environ["JOB_ID"])
     time.sleep(3)
     with Path("trained.txt").open("a") as file:  # in the directory of config.pb
@@ -30,9 +33,12 @@ def test_each_region_is_trained_once_by_a_job_and_promoted(
     cell: Cell, make_search: MakeSearch
 ) -> None:
     search = make_search(trials=2, steps=5, regions=2, config=CONFIG + REGIONS, code=CODE + FINAL)
+    gate = cell.shared / "runs" / f"{search.directory.name}.final"
+    gate.touch()
     controller = search.start("--then-final")
     controller.wait_for("is trained")
     controller.kill()
+    gate.unlink()
     search.start("--then-final").end()
     trained = (search.directory / "trained.txt").read_text().split()
     assert sorted(trained) == ["de", "us"]
@@ -53,7 +59,7 @@ def test_a_trial_is_stopped_with_and_without_a_controller(
 ) -> None:
     search = make_search(f"stop{killed}", trials=3, steps=10)
     controller = search.start()
-    victim = search.wait_running(3, release=False)[0]
+    victim = search.wait_running(3)[0]
     number = str(victim.trial)
     shown = json.loads(
         cell.checked("spearmint", "show", str(search.directory), number, "--json", uid=UID)

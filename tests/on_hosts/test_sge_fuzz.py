@@ -82,7 +82,7 @@ def fuzz(cell: Cell, uid: int, seed: int, steps: int) -> int:
 
 
 def test_random_files_of_a_user_change_nothing(cell: Cell, node: Node) -> None:
-    (mine,) = given(job(cell, 1, seconds=600))
+    (mine,) = given(job(cell, 1, seconds=3000))
     allowed = sum(fuzz(cell, uid, seed, 1250) for seed in range(4) for uid in (STRANGER, UID))
     assert allowed > 500
     assert given(job(cell, 1)) == BOTH - {mine}  # none lost

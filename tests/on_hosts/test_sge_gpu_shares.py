@@ -52,7 +52,7 @@ def job(cell: Cell, *options: str, uid: int = UID) -> str:
     """Submit a job that writes its variables and then waits; return its number."""
     out = shlex.quote(str(cell.shared / "shares"))
     script = (
-        f"env | grep CUDA_ > {out}/$JOB_ID.part\nmv {out}/$JOB_ID.part {out}/$JOB_ID\nsleep 300"
+        f"env | grep CUDA_ > {out}/$JOB_ID.part\nmv {out}/$JOB_ID.part {out}/$JOB_ID\nsleep 3000"
     )
     argv = ("qsub", "-terse", "-j", "y", "-o", "/dev/null", "-l", f"h={HOST}", *options)
     return cell.checked(*argv, uid=uid, stdin=f"#!/bin/sh\n{script}\n").strip()
@@ -71,11 +71,14 @@ def gpu_rows(cell: Cell) -> list[dict[str, object]]:
     return [row for row in json.loads(text) if row["host"] == HOST]
 
 
+def daemon_pids(node: Node) -> set[str]:
+    return set(node.run("pgrep", "-f", f"{CONTROL} -d").stdout.split())
+
+
 def daemons(node: Node) -> set[str]:
     """Return GPU and user ID of each daemon."""
-    pids = node.run("pgrep", "-f", f"{CONTROL} -d").stdout.split()
     found = set()
-    for pid in pids:
+    for pid in daemon_pids(node):
         environ = node.run("cat", f"/proc/{pid}/environ").stdout.split("\0")
         pipes = dict(line.partition("=")[::2] for line in environ).get("CUDA_MPS_PIPE_DIRECTORY")
         found.add(str(pipes).removeprefix(MPS_DIRECTORY + "/"))
@@ -148,10 +151,10 @@ def test_whole_gpus_and_shares_never_meet(cell: Cell, node: Node) -> None:
 
 def test_a_daemon_that_dies_is_started_again(cell: Cell, node: Node) -> None:
     variables(cell, job(cell, "-l", "gpu_share=0.5"))
-    for pid in node.run("pgrep", "-f", f"{CONTROL} -d").stdout.split():
-        node.run("kill", "-9", pid)
-    assert not daemons(node)
-    until(lambda: daemons(node) == {f"{GPUS[0]}.{UID}"}, 60, 0.2)
+    killed = daemon_pids(node)
+    assert killed
+    node.run("kill", "-9", *killed)
+    until(lambda: not killed & daemon_pids(node) and daemons(node) == {f"{GPUS[0]}.{UID}"}, 60, 0.2)
 
 
 def test_trials_share_gpus(cell: Cell, node: Node, make_search: MakeSearch) -> None:

@@ -39,7 +39,7 @@ VARIABLES = {
     "TZ": "Asia/Tokyo",
 }
 SUBMIT = (
-    "spec = dict(argv=('sleep', '600'), directory=Path('/tmp'), log=Path.home() / 'log')\n"
+    "spec = dict(argv=('sleep', '3000'), directory=Path('/tmp'), log=Path.home() / 'log')\n"
     "def send(name, gpus=0, **more):\n"
     "    return q.submit(JobSpec(name=name, resources=Resources(gpus=gpus, **more), **spec))\n"
 )
@@ -79,7 +79,7 @@ def test_no_default_of_qstat_hides_a_job(cell: Cell, everywhere: bool) -> None:
         states = [row[2] for row in jobs()]
         return states.count("running") == 3 and "error" in states
 
-    until(is_settled, 30, 0.2)
+    until(is_settled, 60, 0.2)
     plain = jobs()
     (reason,) = door(cell, f"show(q.error_reason({broken!r}))")
     (idle,) = door(cell, f"show(q.obstacle({ids[1]!r}))")  # type: ignore[index]

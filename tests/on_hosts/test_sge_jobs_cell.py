@@ -190,7 +190,7 @@ def test_a_job_that_is_ended_frees_its_gpus(
 
 
 def test_a_job_that_exceeds_its_time_frees_its_gpus(cell: Cell, log: Log) -> None:
-    sleeper(cell, 2, "-l", "h_rt=2")
+    sleeper(cell, 2, "-l", "h_rt=8")  # a busy host starts the command within this time
     succeeds(cell, log)
     all_free(cell)
 

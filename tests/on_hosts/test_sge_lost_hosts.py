@@ -32,6 +32,7 @@ def lose_one(cell: Cell, search: SgeSearch) -> str:
     """Kill a host with running trials, not the master; return its name."""
     victim = next(run for run in search.wait_running() if run.host != cell.master.name)
     cell.lose(search.node(victim))
+    search.release()
     return victim.host
 
 
@@ -130,6 +131,7 @@ def test_the_disk_is_read_only_for_a_while(cell: Cell, make_search: MakeSearch, 
     controller = search.start(f"--queue-ahead={ahead}")
     search.wait_running()
     with read_only(cell, cell.hosts):
+        search.release()
         time.sleep(10)
     controller.end()
     search.assert_complete()

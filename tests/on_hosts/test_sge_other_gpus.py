@@ -45,7 +45,7 @@ def stray(cell: Cell, log: str, *options: str) -> str:
     script = (
         "#!/bin/bash\n"
         f'other=$(echo "GPU-{HOST}-0 GPU-{HOST}-1" | sed "s/$CUDA_VISIBLE_DEVICES//" | xargs)\n'
-        f'sleep 300 & echo "$other,$!,train me" >> {APPS}; wait\n'
+        f'sleep 3000 & echo "$other,$!,train me" >> {APPS}; wait\n'
     )
     asked = ("-l", f"gpu=1,hostname={HOST}", "-o", log)
     return cell.submit(script, *asked, *options)
@@ -86,7 +86,7 @@ def test_a_trial_on_another_gpu_reads_it_in_its_output(
             with open({APPS!r}, "a") as apps:
                 print(gpus[gpus[0] == mine], os.getpid(), "train", sep=",", file=apps)
 """
-    code = CODE.replace("        while hold.exists():", f"{other}        while hold.exists():")
+    code = CODE.replace("        for step in", f"{other}        for step in")
     search = make_search(trials=6, steps=1, code=code)
     controller = search.start()
     outputs = search.directory / "output"

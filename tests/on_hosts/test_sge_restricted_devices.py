@@ -89,7 +89,7 @@ def seen(out: Path) -> tuple[list[str], list[str]]:
 def test_a_job_opens_its_own_gpus_only(cell: Cell, node: Node) -> None:
     until(lambda: modes(node) == {"660"}, 60, 0.2)
     assert opened(cell, node) == []
-    running = job(cell, "first", 1, "sleep 300")
+    running = job(cell, "first", 1, "sleep 3000")
     mine, found = seen(running)
     assert mine == found
     assert len(mine) == 1
@@ -104,7 +104,7 @@ def test_a_job_opens_its_own_gpus_only(cell: Cell, node: Node) -> None:
 
 
 def test_kill_9_of_shepherd_sensor_and_attendant_opens_no_device(cell: Cell, node: Node) -> None:
-    mine, _ = seen(job(cell, "third", 1, "sleep 305", "-r", "n"))
+    mine, _ = seen(job(cell, "third", 1, "sleep 3005", "-r", "n"))
     for part in ("sge_shepherd", "sge_jobs.node.sensor"):
         for pid in node.processes(part):
             with contextlib.suppress(ProcessLookupError):
@@ -114,7 +114,7 @@ def test_kill_9_of_shepherd_sensor_and_attendant_opens_no_device(cell: Cell, nod
     other, found = seen(job(cell, "fourth", 1))
     assert other == found
     assert other != mine, "a leftover process has it"
-    cell.kill("sleep 305", node)
+    cell.kill("sleep 3005", node)
     both, found = seen(job(cell, "both", 2))
     assert both == found
     assert len(both) == 2

@@ -101,7 +101,8 @@ def test_a_host_that_reschedules_for_ever_costs_no_trial(
     node.write(CONF, "exit 99\n")
     search = make_search(trials=30, steps=10)
     controller = search.start()
-    until(lambda: failed_there(search) >= 2, 60, 0.2)  # the other hosts are busy until then
+    # The other hosts are busy until then.
+    until(lambda: failed_there(search) >= 2, 60, 0.2, progress=search.output)
     controller.end()
     assert_healthy_end(search)
 
@@ -112,7 +113,7 @@ def test_a_resumed_search_avoids_the_host_and_a_healthy_one_is_used_again(
     take_python(node)
     search = make_search(trials=12, steps=10)
     controller = search.start()
-    controller.wait_for("Trials avoid host node001 ")
+    controller.wait_for("Trials avoid host node001 ", release=False)
     controller.kill()
     node.run("rm", CONF)
     hosts = search.directory / ".spearmint" / "hosts.json"
@@ -120,9 +121,16 @@ def test_a_resumed_search_avoids_the_host_and_a_healthy_one_is_used_again(
     kept["node001"]["until"] = kept["node001"]["since"] + 30
     cell.checked("sh", "-c", f"cat > {hosts}", uid=UID, stdin=json.dumps(kept))
     until(lambda: kept["node001"]["until"] < float(cell.checked("date", "+%s")), 60, 1)
-    search.start().end()
+    controller = search.start()
+    # The other GPUs are busy until then.
+    until(
+        lambda: any(run.host == "node001" for run in search.runs()),
+        60,
+        0.2,
+        progress=lambda: controller.output,
+    )
+    controller.end()
     search.assert_complete()
-    assert any(run.host == "node001" for run in search.runs())
 
 
 def test_an_error_on_every_host_is_told_and_moves_end(make_search: MakeSearch) -> None:

@@ -74,11 +74,11 @@ def test_a_search_that_has_begun_waits_for_queues_that_are_disabled(
 ) -> None:
     search = make_search(trials=12)
     controller = search.start("--queue-ahead=2")
-    search.wait_running(release=False)
+    search.wait_running()
     cell.run("qmod", "-d", "*")
     controller.wait_for(MESSAGE, release=False)
     search.release()
-    until(lambda: not search.jobs_in("r"), 60, 0.2)
+    until(lambda: not search.jobs_in("r"), 60, 0.2, progress=search.recorded)
     time.sleep(6)  # longer than the pause between two checks
     cell.run("qmod", "-e", "*")
     controller.end()
@@ -87,7 +87,7 @@ def test_a_search_that_has_begun_waits_for_queues_that_are_disabled(
 
 
 def test_a_full_cell_gives_no_message(cell: Cell, make_search: MakeSearch) -> None:
-    others = [cell.submit("sleep 300", "-l", "gpu=1") for _ in range(6)]
+    others = [cell.submit("sleep 3000", "-l", "gpu=1") for _ in range(6)]
     search = make_search(trials=3)
     controller = search.start("--gpus=1")
     until(lambda: len(search.jobs_in("qw")) == 3, 30, 0.2)
@@ -102,7 +102,7 @@ def test_a_full_limit_of_jobs_is_told_and_the_search_goes_on(
     cell: Cell, make_search: MakeSearch
 ) -> None:
     before = cell.qconf("-sconf", "global")
-    other = cell.submit("sleep 300")
+    other = cell.submit("sleep 3000")
     cell.master.write("/tmp/conf/global", re.sub(r"(?m)^(max_u_jobs\s+)\d+", r"\g<1>1", before))
     cell.qconf("-Mconf", "/tmp/conf/global")
     try:
@@ -118,13 +118,15 @@ def test_a_full_limit_of_jobs_is_told_and_the_search_goes_on(
 
 
 def test_no_tickets_are_left_after_kills_and_a_resume(make_search: MakeSearch) -> None:
-    search = make_search(trials=18, steps=50)
+    search = make_search(trials=18, steps=50, hold_from=13)  # it cannot end before the last kill
     for moment_s in (0.1, 0.8, 1.9):
         controller = search.start("--queue-ahead=3")
-        controller.wait_for(r"driver SGE\b")
+        controller.wait_for(r"driver SGE\b", release=False)
         time.sleep(moment_s)
         controller.kill()
-    until(lambda: not search.jobs_in("r"), 60, 0.2)  # pilots finish without the command
+    search.release()
+    # Pilots finish without the command.
+    until(lambda: not search.jobs_in("r"), 60, 0.2, progress=search.recorded)
     search.start("--queue-ahead=3").end()
     search.assert_complete()
     assert tickets(search) == []

@@ -70,7 +70,7 @@ def test_a_limit_of_one_job_at_a_time(make_search: MakeSearch) -> None:
 
 def test_a_job_that_slurmctld_has_forgotten(cluster: SlurmCluster, make_search: MakeSearch) -> None:
     search = make_search(trials=1, steps=3000)
-    controller = search.start("--walltime=1m", "--queue-ahead=1")
+    controller = search.start("--walltime=9m", "--queue-ahead=1")
     search.wait_running(1)
     pid = cluster.master.process("bin/spearmint --driver=SLURM")
     os.kill(pid, signal.SIGSTOP)

@@ -135,7 +135,7 @@ class CondorPool(QueueCluster):
             shown[:] = json.loads(done.stdout or "[]") if done.returncode == 0 else []
             return done.returncode == 0
 
-        until(asked, 60, 0.2)
+        until(asked, 120, 0.2)
         return [{**job, "id": f"{job['ClusterId']}.{job['ProcId']}"} for job in shown]
 
     def heal(self) -> None:

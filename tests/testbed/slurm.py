@@ -36,9 +36,9 @@ GresTypes=gpu
 DefMemPerCPU=100
 SlurmdParameters=config_overrides
 ReturnToService=2
-SlurmdTimeout=6
+SlurmdTimeout=60
 KillWait=3
-MessageTimeout=5
+MessageTimeout=15
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=100000
@@ -106,6 +106,16 @@ class SlurmCluster(QueueCluster):
         """Start slurmctld; wait until it answers."""
         checked(self.master.run("/usr/sbin/slurmctld"))
         until(lambda: self.run("squeue").returncode == 0, 30, 0.1)
+
+    def save_jobs(self, id: str) -> None:
+        """Wait until slurmctld has stored its jobs, including ``id``; a killed one forgets others.
+
+        It stores them some seconds after a change of a job, such as this comment.
+        """
+        stored = self.master.inside("/var/spool/slurmctld/job_state")
+        before = stored.stat().st_mtime_ns if stored.exists() else 0
+        self.checked("scontrol", "update", f"JobId={id}", "Comment=stored")
+        until(lambda: stored.exists() and stored.stat().st_mtime_ns != before, 60, 0.1)
 
     def start_host(self, node: Node) -> None:
         """Start slurmd on a host."""
