@@ -51,14 +51,18 @@ class Bench:
             self.truth.key_pairs()
 
     def lifecycle(
-        self, progress: Callable[[str, str], None] = lambda alias, what: None, bad: str = "leave"
+        self,
+        progress: Callable[[str, str], None] = lambda alias, what: None,
+        bad: str = "leave",
+        *,
+        ssh_s: float = 120,
     ) -> ClusterLifecycle:
         return ClusterLifecycle(
             self.ec2,
             self.config,
             NAME,
             progress=progress,
-            timeouts=Timeouts(running_s=60, ssh_s=20),
+            timeouts=Timeouts(running_s=300, ssh_s=ssh_s),
             on_bad_node=bad,
         )
 
@@ -71,7 +75,7 @@ class Bench:
     def types(self, *words: str, status: int = 0) -> str:
         """Run a starcluster command; return its output and standard error."""
         argv = [sys.executable, "-m", "starcluster", "-c", str(self.cloud.home / "config")]
-        done = self.cloud.run(*argv, *words, timeout_s=400)
+        done = self.cloud.run(*argv, *words, timeout_s=600)
         assert done.returncode == status, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 

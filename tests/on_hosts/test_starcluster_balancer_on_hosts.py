@@ -45,7 +45,7 @@ def names(bench: Bench) -> list[str]:
 
 
 def submit(bench: Bench, *options: str) -> None:
-    command = f"echo sleep 300 | qsub -cwd -j y -o /dev/null -N s {' '.join(options)}"
+    command = f"echo sleep 3000 | qsub -cwd -j y -o /dev/null -N s {' '.join(options)}"
     now(bench).master.ssh.execute(f"su - sgeadmin -c '{command}'")
 
 
@@ -59,7 +59,7 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
         until(lambda: taken(bench).running_jobs == 4, 60, 0.2)  # 2 slots on each node
         snapshot = taken(bench)
         assert len(snapshot.waiting_s) == 5
-        assert all(-5 < seconds < 60 for seconds in snapshot.waiting_s)
+        assert all(-5 < seconds < 1800 for seconds in snapshot.waiting_s)
         assert (snapshot.free_slots, snapshot.busy) == (0, frozenset({"master", "node001"}))
         said: list[str] = []
         limits = Limits(max_nodes=3, job_wait_s=-1, kill_after_s=0, stabilization_s=0)
@@ -80,7 +80,7 @@ def test_it_grows_while_jobs_wait_and_shrinks_when_none_is_left(bench: Bench) ->
         (row,) = balancer.stats.rows
         assert (row.nodes, row.remove, row.running_jobs) == (3, 2, 0)
         assert row.jobs_ended >= 4
-        assert 0 < row.mean_run_s < 200
+        assert 0 < row.mean_run_s < 1800
         ending = Limits(max_nodes=3, kill_after_s=0, stabilization_s=0, kill_cluster=True)
         assert Balancer(bench.lifecycle(), ending, say=said.append).run_once(now(bench))
         assert bench.nothing_left()

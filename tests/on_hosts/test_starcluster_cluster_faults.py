@@ -190,7 +190,7 @@ def start_with_a_mute_node(bench: Bench, bad: str) -> Outcome:
         if alias == "node001" and what == WAITING_FOR_SSH:
             bench.node(alias).run("pkill", "sshd")
 
-    lifecycle = bench.lifecycle(_once(progress), bad)
+    lifecycle = bench.lifecycle(_once(progress), bad, ssh_s=25)
     return bench.start(lifecycle)
 
 

@@ -36,7 +36,7 @@ print(sorted(set(client[:].apply_sync(__import__('socket').gethostname))), len(c
 def ask(master: Node) -> str:
     argv = ["/home/sgeadmin/ipyparallel-env/bin/python", "-c", PROGRAM]
     command = ["su", "-", "sgeadmin", "-c", shlex.join(argv)]
-    return master.ssh.checked(command, timeout_s=60).strip()
+    return master.ssh.checked(command, timeout_s=300).strip()
 
 
 def wheels(hosts: SshHosts, folder: Path) -> None:

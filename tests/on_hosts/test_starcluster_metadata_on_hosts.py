@@ -16,7 +16,7 @@ from tests.testbed.metadata import ADDRESSES, ROLE_SECRET
 
 pytestmark = pytest.mark.sge
 
-_CURL = "curl -sS --globoff --max-time 5"
+_CURL = "curl -sS --globoff --max-time 60"
 _HEADER = "X-aws-ec2-metadata-token"
 USER = 1  # daemon
 

@@ -33,7 +33,7 @@ bucket, _, prefix = source.removeprefix("s3://").partition("/")
 address = options["endpoint-url"] + "/" + bucket
 assert "allow-other" in options and os.geteuid() == 0
 try:
-    page = urllib.request.urlopen(address + "?list-type=2&prefix=" + prefix, timeout=10).read()
+    page = urllib.request.urlopen(address + "?list-type=2&prefix=" + prefix, timeout=60).read()
 except OSError as error:
     sys.exit(f"Error: Failed to create S3 client: {error}")
 how = "mode=755,uid=" + options["uid"]
@@ -50,7 +50,7 @@ import sys, urllib.request
 headers = {"x-amz-acl": "public-read", "Content-Type": "text/plain"}
 data = sys.argv[2].encode()
 request = urllib.request.Request(sys.argv[1], method="PUT", data=data, headers=headers)
-urllib.request.urlopen(request, timeout=5)
+urllib.request.urlopen(request, timeout=60)
 """
 FILE = f"mount-s3-{mountpoint.VERSION}-x86_64.deb"
 TEMPLATE = Template(
@@ -76,7 +76,7 @@ def package(folder: Path) -> Path:
         (root / path).chmod(0o755)
     (root / "DEBIAN").chmod(0o755)
     argv = ["dpkg-deb", "--root-owner-group", "--build", str(root), str(folder / FILE)]
-    subprocess.run(argv, check=True, capture_output=True, timeout=60)
+    subprocess.run(argv, check=True, capture_output=True, timeout=300)
     return folder / FILE
 
 
@@ -93,7 +93,7 @@ class Signer:
 
     def run(self, *words: str) -> str:
         argv = [*self._gpg, *words]
-        return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout
+        return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=300).stdout
 
     def sign(self, file: Path) -> None:
         self.run("--yes", "--armor", "--detach-sign", "-o", f"{file}.asc", str(file))

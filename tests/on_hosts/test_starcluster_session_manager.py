@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -84,7 +85,7 @@ class Account:
 
         way = Forwarding(argv=tuple(argv), through="it", fix="", environment=environment)
         return Shell(
-            id, user="root", key=self.key, host_key=host_key, timeout_s=30, name="n", tunnel=way
+            id, user="root", key=self.key, host_key=host_key, timeout_s=60, name="n", tunnel=way
         )
 
 
@@ -171,7 +172,8 @@ def _a_session_dies(account: Account, id: str) -> None:
             text=True,
         )
         for pid in found.stdout.split():
-            os.kill(int(pid), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended with another one
+                os.kill(int(pid), signal.SIGKILL)
 
     def use() -> None:
         with pytest.raises(HostKeyMismatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -33,11 +34,12 @@ def test_hosts_that_never_answer_die_or_lose_ssh_are_named_and_mended_by_a_secon
             if (alias, what) == ("node004", Step.PREPARE) and not done.is_set():
                 done.set()
                 for pid in hosts.machines["node004"].processes("sshd: root"):
-                    os.kill(pid, signal.SIGKILL)  # its connection is lost
+                    with contextlib.suppress(ProcessLookupError):  # it ended with another one
+                        os.kill(pid, signal.SIGKILL)  # its connection is lost
 
         nodes = hosts.nodes()
         # The others answer, on a busy machine late.
-        nodes[2].ssh.timeout_s, nodes[3].ssh.timeout_s = 10, 30
+        nodes[2].ssh.timeout_s, nodes[3].ssh.timeout_s = 10, 60
 
         def broken() -> SetupResult:
             return set_up(nodes, TEMPLATE, progress=fault)

@@ -73,7 +73,7 @@ def where_jobs_run(master: Node, hosts: Sequence[str]) -> list[str]:
             f"-sync y -b y -shell n -terse -j y -o /home/sgeadmin/out-{host} -l hostname={host}"
         )
         line = f"qsub {options} -N probe hostname"
-        master.ssh.execute(f"su - sgeadmin -c '{line}'", timeout_s=60)
+        master.ssh.execute(f"su - sgeadmin -c '{line}'", timeout_s=300)
         found += master.ssh.read_file(f"/home/sgeadmin/out-{host}").split()
         master.ssh.unlink(f"/home/sgeadmin/out-{host}")
     return found
@@ -106,7 +106,7 @@ def test_three_hosts_become_a_cell_in_which_jobs_run_and_again_changes_nothing(
         assert all("d" in state for state in looks.seen.values()), "jobs before the plugins ended"
         assert where_jobs_run(master, result.ready) == list(result.ready)
         gpus = "qsub -sync y -b y -shell n -j y -o gpu -l gpu=1 -N g printenv CUDA_VISIBLE_DEVICES"
-        master.ssh.execute(f"su - sgeadmin -c '{gpus}'", timeout_s=60)
+        master.ssh.execute(f"su - sgeadmin -c '{gpus}'", timeout_s=300)
         assert master.ssh.read_file("/home/sgeadmin/gpu").startswith("GPU-")
         # The user of jobs could otherwise let root run programs on every host.
         assert master.ssh.execute("qconf -sm") == ["root"]
