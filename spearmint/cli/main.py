@@ -25,6 +25,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "spearmint.cli.init:init",
         "Write config.pb and a wrapper that run at once, to begin a search with.",
     ),
+    "plan": (
+        "spearmint.cli.plan:plan",
+        "Compare numbers and types of nodes for a search with a deadline and a budget.",
+    ),
     "status": (
         "spearmint.cli.status:status",
         "Show the state of a search: trials by state, the best, and why others failed.",

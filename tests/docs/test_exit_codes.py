@@ -26,6 +26,7 @@ TESTS = {
     ("1", "sge-jobs check"): "on_hosts/cell_commands.py::problems",
     ("1", "spearmint check"): "spearmint/checking/test_check.py::test_a_damaged_database",
     ("1", "spearmint final"): "spearmint/final/test_final.py::test_a_failed_training_keeps",
+    ("1", "spearmint plan"): "spearmint/plan/test_plan.py::test_what_cannot_be_planned_is_named",
     ("1", "spearmint rollback"): "spearmint/final/test_final.py::test_the_best_of_each_region",
     ("1", "starcluster prices"): "starcluster/money/test_prices.py::test_prices_without_a_perm",
     ("2", "all"): f"{HERE}::test_a_wrong_option_is_refused",

@@ -74,7 +74,7 @@ def test_every_command_is_shown_on_a_how_to_page() -> None:
     assert {
         *("run", "init", "convert", "status", "best", "export", "import", "report", "cleanup"),
         *("worker", "workers", "show", "add", "retry", "stop", "note", "tag", "check"),
-        *("final", "promote", "rollback"),
+        *("final", "promote", "rollback", "plan"),
     } == set(COMMANDS)
     pages = "".join(path.read_text() for path in (ROOT / "docs" / "how_to").glob("*.rst"))
     for name in set(COMMANDS) - {"run"}:

@@ -25,6 +25,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
         "first_hour",
         "search_overhead",
         "warm_start",
+        "concurrent_trials",
+        "plan_calibration",
         "recommend",
     ],
 )
