@@ -34,6 +34,7 @@ from spearmint.plan.schedule import Delays
 from spearmint.store.session import Session, known_regions, read_sessions
 
 _RECENT = 200  # trials of each state and region, as for the budget of a search
+_MOST_NEW = 20_000
 T = TypeVar("T")
 
 
@@ -126,7 +127,12 @@ def _new_trials(experiment: Experiment, ended: Sequence[int], most: int | None) 
             else f"the search has {sum(ended)} finished trials, so there is nothing to plan",
             "Give a larger --max-finished-jobs.",
         )
-    return min(new, MOST_TRIALS * regions)
+    if new > _MOST_NEW:
+        raise InputError(
+            f"these are {new} new trials, and a plan has at most {_MOST_NEW}",
+            "Plan the first ones: give a smaller --max-finished-jobs.",
+        )
+    return new
 
 
 def _durations(

@@ -12,10 +12,11 @@ from spearmint.budget.budget import END_S
 from spearmint.plan.durations import Draws, DurationModel
 from spearmint.plan.lessons import worth
 from spearmint.plan.offers import NodeOffer
-from spearmint.plan.schedule import Chances, Course, Delays, simulate
+from spearmint.plan.schedule import SEARCHES, Chances, Delays, simulate
 
 MOST_TRIALS = 1000
 """Trials of a plan if the user does not limit them."""
+_MOST_DRAWS, _FEWEST = 2_000_000, 100
 _SURE = 0.9
 _LONGEST = 0.95  # of durations, as the budget of a search reserves
 
@@ -76,6 +77,20 @@ class Row:
         return self.trials * self.worth
 
 
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Seconds for each number of trials, whatever the nodes cost.
+
+    Attributes:
+        end, end_p90: When half of the searches, or 90 %, have ended.
+        paid_p90: For how long 90 % need money, as a search with a budget reserves it.
+    """
+
+    end: Draws
+    end_p90: Draws
+    paid_p90: Draws
+
+
 @dataclass(slots=True)
 class Planner:
     """Plans with the same simulated searches for all nodes."""
@@ -85,9 +100,12 @@ class Planner:
     delays: Delays = field(default_factory=Delays)
     seed: int = 1
     _chances: Chances = field(init=False)
+    _curves: dict[tuple[object, ...], Curve] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._chances = Chances.draw(self.model, max(self.wanted.trials, 1), seed=self.seed)
+        trials = max(self.wanted.trials, 1)
+        searches = max(min(SEARCHES, _MOST_DRAWS // trials), _FEWEST)
+        self._chances = Chances.draw(self.model, trials, seed=self.seed, searches=searches)
 
     def rows(self, offers: Iterable[NodeOffer], nodes: Sequence[int]) -> list[Row]:
         """Return the plans with at least one trial, the one that teaches most first.
@@ -104,22 +122,35 @@ class Planner:
         """Return the plan of some nodes; None if no trial fits, or if nodes would be idle."""
         wanted, per_node = self.wanted, self._per_node(offer)
         room = min(wanted.at_once or nodes * per_node, nodes * per_node)
-        if wanted.trials < 1 or room <= (nodes - 1) * per_node:
+        is_idle = room <= (nodes - 1) * per_node or (nodes - 1) * per_node >= wanted.trials
+        if is_idle or wanted.trials < 1:
             return None
-        if nodes > 1 and (nodes - 1) * per_node >= wanted.trials:
+        curve = self._curve(nodes, per_node, room, offer.speed, offer.spot)
+        fits = curve.end_p90 <= wanted.by_s
+        fits &= curve.paid_p90 <= self._seconds_of_budget(offer, nodes)
+        if not fits.any():
             return None
-        course = simulate(
-            self._chances,
-            self.delays,
-            nodes=nodes,
-            per_node=per_node,
-            at_once=room,
-            speed=offer.speed,
-            spot=offer.spot,
-            until_s=min(wanted.by_s, self._seconds_of_budget(offer, nodes)),
-        )
-        trials = self._fitting(course, offer, nodes)
-        return self._row(course, offer, nodes, room, trials) if trials else None
+        return self._row(curve, offer, nodes, room, int(np.flatnonzero(fits)[-1]) + 1)
+
+    def _curve(self, nodes: int, per_node: int, room: int, speed: float, spot: bool) -> Curve:
+        key = (nodes, per_node, room, speed, spot)
+        if key not in self._curves:
+            course = simulate(
+                self._chances,
+                self.delays,
+                nodes=nodes,
+                per_node=per_node,
+                at_once=room,
+                speed=speed,
+                spot=spot,
+                until_s=self.wanted.by_s,
+            )
+            # A search with a budget starts its last trial only if a long one would fit.
+            longest = np.quantile(self._chances.seconds / speed, _LONGEST, axis=1)
+            paid = np.maximum(course.ends, course.starts + longest) + END_S
+            middle, late = np.quantile(course.ends, (0.5, _SURE), axis=1)
+            self._curves[key] = Curve(middle, late, np.quantile(paid, _SURE, axis=1))
+        return self._curves[key]
 
     def _per_node(self, offer: NodeOffer) -> int:
         gpus = self.wanted.gpus
@@ -135,21 +166,9 @@ class Planner:
         rate = self.per_hour(offer, nodes)
         return self.wanted.budget / rate * 3600 if rate else math.inf
 
-    def _fitting(self, course: Course, offer: NodeOffer, nodes: int) -> int:
-        """Return the most trials that 90 % of the searches finish in time and in the budget.
-
-        A search with a budget starts its last trial only if a long trial would fit.
-        """
-        seconds = self._chances.seconds / offer.speed
-        longest = np.quantile(seconds, _LONGEST, axis=1)
-        paid = np.maximum(course.ends, course.starts + longest) + END_S
-        fits = _quantiles(course.ends, _SURE) <= self.wanted.by_s
-        fits &= _quantiles(paid, _SURE) <= self._seconds_of_budget(offer, nodes)
-        return int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0
-
-    def _row(self, course: Course, offer: NodeOffer, nodes: int, room: int, trials: int) -> Row:
+    def _row(self, curve: Curve, offer: NodeOffer, nodes: int, room: int, trials: int) -> Row:
         wanted = self.wanted
-        middle, late = np.quantile(course.ends[trials - 1], (0.5, _SURE))
+        middle, late = float(curve.end[trials - 1]), float(curve.end_p90[trials - 1])
         hourly = self.per_hour(offer, nodes)
         at_once = min(room, trials)
         in_region = (wanted.finished + trials) / wanted.regions
@@ -158,15 +177,10 @@ class Planner:
             nodes=nodes,
             at_once=at_once,
             trials=trials,
-            end_s=float(middle),
-            end_p90_s=float(late),
-            dollars=hourly * (float(middle) + END_S) / 3600,
-            dollars_p90=hourly * (float(late) + END_S) / 3600,
+            end_s=middle,
+            end_p90_s=late,
+            dollars=hourly * (middle + END_S) / 3600,
+            dollars_p90=hourly * (late + END_S) / 3600,
             worth=worth(in_region, at_once / wanted.regions),
             complete=trials == wanted.trials,
         )
-
-
-def _quantiles(values: Draws, share: float) -> Draws:
-    """Return the quantile of each row."""
-    return np.asarray(np.quantile(values, share, axis=1))

@@ -311,6 +311,7 @@ def test_durations_are_learned_from_the_trials_of_all_regions(
         (["--speed=p5=2"], 2, "p5"),
         (["--speed=g5.xlarge=0"], 2, "g5.xlarge=0"),
         (["--gpus=8"], 2, "8"),
+        (["--max-finished-jobs=30000"], 2, "--max-finished-jobs"),
         (["--prices=none"], 2, "--price"),
     ],
 )
