@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -66,3 +67,15 @@ def test_bbob_has_another_minimum_for_each_seed() -> None:
     )
     first, again, other = map(float, done.stdout.split())
     assert 0.0 < first == again != other > 0.0
+
+
+def test_models_of_regions_are_tuned_on_two_simulated_days(tmp_path: Path) -> None:
+    argv = [sys.executable, str(BENCHMARKS / "daily.py"), "--regions=3", "--trials=2"]
+    argv += ["--json", str(tmp_path / "days.json")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    days = json.loads((tmp_path / "days.json").read_text())
+    assert [(day["trials"], day["finals"]) for day in days] == [(6, 3), (6, 3)]
+    assert days[0]["promoted"] == 3
+    assert days[1]["mean_error"] <= days[0]["mean_error"]
+    assert all(1.0 < day["hours"] < 24 for day in days), "the clock is simulated"
