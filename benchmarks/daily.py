@@ -160,8 +160,8 @@ def main():
     for row in rows:
         print(
             "day {day}: {trials} trials and {finals} final trainings in {hours:.1f} h of simulated "
-            "time;\n  {promoted} of {finals} promoted, mean test error {mean_error:.4f}, exit codes "
-            "{exit_codes}, {seconds:.1f} s".format(**row)
+            "time;\n  {promoted} of {finals} promoted, mean test error {mean_error:.4f}, "
+            "exit codes {exit_codes}, {seconds:.1f} s".format(**row)
         )
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     print(f"CPU: {sum(each.ru_utime + each.ru_stime for each in used):.1f} s")
