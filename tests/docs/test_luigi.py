@@ -20,13 +20,14 @@ from tests.waiting import until
 pytest.importorskip("luigi", reason="needs luigi: pip install luigi")
 
 
+PATIENCE_S = 500.0
 GATES = """
 
 def _wait(name):
     from pathlib import Path
     import time
 
-    for _ in range(6000):
+    while Path("/proc/{test}").exists():
         if (Path({root!r}) / name).exists():
             return
         time.sleep(0.02)
@@ -54,7 +55,7 @@ class Pipeline:
         for name in ("luigi", "regions"):
             shutil.copytree(ROOT / "examples" / name, root / name)
         with (root / "regions/demand.py").open("a") as code:
-            code.write(GATES.format(root=str(root)))
+            code.write(GATES.format(root=str(root), test=os.getpid()))
         self.script, self.models = root / "luigi/pipeline.py", root / "models"
         self.folder = self.models / "de"
 
@@ -72,7 +73,7 @@ class Pipeline:
         self.end_when(luigi, happens)
 
     def end_when(self, luigi: subprocess.Popen[bytes], happens: Callable[[], object]) -> None:
-        until(lambda: happens() or luigi.poll() is not None)
+        until(lambda: happens() or luigi.poll() is not None, PATIENCE_S)
         assert luigi.poll() is None
         luigi.send_signal(signal.SIGKILL)
         luigi.wait()
@@ -80,7 +81,7 @@ class Pipeline:
     def start_beside(self, day: str) -> subprocess.Popen[bytes]:
         """Start Luigi while a command of an earlier one runs, and wait until it waits for it."""
         luigi = self.start(day)
-        until(lambda: self._waits(luigi.pid) or luigi.poll() is not None)
+        until(lambda: self._waits(luigi.pid) or luigi.poll() is not None, PATIENCE_S)
         assert luigi.poll() is None
         return luigi
 
