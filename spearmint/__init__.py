@@ -10,9 +10,17 @@ from spearmint.trial.reporting import region, report
 
 if TYPE_CHECKING:
     from spearmint.search import Search
+    from spearmint.search.when import when
     from spearmint.tasks import executor
 
-__all__ = ["Search", "__version__", "executor", "region", "report"]
+__all__ = ["Search", "__version__", "executor", "region", "report", "when"]
 
 # The runner of a trial must start without Optuna.
-__getattr__ = lazy_names(__name__, {"Search": "spearmint.search", "executor": "spearmint.tasks"})
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Search": "spearmint.search",
+        "executor": "spearmint.tasks",
+        "when": "spearmint.search.when",
+    },
+)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from spearmint.conditions import Condition
 from spearmint.outputs import Constraint, Objective
 from spearmint.pareto import Losses, dominates, front
 from spearmint.resources import Resources
@@ -32,7 +33,7 @@ class Language(StrEnum):
 
 Value = float | int | str
 Params = Mapping[str, tuple[Value, ...]]
-"""Values of a trial by variable name, ``size`` values each."""
+"""Values of a trial by variable name, ``size`` values each; without its inactive variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,7 @@ class Variable:
         low, high: Bounds, both inclusive; 0 for ENUM.
         options: Choices of an ENUM, in the order of the file; empty otherwise.
         log: Search on a logarithmic scale.
+        when: Conditions that must all hold for the variable to be active; empty if it always is.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Variable:
     high: float = 0.0
     options: tuple[str, ...] = ()
     log: bool = False
+    when: tuple[Condition, ...] = ()
 
     def elements(self) -> tuple[str, ...]:
         """Return the name of each element: ``lr``, or ``X[0]``, ``X[1]`` when size > 1."""

@@ -91,6 +91,9 @@ def _perturbed(space: Space, best: Array, rng: np.random.Generator) -> Array:
         else:
             to = np.clip(at + rng.integers(-2, 3, size=_LOCAL), 0, len(legal) - 1)
         out[:, d] = legal[np.where(rng.random(_LOCAL) < 0.35, to, at)]
+    if space.conditions:  # a dimension of another branch has no value to perturb
+        fresh = space.active(out) & ~space.active(points)
+        out = np.where(fresh, space.unsettled(rng.random(out.shape)), out)
     return space.snap(out)
 
 
@@ -144,11 +147,15 @@ def climb(acquisition: Acquisition, space: Space, starts: Array, max_evaluations
     if not len(moving):
         return starts
     points = starts.copy()
+    # Categories do not change, so neither does the branch of a point.
+    is_active = space.active(points)[:, moving] if space.conditions else None
 
     def objective(flat: Array) -> tuple[float, Array]:
         points[:, moving] = flat.reshape(len(points), -1)
         values, gradients = acquisition.with_gradient(points)
-        return -float(values.sum()), -gradients[:, moving].ravel()
+        slopes = gradients[:, moving]
+        slopes = slopes if is_active is None else slopes * is_active
+        return -float(values.sum()), -slopes.ravel()
 
     found = minimize(
         objective,
@@ -189,4 +196,4 @@ def _neighbours(space: Space, point: Array, rng: np.random.Generator) -> Array:
             out.append(neighbour)
         if len(out) > _MAX_NEIGHBOURS:
             break
-    return np.array(out)
+    return space.settle(np.array(out))

@@ -183,7 +183,9 @@ def _all_points(space: Space, rng: np.random.Generator) -> Array:
     """Return all valid points of a small space in random order; no points of a large space."""
     if space.n_points > _FEW_POINTS:
         return np.empty((0, len(space)))
-    return rng.permutation(np.array(list(product(*(levels(d) for d in space.dimensions)))))
+    every = np.array(list(product(*(levels(d) for d in space.dimensions))))
+    every = np.unique(space.settle(every), axis=0) if space.conditions else every
+    return rng.permutation(every)
 
 
 def _ranked(

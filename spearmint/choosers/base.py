@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from optuna.distributions import BaseDistribution, _get_single_value
 from optuna.samplers import BaseSampler
@@ -17,6 +17,12 @@ from spearmint.errors import InputError
 
 if TYPE_CHECKING:
     from optuna.study import Study
+
+    from spearmint.choosers.tree import Tree
+
+
+# Number of draws in which to look for an untried point of a conditional search.
+_DRAWS = 64
 
 
 class Chooser(BaseSampler):
@@ -43,6 +49,9 @@ class Chooser(BaseSampler):
     several_objectives = False
     """Whether a study can have several objectives."""
 
+    tree: Tree | None = None
+    """The parameters of the search if some are conditional; the study sets it."""
+
     def __init__(self, *, seed: int | None = None) -> None:
         """Set ``seed``, or draw a random seed if it is None."""
         if seed is None:
@@ -53,20 +62,24 @@ class Chooser(BaseSampler):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the parameters that are sampled jointly; empty in this class."""
+        """Return the parameters that are sampled jointly.
+
+        In this class there are none, unless a branch of the search has finitely many points.
+        """
         if len(study.directions) > 1 and not self.several_objectives:
             raise InputError(
                 f"{type(self).__name__} supports one objective, but the study has "
                 f"{len(study.directions)}",
                 "Use GPEIOptChooser, NSGAIISampler or TPESampler.",
             )
-        return {}
+        may_repeat = self.tree is not None and not self.tree.is_continuous
+        return dict(self.tree.searched) if self.tree is not None and may_repeat else {}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return values for ``search_space``; empty in this class."""
-        return {}
+        """Return values for ``search_space``."""
+        return next(self._untried(study, (), trial.number)) if search_space else {}
 
     def sample_independent(
         self,
@@ -76,9 +89,16 @@ class Chooser(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Return the value of one parameter, from its position and the trial number."""
-        place = sum(not other.single() for other in trial.distributions.values())
+        place = self._place(trial, param_name)
         uniform = self.uniform(trial.number, place)
         return to_native(param_distribution, dimension(param_distribution), uniform)
+
+    def _place(self, trial: FrozenTrial, name: str) -> int:
+        """Return the coordinate of the parameter ``name``, which ``trial`` has not got yet."""
+        if self.tree is None:
+            return sum(not other.single() for other in trial.distributions.values())
+        every = self.tree.distributions  # the same coordinate in each branch
+        return [key for key, other in every.items() if not other.single()].index(name)
 
     def ask_many(
         self,
@@ -101,7 +121,9 @@ class Chooser(BaseSampler):
         number = study._storage.get_n_trials(study._study_id)
         known = [
             create_trial(
-                state=TrialState.RUNNING, params=dict(p), distributions=dict(distributions)
+                state=TrialState.RUNNING,
+                params=dict(p),
+                distributions={name: d for name, d in distributions.items() if name in p},
             )
             for p in ahead
         ]
@@ -115,9 +137,34 @@ class Chooser(BaseSampler):
     def joint_many(
         self, study: Study, ahead: Sequence[FrozenTrial], number: int
     ) -> Iterator[dict[str, Any]]:
-        """Yield the values that are chosen jointly; none in this class."""
-        self.infer_relative_search_space(study, placeholder(number))
-        return repeat({})
+        """Yield the values that are chosen jointly, for trials ``number``, ``number`` + 1, ..."""
+        space = self.infer_relative_search_space(study, placeholder(number))
+        return self._untried(study, ahead, number) if space else repeat({})
+
+    def _untried(
+        self, study: Study, ahead: Sequence[FrozenTrial], number: int
+    ) -> Iterator[dict[str, Any]]:
+        """Yield points of a conditional search, each from another draw if its branch has it."""
+        tree = cast("Tree", self.tree)
+        trials = [t for t in study.get_trials(deepcopy=False) if t.number != number]
+        seen = {tree.key(t.params) for t in (*trials, *ahead)}
+        while True:
+            draws = (self._drawn(tree, number + (k << 32)) for k in range(_DRAWS))
+            point = next((p for p in draws if tree.key(p) not in seen), None)
+            point = point or self._drawn(
+                tree, number
+            )  # nearly all points of the branches are tried
+            seen.add(tree.key(point))
+            yield point
+            number += 1
+
+    def _drawn(self, tree: Tree, number: int) -> dict[str, Any]:
+        """Return point ``number`` of a conditional search, with its inactive parameters."""
+        searched = [(k, d) for k, d in tree.distributions.items() if not d.single()]
+        return {
+            name: to_native(distribution, dimension(distribution), self.uniform(number, place))
+            for place, (name, distribution) in enumerate(searched)
+        }
 
     def _complete(
         self,
@@ -137,7 +184,7 @@ class Chooser(BaseSampler):
             else:
                 params[name] = self.sample_independent(study, trial, name, distribution)
             trial.distributions = {**trial.distributions, name: distribution}
-        return params
+        return params if self.tree is None else self.tree.active(params)
 
     def uniform(self, number: int, place: int) -> float:
         """Return coordinate ``place`` of point ``number`` in the unit cube, in [0, 1)."""

@@ -45,7 +45,7 @@ class GPConstrainedEIChooser(GPEIOptChooser):
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
     ) -> History:
         """Return feasible trials with values, and infeasible trials without."""
-        return history(study, trials, space, constrained=True)
+        return history(study, trials, space, constrained=True, tree=self.tree)
 
     def _factor(
         self, past: History, settings: Settings, rng: np.random.Generator

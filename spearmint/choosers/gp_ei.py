@@ -76,7 +76,7 @@ class GPEIOptChooser(ModelChooser):
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
     ) -> History:
         """Return the trials, those that violate measured constraints with their values."""
-        return history(study, trials, space, limits=self.models_limits)
+        return history(study, trials, space, limits=self.models_limits, tree=self.tree)
 
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point with the largest expected improvement."""

@@ -17,6 +17,7 @@ from spearmint.gp.space import Space
 if TYPE_CHECKING:
     from optuna.study import Study
 
+    from spearmint.choosers.tree import Tree
     from spearmint.gp.numerics import Array
 
 ABANDONED = "abandoned"
@@ -121,6 +122,7 @@ def history(
     *,
     constrained: bool = False,
     limits: bool = False,
+    tree: Tree | None = None,
 ) -> History:
     """Return ``trials`` as points of ``search_space``; omit trials outside of it.
 
@@ -129,16 +131,21 @@ def history(
     pruned trial gets the estimate of its final value (:class:`Finals`), which is infinite if it
     diverged or reported nothing. With ``constrained``, trials that failed, are infinite or were
     declared infeasible have no value; they are in ``infeasible``. A trial that violates a measured
-    constraint counts as the worst, too; with ``limits`` it has its value.
+    constraint counts as the worst, too; with ``limits`` it has its value. With a ``tree``, a trial
+    does not have to have the parameters that are inactive at its point.
     """
     signs = signs_of(study)
-    space = Space(tuple(dimension(d) for d in search_space.values()))
+    space = (
+        Space(tuple(dimension(d) for d in search_space.values()))
+        if tree is None
+        else tree.space(search_space)
+    )
     pending: list[list[float]] = []
     infeasible: list[tuple[list[float], FrozenTrial]] = []
     observed: list[tuple[list[float], list[float], FrozenTrial]] = []
     finals = Finals(trials)
     for trial in trials:
-        row = _row(trial, search_space)
+        row = _row(trial, search_space, tree)
         values = _values(trial, finals, len(signs))
         if row is None:
             continue
@@ -168,7 +175,9 @@ def history(
         every = np.clip(every, finite.min(axis=0), finite.max(axis=0))
 
     def coordinates(rows: Iterable[list[float]]) -> Array:
-        return space.coordinates(np.array(list(rows)).reshape(-1, len(space)))
+        values = np.array(list(rows)).reshape(-1, len(space))
+        found = space.coordinates(values)
+        return found if tree is None else np.where(np.isnan(values), space.centre, found)
 
     return History(
         space=space,
@@ -190,10 +199,15 @@ def _keeps_limits(trial: FrozenTrial) -> bool:
     return all(gap <= 0.0 for gap in trial.constraints.values())
 
 
-def _row(trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> list[float] | None:
-    """Return the native values of ``trial``; None if a value is missing or invalid."""
+def _row(
+    trial: FrozenTrial, search_space: dict[str, BaseDistribution], tree: Tree | None
+) -> list[float] | None:
+    """Return the native values of ``trial``, NaN if inactive; None if one is missing or invalid."""
     row = []
     for name, distribution in search_space.items():
+        if tree is not None and not tree.is_active(name, trial.params):
+            row.append(np.nan)
+            continue
         if name not in trial.params:
             return None
         value = to_float(distribution, trial.params[name])

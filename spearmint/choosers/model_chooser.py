@@ -52,8 +52,10 @@ class ModelChooser(Chooser):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the parameters that all complete trials have."""
+        """Return the parameters that all complete trials have; all of a search with conditions."""
         super().infer_relative_search_space(study, trial)
+        if self.tree is not None:
+            return self.tree.searched
         return common_space(self._trials(study, trial.number))
 
     def sample_relative(
@@ -79,9 +81,16 @@ class ModelChooser(Chooser):
         if self.selects_trials:
             rng = np.random.default_rng([self.seed, number, _SELECTION])
             some = some_trials_of(study, number, rng)
-            if some is not None and _is_continuous(common_space(some)):
+            if some is not None and self._is_continuous(some):
                 return some
         return trials_of(study, number)
+
+    def _is_continuous(self, trials: Sequence[FrozenTrial]) -> bool:
+        """Return whether there are infinitely many points, in each branch."""
+        if self.tree is not None:
+            return self.tree.is_continuous
+        space = common_space(trials)
+        return bool(np.isinf(Space(tuple(map(dimension, space.values()))).n_points))
 
     def _joint(
         self,
@@ -109,7 +118,7 @@ class ModelChooser(Chooser):
         while self._is_early(past):
             # In an infinite space no point repeats, and sample_independent gives the same point
             # faster.
-            if np.isinf(past.space.n_points):
+            if not past.space.may_repeat:
                 yield None
                 point = self._sobol_points(past, [number])[0]
             else:
@@ -133,7 +142,7 @@ class ModelChooser(Chooser):
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
     ) -> History:
         """Return the trials to which the model is fitted."""
-        return history(study, trials, space)
+        return history(study, trials, space, tree=self.tree)
 
     def n_initial(self, n_dimensions: int) -> int:
         """Return the number of trials before the first model is fitted."""
@@ -169,8 +178,3 @@ class ModelChooser(Chooser):
             past: At least two finished trials, of which at least one has a value.
             rng: The only source of randomness, seeded by the chooser's seed and the trial number.
         """
-
-
-def _is_continuous(space: Mapping[str, BaseDistribution]) -> bool:
-    """Return whether ``space`` has infinitely many points."""
-    return bool(np.isinf(Space(tuple(map(dimension, space.values()))).n_points))

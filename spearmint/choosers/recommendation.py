@@ -14,6 +14,7 @@ from spearmint.choosers.selection import sign_of
 if TYPE_CHECKING:
     from optuna.study import Study
 
+    from spearmint.choosers.tree import Tree
     from spearmint.gp.numerics import Array
 
 # Minimum number of different values for a model.
@@ -41,22 +42,24 @@ class Estimate:
     noise_sd: float
 
 
-def recommend(study: Study, *, seed: int = 0) -> tuple[Estimate, Estimate] | None:
+def recommend(
+    study: Study, *, seed: int = 0, tree: Tree | None = None
+) -> tuple[Estimate, Estimate] | None:
     """Return the estimates of the recommended trial, and of the one with the best value.
 
     Recommended is the complete trial with the best expected value (Frazier 2018, arXiv:1807.02811,
     section 4.2). None if fewer than eight values differ, if the model finds no noise, or if a point
     that was repeated always gave the same value: what looks like noise is a rough objective. The
-    same study and seed give the same answer.
+    same study and seed give the same answer. ``tree`` has the parameters if some are conditional.
     """
     rng = np.random.default_rng(seed)
     some = some_trials_of(study, -1, rng)
     trials = some if some is not None else trials_of(study, -1)
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
-    space = common_space(complete)
+    space = common_space(complete) if tree is None else tree.searched
     if not space:
         return None
-    past = history(study, complete, space, constrained=True)
+    past = history(study, complete, space, constrained=True, tree=tree)
     if len(np.unique(past.y)) < _FEWEST or _repeats_exactly(past.points, past.y):
         return None
     from spearmint.gp.estimates import estimates  # imports scipy

@@ -42,7 +42,7 @@ class Parameter(_message.Message):
 class Experiment(_message.Message):
     __slots__ = ("language", "name", "variable", "direction", "seed_point", "resources", "constraint", "objective")
     class ParameterSpec(_message.Message):
-        __slots__ = ("name", "size", "type", "options", "min", "max", "log")
+        __slots__ = ("name", "size", "type", "options", "min", "max", "log", "when")
         class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
             __slots__ = ()
             INT: _ClassVar[Experiment.ParameterSpec.Type]
@@ -58,6 +58,7 @@ class Experiment(_message.Message):
         MIN_FIELD_NUMBER: _ClassVar[int]
         MAX_FIELD_NUMBER: _ClassVar[int]
         LOG_FIELD_NUMBER: _ClassVar[int]
+        WHEN_FIELD_NUMBER: _ClassVar[int]
         name: str
         size: int
         type: Experiment.ParameterSpec.Type
@@ -65,7 +66,8 @@ class Experiment(_message.Message):
         min: float
         max: float
         log: bool
-        def __init__(self, name: _Optional[str] = ..., size: _Optional[int] = ..., type: _Optional[_Union[Experiment.ParameterSpec.Type, str]] = ..., options: _Optional[_Iterable[str]] = ..., min: _Optional[float] = ..., max: _Optional[float] = ..., log: bool = ...) -> None: ...
+        when: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, name: _Optional[str] = ..., size: _Optional[int] = ..., type: _Optional[_Union[Experiment.ParameterSpec.Type, str]] = ..., options: _Optional[_Iterable[str]] = ..., min: _Optional[float] = ..., max: _Optional[float] = ..., log: bool = ..., when: _Optional[_Iterable[str]] = ...) -> None: ...
     class SeedPoint(_message.Message):
         __slots__ = ("param",)
         PARAM_FIELD_NUMBER: _ClassVar[int]

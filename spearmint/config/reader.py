@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from spearmint.config import experiment_pb2 as pb
+from spearmint.config.conditions import read_conditions
 from spearmint.config.constraints import read_constraints
 from spearmint.config.document import Document
 from spearmint.config.hips import NAME as HIPS_NAME
@@ -77,6 +78,7 @@ def _experiment(document: Document) -> Experiment:
     language = _language(document)
     variables = tuple(read_variable(document, i) for i in range(len(message.variable)))
     _require_unique(document, variables, language)
+    variables = read_conditions(document, variables)
     run = read_values(message, RunOptions, directory, document.error)
     needed = read_values(message.resources, Resources, directory, document.error, "resources", 0)
     _require_regions(document, run.get("regions", ()))

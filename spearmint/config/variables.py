@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from spearmint.conditions import requirements
 from spearmint.config import experiment_pb2 as pb
 from spearmint.config.document import Document
 from spearmint.model import Kind, Params, Value, Variable
@@ -97,7 +98,26 @@ def read_seed_point(document: Document, i: int, variables: Sequence[Variable]) -
             what = f"{param.name} = {list(values)} in a seed point is out of bounds"
             raise document.error(what, f"Expected {describe(variable)}.", *at)
         point[param.name] = tuple(as_typed(variable, value) for value in values)
+    for k, param in enumerate(document.message.seed_point[i].param):
+        if problem := inactive_problem(variables, point, param.name):
+            at = ("seed_point", i, "param", k)
+            raise document.error(f"seed point: {problem[0]}", problem[1], *at)
     return point
+
+
+def inactive_problem(
+    variables: Sequence[Variable], point: Params, name: str
+) -> tuple[str, str] | None:
+    """Return why ``name`` is not active at a point, and the fix; None if it is."""
+    first = {key: values[0] for key, values in point.items()}
+    for condition in requirements(tuple(variables)).get(name, ()):
+        if condition.parent not in first:
+            fix = f"Give {condition.parent} as well, or leave {name} out."
+            return f"{name} is only active when {condition}", fix
+        if first[condition.parent] not in condition.values:
+            what = f"{name} is only active when {condition}, not {first[condition.parent]}"
+            return what, f"Leave {name} out."
+    return None
 
 
 def fits(variable: Variable, value: Value) -> bool:
@@ -118,11 +138,12 @@ def as_typed(variable: Variable, value: Value) -> Value:
 
 def describe(variable: Variable) -> str:
     """Return ``2 FLOAT from 0 to 1 (log)`` for messages."""
+    when = f" when {' and '.join(map(str, variable.when))}" if variable.when else ""
     if variable.kind is Kind.ENUM:
-        return f"{variable.size} of {', '.join(variable.options)}"
+        return f"{variable.size} of {', '.join(variable.options)}{when}"
     scale = " (log)" if variable.log else ""
     bounds = f"from {_exact(variable.low)} to {_exact(variable.high)}"
-    return f"{variable.size} {variable.kind} {bounds}{scale}"
+    return f"{variable.size} {variable.kind} {bounds}{scale}{when}"
 
 
 def _exact(bound: float) -> str:

@@ -13,7 +13,7 @@ from spearmint.choosers.encoding import dimension, from_float, to_float
 from spearmint.gp.numerics import Array
 from spearmint.gp.space import Space
 from spearmint.model import Experiment, Trial, TrialState
-from spearmint.store.distributions import distributions, to_flat
+from spearmint.store.distributions import distributions, to_flat, tree_of
 
 
 def warm_points(
@@ -32,15 +32,17 @@ def warm_points(
     searched = {name: found for name, found in everything if not found.single()}
     if not searched:
         return []
-    space = Space(tuple(dimension(found) for found in searched.values()))
+    tree = tree_of(experiment.variables)
+    space = tree.space(searched) if tree else Space(tuple(dimension(d) for d in searched.values()))
     problems = [_observations(experiment, trials, searched, space) for trials in finished]
-    return [
+    points = [
         {
             name: from_float(found, value)
             for (name, found), value in zip(searched.items(), space.values(point), strict=True)
         }
         for point in portfolio(space, problems, size)
     ]
+    return [tree.searched_at(point) for point in points] if tree else points
 
 
 def _observations(
@@ -60,9 +62,16 @@ def _observations(
         value = trial.value or 0.0
         if trial.state is TrialState.COMPLETE and math.isfinite(value):
             flat = to_flat(experiment.variables, trial.params)
-            rows.append([to_float(found, flat[name]) for name, found in searched.items()])
+            rows.append(
+                [
+                    to_float(d, flat[name]) if name in flat else np.nan
+                    for name, d in searched.items()
+                ]
+            )
             excess = sum(trial.excess.values())
             values.append((excess, sign * value if excess == 0.0 else 0.0))
     points = np.array(rows, dtype=np.float64).reshape(-1, len(searched))
     order = {value: rank for rank, value in enumerate(sorted(set(values)))}
-    return space.coordinates(points), np.array([float(order[value]) for value in values])
+    inactive = np.isnan(points)
+    points = np.where(inactive, space.centre, space.coordinates(points))
+    return points, np.array([float(order[value]) for value in values])

@@ -4,6 +4,9 @@ A number has one coordinate in [0, 1], which is logarithmic if its scale is. A n
 levels (an integer, or a float with a step) is in the middle of its cell. The coordinate of a
 category is its index, which is compared only for equality. Random and Sobol points are drawn in the
 *cube* [0, 1)^D.
+
+A conditional dimension is active only where other dimensions have certain values. At other points
+it has the coordinate of its centre: two points of another branch never differ in it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spearmint.gp.numerics import Array
 
@@ -86,11 +90,22 @@ class Dimension:
         return (float(np.log(low)), float(np.log(high))) if self.log else (low, high)
 
 
+Test = tuple[int, tuple[float, ...]]
+"""A dimension, and the native values (categories: indices) of which it must have one."""
+
+
 @dataclass(frozen=True)
 class Space:
-    """The dimensions of a search, in order; points are rows of coordinates, shape ``(m, D)``."""
+    """The dimensions of a search, in order; points are rows of coordinates, shape ``(m, D)``.
+
+    Attributes:
+        dimensions: The D dimensions.
+        conditions: The tests that must all hold for a conditional dimension to be active, by
+            dimension. They include those of the dimensions that they test.
+    """
 
     dimensions: tuple[Dimension, ...]
+    conditions: tuple[tuple[int, tuple[Test, ...]], ...] = ()
 
     def __len__(self) -> int:
         """Return D, the number of dimensions."""
@@ -114,17 +129,45 @@ class Space:
 
     @cached_property
     def n_points(self) -> float:
-        """Number of valid points; ``inf`` if any dimension is continuous."""
+        """Number of valid points, at most; ``inf`` if any dimension is continuous."""
         with np.errstate(over="ignore"):
             return float(np.prod([float(d.n_levels) for d in self.dimensions]))
 
+    @cached_property
+    def may_repeat(self) -> bool:
+        """Whether two independent draws can be the same point."""
+        return bool(self.conditions) or not np.isinf(self.n_points)
+
+    @cached_property
+    def centre(self) -> Array:
+        """Coordinates of inactive dimensions, shape ``(D,)``: the centre, or the first category."""
+        half = np.array([0.5])
+        return np.array([0.0 if d.is_category else d.snap(half)[0] for d in self.dimensions])
+
+    def active(self, points: Array) -> NDArray[np.bool_]:
+        """Return which dimensions are active at ``points``, shape ``(m, D)``."""
+        out = np.ones(points.shape, dtype=bool)
+        for d, tests in self.conditions:
+            for other, values in tests:
+                found = np.round(self.dimensions[other].value(points[:, other]))
+                out[:, d] &= np.isin(found, values)
+        return out
+
+    def settle(self, points: Array) -> Array:
+        """Return ``points`` with the coordinates of inactive dimensions in their centre."""
+        return np.where(self.active(points), points, self.centre) if self.conditions else points
+
     def from_cube(self, cube: Array) -> Array:
         """Return the valid points for rows of [0, 1)^D."""
+        return self.settle(self.unsettled(cube))
+
+    def unsettled(self, cube: Array) -> Array:
+        """Return the points for rows of [0, 1)^D as if all dimensions were active."""
         return self._by_dimension("from_cube", cube)
 
     def snap(self, points: Array) -> Array:
         """Return the valid points nearest to ``points``."""
-        return self._by_dimension("snap", points)
+        return self.settle(self._by_dimension("snap", points))
 
     def coordinates(self, values: Array) -> Array:
         """Return the points for rows of native values (categories: the index)."""

@@ -39,13 +39,13 @@ def _common_bound(element: Element, good: Sequence[Trial]) -> str:
 
 
 def _bound(element: Element, trial: Trial) -> str:
-    variable = element.variable
-    if variable.kind is Kind.ENUM or not variable.high > variable.low:
+    variable, value = element.variable, element.of(trial)
+    if value is None or variable.kind is Kind.ENUM or not variable.high > variable.low:
         return ""
     if variable.kind is Kind.INT:
-        place = {variable.low: 0.0, variable.high: 1.0}.get(float(element.of(trial)), 0.5)
+        place = {variable.low: 0.0, variable.high: 1.0}.get(float(value), 0.5)
     else:
-        place = float(variable_scale(variable).position([element.of(trial)])[0])
+        place = float(variable_scale(variable).position([value])[0])
     if place <= _NEAR:
         return f"lower bound {format_value(variable.low, TABLE_DIGITS)}"
     if place >= 1.0 - _NEAR:

@@ -202,7 +202,7 @@ def _row(trial: Trial, digest: Digest, folder: Path | None) -> dict[str, Any]:
         "constraints": {name: constraint_text(trial, name) for name in digest.constraints},
         "seconds": "" if trial.seconds is None else f"{trial.seconds:.1f}",
         "params": {
-            variable.name: _vector(trial.params[variable.name])
+            variable.name: _vector(trial.params.get(variable.name, ()))
             for variable in digest.experiment.variables
         },
     }

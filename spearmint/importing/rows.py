@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from spearmint.conditions import holds, parents_first, requirements
 from spearmint.config.variables import fits
 from spearmint.model import Kind, Params, Value, Variable
 from spearmint.outputs import Constraint, Objective
@@ -91,7 +92,7 @@ def check(
         if any(value is not None and not math.isfinite(value) for value in values):
             checked.valueless += 1
             continue
-        params = {v.name: _vector(v, row, problems) for v in variables}
+        params = _params(variables, row, problems)
         limited = {each.name: _limited(each, row, problems) for each in constraints}
         known = [value for value in values if value is not None]
         if problems or len(known) < len(values):
@@ -107,6 +108,18 @@ def check(
         )
         checked.points.append(point)
     return checked
+
+
+def _params(variables: Sequence[Variable], row: Row, problems: list[str]) -> Params:
+    """Return the values of the active variables, in the order of config.pb."""
+    params: dict[str, tuple[Value, ...]] = {}
+    first: dict[str, Value] = {}
+    needed = requirements(tuple(variables))
+    for variable in parents_first(variables):
+        if holds(needed.get(variable.name, ()), first):
+            vector = params[variable.name] = _vector(variable, row, problems)
+            first |= {variable.name: vector[0]} if vector else {}
+    return {v.name: params[v.name] for v in variables if v.name in params}
 
 
 def _value(row: Row, problems: list[str]) -> float | None:

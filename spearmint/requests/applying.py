@@ -8,6 +8,7 @@ from typing import Any
 from spearmint.config.variables import fits
 from spearmint.model import Trial, TrialState
 from spearmint.requests.inbox import Action, Inbox, Request
+from spearmint.requests.points import active_point
 from spearmint.store.distributions import to_flat
 from spearmint.store.study import Study
 
@@ -37,7 +38,10 @@ def apply(study: Study, inbox: Inbox, request: Request) -> str:
 
 
 def _add(study: Study, request: Request, trials: Iterable[Trial]) -> str:
-    points = [point for point in request.points if _is_inside(study, point)]
+    variables = study.experiment.variables
+    inside = (point for point in request.points if _is_inside(study, point))
+    active = (active_point(point, variables) for point in inside)
+    points: list[Mapping[str, Any]] = [point for point in active if point]
     if not request.repeat:
         points = new_points(study, points, trials)
     for point in points:

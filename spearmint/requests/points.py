@@ -6,7 +6,8 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from spearmint.config.variables import as_typed, describe, fits
+from spearmint.conditions import active_variables
+from spearmint.config.variables import as_typed, describe, fits, inactive_problem
 from spearmint.errors import InputError, did_you_mean
 from spearmint.model import Kind, Value, Variable
 
@@ -43,10 +44,34 @@ def read_points(words: Sequence[str], variables: Sequence[Variable]) -> list[Poi
             if point not in found:
                 found.append(point)
     _check(choices)
-    return [
+    points = [
         {key: value for part in parts for key, value in part.items()}
         for parts in itertools.product(*choices.values())
     ]
+    return _active(points, variables) if any(variable.when for variable in variables) else points
+
+
+def _active(points: Sequence[Point], variables: Sequence[Variable]) -> list[Point]:
+    """Return each of ``points`` once, without its inactive variables.
+
+    Raises:
+        InputError: A variable is inactive in all points.
+    """
+    left = {repr(found): found for point in points if (found := active_point(point, variables))}
+    kept = {key for point in left.values() for key in point}
+    for variable in variables:
+        given = [key for key in variable.elements() if any(key in point for point in points)]
+        if given and not kept.intersection(given):
+            first = {key: (value,) for key, value in points[0].items()}
+            what, fix = inactive_problem(variables, first, variable.name) or ("", "")
+            raise InputError(what, fix)
+    return list(left.values())
+
+
+def active_point(point: Mapping[str, Value], variables: Sequence[Variable]) -> Point:
+    """Return ``point`` without the variables that are inactive at it."""
+    keys = {k for variable in active_variables(variables, point) for k in variable.elements()}
+    return {key: value for key, value in point.items() if key in keys}
 
 
 def _elements(name: str, variables: Sequence[Variable]) -> tuple[Variable, tuple[str, ...]]:

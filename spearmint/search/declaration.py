@@ -85,6 +85,7 @@ def _message(name: str, space: Space, maximize: bool) -> pb.Experiment:
     for variable in space.variables:
         added = message.variable.add(name=variable.name)
         added.type = _TYPES[variable.kind]
+        added.when.extend(map(str, variable.when))
         if variable.kind is Kind.ENUM:
             added.options.extend(variable.options)
         else:

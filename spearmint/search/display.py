@@ -76,7 +76,8 @@ def as_html(where: str, trials: Sequence[Trial], *, maximize: bool) -> str:
     )
     if not best:
         return f"<div>{title}{note}</div>"
-    names, limited = list(best[0].params), list(best[0].constraints)
+    names = list(dict.fromkeys(name for trial in best for name in trial.params))
+    limited = list(best[0].constraints)
     goals = list(best[0].objectives)
     columns = ("trial", *(goals or ["value"]), *limited, *names, "seconds")
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
@@ -96,7 +97,7 @@ def as_html(where: str, trials: Sequence[Trial], *, maximize: bool) -> str:
 
 def _cells(trial: Trial, names: Sequence[str], limited: Sequence[str]) -> list[str]:
     seconds = "" if trial.seconds is None else f"{trial.seconds:.1f}"
-    values = [_text(trial.params[name]) for name in names]
+    values = [_text(trial.params[name]) if name in trial.params else "" for name in names]
     limits = [constraint_text(trial, name) for name in limited]
     goals: list[float | None] = [*trial.objectives.values()] or [trial.value]
     return [str(trial.id), *map(_text, goals), *limits, *values, seconds]

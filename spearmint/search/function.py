@@ -7,7 +7,7 @@ import inspect
 import pickletools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -58,8 +58,9 @@ def store_function(experiment: Experiment, space: Space, function: Callable[...,
             "the working directory of this process was deleted",
             "Change to another one: os.chdir(...). The trials run in it.",
         ) from None
+    conditional = {variable.name for variable in space.variables if variable.when}
     names = [variable.name for variable in space.variables]
-    objective = Objective(function, takes_names(function, names), space.choices)
+    objective = Objective(function, takes_names(function, names, conditional), space.choices)
     content = pickled(name_of(function), objective)
     directory = experiment.directory
     write_objective(directory, content, import_paths())
@@ -76,11 +77,14 @@ def store_function(experiment: Experiment, space: Space, function: Callable[...,
         write_text(wrapper, text, durable=True)
 
 
-def takes_names(function: Callable[..., Any], names: Iterable[str]) -> bool:
+def takes_names(
+    function: Callable[..., Any], names: Iterable[str], conditional: Collection[str] = ()
+) -> bool:
     """Return whether ``function`` has an argument for each variable; False if it takes a dict.
 
     Raises:
-        InputError: It takes neither one argument nor an argument for each variable.
+        InputError: It takes neither one argument nor an argument for each variable, or an argument
+            for a ``conditional`` variable has no default.
     """
     try:
         signature = inspect.signature(function)
@@ -102,6 +106,13 @@ def takes_names(function: Callable[..., Any], names: Iterable[str]) -> bool:
             f"{', '.join(names)}: {error}",
             "Give it one argument, which receives a dict, or an argument for each variable.",
         ) from None
+    for each in parameters:
+        if each.name in conditional and each.default is each.empty:
+            raise InputError(
+                f"argument {each.name!r} of {name_of(function)}{signature} has no default, and the "
+                "variable is not active in every trial",
+                f"Give it a default, such as {each.name}=None.",
+            )
     return True
 
 

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spearmint.config.conditions import ConditionProblem, with_conditions
 from spearmint.errors import InputError
 from spearmint.model import Kind, Params, Variable
 from spearmint.outputs import Constraint, Objective
 from spearmint.search.outputs import read_constraints, read_objectives
+from spearmint.search.when import When
 
 _FORMS = (
     'Write (low, high) or (low, high, "log") for real numbers, range(low, end) or '
@@ -62,6 +64,8 @@ def read_space(
     for name in space:
         if not isinstance(name, str) or not name.strip() or not _is_unicode(name):
             raise InputError(f"invalid name of a variable: {name!r}", "Write a text, not empty.")
+    needed = {name: form.conditions for name, form in space.items() if isinstance(form, When)}
+    space = {name: form.form if name in needed else form for name, form in space.items()}
     choices = {name: _choices(name, form) for name, form in space.items() if _is_list(form)}
     variables = tuple(
         Variable(name=name, kind=Kind.ENUM, options=tuple(choices[name]))
@@ -69,8 +73,30 @@ def read_space(
         else _number(name, form)
         for name, form in space.items()
     )
+    variables = _with_conditions(variables, needed)
     goals = read_objectives(objectives, variables)
     return Space(variables, choices, read_constraints(constraints, variables, goals), goals)
+
+
+def _with_conditions(
+    variables: tuple[Variable, ...], needed: Mapping[str, Mapping[str, Any]]
+) -> tuple[Variable, ...]:
+    """Return ``variables`` with the conditions of ``when``, by variable."""
+    texts = {
+        i: [f"{parent}={_values(value)}" for parent, value in needed[variable.name].items()]
+        for i, variable in enumerate(variables)
+        if variable.name in needed
+    }
+    try:
+        return with_conditions(variables, texts)
+    except ConditionProblem as problem:
+        raise InputError(problem.what, problem.fix) from None
+
+
+def _values(value: Any) -> str:
+    """Return the text of a value, or of several, as in config.pb."""
+    several = value if isinstance(value, list | tuple | set | frozenset | range) else [value]
+    return "|".join(str(_scalar(each)) for each in several)
 
 
 def _is_list(form: Any) -> bool:

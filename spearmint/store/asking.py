@@ -14,6 +14,7 @@ from optuna.trial import TrialState as OptunaState
 from optuna.trial import create_trial
 
 from spearmint.choosers.base import Chooser
+from spearmint.choosers.tree import Tree
 from spearmint.errors import InputError
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.distributions import to_flat, to_params
@@ -28,6 +29,7 @@ class Asking:
     _storage: BaseStorage
     _study: optuna.Study
     _distributions: dict[str, BaseDistribution]
+    _tree: Tree | None
 
     @wraps_storage_errors()
     def enqueue_seed_points(self) -> None:
@@ -50,7 +52,9 @@ class Asking:
     def ask(self) -> Trial:
         """Return a new running trial, proposed by the sampler or a seed point."""
         with one_view(self._storage), self._wraps_sampler_errors():
-            asked = self._study.ask(self._distributions)
+            asked = self._study.ask(self._distributions if self._tree is None else {})
+            if self._tree is not None:
+                self._tree.suggest(asked)
         return self._asked(asked.number, asked.params)
 
     def ask_many(self, count: int) -> list[Trial]:
@@ -96,10 +100,18 @@ class Asking:
     def add_running(self, point: Mapping[str, Any]) -> Trial:
         """Store a new running trial at ``point``, by element name, in one transaction."""
         running = create_trial(
-            state=OptunaState.RUNNING, params=dict(point), distributions=self._distributions
+            state=OptunaState.RUNNING,
+            params=dict(point),
+            distributions=self._distributions_of(point),
         )
         trial_id = self._storage.create_new_trial(self._study._study_id, running)
         return self._asked(self._storage.get_trial_number_from_id(trial_id), point)
+
+    def _distributions_of(self, point: Mapping[str, Any]) -> dict[str, BaseDistribution]:
+        """Return the distributions of the elements that ``point`` has."""
+        if self._tree is None:
+            return self._distributions
+        return {name: self._distributions[name] for name in point}
 
     @contextmanager
     def _wraps_sampler_errors(self) -> Iterator[None]:

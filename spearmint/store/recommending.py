@@ -8,6 +8,7 @@ from typing import Any
 import optuna
 
 from spearmint.choosers.recommendation import Estimate, recommend
+from spearmint.choosers.tree import Tree
 from spearmint.model import Experiment, Trial
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import to_trial
@@ -56,6 +57,7 @@ class Recommending:
 
     experiment: Experiment
     _study: optuna.Study
+    _tree: Tree | None
 
     def best(self, most: int | None = 1) -> list[Trial]:
         """Return at most ``most`` complete trials, best first."""
@@ -67,7 +69,7 @@ class Recommending:
         best = self.best()
         if not best or self.experiment.has_front:
             return None
-        found = recommend(self._study)
+        found = recommend(self._study, tree=self._tree)
         if found is None or found[1].number != best[0].id - 1:
             return Recommendation(trial=best[0], luckiest=best[0])
         expected, luckiest = found

@@ -34,6 +34,8 @@ def _block(message: pb.Parameter) -> str:
 def _parameters(experiment: Experiment, trial: Trial) -> Iterable[pb.Parameter]:
     fields = {Kind.FLOAT: "dbl_val", Kind.INT: "int_val", Kind.ENUM: "str_val"}
     for variable in experiment.variables:
+        if variable.name not in trial.params:
+            continue  # inactive
         message = pb.Parameter(name=variable.name)
         getattr(message, fields[variable.kind]).extend(trial.params[variable.name])
         yield message

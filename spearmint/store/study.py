@@ -18,11 +18,13 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
+from spearmint.choosers.base import Chooser
 from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED
+from spearmint.conditions import parents_first
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.store.annotations import Annotations
 from spearmint.store.asking import Asking
-from spearmint.store.distributions import distributions, to_flat
+from spearmint.store.distributions import distributions, to_flat, tree_of
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import (
     LOST,
@@ -56,11 +58,14 @@ class Study(Asking, Aggregates, Annotations, Recommending):
         self.url = url
         self._storage = storage
         self._study = study
-        self._distributions = distributions(experiment.variables)
+        self._distributions = distributions(parents_first(experiment.variables))
+        self._tree = tree_of(experiment.variables)
         self._token = str(study.user_attrs.get(TOKEN, study.study_name))
 
     def use(self, sampler: BaseSampler, pruner: BasePruner | None = None) -> None:
         """Set the sampler that proposes trials and the pruner that stops them early."""
+        if isinstance(sampler, Chooser):
+            sampler.tree = self._tree
         self._study.sampler = sampler
         self._study.pruner = pruner or NopPruner()
 
@@ -194,10 +199,11 @@ class Study(Asking, Aggregates, Annotations, Recommending):
         """Store a trial that was evaluated elsewhere, in ``source``."""
         declared, values = self.experiment.constraints, constraints or {}
         attrs: dict[str, Any] = {_IMPORTED: source, **user_attributes(declared, values, seconds)}
+        flat = to_flat(self.experiment.variables, params)
         self._study.add_trial(
             create_trial(
-                params=to_flat(self.experiment.variables, params),
-                distributions=self._distributions,
+                params=flat,
+                distributions=self._distributions_of(flat),
                 values=[value] if isinstance(value, float | int) else list(value),
                 user_attrs=attrs,
                 constraints=gaps(declared, values) or None,
@@ -287,8 +293,11 @@ class Study(Asking, Aggregates, Annotations, Recommending):
         return self._study.get_trials(deepcopy=False, states=states or None)
 
     def _is_whole(self, frozen: FrozenTrial) -> bool:
-        waiting = frozen.state is OptunaState.WAITING
-        return not waiting and frozen.params.keys() >= self._distributions.keys()
+        if frozen.state is OptunaState.WAITING:
+            return False
+        if self._tree is not None:
+            return self._tree.is_whole(frozen.params)
+        return frozen.params.keys() >= self._distributions.keys()
 
     def _storage_id(self, trial: Trial) -> int:
         return self._storage.get_trial_id_from_study_id_trial_number(

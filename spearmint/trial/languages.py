@@ -54,6 +54,7 @@ def to_entries(variables: Iterable[Variable], params: Params) -> dict[str, Any]:
     return {
         variable.name: {"kind": variable.kind, "values": params[variable.name]}
         for variable in variables
+        if variable.name in params  # the others are inactive
     }
 
 

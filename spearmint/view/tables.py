@@ -36,7 +36,7 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
     if has_tags:
         table.add_column("tags")
     for trial in trials:
-        values = (trial.params[variable.name] for variable in variables)
+        values = (trial.params.get(variable.name, ()) for variable in variables)
         table.add_row(
             *([trial.region] if has_regions else []),
             str(trial.id),
@@ -112,7 +112,11 @@ def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
         ]
     )
     for trial in trials:
-        values = [value for variable in variables for value in trial.params[variable.name]]
+        values = [
+            value
+            for variable in variables
+            for value in trial.params.get(variable.name, ("",) * variable.size)
+        ]
         region = [trial.region] if has_regions else []
         values_of = [trial.objectives.get(name) for name in goals] or [trial.value]
         facts = [trial.id, trial.state, *map(_cell, values_of), *_limited_cells(trial, limited)]

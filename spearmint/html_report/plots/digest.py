@@ -20,9 +20,10 @@ class Element:
     variable: Variable
     index: int
 
-    def of(self, trial: Trial) -> Value:
-        """Return the trial's value in this dimension."""
-        return trial.params[self.variable.name][self.index]
+    def of(self, trial: Trial) -> Value | None:
+        """Return the trial's value in this dimension; None if the variable is inactive."""
+        values = trial.params.get(self.variable.name)
+        return None if values is None else values[self.index]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,8 +33,10 @@ class Weights:
     """The share of each dimension in the importance.
 
     Attributes:
-        order: All dimensions, most important first; in the order of config.pb if unknown.
-        shares: Shares in the same order, with sum 1; empty if unknown.
+        order: All dimensions, most important first, then those that are not active in all trials;
+            in the order of config.pb if unknown.
+        shares: Shares in the same order, with sum 1; none for conditional dimensions; empty if
+            unknown.
         quantile: The fraction of the trials that counts as good.
         trials: Number of trials that were evaluated.
         nothing: Why the importance is unknown; empty if it is known.
@@ -69,8 +71,10 @@ def evaluate(digest: Digest) -> Weights:
         return Weights(order=elements, nothing=text)
     by_name = {element.name: element for element in elements}
     names = sorted(found, key=lambda name: -found[name])
+    # PED-ANOVA compares the variables that all trials have.
+    conditional = tuple(element for element in elements if element.name not in found)
     return Weights(
-        order=tuple(by_name[name] for name in names),
+        order=(*(by_name[name] for name in names), *conditional),
         shares=tuple(found[name] / total for name in names),
         quantile=quantile,
         trials=len(digest.finite),
@@ -79,7 +83,7 @@ def evaluate(digest: Digest) -> Weights:
 
 def _nothing(digest: Digest, elements: Sequence[Element]) -> str:
     values = {number(trial) for trial in digest.finite}
-    if len(elements) < 2:
+    if sum(not element.variable.when for element in elements) < 2:
         return "The space has only one dimension, so there is nothing to compare it with."
     if len(digest.finite) < _FEWEST:
         return (
@@ -103,9 +107,11 @@ def _study(digest: Digest) -> optuna.Study:
         optuna.logging.set_verbosity(verbosity)
     study.add_trials(
         create_trial(
-            params=to_flat(variables, trial.params), distributions=space, value=number(trial)
+            params=flat,
+            distributions={name: space[name] for name in flat},
+            value=number(trial),
         )
-        for trial in digest.finite
+        for trial, flat in ((t, to_flat(variables, t.params)) for t in digest.finite)
     )
     return study
 
@@ -114,13 +120,15 @@ def plot(weights: Weights) -> Plot:
     """Return the plot of the largest shares, or the reason why there is nothing to plot."""
     if weights.nothing:
         return Plot(name="importance", title=_TITLE, caption=weights.nothing)
-    bars = min(_MOST_BARS, len(weights.order))
+    bars = min(_MOST_BARS, len(weights.shares))
     caption = (
         f"How much the best {weights.quantile:.0%} of the trials restrict each variable, compared "
         "with the whole space (PED-ANOVA). optuna-dashboard compares them with the other trials, "
         "so its shares differ."
     )
-    dimensions = len(weights.order)
+    dimensions = len(weights.shares)
+    if dimensions < len(weights.order):
+        caption += " Variables that are not active in all trials are not compared."
     if bars < dimensions:
         caption += f" Shows the {bars} largest of {dimensions} shares."
     if weights.trials < _FEW_FOR_EACH * dimensions:

@@ -43,6 +43,8 @@ def plot(digest: Digest, order: Sequence[Element]) -> Plot:
         "Each line is a trial: it connects the trial's variables and its value. The ten best "
         "trials have thick lines. Lines with the same choice are spread around its tick."
     )
+    if any(element.variable.when for element in elements):
+        caption += " A line has a gap where a variable is inactive."
     if len(elements) < len(order):
         caption += f" Shows the {len(elements)} most important of {len(order)} axes."
     if len(lines) < len(digest.finite):

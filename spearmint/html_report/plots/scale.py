@@ -100,9 +100,17 @@ def variable_scale(variable: Variable) -> Scale:
     return Scale(low=variable.low, high=variable.high, log=variable.log, integer=integer)
 
 
-def variable_places(variable: Variable, values: Sequence[Value]) -> Array:
+def places_of(variable: Variable, values: Sequence[Value | None]) -> Array:
+    """Return the positions of ``values`` on the axis of a variable; NaN where it is inactive."""
+    places: Array = np.full(len(values), np.nan)
+    known = [i for i, value in enumerate(values) if value is not None]
+    places[known] = variable_scale(variable).position([v for v in values if v is not None])
+    return places
+
+
+def variable_places(variable: Variable, values: Sequence[Value | None]) -> Array:
     """Return the positions of trials on the axis of a variable; spread equal choices a little."""
-    places = variable_scale(variable).position(values)
+    places = places_of(variable, values)
     choices = len(variable.options) or variable.high - variable.low + 1.0
     if variable.kind is Kind.FLOAT or variable.log or choices > _MANY_CHOICES:
         return places

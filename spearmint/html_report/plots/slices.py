@@ -67,7 +67,7 @@ def _draw(
     digest: Digest,
     elements: Sequence[Element],
     scale: Scale,
-    lines: Sequence[Line],
+    lines: Sequence[Line | None],
     figure: Figure,
 ) -> None:
     done = sorted(digest.finite, key=lambda trial: trial.id)
@@ -79,8 +79,9 @@ def _draw(
     letters = _LETTERS / columns
     for i, element in enumerate(elements):
         axes = figure.add_subplot(rows, columns, i + 1)
-        if lines:
-            _predicted(axes, lines[i])
+        line = lines[i] if lines else None
+        if line is not None:
+            _predicted(axes, line)
         across = variable_scale(element.variable)
         x = variable_places(element.variable, [element.of(trial) for trial in done])
         axes.scatter(x, heights, c=colours, s=20 if len(done) < 500 else 6, alpha=0.8, linewidths=0)

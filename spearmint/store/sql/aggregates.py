@@ -13,11 +13,13 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 from sqlalchemy import ColumnElement, Float, and_, case, cast, func, select
 
+from spearmint.choosers.tree import Tree
 from spearmint.model import Experiment, Trial, TrialState, leading, pareto_front, ranking
 from spearmint.pareto import front
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import EXCESS, SECONDS, STATES, to_trial
 from spearmint.store.sql.fast_reads import BulkReadStorage
+from spearmint.store.sql.whole import is_whole
 
 _TRIALS: Any = models.TrialModel.__table__
 _PARAMS: Any = models.TrialParamModel.__table__
@@ -35,6 +37,7 @@ class Aggregates:
     _storage: BaseStorage
     _study: optuna.Study
     _distributions: dict[str, BaseDistribution]
+    _tree: Tree | None
 
     def trials(self) -> list[Trial]:
         """Return all trials by id."""
@@ -181,7 +184,7 @@ class Aggregates:
                     )
                 )
             )
-        whole = known.group_by(_PARAMS.c.trial_id).having(func.count() == len(names))
+        whole = known.group_by(_PARAMS.c.trial_id).having(is_whole(names, self._tree))
         states = (
             _TRIALS.c.state != OptunaState.WAITING if state is None else (_TRIALS.c.state == state)
         )

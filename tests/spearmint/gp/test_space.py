@@ -77,3 +77,24 @@ def test_space_knows_what_moves_and_how_many_points_there_are() -> None:
 def test_neighbouring_floats_on_a_log_scale_have_one_coordinate() -> None:
     dimension = Dimension(low=9.0, high=float(np.nextafter(9.0, 10.0)), log=True)
     assert dimension.coordinate(np.array([dimension.low, dimension.high])).tolist() == [0.0, 0.0]
+
+
+def test_inactive_dimensions_are_in_their_centre() -> None:
+    """A number is active with the second category, another with level 2 or 3 of that number."""
+    levels = Dimension(low=1.0, high=3.0, step=1.0)
+    space = Space(
+        (Dimension(n_choices=2), levels, Dimension(), Dimension()),
+        ((1, ((0, (1.0,)),)), (2, ((1, (2.0, 3.0)), (0, (1.0,))))),
+    )
+    middle = float(levels.coordinate(np.array([2.0]))[0])
+    points = space.from_cube(np.random.default_rng(0).random((64, 4)))
+    active = space.active(points)
+    assert active[:, [0, 3]].all()
+    assert np.array_equal(active[:, 1], points[:, 0] == 1.0)
+    assert np.array_equal(active[:, 2], active[:, 1] & (points[:, 1] > 1.0 / 3.0))
+    assert np.all(points[~active[:, 1], 1] == middle)
+    assert np.all(points[~active[:, 2], 2] == 0.5)
+    assert set(np.unique(active[:, 2])) == {False, True}
+    assert np.array_equal(space.snap(points), points)
+    assert space.may_repeat
+    assert not Space((Dimension(),)).may_repeat

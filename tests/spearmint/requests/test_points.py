@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from spearmint.conditions import Condition
 from spearmint.errors import InputError
 from spearmint.model import Kind, Variable
 from spearmint.requests.points import read_points
@@ -79,3 +80,35 @@ def test_too_many_points_are_refused_before_they_are_made() -> None:
     rates = "{" + ",".join(f"0.{n:03d}" for n in range(1, 200)) + "}"
     with pytest.raises(InputError, match=str(256 * 199)):
         read_points([f"units={many}", f"lr={rates}"], SPACE)
+
+
+BRANCHES = (
+    Variable(name="model", kind=Kind.ENUM, options=("svm", "forest")),
+    Variable(name="C", kind=Kind.FLOAT, low=0, high=9, when=(Condition("model", ("svm",)),)),
+    Variable(name="x", kind=Kind.FLOAT, low=0, high=1),
+)
+
+
+def test_combinations_have_only_the_variables_of_their_branch() -> None:
+    points = read_points(["model={svm,forest}", "C={1,2}", "x=0.5"], BRANCHES)
+    assert points == [
+        {"model": "svm", "C": 1.0, "x": 0.5},
+        {"model": "svm", "C": 2.0, "x": 0.5},
+        {"model": "forest", "x": 0.5},
+    ]
+    assert read_points(["x=0.5"], BRANCHES) == [{"x": 0.5}]
+
+
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        (["C=1"], ["C", "model=svm", "Give model"]),
+        (["C=1", "x=0"], ["C", "model=svm", "Give model"]),
+        (["model=forest", "C=1"], ["C", "model=svm", "forest"]),
+    ],
+)
+def test_a_variable_that_is_never_active_is_an_error(words: list[str], facts: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        read_points(words, BRANCHES)
+    for fact in facts:
+        assert fact in str(caught.value)

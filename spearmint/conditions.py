@@ -1,0 +1,80 @@
+"""When a variable is active: conditions on the values of other variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One ``when`` of a variable: its ``parent`` must have one of ``values``.
+
+    Values are the options of an ENUM, or integers of an INT.
+    """
+
+    parent: str
+    values: tuple[str | int, ...]
+
+    def __str__(self) -> str:
+        """Return ``model=svm|forest``, as in config.pb."""
+        return f"{self.parent}={'|'.join(map(str, self.values))}"
+
+
+class Conditional(Protocol):
+    """A variable: its name, and the conditions that must all hold."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def when(self) -> tuple[Condition, ...]:
+        """Its conditions; empty if it is always active."""
+
+
+V = TypeVar("V", bound=Conditional)
+
+Requirements = Mapping[str, tuple[Condition, ...]]
+"""By name of each conditional variable: its conditions and those of all its ancestors."""
+
+
+@lru_cache(maxsize=64)
+def requirements(variables: tuple[V, ...]) -> Requirements:
+    """Return all conditions that must hold for each conditional variable; there is no cycle."""
+    by_name = {variable.name: variable for variable in variables}
+
+    def gather(name: str) -> tuple[Condition, ...]:
+        own = by_name[name].when
+        above = (condition for each in own for condition in gather(each.parent))
+        return tuple(dict.fromkeys((*own, *above)))
+
+    return {variable.name: gather(variable.name) for variable in variables if variable.when}
+
+
+def active_variables(variables: Sequence[V], values: Mapping[str, Any]) -> Iterator[V]:
+    """Yield the variables that are active at a point.
+
+    Args:
+        variables: All variables of the search.
+        values: The point, by element name; it can omit inactive variables.
+    """
+    conditional = any(variable.when for variable in variables)
+    needed = requirements(tuple(variables)) if conditional else {}
+    for variable in variables:
+        if holds(needed.get(variable.name, ()), values):
+            yield variable
+
+
+def holds(conditions: Sequence[Condition], values: Mapping[str, Any]) -> bool:
+    """Return whether all ``conditions`` hold at a point; False if it omits a parent."""
+    return all(values.get(each.parent) in each.values for each in conditions)
+
+
+def parents_first(variables: Sequence[V]) -> list[V]:
+    """Return the variables in an order in which parents precede the variables that need them."""
+    needed = requirements(tuple(variables))
+    depth = {name: len({each.parent for each in all_}) for name, all_ in needed.items()}
+    return sorted(variables, key=lambda variable: depth.get(variable.name, 0))
