@@ -10,10 +10,11 @@ from spearmint.trial.reporting import region, report
 
 if TYPE_CHECKING:
     from spearmint.search import Search
+    from spearmint.search.guess import guess
     from spearmint.search.when import when
     from spearmint.tasks import executor
 
-__all__ = ["Search", "__version__", "executor", "region", "report", "when"]
+__all__ = ["Search", "__version__", "executor", "guess", "region", "report", "when"]
 
 # The runner of a trial must start without Optuna.
 __getattr__ = lazy_names(
@@ -21,6 +22,7 @@ __getattr__ = lazy_names(
     {
         "Search": "spearmint.search",
         "executor": "spearmint.tasks",
+        "guess": "spearmint.search.guess",
         "when": "spearmint.search.when",
     },
 )

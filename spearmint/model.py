@@ -44,6 +44,8 @@ class Variable:
         low, high: Bounds, both inclusive; 0 for ENUM.
         options: Choices of an ENUM, in the order of the file; empty otherwise.
         log: Search on a logarithmic scale.
+        guess: Where the user expects the best value; None for no guess.
+        spread: How far from ``guess`` it can be: a share of the range, on a log scale if ``log``.
         when: Conditions that must all hold for the variable to be active; empty if it always is.
     """
 
@@ -54,6 +56,8 @@ class Variable:
     high: float = 0.0
     options: tuple[str, ...] = ()
     log: bool = False
+    guess: float | None = None
+    spread: float = 0.0
     when: tuple[Condition, ...] = ()
 
     def elements(self) -> tuple[str, ...]:

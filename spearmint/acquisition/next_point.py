@@ -13,6 +13,7 @@ from spearmint.acquisition.factors import Sum
 from spearmint.acquisition.grid import rank_grid
 from spearmint.acquisition.log_ei import LogEI, NegativeMean
 from spearmint.acquisition.maximize import SAME, Acquisition, candidates, climb, maximize
+from spearmint.acquisition.prior import LogPrior
 from spearmint.gp.fit import fit, recent_subset
 from spearmint.gp.numerics import Array, one_blas_thread
 from spearmint.gp.posterior import Posterior
@@ -63,6 +64,7 @@ def next_points(
     *,
     factor: Acquisition | None = None,
     feasible: NDArray[np.bool_] | None = None,
+    prior: LogPrior | None = None,
 ) -> Iterator[Array]:
     """Yield valid points to evaluate next, shape ``(D,)``, from one fit of the model.
 
@@ -78,6 +80,7 @@ def next_points(
         factor: Logarithm of a factor of the expected improvement.
         feasible: The observations with which a point must compare, shape ``(n,)``; at most
             ``MAX_OBSERVATIONS`` with at least one. None for all.
+        prior: The user's guess where the best point is.
     """
     seen = np.concatenate((points, pending))
     pool = None
@@ -93,7 +96,9 @@ def next_points(
                 if feasible is not None:
                     posterior = posterior.compared_with(points[feasible])
                     best = points[np.lexsort((y, ~feasible))[:5]]
-                ranked = _first(space, best, posterior, seen, settings, rng, factor)
+                if prior is not None:
+                    best = np.concatenate((best, prior.moved(best[:2])))
+                ranked = _first(space, best, posterior, seen, settings, rng, factor, prior)
                 last = ranked
             else:
                 pool.add(seen[-1], settings.pending_samples, rng)
@@ -103,7 +108,13 @@ def next_points(
         yield point
         seen = np.concatenate((seen, point[None]))
         if pool is None:
-            pool = Pool(posterior, last[:_POOL], factor)
+            pool = Pool(posterior, last[:_POOL], _product(factor, prior))
+
+
+def _product(factor: Acquisition | None, prior: LogPrior | None) -> Acquisition | None:
+    if factor is None or prior is None:
+        return factor or prior
+    return Sum(factor, prior)
 
 
 def _some_pending(pending: Array, rng: np.random.Generator) -> Array:
@@ -145,16 +156,18 @@ def _first(
     settings: Settings,
     rng: np.random.Generator,
     factor: Acquisition | None,
+    prior: LogPrior | None,
 ) -> Array:
     """Return valid points for the first point of a batch, best first."""
     margin = _margin(posterior, settings, rng)
     acquisition: Acquisition = LogEI(posterior, margin=margin)
     rough: Acquisition = LogEI(posterior.thinned(_ROUGH_SAMPLES), margin=margin)
-    if factor is not None:
-        acquisition, rough = Sum(acquisition, factor), Sum(rough, factor)
+    if (both := _product(factor, prior)) is not None:
+        acquisition, rough = Sum(acquisition, both), Sum(rough, both)
     ranked = _ranked(space, best, acquisition, posterior, settings, rng, rough=rough)
     exact = settings.noiseless or posterior.noise_sd < _NO_NOISE
-    converged = acquisition(ranked[:1])[0] < np.log(_POLISH_BELOW)
+    left = acquisition(ranked[:1])[0] - (prior(ranked[:1])[0] if prior is not None else 0.0)
+    converged = left < np.log(_POLISH_BELOW)
     plain = factor is None and not settings.grid_size and not len(space.fixed)
     if exact and plain and converged and rng.random() < _POLISH_SHARE:
         starts = np.concatenate((ranked[:4], best[:2]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from optuna.distributions import BaseDistribution, _get_single_value
@@ -51,6 +52,9 @@ class Chooser(BaseSampler):
 
     tree: Tree | None = None
     """The parameters of the search if some are conditional; the study sets it."""
+
+    guesses: Mapping[str, tuple[float, float]] = MappingProxyType({})
+    """The user's guesses, by name: the value, and its spread as a share of the range."""
 
     def __init__(self, *, seed: int | None = None) -> None:
         """Set ``seed``, or draw a random seed if it is None."""

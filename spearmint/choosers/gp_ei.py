@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from spearmint.acquisition.maximize import Acquisition
+    from spearmint.acquisition.prior import LogPrior
     from spearmint.gp.numerics import Array
     from spearmint.gp.settings import Settings
 
@@ -89,16 +90,19 @@ class GPEIOptChooser(ModelChooser):
         rng = next(rngs)
         settings = self._settings()
         limits = limits_of(past) if self.models_limits else None
+        prior = _prior(past)
         if past.losses.shape[1] > 1:
-            factor = self._factor(past, settings, rng)
+            factor = _product(self._factor(past, settings, rng), prior)
             return front_points(past, limits, settings, chain((rng,), rngs), factor)
         if limits is not None:
-            factor = self._factor(past, settings, rng)
+            factor = _product(self._factor(past, settings, rng), prior)
             return constrained_points(past, limits, settings, chain((rng,), rngs), factor)
         points, y = self._objective(past, settings, rng)
         factor = self._factor(past, settings, rng)
         every = chain((rng,), rngs)
-        return next_points(past.space, points, y, past.pending, settings, every, factor=factor)
+        return next_points(
+            past.space, points, y, past.pending, settings, every, factor=factor, prior=prior
+        )
 
     def _settings(self) -> Settings:
         """Return the settings of the search for the next point."""
@@ -125,6 +129,19 @@ class GPEIOptChooser(ModelChooser):
     ) -> Acquisition | None:
         """Return the log of a factor of the expected improvement; None means a factor of 1."""
         return None
+
+
+def _prior(past: History) -> LogPrior | None:
+    """Return the user's guess as a factor of the acquisition; None if there is none."""
+    from spearmint.acquisition.prior import LogPrior
+
+    return LogPrior(past.space, past.guesses, len(past.tried)) if past.guesses else None
+
+
+def _product(factor: Acquisition | None, prior: LogPrior | None) -> Acquisition | None:
+    from spearmint.acquisition.factors import Sum
+
+    return Sum(factor, prior) if factor is not None and prior is not None else factor or prior
 
 
 class GPEIChooser(GPEIOptChooser):

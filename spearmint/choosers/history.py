@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +41,7 @@ class History:
             was called with ``constrained`` or ``limits``.
         trials: The trials of ``points``, in the same order.
         unvalued: The trials of ``infeasible``, in the same order.
+        guesses: The user's guesses, by dimension: their coordinate and spread.
     """
 
     space: Space
@@ -50,6 +51,7 @@ class History:
     infeasible: Array
     trials: tuple[FrozenTrial, ...]
     unvalued: tuple[FrozenTrial, ...] = ()
+    guesses: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def y(self) -> Array:

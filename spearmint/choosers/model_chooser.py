@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -104,10 +105,21 @@ class ModelChooser(Chooser):
         if not space:
             return repeat({})
         past = self._history(study, trials, space)
+        if self.guesses:
+            past = replace(past, guesses=self._guessed(space, past.space))
         return (
             {} if point is None else self._named(space, past.space.values(point))
             for point in self._points(past, number)
         )
+
+    def _guessed(self, names: Iterable[str], space: Space) -> dict[int, tuple[float, float]]:
+        """Return the coordinate and the spread of each guess, by dimension."""
+        found = {}
+        for d, name in enumerate(names):
+            if name in self.guesses:
+                value, spread = self.guesses[name]
+                found[d] = float(space.dimensions[d].coordinate(np.array([value]))[0]), spread
+        return found
 
     @staticmethod
     def _named(space: Mapping[str, BaseDistribution], values: Sequence[float]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Parameter(_message.Message):
 class Experiment(_message.Message):
     __slots__ = ("language", "name", "variable", "direction", "seed_point", "resources", "constraint", "objective")
     class ParameterSpec(_message.Message):
-        __slots__ = ("name", "size", "type", "options", "min", "max", "log", "when")
+        __slots__ = ("name", "size", "type", "options", "min", "max", "log", "when", "guess", "spread")
         class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
             __slots__ = ()
             INT: _ClassVar[Experiment.ParameterSpec.Type]
@@ -59,6 +59,8 @@ class Experiment(_message.Message):
         MAX_FIELD_NUMBER: _ClassVar[int]
         LOG_FIELD_NUMBER: _ClassVar[int]
         WHEN_FIELD_NUMBER: _ClassVar[int]
+        GUESS_FIELD_NUMBER: _ClassVar[int]
+        SPREAD_FIELD_NUMBER: _ClassVar[int]
         name: str
         size: int
         type: Experiment.ParameterSpec.Type
@@ -67,7 +69,9 @@ class Experiment(_message.Message):
         max: float
         log: bool
         when: _containers.RepeatedScalarFieldContainer[str]
-        def __init__(self, name: _Optional[str] = ..., size: _Optional[int] = ..., type: _Optional[_Union[Experiment.ParameterSpec.Type, str]] = ..., options: _Optional[_Iterable[str]] = ..., min: _Optional[float] = ..., max: _Optional[float] = ..., log: bool = ..., when: _Optional[_Iterable[str]] = ...) -> None: ...
+        guess: float
+        spread: float
+        def __init__(self, name: _Optional[str] = ..., size: _Optional[int] = ..., type: _Optional[_Union[Experiment.ParameterSpec.Type, str]] = ..., options: _Optional[_Iterable[str]] = ..., min: _Optional[float] = ..., max: _Optional[float] = ..., log: bool = ..., when: _Optional[_Iterable[str]] = ..., guess: _Optional[float] = ..., spread: _Optional[float] = ...) -> None: ...
     class SeedPoint(_message.Message):
         __slots__ = ("param",)
         PARAM_FIELD_NUMBER: _ClassVar[int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spearmint.conditions import requirements
 from spearmint.config import experiment_pb2 as pb
@@ -12,6 +13,7 @@ from spearmint.model import Kind, Params, Value, Variable
 
 _LARGEST_INT = 2**53  # a double in config.pb represents every integer up to this one
 _MOST_SIZE = 10_000
+_MOST_SPREAD = 1.0
 
 
 def read_variable(document: Document, i: int) -> Variable:
@@ -36,9 +38,45 @@ def read_variable(document: Document, i: int) -> Variable:
     kind = Kind(pb.Experiment.ParameterSpec.Type.Name(spec.type))
     if kind is Kind.ENUM:
         options = _options(document, i)
+        _refuse_guess(document, i, "guess", "spread")
         return Variable(name=spec.name, kind=kind, size=spec.size, options=options)
     low, high = _bounds(document, i, kind)
-    return Variable(name=spec.name, kind=kind, size=spec.size, low=low, high=high, log=spec.log)
+    variable = Variable(name=spec.name, kind=kind, size=spec.size, low=low, high=high, log=spec.log)
+    return _with_guess(document, i, variable)
+
+
+def _with_guess(document: Document, i: int, variable: Variable) -> Variable:
+    """Return ``variable`` with the guess and the spread of the file, if it has any."""
+    spec = document.message.variable[i]
+    if not spec.HasField("guess"):
+        _refuse_guess(document, i, "spread")
+        return variable
+    if problem := guess_problem(variable, spec.guess, spec.spread):
+        field, what, fix = problem
+        raise document.error(what, fix, "variable", i, field, 0)
+    return replace(variable, guess=spec.guess, spread=spec.spread)
+
+
+def _refuse_guess(document: Document, i: int, *fields: str) -> None:
+    """Raise ConfigError if variable ``i`` has one of ``fields``, which it cannot have."""
+    spec = document.message.variable[i]
+    for field in fields:
+        if spec.HasField(field):
+            kind = pb.Experiment.ParameterSpec.Type.Name(spec.type)
+            what = f"{kind} variable {spec.name!r} has a {field}"
+            fix = "Add a guess." if kind != Kind.ENUM else "Write a seed_point for choices."
+            raise document.error(what, fix, "variable", i, field, 0)
+
+
+def guess_problem(variable: Variable, guess: float, spread: float) -> tuple[str, str, str] | None:
+    """Return the field that is invalid, why, and the fix; None if a guess is valid."""
+    if not fits(variable, guess):
+        what = f"guess {guess:g} of {variable.name!r} is out of bounds"
+        return "guess", what, f"Expected {describe(variable)}."
+    if not 0.0 < spread <= _MOST_SPREAD:
+        what = f"spread {spread:g} of {variable.name!r} is out of bounds"
+        return "spread", what, "Write a share of the range, above 0 and up to 1, such as 0.1."
+    return None
 
 
 def _options(document: Document, i: int) -> tuple[str, ...]:

@@ -57,17 +57,20 @@ class Prior:
         return -0.5 * float(z @ z), -z / self.std
 
 
-def default_prior(n_dimensions: int, *, noiseless: bool) -> Prior:
+def default_prior(n_dimensions: int, *, noiseless: bool, together: Array | None = None) -> Prior:
     """Return the prior of the D log length scales and the log noise ratio.
 
     Length scales grow with sqrt(D), like distances in the cube: Hvarfner et al. 2024
     (arXiv:2402.02229). ``noiseless`` means a small noise, not zero: variations that are too fine
-    for the data look like noise, and an interpolating GP would follow them.
+    for the data look like noise, and an interpolating GP would follow them. With conditional
+    dimensions, ``together`` is how many are active at once where each of them is: two points of a
+    branch differ in no more, shape ``(D,)``.
     """
     ones = np.ones(n_dimensions)
+    mean = 0.5 * np.log(n_dimensions if together is None else together) - 0.9
     noise = -12.0 if noiseless else -7.0
     return Prior(
-        mean=np.append((0.5 * np.log(n_dimensions) - 0.9) * ones, noise),
+        mean=np.append(mean * ones, noise),
         std=np.append(1.1 * ones, 3.0),
         lower=np.append(-4.6 * ones, -17.0),
         upper=np.append(max(3.5, 0.5 * np.log(n_dimensions) + 2.5) * ones, 2.0),

@@ -76,7 +76,8 @@ def fit_warped(
     n, n_dimensions = points.shape
     most = int(np.clip(np.sqrt(2e6 / n_dimensions), 64, _HYPER_OBSERVATIONS))
     kept = subset(y, most, rng) if n > most else np.arange(n)
-    prior = default_prior(n_dimensions, noiseless=settings.noiseless)
+    together = space.together(points) if space.conditions else None
+    prior = default_prior(n_dimensions, noiseless=settings.noiseless, together=together)
     data = Data(points, kept, space.is_category, prior)
     values, mode = _warped(data, y, settings, rng)
     input_warp = None

@@ -153,6 +153,15 @@ class Space:
                 out[:, d] &= np.isin(found, values)
         return out
 
+    def together(self, points: Array) -> Array:
+        """Return how many dimensions are active, at most, where each one is, shape ``(D,)``.
+
+        A dimension that is active at none of ``points`` counts as active with all others.
+        """
+        active = self.active(points)
+        most = np.max(np.where(active, active.sum(axis=1)[:, None], 0), axis=0)
+        return np.where(most > 0, most, len(self)).astype(float)
+
     def settle(self, points: Array) -> Array:
         """Return ``points`` with the coordinates of inactive dimensions in their centre."""
         return np.where(self.active(points), points, self.centre) if self.conditions else points

@@ -56,9 +56,10 @@ def declare(
         maximize = known.maximize if maximize is None else maximize
         stored = {**_lines(known), _DIRECTION: _direction(known.maximize)}
         differences = _differences(stored, space, maximize)
-        if not differences:
+        if differences:
+            _require_empty(known, differences, storage)
+        elif _guesses(known) == _guesses(space):
             return known
-        _require_empty(known, differences, storage)
     elif stored := stored_declaration(name, storage_url(Layout(directory), storage)):
         maximize = stored.get(_DIRECTION) == "maximize" if maximize is None else maximize
         if differences := _differences(stored, space, maximize):
@@ -92,6 +93,8 @@ def _message(name: str, space: Space, maximize: bool) -> pb.Experiment:
             added.min, added.max = variable.low, variable.high
             if variable.log:
                 added.log = True
+            if variable.guess is not None:
+                added.guess, added.spread = variable.guess, variable.spread
     for constraint in space.constraints:
         block = message.constraint.add(name=constraint.name)
         if math.isfinite(constraint.low):
@@ -122,6 +125,10 @@ def _differences(stored: Mapping[str, str], space: Space, maximize: bool) -> lis
         for name in dict.fromkeys((*stored, *given))
         if stored.get(name) != given.get(name)
     ]
+
+
+def _guesses(space: Space | Experiment) -> list[tuple[float | None, float]]:
+    return [(variable.guess, variable.spread) for variable in space.variables]
 
 
 def _lines(space: Space | Experiment) -> dict[str, str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spearmint.config.conditions import ConditionProblem, with_conditions
+from spearmint.config.variables import guess_problem
 from spearmint.errors import InputError
 from spearmint.model import Kind, Params, Variable
 from spearmint.outputs import Constraint, Objective
+from spearmint.search.guess import Guess
 from spearmint.search.outputs import read_constraints, read_objectives
 from spearmint.search.when import When
 
@@ -66,6 +68,8 @@ def read_space(
             raise InputError(f"invalid name of a variable: {name!r}", "Write a text, not empty.")
     needed = {name: form.conditions for name, form in space.items() if isinstance(form, When)}
     space = {name: form.form if name in needed else form for name, form in space.items()}
+    guesses = {name: form for name, form in space.items() if isinstance(form, Guess)}
+    space = {name: form.form if name in guesses else form for name, form in space.items()}
     choices = {name: _choices(name, form) for name, form in space.items() if _is_list(form)}
     variables = tuple(
         Variable(name=name, kind=Kind.ENUM, options=tuple(choices[name]))
@@ -73,9 +77,26 @@ def read_space(
         else _number(name, form)
         for name, form in space.items()
     )
+    variables = tuple(_with_guess(each, guesses.get(each.name)) for each in variables)
     variables = _with_conditions(variables, needed)
     goals = read_objectives(objectives, variables)
     return Space(variables, choices, read_constraints(constraints, variables, goals), goals)
+
+
+def _with_guess(variable: Variable, guess: Guess | None) -> Variable:
+    """Return ``variable`` with a guess, if there is one."""
+    if guess is None:
+        return variable
+    if variable.kind is Kind.ENUM:
+        what = f"variable {variable.name!r}: choices have a guess"
+        raise InputError(what, "Give guesses to ranges of numbers only.")
+    if not (_is_real(guess.value) and _is_real(guess.spread)):
+        what = f"variable {variable.name!r}: guess {guess.value!r} with spread {guess.spread!r}"
+        raise InputError(what, "Write two numbers.")
+    value, spread = float(guess.value), float(guess.spread)
+    if problem := guess_problem(variable, value, spread):
+        raise InputError(*problem[1:])
+    return replace(variable, guess=value, spread=spread)
 
 
 def _with_conditions(

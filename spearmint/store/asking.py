@@ -17,7 +17,7 @@ from spearmint.choosers.base import Chooser
 from spearmint.choosers.tree import Tree
 from spearmint.errors import InputError
 from spearmint.model import Experiment, Trial, TrialState
-from spearmint.store.distributions import to_flat, to_params
+from spearmint.store.distributions import guessed_points, to_flat, to_params
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.sql.fast_reads import one_view
 
@@ -33,9 +33,11 @@ class Asking:
 
     @wraps_storage_errors()
     def enqueue_seed_points(self) -> None:
-        """Queue the seed points of config.pb that were not queued before."""
+        """Queue the seed points of config.pb, and the guesses, that were not queued before."""
         for point in self.experiment.seed_points:
             self.enqueue(to_flat(self.experiment.variables, point))
+        for point in guessed_points(self.experiment.variables):
+            self.enqueue(point)
 
     @wraps_storage_errors()
     def enqueue(self, point: Mapping[str, Any], *, repeat: bool = False) -> None:

@@ -13,7 +13,8 @@ from optuna.distributions import (
 )
 
 from spearmint.choosers.tree import Tree
-from spearmint.conditions import active_variables, parents_first, requirements
+from spearmint.conditions import active_variables, holds, parents_first, requirements
+from spearmint.config.variables import as_typed
 from spearmint.model import Kind, Params, Variable
 
 Distributions = dict[str, BaseDistribution]
@@ -36,6 +37,34 @@ def tree_of(variables: Sequence[Variable]) -> Tree | None:
         for key in variable.elements()
     }
     return Tree(distributions(parents_first(variables)), by_element)
+
+
+def guesses_of(variables: Iterable[Variable]) -> dict[str, tuple[float, float]]:
+    """Return the guess and the spread of each element that has a guess."""
+    return {
+        key: (variable.guess, variable.spread)
+        for variable in variables
+        if variable.guess is not None
+        for key in variable.elements()
+    }
+
+
+def guessed_points(variables: Sequence[Variable]) -> list[dict[str, Any]]:
+    """Return the guesses as points, by element name: one for each branch that has a guess."""
+    guessed = {v.name: as_typed(v, v.guess) for v in variables if v.guess is not None}
+    needed = requirements(tuple(variables))
+    points: list[dict[str, Any]] = []
+    for name in guessed:
+        values: dict[str, Any] = dict(guessed)
+        for condition in needed.get(name, ()):
+            same = [c for c in needed[name] if c.parent == condition.parent]
+            if not holds(same, values):
+                allowed = (v for v in condition.values if all(v in c.values for c in same))
+                values[condition.parent] = next(allowed)
+        active = [v for v in active_variables(variables, values) if v.name in values]
+        point = {key: values[v.name] for v in active for key in v.elements()}
+        points += [point] if point not in points else []
+    return [p for p in points if not any(p.items() < other.items() for other in points)]
 
 
 def _distribution(variable: Variable) -> BaseDistribution:

@@ -24,7 +24,7 @@ from spearmint.conditions import parents_first
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.store.annotations import Annotations
 from spearmint.store.asking import Asking
-from spearmint.store.distributions import distributions, to_flat, tree_of
+from spearmint.store.distributions import distributions, guesses_of, to_flat, tree_of
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import (
     LOST,
@@ -66,6 +66,7 @@ class Study(Asking, Aggregates, Annotations, Recommending):
         """Set the sampler that proposes trials and the pruner that stops them early."""
         if isinstance(sampler, Chooser):
             sampler.tree = self._tree
+            sampler.guesses = guesses_of(self.experiment.variables)
         self._study.sampler = sampler
         self._study.pruner = pruner or NopPruner()
 

@@ -88,3 +88,24 @@ def test_only_a_search_with_conditions_has_a_tree(branched: Study, tmp_path: Pat
     assert chooser.tree is not None
     opened(tmp_path, f"sqlite:///{tmp_path}/other.db").use(chooser)
     assert chooser.tree is None
+
+
+def test_guesses_are_the_first_points_one_for_each_branch(tmp_path: Path, url: str) -> None:
+    config = CONFIG.replace("seed_point", "# seed_point").replace("min: 0", "guess: 0.25 min: 0")
+    config = config.replace("min: 1 max: 3", "min: 1 max: 3 guess: 1")
+    study = opened(tmp_path, url, config)
+    chooser = GPEIOptChooser(seed=1)
+    study.use(chooser)
+    assert chooser.guesses == dict.fromkeys(("X[0]", "X[1]", "w"), (0.25, 0.2)) | {
+        "layers": (1.0, 0.2)
+    }
+    for _ in range(2):  # the second time for a search that continues
+        study.enqueue_seed_points()
+        assert study.queued_points() == [
+            {"X[0]": 0.25, "X[1]": 0.25, "model": "svm"},
+            {"model": "net", "layers": 1},
+            {"model": "net", "layers": 2, "w": 0.25},
+        ]
+    assert study.ask().params == {"X": (0.25, 0.25), "model": ("svm",)}
+    study.enqueue_seed_points()
+    assert len(study.queued_points()) == 2
