@@ -8,10 +8,10 @@ n           ``n_observed``      finished trials
 beta        ``_STRENGTH``       trials after which the guess counts once
 ==========  ==================  ===================================================================
 
-The factor is pi(x)^(beta / n), where ln pi is a sum over the dimensions with a guess of
-ln(e + (1 - e) exp(-(x - c)^2 / (2 s^2))). Its exponent falls with the number of trials, so that a
-wrong guess delays the search and does not misdirect it. Source: Hvarfner et al. 2022 (piBO,
-arXiv:2204.11051), eq. 6; the floor e bounds how far a guess can be wrong.
+The factor is pi(x)^(beta / n), where pi(x) = e + (1 - e) exp(-sum_d (x_d - c_d)^2 / (2 s_d^2)) over
+the active dimensions with a guess. Its exponent falls with the number of trials, so that a wrong
+guess delays the search and does not misdirect it. Source: Hvarfner et al. 2022 (piBO,
+arXiv:2204.11051). The floor e, the chance that the guess is wrong, bounds what that can cost.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ class LogPrior:
         """Return the logarithms and their gradients, shape ``(m, D)``."""
         z = (points[:, self._at] - self._centre) / self._spread
         z = z * self._space.active(points)[:, self._at]
-        bell = (1.0 - _FLOOR) * np.exp(-0.5 * z * z)
+        bell = (1.0 - _FLOOR) * np.exp(-0.5 * np.sum(z * z, axis=1))
         gradient = np.zeros_like(points)
-        gradient[:, self._at] = -self._weight * bell / (_FLOOR + bell) * z / self._spread
-        return self._weight * np.log(_FLOOR + bell).sum(axis=1), gradient
+        share = bell / (_FLOOR + bell)
+        gradient[:, self._at] = -self._weight * share[:, None] * z / self._spread
+        return self._weight * np.log(_FLOOR + bell), gradient
 
     def moved(self, points: Array) -> Array:
         """Return valid points at the guess, with the other coordinates of ``points`` (m, D)."""

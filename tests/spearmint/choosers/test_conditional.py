@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
 import pytest
 from optuna.samplers import TPESampler
-from optuna.trial import TrialState, create_trial
+from optuna.trial import create_trial
 
 from spearmint.choosers.base import Chooser
 from spearmint.choosers.registry import make_chooser
 from spearmint.choosers.tree import Tree
 from spearmint.conditions import Condition
-from spearmint.model import Kind, Variable
+from spearmint.controller.warm_start import warm_points
+from spearmint.model import Experiment, Kind, Language, Trial, TrialState, Variable
 from spearmint.store.distributions import tree_of
 
 ALL = ["RandomChooser", "SequentialChooser", "GPEIOptChooser", "GPEIChooser", "GPEIperSecChooser"]
@@ -147,4 +149,41 @@ def test_the_model_finds_the_best_branch() -> None:
     best = study.best_trial.params
     assert (best["model"], best["kernel"]) == ("svm", "rbf")
     assert best["C"] < 0.05
-    assert all(trial.state is TrialState.COMPLETE for trial in study.trials)
+
+
+def test_objectives_and_limits_in_a_conditional_space() -> None:
+    sampler = make_chooser("GPEIOptChooser", {}, seed=4)
+    sampler.tree = tree()
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+    for _ in range(10):
+        trial = asked(study, SPACE)
+        assert_active(trial.params)
+        trial.set_constraint("limit", trial.params.get("C", 0.0) - 0.8)
+        study.tell(trial, [loss(trial.params), trial.params.get("w", 0.5)])
+
+
+def test_a_region_starts_from_the_best_points_of_others() -> None:
+    """A point has the variables of its branch only."""
+    finished = []
+    for region in range(2):
+        params = [
+            {"model": ("svm",), "C": (0.1 * i,), "one": ("only",), "kernel": ("rbf",)}
+            if i % 2
+            else {"model": ("net",), "layers": (2,), "w": (0.1 * i,)}
+            for i in range(8)
+        ]
+        finished.append(
+            [
+                Trial(
+                    id=i + 1, state=TrialState.COMPLETE, params=p, value=float(abs(i - 4 - region))
+                )
+                for i, p in enumerate(params)
+            ]
+        )
+    experiment = Experiment(
+        path=Path("config.pb"), name="x", language=Language.PYTHON, variables=SPACE
+    )
+    points = warm_points(experiment, finished, 3)
+    assert points
+    for point in points:
+        assert_active(point | ({"one": "only"} if point["model"] == "svm" else {}))
