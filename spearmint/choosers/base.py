@@ -148,16 +148,14 @@ class Chooser(BaseSampler):
     def _untried(
         self, study: Study, ahead: Sequence[FrozenTrial], number: int
     ) -> Iterator[dict[str, Any]]:
-        """Yield points of a conditional search, each from another draw if its branch has it."""
-        tree = cast("Tree", self.tree)
+        """Yield untried points of a conditional search; tried ones if 64 draws find no other."""
+        tree, study = cast("Tree", self.tree), getattr(study, "_study", study)
         trials = [t for t in study.get_trials(deepcopy=False) if t.number != number]
         seen = {tree.key(t.params) for t in (*trials, *ahead)}
         while True:
             draws = (self._drawn(tree, number + (k << 32)) for k in range(_DRAWS))
-            point = next((p for p in draws if tree.key(p) not in seen), None)
-            point = point or self._drawn(
-                tree, number
-            )  # nearly all points of the branches are tried
+            untried = (point for point in draws if tree.key(point) not in seen)
+            point = next(untried, None) or self._drawn(tree, number)
             seen.add(tree.key(point))
             yield point
             number += 1

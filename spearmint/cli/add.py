@@ -30,7 +30,8 @@ def add(
     """Queue points that the search evaluates next, also while it runs.
 
     NAME={A,B} has several values, and NAME=A,B one value for each element. Several values of
-    several variables make all combinations. Variables that are left out are chosen by the search.
+    several variables make all combinations, each without the variables that are inactive in it.
+    Variables that are left out are chosen by the search.
 
     \b
     Examples:

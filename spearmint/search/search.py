@@ -28,7 +28,9 @@ class Search(AskTell):
     Args:
         config: A space, or the path of a config.pb. A space is a dict: ``(low, high)`` or
             ``(low, high, "log")`` for real numbers, ``range(low, end)`` or
-            ``(range(low, end), "log")`` for whole numbers, a list of choices, or ``bool``.
+            ``(range(low, end), "log")`` for whole numbers, a list of choices, or ``bool``. With
+            :func:`spearmint.when` only some trials have it, with :func:`spearmint.guess` the search
+            starts at a value.
         directory: Directory of the search of a space. It is created if necessary.
         direction: ``minimize`` or ``maximize`` what ``tell`` receives, for a space. Default: that
             of earlier runs, or ``minimize``.

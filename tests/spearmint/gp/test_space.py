@@ -97,4 +97,7 @@ def test_inactive_dimensions_are_in_their_centre() -> None:
     assert set(np.unique(active[:, 2])) == {False, True}
     assert np.array_equal(space.snap(points), points)
     assert space.may_repeat
+    assert space.together(points).tolist() == [4.0, 4.0, 4.0, 4.0]
+    assert space.together(points[~active[:, 2]]).tolist()[3] == 3.0
+    assert space.together(points[~active[:, 1]]).tolist() == [2.0, 4.0, 4.0, 2.0]
     assert not Space((Dimension(),)).may_repeat
