@@ -78,6 +78,13 @@ def parse_decision(text: str) -> str:
     return text
 
 
+def parse_launcher(text: str) -> str:
+    """Return ``torchrun``, in any case. Raises ValueError for another text."""
+    if text.lower() != "torchrun":
+        raise ValueError(f"invalid launcher {text!r}: expected torchrun")
+    return "torchrun"
+
+
 def parse_ending(text: str) -> str:
     """Return ``terminate``. Raises ValueError for another text."""
     if text != "terminate":
@@ -113,6 +120,7 @@ PATH = ValueType("path", "string", Path, '"FOLDER"')
 VARIABLE = ValueType("variable", "string", split_variable, '"NAME=VALUE"')
 DECISION = ValueType("yes, no or auto", "string", parse_decision, '"yes"')
 ENDING = ValueType("terminate", "string", parse_ending, '"terminate"')
+LAUNCHER = ValueType("torchrun", "string", parse_launcher, '"torchrun"')
 SWITCH = ValueType("switch", "bool", bool, "true")
 
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+PROCESSES = "processes"
+"""Key of trial.json: number of processes that torchrun starts; absent for one process."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

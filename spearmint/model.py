@@ -82,6 +82,8 @@ class Experiment:
         region: The region of this search; empty for all, or without regions.
         pruner: Name of the pruner; empty for none.
         pruner_args: Arguments of the pruner, ``k=v,k=v``.
+        launcher: ``torchrun`` if it starts the processes of each trial; empty for one process.
+        processes: Number of these processes; None for one for each GPU of the trial.
         warm_start: Number of points of finished regions that a new region tries first.
         resources: Resources that each trial requests from a queue.
     """
@@ -100,6 +102,8 @@ class Experiment:
     region: str = ""
     pruner: str = ""
     pruner_args: str = ""
+    launcher: str = ""
+    processes: int | None = None
     warm_start: int = 0
     resources: Resources = field(default_factory=Resources)
 
@@ -107,6 +111,13 @@ class Experiment:
     def directory(self) -> Path:
         """The directory of config.pb."""
         return self.path.parent
+
+    @property
+    def processes_of_trial(self) -> int | None:
+        """Number of processes that a launcher starts for each trial; None without one."""
+        if not self.launcher:
+            return None
+        return self.processes or max(1, int(self.resources.gpus))
 
     @property
     def has_front(self) -> bool:

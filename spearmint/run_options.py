@@ -10,6 +10,7 @@ from spearmint.fields import (
     DURATION,
     ENDING,
     INTEGER,
+    LAUNCHER,
     NUMBER,
     PATH,
     SECONDS,
@@ -117,6 +118,27 @@ class RunOptions:
         ),
         help="Terminate a trial after this long, e.g. 90, 15m or 2h. It counts as failed (broken).",
         absent="no limit",
+    )
+    launcher: str | None = _trial(
+        None,
+        LAUNCHER,
+        "--launcher",
+        metavar="torchrun",
+        key=Key(number=109),
+        help="Run each trial in several processes on one host, one for each of its GPUs, that "
+        "PyTorch's torchrun starts. Each process calls main; rank 0 returns the result.",
+        absent="one process",
+    )
+    processes: int | None = _trial(
+        None,
+        INTEGER,
+        "--processes",
+        metavar="N",
+        minimum=1,
+        needs="launcher",
+        key=Key(number=110),
+        help="With --launcher, start this many processes for each trial.",
+        absent="the GPUs of a trial",
     )
     retry_broken: bool = _trial(
         False,

@@ -14,7 +14,7 @@ from spearmint.config.regions import read_regions
 from spearmint.controller.limits import SearchLimits, StudyLimits
 from spearmint.errors import InputError
 from spearmint.fields import QUEUE, VARIABLE, Setting, keys_of, settings_of
-from spearmint.model import Experiment
+from spearmint.model import Experiment, Language
 from spearmint.resources import Resources
 from spearmint.run_options import RunOptions
 
@@ -68,6 +68,25 @@ def require_needs(options: RunOptions, experiment: Experiment) -> None:
             (needed,) = flags_of(RunOptions, [setting.needs])
             other = f", or {key.name} in config.pb" if key else ""
             raise click.UsageError(f"{setting.flag} requires {needed}{other}.")
+
+
+def require_launcher(experiment: Experiment) -> None:
+    """Check that a launcher starts Python code, and that a number of processes has a launcher.
+
+    Raises:
+        InputError: This is not so, on the command line or in config.pb.
+    """
+    if experiment.launcher and experiment.language is not Language.PYTHON:
+        raise InputError(
+            f"launcher {experiment.launcher} needs language: PYTHON, "
+            f"and {experiment.path} has {experiment.language}",
+            "Remove launcher, or write main(job_id, params) in Python.",
+        )
+    if experiment.processes and not experiment.launcher:
+        raise InputError(
+            f"{experiment.path} has processes and no launcher",
+            'Add a line: launcher: "torchrun"',
+        )
 
 
 def require_one_objective(options: RunOptions, experiment: Experiment) -> None:

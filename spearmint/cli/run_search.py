@@ -22,6 +22,7 @@ from spearmint.choosers.pruners import make_pruner
 from spearmint.cli.overrides import (
     override,
     override_resources,
+    require_launcher,
     require_needs,
     require_one_objective,
     require_queue,
@@ -84,6 +85,7 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     if not chosen.cancel:
         require_syntax(experiment)
     require_needs(chosen, experiment)
+    require_launcher(experiment)
     require_one_objective(chosen, experiment)
     _tools(experiment, chosen)
     if chosen.budget is not None and not chosen.cancel:
@@ -113,13 +115,14 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
 def _driver(experiment: Experiment, options: RunOptions) -> Driver:
     layout = Layout(experiment.directory)
     runs_python = experiment.language == "PYTHON" and not (options.dry_run or options.cancel)
+    imports_early = runs_python and not experiment.launcher  # torchrun starts new processes
     settings = DriverSettings(
         directory=layout.root,
         max_concurrent=options.max_concurrent or 1,
         queues_ahead=options.queue_ahead > 0,
         polling_s=options.polling_time,
         resources=experiment.resources,
-        module=experiment.name if runs_python else "",
+        module=experiment.name if imports_early else "",
     )
     return make_driver(choose_driver(layout, options.driver), settings)
 

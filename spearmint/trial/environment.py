@@ -14,6 +14,9 @@ REPORTS_FILE = "SPEARMINT_REPORTS"
 REGION = "SPEARMINT_REGION"
 """Region of the trial; empty without regions."""
 
+RANK = "SPEARMINT_RANK"
+"""Rank of this process among those that torchrun started for the trial; unset otherwise."""
+
 LOCK_FD = "SPEARMINT_LOCK_FD"
 """Number of the inherited file descriptor that holds the trial's lock; may be unset."""
 

@@ -41,11 +41,21 @@ def run_python(spec: Spec, folder: TrialFolder) -> Result:
         BadResult: The function does not exist, or did not return the expected numbers.
         BaseException: Any exception of the user's code.
     """
-    params = to_arrays(spec["params"])
-    main = getattr(load_module(Path(spec["directory"]), spec["name"]), "main", None)
+    params, main = to_arrays(spec["params"]), main_of(spec)
+    returned = main(spec["job_id"], params)
+    return numbers_of(spec, returned)
+
+
+def main_of(spec: Spec) -> Callable[[int, dict[str, Any]], object]:
+    """Return ``main`` of the module NAME.py. Raises BadResult if there is no such function."""
+    main: object = getattr(load_module(Path(spec["directory"]), spec["name"]), "main", None)
     if not callable(main):
         raise BadResult(f"{spec['name']}.py has no function main(job_id, params)")
-    returned = main(spec["job_id"], params)
+    return main
+
+
+def numbers_of(spec: Spec, returned: object) -> Result:
+    """Return the numbers that ``main`` returned; raise BadResult if they are not as expected."""
     return to_result(returned, spec.get(OUTPUTS, ()), objectives=spec.get(OBJECTIVES, ()))
 
 

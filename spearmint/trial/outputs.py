@@ -21,7 +21,15 @@ With several objectives, ``value`` is the first one.
 
 
 class BadResult(Exception):
-    """The user's code did not produce the numbers that were expected."""
+    """The user's code did not produce the numbers that were expected.
+
+    Attributes:
+        details: More of result.json about the failure.
+    """
+
+    def __init__(self, reason: str, **details: object) -> None:
+        super().__init__(reason)
+        self.details = details
 
 
 def to_result(

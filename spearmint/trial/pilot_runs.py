@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
-from spearmint.layout import TrialFolder, read_json
+from spearmint.layout import PROCESSES, TrialFolder, read_json
 from spearmint.trial.leftovers import end_children
 from spearmint.trial.warm.client import EXITED, Started, WarmProcess
 from spearmint.trial.warm.messages import CHANGED
@@ -153,7 +153,7 @@ class PilotRuns:
 def _key(folder: str) -> tuple[str, str] | None:
     """Return directory and name of the user's module; None if the trial has none."""
     spec = read_json(TrialFolder(Path(folder)).spec) or {}
-    if spec.get("language") != "PYTHON":
+    if spec.get("language") != "PYTHON" or spec.get(PROCESSES):
         return None
     return str(spec["directory"]), str(spec["name"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from spearmint.trial.environment import REGION, REPORTS_FILE
+from spearmint.trial.environment import RANK, REGION, REPORTS_FILE
 
 _LAST_STEP = 2**31 - 1
 
@@ -15,10 +15,11 @@ def report(step: int, value: float) -> None:
 
     ``step`` is for example an epoch, 0 to 2**31 - 1. The report of ``spearmint report`` plots the
     values as loss curves. Outside of a trial, for example when you call ``main`` yourself, this
-    function does nothing. If the disk is full, the value is lost without an error.
+    function does nothing. If the disk is full, the value is lost without an error. If torchrun
+    started the trial's processes, only the values of rank 0 are stored.
     """
     path = os.environ.get(REPORTS_FILE)
-    if not path:
+    if not path or os.environ.get(RANK, "0") != "0":
         return
     line = f"{int(step)},{float(value)!r}\n"
     try:

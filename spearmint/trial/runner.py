@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import io
 import json
 import os
 import sys
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
-from spearmint.layout import TrialFolder, read_json, write_json
-from spearmint.trial import objective
+from spearmint.layout import PROCESSES, TrialFolder, read_json, write_json
 from spearmint.trial.environment import (
     DONE_FILE,
     JOB_IDS,
@@ -31,14 +27,13 @@ from spearmint.trial.environment import (
     RETRY_S,
     TRIAL_DIR,
 )
+from spearmint.trial.failure import failure_of, print_every_character
 from spearmint.trial.languages import LANGUAGES, Spec
 from spearmint.trial.neighbours import culprit, may_rerun, run_again
-from spearmint.trial.outputs import BadResult
 from spearmint.trial.retry import retry_os_error
 
 _KEYS = {"key", "job_id", "directory", "name", "language", "params"}
 _RESERVED_BYTES = 16384
-_MOST_REASON = 2000
 _LOCK_S = 30.0  # how long to wait until another runner exits
 
 
@@ -88,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if (lock := _lock(folder, retry_s)) is None:
         sys.stderr.write("another process is running this trial\n")
         return rerun_exit_code
+    if spec.get(PROCESSES):
+        os.set_inheritable(lock, True)  # to the guard, which outlasts all processes
     pid = os.getpid()
     try:
         if folder.result.exists():
@@ -100,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ[TRIAL_DIR] = str(folder.files)
     os.environ[REPORTS_FILE] = str(folder.reports)
     os.environ[REGION] = spec.get("region", "")
-    _print_every_character()
+    print_every_character()
     started = time.time()
     result = _evaluate(spec, folder)
     if os.getpid() != pid:
@@ -120,13 +117,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     retry_os_error(lambda: result_file.write(outcome), retry_s)
     _mark_done(done_file)
     return 0
-
-
-def _print_every_character() -> None:
-    """Let user code print letters that the locale of the host lacks, as backslash sequences."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _begin(folder: TrialFolder) -> ResultFile:
@@ -182,52 +172,13 @@ def _evaluate(spec: Spec, folder: TrialFolder) -> dict[str, object]:
             from spearmint.trial.final import run_final  # most jobs are trials
 
             return {"value": run_final(spec, folder)}
+        if spec.get(PROCESSES):
+            from spearmint.trial.ranks.launch import run_ranks
+
+            return run_ranks(spec, folder)
         return LANGUAGES[spec["language"]](spec, folder)
-    except BadResult as error:
-        return {"reason": str(error)}
-    except SystemExit as error:
-        return {"reason": f"called sys.exit({error.code!r})"[:_MOST_REASON]}
     except BaseException as error:  # noqa: BLE001 - any exception makes the trial fail
-        with contextlib.suppress(OSError, ValueError):
-            traceback.print_exception(error.with_traceback(_user_part(error.__traceback__)))
-        return {"reason": _describe(error, Path(spec["directory"]))}
-
-
-def _user_part(trace: TracebackType | None) -> TracebackType | None:
-    """Return ``trace`` without the frames of this package before the user's code."""
-    here = Path(__file__).parent
-    part = trace
-    while part is not None and Path(part.tb_frame.f_code.co_filename).parent == here:
-        part = part.tb_next
-    found = part
-    while part is not None:
-        if part.tb_frame.f_code.co_filename == objective.__file__ and part.tb_next is not None:
-            found = part.tb_next
-        part = part.tb_next
-    return found or trace
-
-
-def _describe(error: BaseException, directory: Path) -> str:
-    """Return the error in one line, with file and line of the user's code."""
-    shown = traceback.TracebackException.from_exception(error)
-    shown.__notes__ = None  # otherwise they follow the message
-    text = list(shown.format_exception_only())[-1].strip().splitlines() or [type(error).__name__]
-    frames = traceback.extract_tb(_user_part(error.__traceback__))
-    own = [frame for frame in frames if Path(frame.filename).parent == directory]
-    own = own or [frame for frame in frames if not _is_installed(Path(frame.filename))]
-    place = f" ({_source(Path(own[-1].filename))}:{own[-1].lineno})" if own else ""
-    return text[0][:_MOST_REASON].encode(errors="replace").decode() + place
-
-
-def _is_installed(file: Path) -> bool:
-    """Return whether a file belongs to Python or to an installed package."""
-    packages = {Path(os.__file__).parent, Path(__file__).parents[1]}
-    return bool(packages.intersection(file.parents)) or "site-packages" in file.parts
-
-
-def _source(file: Path) -> str:
-    """Return the name of a file in messages."""
-    return "cell" if file.parent.name.startswith("ipykernel_") else file.name
+        return failure_of(error, Path(spec["directory"]))
 
 
 if __name__ == "__main__":

@@ -189,6 +189,8 @@ def test_names_numbers_and_types_of_keys_stay() -> None:
         "pruner": (105, "string"),
         "pruner_args": (106, "string"),
         "warm_start": (107, "uint32"),
+        "launcher": (109, "string"),
+        "processes": (110, "uint32"),
     }
     assert [key.name for key in keys_of(Resources)][:13] == [
         "gpus", "slots", "parallel_environment", "walltime", "memory", "queue", "project",

@@ -1,0 +1,79 @@
+"""One rank of a trial: ``python -P -m spearmint.trial.ranks.rank FOLDER``, started by torchrun.
+
+This process keeps a fork that calls the user's code, and records how it ended: also if it was
+killed by a signal or crashed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from spearmint.layout import TrialFolder, read_json
+from spearmint.trial.environment import RANK
+from spearmint.trial.failure import failure_of, print_every_character
+from spearmint.trial.languages import Spec, main_of, numbers_of, to_arrays
+from spearmint.trial.ranks.processes import ENDS, die_with_parent
+from spearmint.trial.ranks.records import Records
+
+
+def main(path: str) -> int:
+    """Run the rank $RANK of the trial in the folder ``path``; return 0 if it returned."""
+    die_with_parent(os.getppid())
+    folder, rank, keeper = TrialFolder(Path(path)), int(os.environ["RANK"]), os.getpid()
+    os.environ[RANK] = str(rank)
+    records = Records(folder)
+    records.write_start(rank, keeper)
+    pid = os.fork()
+    if pid == 0:
+        die_with_parent(keeper)
+        os.setpgid(0, 0)  # signals to the group of the keeper come once
+        return _run(folder, rank, records)
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    for number in (*ENDS, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, forward)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    outcome = records.outcome(rank)
+    if not outcome or "reason" in outcome:
+        records.write_end(rank, status, time.time())
+        return 1
+    return 0
+
+
+def _run(folder: TrialFolder, rank: int, records: Records) -> int:
+    """Call the user's code, and store what it returned."""
+    spec, pid = read_json(folder.spec) or {}, os.getpid()
+    print_every_character()
+    outcome = _evaluate(spec, rank)
+    when = time.time()
+    if os.getpid() != pid:
+        os._exit(0)  # a forked child that also returned from main
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    records.write_outcome(rank, outcome, when)
+    return 1 if "reason" in outcome else 0
+
+
+def _evaluate(spec: Spec, rank: int) -> dict[str, Any]:
+    """Return the numbers of rank 0, ``{"rank": number}`` of others, or ``{"reason": text}``."""
+    try:
+        os.chdir(spec["directory"])
+        returned = main_of(spec)(spec["job_id"], to_arrays(spec["params"]))
+        return numbers_of(spec, returned) if rank == 0 else {"rank": rank}
+    except BaseException as error:  # noqa: BLE001 - any exception makes the rank fail
+        return failure_of(error, Path(spec["directory"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

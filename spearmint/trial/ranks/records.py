@@ -1,0 +1,140 @@
+"""Files by which the ranks of a trial tell how they ended, in the folder ``ranks`` of the trial."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spearmint.layout import TrialFolder, read_json, write_json
+from spearmint.trial.gpu_memory import OUT_OF_MEMORY
+from spearmint.trial.languages import signal_name
+from spearmint.trial.ranks.processes import is_running
+
+_TERMINATED = 15
+# What a rank says when another one has died.
+_OTHER = re.compile(
+    r"Connection (closed|reset)|Broken pipe|NCCL|Gloo|gloo|DistNetworkError|DistStoreError"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnd:
+    """How a rank ended.
+
+    Attributes:
+        rank: Its number.
+        outcome: Its numbers or ``{"reason": text}``; empty if its process was killed before.
+        status: Exit status of its process, negative for a signal.
+        ended: When, in seconds of the clock.
+    """
+
+    rank: int
+    outcome: dict[str, Any]
+    status: int
+    ended: float
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it did not return from ``main``."""
+        return not self.outcome or "reason" in self.outcome
+
+    @property
+    def is_out_of_memory(self) -> bool:
+        """Whether it ran out of GPU memory."""
+        return bool(self.outcome.get(OUT_OF_MEMORY))
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether it probably failed only because another rank did."""
+        if self.is_out_of_memory:
+            return False
+        reason = self.outcome.get("reason", "")
+        return self.status == -_TERMINATED if not self.outcome else bool(_OTHER.search(reason))
+
+    def describe(self, n: int) -> str:
+        """Return in one line which of ``n`` ranks it is, and why it failed."""
+        which = f"rank {self.rank} of {n}"
+        if self.outcome:
+            return f"{which}: {self.outcome['reason']}"
+        if self.status < 0:
+            return f"{which} was killed by signal {-self.status} ({signal_name(-self.status)})"
+        return f"{which} exited with status {self.status} before main returned"
+
+
+class Records:
+    """The folder with these files; ``rank`` is the number of a rank."""
+
+    def __init__(self, folder: TrialFolder) -> None:
+        self.path = folder.path / "ranks"
+
+    def clear(self) -> None:
+        """Create the folder without files of an earlier job."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.path.mkdir()
+
+    def write_start(self, rank: int, pid: int) -> None:
+        """Store the process that keeps a rank."""
+        write_json(self.path / f"{rank}.start.json", {"pid": pid})
+
+    def is_lost(self, rank: int) -> bool:
+        """Return whether a rank was killed together with its keeper, which tells how it ended."""
+        pid = (read_json(self.path / f"{rank}.start.json") or {}).get("pid")
+        return pid is not None and not is_running(pid) and self.end(rank) is None
+
+    def write_stop(self, lost: list[int], when: float) -> None:
+        """Store that all ranks are ended from now on, and which were lost before."""
+        write_json(self.path / "stop.json", {"lost": lost, "when": when})
+
+    def stop(self) -> tuple[list[int], float]:
+        """Return what ``write_stop`` stored: the lost ranks, and when all were ended."""
+        stored = read_json(self.path / "stop.json") or {}
+        return stored.get("lost", []), stored.get("when", math.inf)
+
+    def write_outcome(self, rank: int, outcome: dict[str, Any], when: float) -> None:
+        """Store what the user's code returned, or why it failed."""
+        write_json(self._outcome(rank), {"outcome": outcome, "ended": when})
+
+    def outcome(self, rank: int) -> dict[str, Any]:
+        """Return what a rank stored by ``write_outcome``; empty if it did not."""
+        return dict((read_json(self._outcome(rank)) or {}).get("outcome", {}))
+
+    def write_end(self, rank: int, status: int, when: float) -> None:
+        """Store how the process of a rank ended; negative for a signal."""
+        write_json(self._end(rank), {"status": status, "ended": when})
+
+    def ends(self, n: int, before: float = math.inf) -> list[RankEnd]:
+        """Return how the ranks below ``n`` ended that did so before a time."""
+        found = [end for rank in range(n) if (end := self.end(rank)) is not None]
+        return [end for end in found if end.ended <= before]
+
+    def end(self, rank: int) -> RankEnd | None:
+        """Return how a rank ended; None if it still runs, or was killed with its keeper."""
+        said, end = read_json(self._outcome(rank)) or {}, read_json(self._end(rank)) or {}
+        if not (said or end):
+            return None
+        ended = said.get("ended", end.get("ended", 0.0))
+        return RankEnd(rank, said.get("outcome", {}), end.get("status", 0), ended)
+
+    def write_launch_failure(self, reason: str) -> None:
+        """Store why torchrun could not start."""
+        write_json(self.path / "launch.json", {"reason": reason})
+
+    def launch_failure(self) -> str:
+        """Return why torchrun could not start; empty if it did."""
+        return str((read_json(self.path / "launch.json") or {}).get("reason", ""))
+
+    def _outcome(self, rank: int) -> Path:
+        return self.path / f"{rank}.outcome.json"
+
+    def _end(self, rank: int) -> Path:
+        return self.path / f"{rank}.end.json"
+
+
+def first_failure(ends: list[RankEnd]) -> RankEnd | None:
+    """Return the rank that failed first, not one that failed because of it; None without any."""
+    failed = [end for end in ends if end.has_failed]
+    return min(failed, key=lambda end: (end.is_consequence, end.ended), default=None)

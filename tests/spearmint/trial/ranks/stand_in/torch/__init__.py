@@ -1,0 +1,1 @@
+"""A stand-in for PyTorch in tests: its launcher, and one collective operation."""

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from spearmint.trial.reporting import read_reports
+from tests.spearmint.trial.ranks.ranks import STUBBORN, Trial
+from tests.waiting import until
+
+SUM = """
+import json, os, pathlib
+from spearmint import report
+from torch.distributed import all_reduce
+
+def main(job_id, params):
+    rank = int(os.environ["RANK"])
+    total = all_reduce(10.0 ** rank)
+    report(3, total + rank)
+    names = ("OMP_NUM_THREADS", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "SPEARMINT_RANK")
+    known = {name: os.environ.get(name) for name in names}
+    (pathlib.Path(os.environ["SPEARMINT_TRIAL_DIR"]) / f"{rank}.json").write_text(json.dumps(known))
+    return total if rank == 0 else None
+"""
+
+
+def test_rank_0_reports_and_returns_for_all(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, SUM, n=3)
+    result, output = trial.run(OMP_NUM_THREADS="8")
+    assert result.get("value") == 111.0, (result, output)
+    assert read_reports(trial.folder.reports) == {3: 111.0}
+    known = [json.loads((trial.folder.files / f"{rank}.json").read_text()) for rank in range(3)]
+    assert [each["SPEARMINT_RANK"] for each in known] == ["0", "1", "2"]
+    assert {each["OMP_NUM_THREADS"] for each in known} == {"2"}
+    assert {each["GLOO_SOCKET_IFNAME"] for each in known} == {"lo"}
+    assert not trial.processes()
+
+
+@pytest.mark.parametrize(
+    ("fail", "reason"),
+    [
+        ("if rank == 1: raise ValueError('bad batch')", "rank 1 of 2: ValueError: bad batch"),
+        ("if rank == 1: os.kill(os.getpid(), 9)", "rank 1 of 2 was killed by signal 9 (SIGKILL)"),
+        ("if rank == 0: os.abort()", "rank 0 of 2 was killed by signal 6 (SIGABRT)"),
+        ("if rank == 1: os._exit(3)", "rank 1 of 2 exited with status 3"),
+        ("if rank == 0: sys.exit('no')", "rank 0 of 2: called sys.exit('no')"),
+    ],
+)
+def test_one_line_tells_which_rank_failed_and_all_end(
+    tmp_path: Path, fail: str, reason: str
+) -> None:
+    trial = Trial(tmp_path, STUBBORN.replace("FAIL", fail))
+    result, output = trial.run()
+    assert result["reason"].startswith(reason), (result, output)
+    assert not trial.processes()
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_nothing_is_left_when_one_process_is_killed(tmp_path: Path, rank: int) -> None:
+    trial = Trial(tmp_path, STUBBORN.replace("FAIL", "time.sleep(600)"))
+    runner = trial.start()
+    until(trial.is_ready)
+    kept = [each for each in trial.processes("ranks.rank") if each.environ()["RANK"] == str(rank)]
+    next(each for each in kept if "ranks.torchrun" in " ".join(each.parent().cmdline())).kill()
+    output = runner.communicate()[0]
+    assert f"rank {rank} of 2" in trial.folder.result.read_text(), output
+    assert not trial.processes()
+
+
+@pytest.mark.parametrize("part", ["ranks.guard", "ranks.torchrun"])
+def test_nothing_is_left_when_the_launcher_is_killed(tmp_path: Path, part: str) -> None:
+    trial = Trial(tmp_path, STUBBORN.replace("FAIL", "time.sleep(600)"))
+    runner = trial.start()
+    until(trial.is_ready)
+    trial.processes(part)[0].kill()
+    output = runner.communicate()[0]
+    assert "torchrun" in trial.folder.result.read_text(), output
+    assert not trial.processes()
+
+
+@pytest.mark.parametrize("number", [9, 15])
+def test_nothing_is_left_when_the_runner_is_killed(tmp_path: Path, number: int) -> None:
+    trial = Trial(tmp_path, STUBBORN.replace("FAIL", "time.sleep(600)"))
+    runner = trial.start()
+    until(trial.is_ready)
+    os.killpg(runner.pid, number)
+    until(lambda: not trial.processes())
+    runner.communicate()
+    assert not trial.folder.result.exists()
+
+
+def test_two_trials_of_a_host_do_not_meet(tmp_path: Path) -> None:
+    trials = [Trial(tmp_path, SUM, trial_id=trial_id) for trial_id in (1, 2)]
+    runners = [trial.start() for trial in trials]
+    outputs = [runner.communicate()[0] for runner in runners]
+    for trial, output in zip(trials, outputs, strict=True):
+        assert '"value": 11.0' in trial.folder.result.read_text(), output
+    ports = {json.loads((t.folder.files / "0.json").read_text())["MASTER_PORT"] for t in trials}
+    assert len(ports) == 2
+
+
+def test_a_rank_that_does_not_exit_is_ended(tmp_path: Path) -> None:
+    code = SUM + "import atexit, time\nimport numpy\natexit.register(time.sleep, 600)\n"
+    result, output = Trial(tmp_path, code).run()
+    assert result.get("value") == 11.0, (result, output)
+
+
+def test_without_torch_the_reason_says_so(tmp_path: Path) -> None:
+    if importlib.util.find_spec("torch") is not None:
+        pytest.skip("PyTorch is installed")
+    result, _ = Trial(tmp_path, SUM).run(None)
+    assert result["reason"] == "ModuleNotFoundError: No module named 'torch'"
+
+
+def test_memory_of_a_gpu_that_one_rank_lacks_is_told(tmp_path: Path) -> None:
+    fail = "if rank == 1: raise RuntimeError('CUDA out of memory. Tried to allocate 2 GiB')"
+    result, output = Trial(tmp_path, STUBBORN.replace("FAIL", fail)).run()
+    assert result.get("out_of_gpu_memory") is True, output
+    assert result["reason"].startswith("rank 1 of 2: RuntimeError: CUDA out of memory")
