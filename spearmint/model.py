@@ -153,6 +153,7 @@ class Trial:
         id: Number from 1, in the names of its files; ``main`` receives it as ``job_id``.
         value: Objective that ``main`` returned; None unless complete, and with several objectives.
         reason: Why it failed, in one line; empty unless broken.
+        out_of_memory: Whether it is broken because it ran out of GPU memory.
         tail: Last lines of the output of a failed trial.
         seconds: Duration of its last job; None while it runs.
         lost: Number of its jobs that disappeared without a result.
@@ -171,6 +172,7 @@ class Trial:
     region: str = ""
     value: float | None = None
     reason: str = ""
+    out_of_memory: bool = False
     tail: str = ""
     seconds: float | None = None
     lost: int = 0
@@ -195,8 +197,10 @@ class Trial:
     def to_json(self) -> dict[str, Any]:
         """Return the trial as data for ``--json``, with its region and constraints if any."""
         region = {"region": self.region} if self.region else {}
+        memory = {"out_of_gpu_memory": True} if self.out_of_memory else {}
         return {
             **region,
+            **memory,
             "id": self.id,
             "state": str(self.state),
             "value": json_number(self.value),
@@ -224,11 +228,13 @@ class Trial:
 class Result:
     """Result of a job: a value, or the reason why it failed.
 
-    With several objectives, ``value`` is the first of ``objectives``.
+    With several objectives, ``value`` is the first of ``objectives``. ``out_of_memory`` is whether
+    it ran out of GPU memory.
     """
 
     value: float | None
     reason: str = ""
+    out_of_memory: bool = False
     seconds: float | None = None
     reports: Mapping[int, float] = field(default_factory=dict)
     objectives: Mapping[str, float] = field(default_factory=dict)

@@ -46,7 +46,7 @@ class Failures:
         if code_has_changed(self.study, self.layout):
             self.study.disregard(broken)
         else:
-            self._suspects = broken
+            self._suspects = [trial for trial in broken if not trial.out_of_memory]
 
     def add(self, trial: Trial) -> None:
         """Note a trial that failed now."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spearmint.controller.events import SearchObserver
 from spearmint.controller.running_trial import RunningTrial
 from spearmint.drivers import Driver
+from spearmint.formatting import format_params
 from spearmint.layout import Layout, TrialFolder
-from spearmint.model import Result, Trial
+from spearmint.model import Language, Result, Trial
 from spearmint.store.study import Study
 from spearmint.trial.attempts import add_attempt
+from spearmint.trial.gpu_memory import last_gpu_memory_error
 from spearmint.trial.results import read_result
 
 _TAIL_LINES, _TAIL_BYTES = 20, 8192
@@ -90,11 +92,22 @@ class Outcomes:
         if result is None or (values_only and result.value is None):
             return False
         if result.value is None:
-            self.on_end(self.study.break_(trial, result, tail_of(self.layout.output(trial.id))))
+            tail = tail_of(self.layout.output(trial.id))
+            self.on_end(self.study.break_(trial, self._with_memory(trial, result, tail), tail))
         else:
             self.on_success()  # before the trial is stored, which a kill can prevent
             self.on_end(self.study.complete(trial, result))
         return True
+
+    def _with_memory(self, trial: Trial, result: Result, tail: str) -> Result:
+        """Return the result of a failed trial; name its parameters if it lacked GPU memory."""
+        reason = result.reason if result.out_of_memory else ""
+        if self.study.experiment.language is Language.SHELL and " exited with " in result.reason:
+            reason = last_gpu_memory_error(tail)
+        if not reason:
+            return result
+        text = f"out of GPU memory at {format_params(trial.params)}: {reason}"
+        return replace(result, reason=text, out_of_memory=True)
 
     def store_stopped(self, trial: Trial, reason: str, seconds: float) -> None:
         """Store that a user stopped ``trial``; choosers learn nothing from it."""

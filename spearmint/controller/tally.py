@@ -31,6 +31,7 @@ class Tally:
         broken_in_a_row: Broken trials since the last other trial, or since ``forget_failures``.
         since_best: Complete and pruned trials since the best one.
         seconds: Total seconds of all trials.
+        crashed_in_a_row: The same without trials that ran out of GPU memory.
         last_broken: The last of ``broken_in_a_row``; None if that is 0.
         best: The feasible complete trial with the best value, the first of equal ones.
         front: The Pareto front of several objectives.
@@ -44,6 +45,7 @@ class Tally:
     broken_in_a_row: int = 0
     since_best: int = 0
     seconds: float = 0.0
+    crashed_in_a_row: int = 0
     last_broken: Trial | None = None
     best: Trial | None = None
     front: list[Trial] = field(default_factory=list)
@@ -85,9 +87,10 @@ class Tally:
             self.broken += 1
             if is_failure:
                 self.broken_in_a_row += 1
+                self.crashed_in_a_row += not trial.out_of_memory
                 self.last_broken = trial
             return
-        self.broken_in_a_row = 0
+        self.broken_in_a_row = self.crashed_in_a_row = 0
         self.since_best += 1
         if trial.state is TrialState.PRUNED:
             self.pruned += 1
@@ -119,7 +122,8 @@ class Tally:
 
     def forget_failures(self) -> None:
         """Reset ``broken_in_a_row``: the limit applies to each run separately."""
-        self.broken_in_a_row, self.last_broken = 0, None
+        self.broken_in_a_row = self.crashed_in_a_row = 0
+        self.last_broken = None
 
     def wants_trial(self, n_running: int) -> bool:
         """Return whether one more trial should start while ``n_running`` run."""
@@ -146,9 +150,14 @@ class Tally:
         return not is_better(target, value, maximize=self.maximize)
 
     def is_failing(self) -> bool:
-        """Return whether too many trials failed in a row."""
-        factor = 1 if self.finished == 0 else _LATER_FACTOR
-        return self.broken_in_a_row >= self.limits.broken * factor
+        """Return whether too many trials failed in a row.
+
+        Trials without enough GPU memory count as failures after a success: a smaller batch can
+        still work.
+        """
+        if self.finished == 0 and self.crashed_in_a_row >= self.limits.broken:
+            return True
+        return self.broken_in_a_row >= self.limits.broken * _LATER_FACTOR
 
     def failure(self, region: str, output_of: Callable[[int], Path]) -> SearchFailed | None:
         """Return the error if too many trials failed in a row; None otherwise.

@@ -9,6 +9,7 @@ from typing import Any
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
+from spearmint.choosers.history import INFEASIBLE
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.outputs import Constraint
 from spearmint.store.distributions import to_params
@@ -41,6 +42,7 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
         region=experiment.region,
         value=frozen.values[0] if is_complete and not experiment.has_front else None,
         reason=attrs.get(REASON, ""),
+        out_of_memory=state is TrialState.BROKEN and bool(attrs.get(INFEASIBLE)),
         tail=attrs.get(TAIL, ""),
         seconds=attrs.get(SECONDS),
         lost=attrs.get(LOST, 0),

@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.base import Chooser
-from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED
+from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED, INFEASIBLE
 from spearmint.conditions import parents_first
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.store.annotations import Annotations
@@ -176,6 +176,8 @@ class Study(Asking, Aggregates, Annotations, Recommending):
         """Store that a trial failed, with the reason and the end of its output."""
         storage_id = self._storage_id(trial)
         attrs = {REASON: result.reason, TAIL: tail, SECONDS: result.seconds}
+        if result.out_of_memory:
+            attrs[INFEASIBLE] = True
         for key, value in attrs.items():
             self._storage.set_trial_user_attr(storage_id, key, value)
         self._study.tell(trial.id - 1, state=OptunaState.FAIL)
@@ -183,6 +185,7 @@ class Study(Asking, Aggregates, Annotations, Recommending):
             trial,
             state=TrialState.BROKEN,
             reason=result.reason,
+            out_of_memory=result.out_of_memory,
             tail=tail,
             seconds=result.seconds,
         )

@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from spearmint.layout import TrialFolder, read_json
 from spearmint.model import Result
+from spearmint.trial.gpu_memory import OUT_OF_MEMORY
 from spearmint.trial.reporting import read_reports
 
 
@@ -25,6 +26,7 @@ def read_result(folder: TrialFolder, key: str) -> Result | None:
     return Result(
         value=float(value) if _is_number(value) else None,
         reason=str(reason or ""),
+        out_of_memory=raw.get(OUT_OF_MEMORY) is True,
         seconds=float(seconds) if _is_number(seconds) else None,
         reports={step: value for step, value in reports.items() if math.isfinite(value)},
         objectives=_numbers(raw.get("objectives")),

@@ -43,6 +43,8 @@ def trial_line(trial: Trial, counts: StudyCounts) -> str:
     params = format_params(trial.params)
     if trial.state is TrialState.PRUNED:
         return f"{trial.label}: pruned{_last_report(trial)}{seconds}  {params}"
+    if trial.out_of_memory:
+        return f"{trial.label}: infeasible: {plain(trial.reason)}{seconds}"
     if trial.objectives:
         outside = f" {infeasible_text(trial)}" if trial.excess else ""
         mark = "  <- Pareto front" if trial in counts.front else ""

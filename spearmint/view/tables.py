@@ -74,7 +74,8 @@ def broken_lines(trials: Iterable[Trial]) -> list[str]:
     shown = None
     for trial in trials:
         if trial.state is TrialState.BROKEN:
-            lines.append(f"{trial.label} failed: {plain(trial.reason)}")
+            word = "infeasible" if trial.out_of_memory else "failed"
+            lines.append(f"{trial.label} {word}: {plain(trial.reason)}")
             if (trial.reason, trial.tail) != shown:
                 lines.extend(f"    {plain(line)}" for line in trial.tail.splitlines())
             shown = trial.reason, trial.tail

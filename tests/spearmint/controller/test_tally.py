@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,13 @@ def test_the_failure_names_the_last_trial_and_its_output() -> None:
     assert later is not None
     assert "last 20 trials" in later.what
     assert tally_of(1.0).failure("", Path) is None
+
+
+def test_trials_without_gpu_memory_fail_the_study_only_in_large_numbers() -> None:
+    tally = tally_of("typo", broken=2)
+    for number in range(2, 20):
+        assert not tally.is_failing()
+        tally.add(replace(ended(number, "out of GPU memory"), out_of_memory=True))
+    assert not tally.is_failing()
+    tally.add(replace(ended(20, "out of GPU memory"), out_of_memory=True))
+    assert tally.is_failing()
