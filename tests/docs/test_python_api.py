@@ -15,6 +15,7 @@ from tests.sge_jobs.fake_gridengine import FakeGridEngine
 PAGES = Path(__file__).parents[2] / "docs" / "reference" / "python"
 PUBLIC = {
     "spearmint": "spearmint",
+    "spearmint.training": "spearmint",
     "spearmint.choosers": "choosers",
     "spearmint.drivers": "drivers",
     "sge_jobs": "sge_jobs",
