@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from spearmint.layout import TrialFolder, read_json
+from spearmint.layout import PROCESSES, TrialFolder, read_json
 from spearmint.trial.warm.client import EXITED, Started, WarmProcess
 from spearmint.trial.warm.messages import CHANGED
 
@@ -41,7 +41,7 @@ class WarmStarts:
             environment: Environment variables of a new process.
         """
         spec = read_json(folder.spec) or {}
-        if spec.get("language") != "PYTHON":
+        if spec.get("language") != "PYTHON" or spec.get(PROCESSES):
             return None
         return self.begin(Path(spec["directory"]), str(spec["name"]), environment)
 

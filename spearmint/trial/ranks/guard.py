@@ -24,7 +24,7 @@ from spearmint.trial.ranks.records import Records
 _STEP_S = 0.1
 _TELL_S = 0.5  # how long the other ranks have to tell how they failed
 _GRACE_S = 1.5  # from SIGTERM to SIGKILL
-_EXIT_S = 5.0  # how long processes may need to exit after all have returned from main
+_EXIT_S = 30.0  # how long processes may need to exit after all have returned from main
 
 
 def main(path: str, n: str) -> int:
@@ -40,7 +40,7 @@ def main(path: str, n: str) -> int:
     lost = [rank for rank in range(int(n)) if records.is_lost(rank)]
     lost = lost if child.poll() is None else []  # they died with torchrun
     with contextlib.suppress(OSError):
-        records.write_stop(lost, time.time())
+        records.write_stop(lost, time.monotonic())
     end_descendants(grace_s)
     return 0
 

@@ -45,7 +45,7 @@ def main(path: str) -> int:
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     outcome = records.outcome(rank)
     if not outcome or "reason" in outcome:
-        records.write_end(rank, status, time.time())
+        records.write_end(rank, status, time.monotonic())
         return 1
     return 0
 
@@ -55,7 +55,7 @@ def _run(folder: TrialFolder, rank: int, records: Records) -> int:
     spec, pid = read_json(folder.spec) or {}, os.getpid()
     print_every_character()
     outcome = _evaluate(spec, rank)
-    when = time.time()
+    when = time.monotonic()
     if os.getpid() != pid:
         os._exit(0)  # a forked child that also returned from main
     for stream in (sys.stdout, sys.stderr):

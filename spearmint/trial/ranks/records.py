@@ -29,7 +29,7 @@ class RankEnd:
         rank: Its number.
         outcome: Its numbers or ``{"reason": text}``; empty if its process was killed before.
         status: Exit status of its process, negative for a signal.
-        ended: When, in seconds of the clock.
+        ended: When, in seconds of the monotonic clock, which all processes of a host share.
     """
 
     rank: int

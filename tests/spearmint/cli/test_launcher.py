@@ -10,11 +10,13 @@ import pytest
 
 from spearmint.config import load_experiment
 from spearmint.controller.submission import prepare_folder
-from spearmint.layout import Layout
+from spearmint.drivers.warm_starts import WarmStarts
+from spearmint.layout import Layout, write_json
 from spearmint.model import Trial, TrialState
 from tests.commands import spearmint
 from tests.spearmint.conftest import ONE_FLOAT, MakeExperiment
 from tests.spearmint.trial.ranks.ranks import STAND_IN, processes_of
+from tests.spearmint.trial.ranks.ranks import Trial as RankTrial
 
 TORCHRUN = ONE_FLOAT + 'launcher: "torchrun"\n'
 
@@ -83,3 +85,13 @@ def main(job_id, params):
     assert "trial 2: pruned" in second.stdout, second.stdout + second.stderr
     for trial_id in (1, 2):
         assert not processes_of(Layout(tmp_path).folder(trial_id))
+
+
+def test_no_process_imports_for_trials_that_torchrun_starts(tmp_path: Path) -> None:
+    folder = RankTrial(tmp_path, "").folder
+    starts = WarmStarts()
+    assert starts.process_for(folder, dict(os.environ)) is None
+    write_json(folder.spec, {**json.loads(folder.spec.read_text()), "processes": 0})
+    started = starts.process_for(folder, dict(os.environ))
+    assert started is not None
+    started.close()

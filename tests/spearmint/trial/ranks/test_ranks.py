@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from spearmint.trial.ranks import guard
+from spearmint.trial.ranks.records import Records, first_failure
 from spearmint.trial.reporting import read_reports
 from tests.spearmint.trial.ranks.ranks import STUBBORN, Trial
 from tests.waiting import until
@@ -92,6 +94,18 @@ def test_nothing_is_left_when_the_runner_is_killed(tmp_path: Path, number: int) 
     assert not trial.folder.result.exists()
 
 
+def test_ranks_end_when_runner_and_guard_are_killed(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, STUBBORN.replace("FAIL", "time.sleep(600)"))
+    runner = trial.start()
+    until(trial.is_ready)
+    for process in (trial.processes("ranks.guard")[0], runner):
+        os.kill(process.pid, 9)
+    until(lambda: not trial.processes("spearmint.trial"))
+    for left in trial.processes("sleep"):  # only their session could find them
+        left.kill()
+    runner.communicate()
+
+
 def test_two_trials_of_a_host_do_not_meet(tmp_path: Path) -> None:
     trials = [Trial(tmp_path, SUM, trial_id=trial_id) for trial_id in (1, 2)]
     runners = [trial.start() for trial in trials]
@@ -102,10 +116,30 @@ def test_two_trials_of_a_host_do_not_meet(tmp_path: Path) -> None:
     assert len(ports) == 2
 
 
-def test_a_rank_that_does_not_exit_is_ended(tmp_path: Path) -> None:
-    code = SUM + "import atexit, time\nimport numpy\natexit.register(time.sleep, 600)\n"
-    result, output = Trial(tmp_path, code).run()
-    assert result.get("value") == 11.0, (result, output)
+def test_ranks_may_take_time_to_exit_after_all_returned(tmp_path: Path) -> None:
+    records = Records(Trial(tmp_path, SUM).folder)
+    records.clear()
+    assert guard._patience(records, 2) is None
+    records.write_outcome(1, {"rank": 1}, when=1.0)
+    assert guard._patience(records, 2) is None
+    records.write_outcome(0, {"value": 1.0}, when=2.0)
+    assert guard._patience(records, 2) == guard._EXIT_S
+    records.write_outcome(1, {"reason": "ValueError"}, when=3.0)
+    assert guard._patience(records, 2) == guard._TELL_S
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_rank_that_failed_because_of_another_is_not_named(
+    tmp_path: Path, order: tuple[int, int]
+) -> None:
+    records = Records(Trial(tmp_path, SUM).folder)
+    records.clear()
+    when = dict(zip(order, (1.0, 2.0), strict=True))
+    records.write_outcome(0, {"reason": "RuntimeError: Connection reset by peer"}, when=when[0])
+    records.write_end(1, -9, when=when[1])
+    failed = first_failure(records.ends(2))
+    assert failed is not None
+    assert failed.rank == 1
 
 
 def test_without_torch_the_reason_says_so(tmp_path: Path) -> None:
