@@ -86,6 +86,15 @@ def test_an_optuna_study_continues(tmp_path: Path) -> None:
     assert "20 trials" in run(sys.executable, "study.py", "gp", cwd=folder)
 
 
+def test_images_are_learned_by_two_processes(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    folder = copy("cifar", tmp_path)
+    (folder / "config.pb").write_text((folder / "config.pb").read_text() + "processes: 2\n")
+    code = (folder / "cifar.py").read_text()
+    (folder / "cifar.py").write_text(code.replace('"EPOCHS", "20"', '"EPOCHS", "1"'))
+    assert "Best of 1 complete trial" in search(folder, 1)
+
+
 def test_a_trial_in_r(tmp_path: Path) -> None:
     if not shutil.which("Rscript"):
         pytest.skip("needs Rscript (Debian: r-base-core)")
