@@ -119,6 +119,11 @@ class Controller:
         """Its output so far."""
         return self._said.decode(errors="replace")
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
     def wait_for(self, pattern: str, *, release: bool = True) -> re.Match[str]:
         """Return the first match of ``pattern`` in the output.
 
