@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -35,6 +36,7 @@ from spearmint.store.session import Session, known_regions, read_sessions
 
 _RECENT = 200  # trials of each state and region, as for the budget of a search
 _MOST_NEW = 20_000
+_NO_PRICES = "Give the prices of nodes: --price g5.xlarge=1.006"
 T = TypeVar("T")
 
 
@@ -59,6 +61,10 @@ def make_plan(
         click.UsageError: An option is invalid.
         SpearmintError: Durations or prices are not known, or no plan keeps the limits.
     """
+    numbers = {"--budget": budget, "--gpus": gpus, "--master-price": master_price}
+    for flag, number in numbers.items():
+        if number is not None and not math.isfinite(number):
+            raise click.BadParameter(f"{number} is not a finite number", param_hint=flag)
     now = datetime.now().astimezone()
     deadline = _parsed("--by", by, lambda text: parse_deadline(text, now))
     delays = Delays(boot=_parsed("--boot", boot, parse_range) or Delays().boot)
@@ -83,7 +89,7 @@ def make_plan(
         raise _no_plan(wanted, offers, told)
     return MadePlan(
         experiment=experiment, now=now, by=deadline, wanted=wanted, durations=told, rows=rows,
-        given_budget=budget,
+        given_budget=budget, given_gpus=gpus,
     )  # fmt: skip
 
 
@@ -167,6 +173,8 @@ def _offers(
     found = [offer for offer in offers if offer is not None]
     if not found:
         found = read_prices(file) if file else bill_offers(DEFAULT_BILL) or ask_starcluster()
+    if not found:
+        raise InputError(f"{file or 'starcluster prices'} lists no prices of nodes", _NO_PRICES)
     chosen = [each for each in found if not types or any(name in each.type for name in types)]
     if not chosen:
         known = ", ".join(sorted({each.type for each in found})) or "none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -32,6 +33,7 @@ class MadePlan:
     durations: str
     rows: Sequence[Row]
     given_budget: float | None
+    given_gpus: float | None
 
     def to_json(self) -> dict[str, Any]:
         """Return all rows as data; times are in ISO 8601."""
@@ -107,5 +109,7 @@ class MadePlan:
         options = [f"--max-concurrent={row.at_once}", f"--max-finished-jobs={max(whole, 1)}"]
         if self.given_budget:
             options.append(f"--budget={self.given_budget:g}")
+        if self.given_gpus is not None:
+            options.append(f"--gpus={self.given_gpus:g}")
         search = next_command("--driver=SGE", *options, self.experiment.directory)
-        return [search] if self.wanted.master else [" ".join(start), search]
+        return [search] if self.wanted.master else [shlex.join(start), search]

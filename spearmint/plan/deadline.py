@@ -6,6 +6,7 @@ import re
 from datetime import datetime, time, timedelta
 
 from spearmint.fields import parse_duration
+from spearmint.plan.durations import LONGEST_S
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}")
 
@@ -44,15 +45,18 @@ def _clock(text: str, now: datetime) -> datetime:
 def _date(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text).astimezone()
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter near the years 1 and 9999
         return None
 
 
 def _duration(text: str) -> float:
     try:
-        return parse_duration(text)
+        seconds = parse_duration(text)
     except ValueError:
         raise ValueError(
             f"invalid time {text!r}: expected a clock time such as 18:00, a date such as "
             "'2026-11-26 09:30', or a duration such as 6h"
         ) from None
+    if seconds > LONGEST_S:
+        raise ValueError(f"invalid time {text!r}: more than 100 years")
+    return seconds

@@ -24,6 +24,8 @@ PRIOR_SPREAD = 0.5
 PRIOR_TRIALS = 2.0
 NEW_KINDS = 4.0
 """Weight, in trials, of durations unlike all that were seen (concentration of the process)."""
+LONGEST_S = 100 * 365 * 86400.0
+"""Longest duration in a plan: 100 years. Later times have no date."""
 LEVEL = 0.1
 """Common relative change of later trials: other hosts, and points where the search ends up."""
 
@@ -111,9 +113,11 @@ def parse_range(text: str) -> tuple[float, float]:
     """
     first, dots, last = text.partition("..")
     low = parse_duration(first)
+    high = parse_duration(last) if dots else low
+    if high > LONGEST_S:
+        raise ValueError(f"invalid range {text!r}: more than 100 years")
     if not dots:
         return low / _AROUND, low * _AROUND
-    high = parse_duration(last)
     if high < low:
         raise ValueError(f"invalid range {text!r}: the second duration is shorter than the first")
     return low, high

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from spearmint.errors import InputError, SpearmintError
 from starmint.bill import Bill, BillError, Ledger, read_bill
 
 _PRICES_S = 300.0
+_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FIX = (
     "Give prices: --price g5.xlarge=1.006, or a file of starcluster prices --json with "
     "--prices FILE."
@@ -111,21 +113,29 @@ def offers_of(found: Mapping[str, Any]) -> list[NodeOffer]:
     """Return the offers in the JSON of ``starcluster prices``: on demand and spot."""
     offers = []
     for row in found["offers"]:
-        for key, spot in (("on_demand", False), ("spot", True)):
-            dollars = row.get(key)
-            if spot and dollars is not None:  # the price at which it probably stays
-                dollars = max(dollars, row.get("spot_p95") or 0.0)
-            if dollars is not None:
-                offers.append(
-                    NodeOffer(
-                        type=str(row["type"]),
-                        dollars=float(dollars),
-                        gpus=float(row["gpus"]),
-                        spot=spot,
-                        on_demand=row.get("on_demand") if spot else None,
-                    )
-                )
+        name, gpus = row["type"], _number(row, "gpus")
+        if _TYPE.fullmatch(name) is None:  # it becomes a word of a command
+            raise ValueError(f"invalid type {name!r}")
+        if gpus is None:
+            raise ValueError(f"{name} has no number of gpus")
+        on_demand, dollars = _number(row, "on_demand"), _number(row, "spot")
+        if on_demand is not None:
+            offers.append(NodeOffer(type=name, dollars=on_demand, gpus=gpus))
+        if dollars is not None:
+            dollars = max(dollars, _number(row, "spot_p95") or 0.0)  # at which it probably stays
+            offers.append(
+                NodeOffer(type=name, dollars=dollars, gpus=gpus, spot=True, on_demand=on_demand)
+            )
     return cheapest(offers)
+
+
+def _number(row: Mapping[str, Any], key: str) -> float | None:
+    if row.get(key) is None:
+        return None
+    number = float(row[key])
+    if not 0 <= number < math.inf:
+        raise ValueError(f"invalid {key} {row[key]!r} of {row['type']}")
+    return number
 
 
 def cheapest(offers: Iterable[NodeOffer]) -> list[NodeOffer]:

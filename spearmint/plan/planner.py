@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spearmint.budget.budget import END_S
-from spearmint.plan.durations import Draws, DurationModel
+from spearmint.plan.durations import LONGEST_S, Draws, DurationModel
 from spearmint.plan.lessons import worth
 from spearmint.plan.offers import NodeOffer
 from spearmint.plan.schedule import SEARCHES, Chances, Delays, simulate
@@ -126,7 +126,7 @@ class Planner:
         if is_idle or wanted.trials < 1:
             return None
         curve = self._curve(nodes, per_node, room, offer.speed, offer.spot)
-        fits = curve.end_p90 <= wanted.by_s
+        fits = curve.end_p90 <= min(wanted.by_s, LONGEST_S)
         fits &= curve.paid_p90 <= self._seconds_of_budget(offer, nodes)
         if not fits.any():
             return None
@@ -154,7 +154,9 @@ class Planner:
 
     def _per_node(self, offer: NodeOffer) -> int:
         gpus = self.wanted.gpus
-        return max(math.floor(offer.gpus / gpus + 1e-9), 0) if gpus else 1
+        if not gpus:
+            return 1
+        return math.floor(min(offer.gpus / gpus + 1e-9, max(self.wanted.trials, 1)))
 
     def per_hour(self, offer: NodeOffer, nodes: int) -> float:
         """Return dollars per hour of a cluster."""

@@ -71,7 +71,9 @@ def test_a_date_can_name_its_time_zone() -> None:
     assert parse_deadline("2026-11-27 09:30+05:00", NOW) == expected
 
 
-@pytest.mark.parametrize("text", ["", "25:00", "12:60", "noon", "2026-13-01", "2026-11-25", "-6h"])
+@pytest.mark.parametrize(
+    "text", ["", "25:00", "12:60", "noon", "2026-13-01", "2026-11-25", "-6h", "99999999d"]
+)
 def test_another_deadline_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid|passed"):
         parse_deadline(text, NOW)
@@ -88,7 +90,7 @@ def test_prices_and_ranges_are_read() -> None:
     assert parse_range("2m..5m") == (120.0, 300.0)
     low, high = parse_range("120")
     assert low < 120 < high
-    for text in ("5m..2m", "a..b", "..", "0..1"):
+    for text in ("5m..2m", "a..b", "..", "0..1", "9999999d", "1..9999999d"):
         with pytest.raises(ValueError, match="invalid"):
             parse_range(text)
 
@@ -257,6 +259,39 @@ def test_prices_come_from_starcluster_or_its_file(starcluster: Path, tmp_path: P
         read_prices(tmp_path / "none")
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"type": "a; reboot"},
+        {"type": "a\x1b[31m"},
+        {"type": 1},
+        {"gpus": None},
+        {"on_demand": -1},
+        {"on_demand": float("nan")},
+        {"spot": "cheap"},
+    ],
+    ids=str,
+)
+def test_a_wrong_file_of_prices_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
+    row = {"type": "a", "gpus": 1, "on_demand": 1.0, "spot": 0.5, "spot_p95": None}
+    (tmp_path / "prices").write_text(json.dumps({"offers": [row | wrong]}))
+    with pytest.raises(InputError, match="prices is not the output"):
+        read_prices(tmp_path / "prices")
+
+
+def test_prices_of_a_file_can_be_text(tmp_path: Path) -> None:
+    row = {"type": "a", "gpus": "1", "on_demand": "1.0", "spot": "0.5", "spot_p95": "0.6"}
+    (tmp_path / "prices").write_text(json.dumps({"offers": [row]}))
+    assert [each.per_hour(2) for each in read_prices(tmp_path / "prices")] == [1.6, 2.0]
+
+
+def test_plans_with_tiny_parts_of_a_gpu_and_endless_trials_stay_small() -> None:
+    row = Planner(Wanted(trials=8, gpus=1e-9), Fixed(100.0), FAST).row(G5, 1)
+    assert row is not None
+    assert row.at_once == 8
+    assert Planner(Wanted(trials=8), Fixed(1e10), FAST).row(G5, 1) is None
+
+
 PRICES = ("--price=g5.xlarge=1.006", "--price=g5.12xlarge=5.67:4")
 
 
@@ -266,7 +301,7 @@ def test_a_plan_before_the_first_trial(make_experiment: MakeExperiment) -> None:
     assert done.returncode == 2
     assert "--trial-seconds" in done.stderr
     options = ("--by=6h", "--budget=20", "--trial-seconds=90..200", "--max-finished-jobs=100")
-    done = experiment.command("plan", *PRICES, *options, "--json")
+    done = experiment.command("plan", *PRICES, *options, "--gpus=0.5", "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     plans = data["plans"]
@@ -275,8 +310,8 @@ def test_a_plan_before_the_first_trial(make_experiment: MakeExperiment) -> None:
     assert all(plan["end_p90"] <= data["by"] for plan in plans)
     assert all(plan["end_s"] < plan["end_p90_s"] for plan in plans)
     assert plans[0]["trials"] == 100
-    assert "--max-finished-jobs=100 --budget=20" in plans[0]["command"][-1]
-    shown = experiment.command("plan", *PRICES, *options, "--top=2")
+    assert "--max-finished-jobs=100 --budget=20 --gpus=0.5" in plans[0]["command"][-1]
+    shown = experiment.command("plan", *PRICES, *options, "--gpus=0.5", "--top=2")
     assert shown.returncode == 0
     assert f"--top={len(plans)}" in shown.stdout
     assert plans[0]["command"][0] in shown.stdout
@@ -313,6 +348,8 @@ def test_durations_are_learned_from_the_trials_of_all_regions(
         (["--gpus=8"], 2, "8"),
         (["--max-finished-jobs=30000"], 2, "--max-finished-jobs"),
         (["--prices=none"], 2, "--price"),
+        (["--gpus=nan"], 2, "--gpus"),
+        (["--budget=nan"], 2, "--budget"),
     ],
 )
 def test_what_cannot_be_planned_is_named(
