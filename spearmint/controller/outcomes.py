@@ -19,6 +19,7 @@ from spearmint.trial.gpu_memory import last_gpu_memory_error
 from spearmint.trial.results import read_result
 
 _TAIL_LINES, _TAIL_BYTES = 20, 8192
+_LAUNCHER_BYTES = 65536  # launchers print many lines after the exception
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +94,18 @@ class Outcomes:
             return False
         if result.value is None:
             tail = tail_of(self.layout.output(trial.id))
-            self.on_end(self.study.break_(trial, self._with_memory(trial, result, tail), tail))
+            self.on_end(self.study.break_(trial, self._with_memory(trial, result), tail))
         else:
             self.on_success()  # before the trial is stored, which a kill can prevent
             self.on_end(self.study.complete(trial, result))
         return True
 
-    def _with_memory(self, trial: Trial, result: Result, tail: str) -> Result:
+    def _with_memory(self, trial: Trial, result: Result) -> Result:
         """Return the result of a failed trial; name its parameters if it lacked GPU memory."""
         reason = result.reason if result.out_of_memory else ""
         if self.study.experiment.language is Language.SHELL and " exited with " in result.reason:
-            reason = last_gpu_memory_error(tail)
+            output = self.layout.output(trial.id)
+            reason = last_gpu_memory_error(_end_of(output, _LAUNCHER_BYTES))
         if not reason:
             return result
         text = f"out of GPU memory at {format_params(trial.params)}: {reason}"
@@ -122,9 +124,12 @@ class Outcomes:
 
 def tail_of(output: Path) -> str:
     """Return the last 20 lines of the output of a trial; empty without output."""
+    return "\n".join(_end_of(output, _TAIL_BYTES).splitlines()[-_TAIL_LINES:])
+
+
+def _end_of(output: Path, size: int) -> str:
     with contextlib.suppress(OSError), output.open("rb") as file:
         file.seek(0, 2)
-        file.seek(max(0, file.tell() - _TAIL_BYTES))
-        lines = file.read().decode("utf-8", errors="replace").splitlines()
-        return "\n".join(lines[-_TAIL_LINES:])
+        file.seek(max(0, file.tell() - size))
+        return file.read(size).decode("utf-8", errors="replace")
     return ""

@@ -23,7 +23,8 @@ _TEXT = re.compile(
     r"|cuMemAlloc\w* failed: out of memory"
     r"|RESOURCE_EXHAUSTED: (?:Out of memory|.*OOM when allocating)"
 )
-_LINE = re.compile(r"^(?:[\w.]+Error|[\w.]+Exception): (?P<text>.*)$")
+# PyTorch puts the rank before each line if there are several processes.
+_LINE = re.compile(r"^(?:\[rank\d+\]: ?)?(?P<error>[\w.]+(?:Error|Exception)(?:: (?P<text>.*))?)$")
 
 
 def is_out_of_gpu_memory(error: BaseException) -> bool:
@@ -43,7 +44,7 @@ def is_out_of_gpu_memory(error: BaseException) -> bool:
 
 def _is_about_gpu(error: BaseException) -> bool:
     classes = type(error).__mro__
-    text = str(error)
+    text = _text_of(error)
     if _HOST.search(text.partition("\n")[0]):
         return False
     for each in classes:
@@ -55,6 +56,13 @@ def _is_about_gpu(error: BaseException) -> bool:
     return isinstance(error, Exception) and bool(_TEXT.search(text))
 
 
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - it is code of the user
+        return ""
+
+
 def last_gpu_memory_error(output: str) -> str:
     """Return the last line of ``output`` that reports an exception, if it is about GPU memory.
 
@@ -62,7 +70,7 @@ def last_gpu_memory_error(output: str) -> str:
     """
     for line in reversed(output.splitlines()):
         if match := _LINE.match(line.strip()):
-            text = match["text"]
+            found, text = match["error"], match["text"] or ""
             about = _TEXT.search(text) and not _HOST.search(text)
-            return line.strip() if about and not line.startswith("MemoryError") else ""
+            return found if about and not found.startswith("MemoryError") else ""
     return ""

@@ -67,7 +67,7 @@ def test_memory_of_the_host_is_a_failure(make_experiment: MakeExperiment) -> Non
     assert not any("out_of_gpu_memory" in trial for trial in broken(experiment))
 
 
-@pytest.mark.parametrize(("last", "found"), [("", True), ("echo KeyError: batch\n", False)])
+@pytest.mark.parametrize(("last", "found"), [("seq 30\n", True), ("echo KeyError: batch\n", False)])
 def test_a_shell_script_tells_by_its_output(
     make_experiment: MakeExperiment, last: str, found: bool
 ) -> None:

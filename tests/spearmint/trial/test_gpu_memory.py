@@ -1,13 +1,25 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from spearmint.trial.failure import failure_of
 from spearmint.trial.gpu_memory import is_out_of_gpu_memory, last_gpu_memory_error
 
 TORCH = (
     "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of "
     "which 1.02 GiB is free. Including non-PyTorch memory, this process has 78.07 GiB in use."
 )
+TORCHRUN = """E1126 10:00:00 1 torch/distributed/elastic/api.py:984] failed (exitcode: 1)
+Traceback (most recent call last):
+  File "torch/distributed/launcher/api.py", line 300, in launch_agent
+    raise ChildFailedError(
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\x20
+============================================================
+train.py FAILED
+  error_file: <N/A>
+"""
 JAX = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 68719476736 bytes."
 
 
@@ -89,10 +101,21 @@ def test_other_errors(error: BaseException) -> None:
         (f"RuntimeError: {TORCH}\nretrying with batch=8\nKeyError: 'batch'\n", False),
         ("we handle CUDA out of memory here\n", False),
         ("MemoryError: Unable to allocate 8.00 GiB\n", False),
+        (f"[rank1]: torch.OutOfMemoryError: {TORCH}\n" + TORCHRUN, True),
+        (f"RuntimeError: {TORCH}\nretrying\nTraceback:\nAssertionError\n", False),
         ("", False),
     ],
 )
 def test_the_last_error_of_an_output(output: str, found: bool) -> None:
     line = last_gpu_memory_error(output)
     assert bool(line) is found
-    assert line in output.splitlines() or not found
+    assert line in output or not found
+
+
+class _WithoutText(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def test_an_exception_whose_text_fails_is_a_failure(tmp_path: Path) -> None:
+    assert "_WithoutText" in failure_of(_WithoutText(), tmp_path)["reason"]
