@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if os.getpid() != pid:
         os._exit(0)  # a forked child that also returned from main: its parent writes the result
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # or None
             stream.flush()
     if "reason" in result and (neighbour := culprit(started)) and may_rerun(folder):
         sys.stderr.write(

@@ -59,7 +59,7 @@ def _run(folder: TrialFolder, rank: int, records: Records) -> int:
     if os.getpid() != pid:
         os._exit(0)  # a forked child that also returned from main
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # or None
             stream.flush()
     records.write_outcome(rank, outcome, when)
     return 1 if "reason" in outcome else 0

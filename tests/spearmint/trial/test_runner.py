@@ -188,6 +188,12 @@ def test_a_trial_may_close_every_descriptor(tmp_path: Path) -> None:
     assert result["value"] == 1.0
 
 
+def test_a_trial_may_remove_its_output(tmp_path: Path) -> None:
+    code = "import sys\ndef main(j, p):\n    sys.stdout = None\n    return 1\n"
+    result, _ = run_trial(tmp_path, code)
+    assert result["value"] == 1.0
+
+
 def test_a_fork_that_returns_too_does_not_count(tmp_path: Path) -> None:
     code = "import os\ndef main(j, p):\n    return -1 if os.fork() == 0 else (os.wait(), 1)[1]\n"
     result, _ = run_trial(tmp_path, code)
