@@ -7,6 +7,11 @@ import re
 OUT_OF_MEMORY = "out_of_gpu_memory"
 """Key of result.json: the trial ran out of GPU memory, so its parameters are infeasible."""
 
+ANOTHER_DIED = re.compile(
+    r"Connection (closed|reset)|Broken pipe|NCCL|Gloo|gloo|DistNetworkError|DistStoreError"
+)
+"""What a rank of a trial in several processes says when another one has died."""
+
 # Packages whose exceptions of these names are about GPU memory, by their text. Their allocators of
 # host memory raise MemoryError or other texts.
 _CLASSES = {
@@ -24,7 +29,9 @@ _TEXT = re.compile(
     r"|RESOURCE_EXHAUSTED: (?:Out of memory|.*OOM when allocating)"
 )
 # PyTorch puts the rank before each line if there are several processes.
-_LINE = re.compile(r"^(?:\[rank\d+\]: ?)?(?P<error>[\w.]+(?:Error|Exception)(?:: (?P<text>.*))?)$")
+_LINE = re.compile(
+    r"^(?P<rank>\[rank\d+\]: ?)?(?P<error>[\w.]+(?:Error|Exception)(?:: (?P<text>.*))?)$"
+)
 
 
 def is_out_of_gpu_memory(error: BaseException) -> bool:
@@ -66,11 +73,14 @@ def _text_of(error: BaseException) -> str:
 def last_gpu_memory_error(output: str) -> str:
     """Return the last line of ``output`` that reports an exception, if it is about GPU memory.
 
-    Empty if the last exception is about something else, or if there is none.
+    Empty if the last exception is about something else, or if there is none. Exceptions of ranks
+    that only lost another rank do not count.
     """
     for line in reversed(output.splitlines()):
         if match := _LINE.match(line.strip()):
             found, text = match["error"], match["text"] or ""
+            if match["rank"] and ANOTHER_DIED.search(found) and not _TEXT.search(text):
+                continue
             about = _TEXT.search(text) and not _HOST.search(text)
             return found if about and not found.startswith("MemoryError") else ""
     return ""

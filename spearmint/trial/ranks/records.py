@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spearmint.layout import TrialFolder, read_json, write_json
-from spearmint.trial.gpu_memory import OUT_OF_MEMORY
+from spearmint.trial.gpu_memory import ANOTHER_DIED, OUT_OF_MEMORY
 from spearmint.trial.languages import signal_name
 from spearmint.trial.ranks.processes import is_running
 
 _TERMINATED = 15
-# What a rank says when another one has died.
-_OTHER = re.compile(
-    r"Connection (closed|reset)|Broken pipe|NCCL|Gloo|gloo|DistNetworkError|DistStoreError"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,9 @@ class RankEnd:
         if self.is_out_of_memory:
             return False
         reason = self.outcome.get("reason", "")
-        return self.status == -_TERMINATED if not self.outcome else bool(_OTHER.search(reason))
+        return (
+            self.status == -_TERMINATED if not self.outcome else bool(ANOTHER_DIED.search(reason))
+        )
 
     def describe(self, n: int) -> str:
         """Return in one line which of ``n`` ranks it is, and why it failed."""

@@ -20,6 +20,7 @@ torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\x20
 train.py FAILED
   error_file: <N/A>
 """
+GLOO = "[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:1."
 JAX = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 68719476736 bytes."
 
 
@@ -102,6 +103,8 @@ def test_other_errors(error: BaseException) -> None:
         ("we handle CUDA out of memory here\n", False),
         ("MemoryError: Unable to allocate 8.00 GiB\n", False),
         (f"[rank1]: torch.OutOfMemoryError: {TORCH}\n" + TORCHRUN, True),
+        (f"[rank1]: RuntimeError: {TORCH}\n[rank0]: RuntimeError: {GLOO}\n{TORCHRUN}", True),
+        (f"[rank1]: RuntimeError: {TORCH}\n[rank0]: ValueError: batch\n", False),
         (f"RuntimeError: {TORCH}\nretrying\nTraceback:\nAssertionError\n", False),
         ("", False),
     ],
