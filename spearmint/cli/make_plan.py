@@ -73,6 +73,7 @@ def make_plan(
     sessions = _sessions(config, storage)
     model, told = _durations(experiment, sessions, trial_seconds)
     ended = [_finished(session) for session in sessions]
+    ended += [0] * ((len(experiment.regions) or 1) - len(ended))
     wanted = Wanted(
         by_s=(deadline - now).total_seconds() if deadline else float("inf"),
         budget=float("inf") if budget is None else budget,
@@ -89,7 +90,7 @@ def make_plan(
         raise _no_plan(wanted, offers, told)
     return MadePlan(
         experiment=experiment, now=now, by=deadline, wanted=wanted, durations=told, rows=rows,
-        given_budget=budget, given_gpus=gpus,
+        given_budget=budget, given_gpus=gpus, ended=ended,
     )  # fmt: skip
 
 
@@ -122,10 +123,9 @@ def _finished(session: Session) -> int:
 
 
 def _new_trials(experiment: Experiment, ended: Sequence[int], most: int | None) -> int:
-    regions = len(experiment.regions) or 1
     if most is None:
         return MOST_TRIALS
-    new = sum(max(most - count, 0) for count in [*ended, *[0] * (regions - len(ended))])
+    new = sum(max(most - count, 0) for count in ended)
     if not new:
         raise InputError(
             f"each region has {most} finished trials or more, so there is nothing to plan"

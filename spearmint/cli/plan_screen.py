@@ -24,7 +24,7 @@ _LEFT = ("type",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadePlan:
-    """The rows of a plan, and what they were made of."""
+    """The rows of a plan, and what they were made of; ``ended`` are trials of each region."""
 
     experiment: Experiment
     now: datetime
@@ -34,6 +34,7 @@ class MadePlan:
     rows: Sequence[Row]
     given_budget: float | None
     given_gpus: float | None
+    ended: Sequence[int]
 
     def to_json(self) -> dict[str, Any]:
         """Return all rows as data; times are in ISO 8601."""
@@ -105,7 +106,7 @@ class MadePlan:
         """Return the commands that do what a row says."""
         bid = ["-b", f"{row.offer.dollars:g}"] if row.offer.spot else []
         start = ["starcluster", "start", "-s", str(row.nodes), "-i", row.offer.type, *bid, "TAG"]
-        whole = (self.wanted.finished + row.trials) // self.wanted.regions
+        whole = of_each(self.ended, row.trials)
         options = [f"--max-concurrent={row.at_once}", f"--max-finished-jobs={max(whole, 1)}"]
         if self.given_budget:
             options.append(f"--budget={self.given_budget:g}")
@@ -113,3 +114,14 @@ class MadePlan:
             options.append(f"--gpus={self.given_gpus:g}")
         search = next_command("--driver=SGE", *options, self.experiment.directory)
         return [search] if self.wanted.master else [shlex.join(start), search]
+
+
+def of_each(ended: Sequence[int], new: int) -> int:
+    """Return the largest number of trials of each region with at most ``new`` more in all."""
+    counts, total = sorted(ended), new
+    for at, count in enumerate(counts):
+        total += count
+        level = total // (at + 1)
+        if level <= min(counts[at + 1 : at + 2], default=level):
+            return level
+    return new

@@ -15,6 +15,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from spearmint.cli.plan_screen import of_each
 from spearmint.errors import InputError, SpearmintError
 from spearmint.plan import (
     GuessedDurations,
@@ -315,6 +316,16 @@ def test_a_plan_before_the_first_trial(make_experiment: MakeExperiment) -> None:
     assert shown.returncode == 0
     assert f"--top={len(plans)}" in shown.stdout
     assert plans[0]["command"][0] in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("ended", "new", "expected"),
+    [([0], 7, 7), ([2, 2], 6, 5), ([100, 0, 0], 40, 20), ([0, 0, 3], 9, 4), ([0, 0, 100], 1, 0)],
+)
+def test_regions_that_have_ended_get_no_more_trials(
+    ended: list[int], new: int, expected: int
+) -> None:
+    assert of_each(ended, new) == expected
 
 
 def test_durations_are_learned_from_the_trials_of_all_regions(
