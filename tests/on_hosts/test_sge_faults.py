@@ -113,7 +113,7 @@ def test_a_job_in_error_state_is_told_with_its_reason_and_cure(
     cured: set[str] = set()
 
     def cure() -> bool:
-        # A trial that finds no place on a host without such failures is submitted after the cure.
+        # A trial that finds no place on a host without such failures is submitted after the fix.
         for job, command in told.findall(controller.output):
             if job not in cured:
                 answer = cell.run(*command.split(), uid=UID).stdout  # with status 1
