@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from graphlib import TopologicalSorter
 from typing import Any, Protocol, TypeVar
 
 
@@ -41,17 +41,29 @@ Requirements = Mapping[str, tuple[Condition, ...]]
 """By name of each conditional variable: its conditions and those of all its ancestors."""
 
 
-@lru_cache(maxsize=64)
+_latest: tuple[tuple[Any, ...], Requirements] = ((), {})
+
+
 def requirements(variables: tuple[V, ...]) -> Requirements:
     """Return all conditions that must hold for each conditional variable; there is no cycle."""
-    by_name = {variable.name: variable for variable in variables}
+    global _latest
+    known, found = _latest
+    # A search asks for the same tuple again and again; to hash it would take longer than the rest.
+    if known is not variables:
+        found = _requirements(variables)
+        _latest = (variables, found)
+    return found
 
-    def gather(name: str) -> tuple[Condition, ...]:
-        own = by_name[name].when
-        above = (condition for each in own for condition in gather(each.parent))
-        return tuple(dict.fromkeys((*own, *above)))
 
-    return {variable.name: gather(variable.name) for variable in variables if variable.when}
+def _requirements(variables: Sequence[V]) -> Requirements:
+    own = {variable.name: variable.when for variable in variables if variable.when}
+    found: dict[str, tuple[Condition, ...]] = {}
+    parents = {name: [each.parent for each in when] for name, when in own.items()}
+    for name in TopologicalSorter(parents).static_order():
+        if when := own.get(name):
+            above = (each for condition in when for each in found.get(condition.parent, ()))
+            found[name] = tuple(dict.fromkeys((*when, *above)))
+    return {name: found[name] for name in own}
 
 
 def active_variables(variables: Sequence[V], values: Mapping[str, Any]) -> Iterator[V]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 
 from spearmint.conditions import Condition, requirements
 from spearmint.config.document import Document
@@ -104,36 +105,24 @@ def _values_of(parent: Variable, word: str) -> str:
 
 
 def _require_no_cycle(variables: Sequence[Variable]) -> None:
-    by_name = {variable.name: variable for variable in variables}
-    known: set[str] = set()
-
-    def visit(name: str, path: tuple[str, ...]) -> tuple[str, ...]:
-        """Return a cycle that ``name`` leads to; empty if there is none."""
-        if name in path:
-            return (*path[path.index(name) :], name)
-        if name in known:
-            return ()
-        for condition in by_name[name].when:
-            if cycle := visit(condition.parent, (*path, name)):
-                return cycle
-        known.add(name)
-        return ()
-
-    for i, variable in enumerate(variables):
-        if variable.when and (cycle := visit(variable.name, ())):
-            what = f"the conditions of variables form a cycle: {' -> '.join(cycle)}"
-            fix = f"Remove the when of one of them; {cycle[0]!r} depends on itself."
-            raise ConditionProblem(_index(variables, cycle[0], i), 0, what, fix)
-
-
-def _index(variables: Sequence[Variable], name: str, default: int) -> int:
-    return next((i for i, each in enumerate(variables) if each.name == name), default)
+    places = {variable.name: i for i, variable in enumerate(variables)}
+    parents = {variable.name: [each.parent for each in variable.when] for variable in variables}
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        cycle = error.args[1][:0:-1]  # each variable depends on the next
+        first = min(range(len(cycle)), key=lambda i: places[cycle[i]])
+        path = [*cycle[first:], *cycle[: first + 1]]
+        what = f"the conditions of variables form a cycle: {' -> '.join(path)}"
+        fix = f"Remove the when of one of them; {path[0]!r} depends on itself."
+        raise ConditionProblem(places[path[0]], 0, what, fix) from None
 
 
 def _require_possible(variables: tuple[Variable, ...]) -> None:
+    needed = requirements(variables)
     for i, variable in enumerate(variables):
         left: dict[str, set[str | int]] = {}
-        for condition in requirements(variables).get(variable.name, ()):
+        for condition in needed.get(variable.name, ()):
             values = left.setdefault(condition.parent, set(condition.values))
             values &= set(condition.values)
             if not values:

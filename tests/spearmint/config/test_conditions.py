@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from spearmint.conditions import Condition, active_variables, parents_first
+from spearmint.conditions import Condition, active_variables, parents_first, requirements
+from spearmint.config.conditions import ConditionProblem, with_conditions
 from spearmint.config.reader import load_experiment
 from spearmint.config.variables import describe
 from spearmint.errors import ConfigError
+from spearmint.model import Kind, Variable
 from tests.spearmint.config.test_config import HEAD, load
 
 SPACE = """
@@ -107,3 +109,25 @@ def test_a_seed_point_has_active_variables_only(
         assert fact in str(caught.value)
     good = point.partition(" param")[0] + ' param { name: "model" str_val: "forest" }'
     assert load(tmp_path, HEAD + MODEL + DEPTH + f"seed_point {{ {good} }}\n").seed_points
+
+
+def test_conditions_that_share_parents_are_read_once(tmp_path: Path) -> None:
+    """Each variable needs two others, which need the same two: 2^40 paths."""
+    rows = (
+        f'variable {{ name: "{name}{i}" type: INT min: 0 max: 1 {when} }}\n'
+        for i in range(40)
+        for when in ("" if i == 0 else f'when: "a{i - 1}=1" when: "b{i - 1}=1"',)
+        for name in "ab"
+    )
+    variables = load(tmp_path, HEAD + "".join(rows)).variables
+    assert len(requirements(variables)["a39"]) == 78
+
+
+def test_a_chain_can_be_longer_than_the_stack() -> None:
+    names = [f"v{i}" for i in range(1500)]
+    variables = [Variable(name=name, kind=Kind.INT, low=0, high=1) for name in names]
+    whens = {i: [f"v{i - 1}=1"] for i in range(1, len(names))}
+    with_when = with_conditions(variables, whens)
+    assert len(requirements(with_when)["v1499"]) == 1499
+    with pytest.raises(ConditionProblem, match="v0 -> v1499 -> v1498"):
+        with_conditions(variables, {**whens, 0: ["v1499=1"]})
