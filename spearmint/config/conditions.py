@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -59,9 +59,9 @@ def with_conditions(
 def _read(
     by_name: Mapping[str, Variable], variable: Variable, i: int, k: int, text: str
 ) -> Condition:
-    name, equals, rest = (part.strip() for part in text.partition("="))
     where = f"when {text!r} of variable {variable.name!r}"
-    if not (name and equals and rest):
+    name, rest = _split(by_name, text)
+    if not (name and rest):
         fix = 'Write a variable and a value, for example: when: "model=svm" or "model=svm|forest".'
         raise ConditionProblem(i, k, f"invalid {where}", fix)
     parent = by_name.get(name)
@@ -72,9 +72,8 @@ def _read(
         form = f"{parent.size} {parent.kind}"
         fix = "A condition needs an ENUM or INT variable of size 1."
         raise ConditionProblem(i, k, f"{where}: {name!r} is {form}", fix)
-    words = [rest] if rest in parent.options else [word.strip() for word in rest.split("|")]
     values: list[str | int] = []
-    for word in words:
+    for word in _words(parent, rest):
         value = _value(parent, word)
         if value is None:
             what = f"{where}: {word!r} is not a value of {name!r}"
@@ -83,7 +82,32 @@ def _read(
             what = f"{where}: duplicate value {word!r}"
             raise ConditionProblem(i, k, what, "List each value once.")
         values.append(value)
+    # In one order: two conditions that mean the same are equal.
+    places = {option: place for place, option in enumerate(parent.options)}
+    values.sort(key=lambda value: places[str(value)] if places else int(value))
     return Condition(name, tuple(values))
+
+
+def _split(by_name: Mapping[str, Variable], text: str) -> tuple[str, str]:
+    """Return the name and the values; the first name that exists, if there are several ``=``."""
+    parts = text.split("=")
+    splits = [("=".join(parts[:n]).strip(), "=".join(parts[n:])) for n in range(1, len(parts))]
+    known = (split for split in splits if split[0] in by_name)
+    name, rest = next(known, splits[0] if splits else ("", ""))
+    return name, rest if rest.strip() else ""
+
+
+def _words(parent: Variable, text: str) -> Iterator[str]:
+    """Yield the values between ``|``; the longest one where an option itself has a ``|``."""
+    parts = text.split("|")
+    while parts:
+        for n in range(len(parts), 0, -1):
+            word = "|".join(parts[:n])
+            word = word if word in parent.options else word.strip()
+            if n == 1 or word in parent.options:
+                break
+        yield word
+        del parts[:n]
 
 
 def _value(parent: Variable, word: str) -> str | int | None:

@@ -103,21 +103,29 @@ def _with_conditions(
     variables: tuple[Variable, ...], needed: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Variable, ...]:
     """Return ``variables`` with the conditions of ``when``, by variable."""
-    texts = {
-        i: [f"{parent}={_values(value)}" for parent, value in needed[variable.name].items()]
+    asked = {
+        i: {parent: _texts(value) for parent, value in needed[variable.name].items()}
         for i, variable in enumerate(variables)
         if variable.name in needed
     }
+    texts = {i: [f"{p}={'|'.join(v)}" for p, v in each.items()] for i, each in asked.items()}
     try:
-        return with_conditions(variables, texts)
+        found = with_conditions(variables, texts)
     except ConditionProblem as problem:
         raise InputError(problem.what, problem.fix) from None
+    for i, each in asked.items():
+        for condition, values in zip(found[i].when, each.values(), strict=True):
+            if len(condition.values) != len(values):  # config.pb has one text for both
+                what = f"when of variable {found[i].name!r}: {'|'.join(values)!r} is also a choice"
+                raise InputError(what, f"Give the choices of {condition.parent!r} names without |.")
+    return found
 
 
-def _values(value: Any) -> str:
-    """Return the text of a value, or of several, as in config.pb."""
+def _texts(value: Any) -> list[str]:
+    """Return the texts of a value, or of several, as in config.pb."""
+    value = value.tolist() if hasattr(value, "tolist") else value
     several = value if isinstance(value, list | tuple | set | frozenset | range) else [value]
-    return "|".join(str(_scalar(each)) for each in several)
+    return [str(_scalar(each)) for each in several]
 
 
 def _is_list(form: Any) -> bool:

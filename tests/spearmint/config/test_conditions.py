@@ -131,3 +131,32 @@ def test_a_chain_can_be_longer_than_the_stack() -> None:
     assert len(requirements(with_when)["v1499"]) == 1499
     with pytest.raises(ConditionProblem, match="v0 -> v1499 -> v1498"):
         with_conditions(variables, {**whens, 0: ["v1499=1"]})
+
+
+@pytest.mark.parametrize(
+    ("when", "values"),
+    [
+        ("a=b=c|d", ("c|d",)),
+        ("a=b=c|d|e", ("c|d", "e")),
+        ("a=b=f=g|e", ("e", "f=g")),
+        ("a=b= x", (" x",)),
+        ("a=b = e | c|d", ("c|d", "e")),
+    ],
+)
+def test_names_and_options_can_have_the_signs_of_conditions(
+    tmp_path: Path, when: str, values: tuple[str, ...]
+) -> None:
+    options = " ".join(f'options: "{option}"' for option in ("c|d", "e", "f=g", " x"))
+    text = f'variable {{ name: "a=b" type: ENUM {options} }}\n'
+    text += f'variable {{ name: "z" type: FLOAT min: 0 max: 1 when: "{when}" }}\n'
+    assert load(tmp_path, HEAD + text).variables[1].when == (Condition("a=b", values),)
+
+
+def test_the_order_of_values_does_not_matter(tmp_path: Path) -> None:
+    layers = 'variable { name: "layers" type: INT min: 1 max: 30 }\n'
+    line = 'variable { name: "z" type: FLOAT min: 0 max: 1 when: "layers=20|3" when: "model=b|a" }'
+    model = 'variable { name: "model" type: ENUM options: "b" options: "c" options: "a" }\n'
+    z = load(tmp_path, HEAD + layers + model + line).variables[2]
+    other = line.replace("20|3", "3|20").replace("b|a", "a|b")
+    assert load(tmp_path, HEAD + layers + model + other).variables[2] == z
+    assert describe(z).endswith("when layers=3|20 and model=b|a")

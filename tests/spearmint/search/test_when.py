@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import spearmint
@@ -76,3 +77,19 @@ def test_an_argument_of_a_conditional_variable_needs_a_default(tmp_path: Path) -
         pytest.raises(InputError, match=r"'C'.*default"),
     ):
         search.minimize(needs_all, trials=1, progress=False)
+
+
+def test_choices_that_look_like_several_are_never_mistaken() -> None:
+    choices = ["x|y", "x", "y"]
+    space = read_space({"m": choices, "c": when((0, 1), m=["x", "x|y"])})
+    assert space.variables[1].when[0].values == ("x|y", "x")
+    with pytest.raises(InputError, match=r"'c'.*'x\|y' is also a choice"):
+        read_space({"m": choices, "c": when((0, 1), m=["x", "y"])})
+
+
+def test_the_values_of_a_set_or_array_have_one_order() -> None:
+    names = [f"model{i}" for i in range(9)]
+    space = read_space({"m": names, "c": when((0, 1), m=set(names)), "n": range(4)})
+    assert space.variables[1].when[0].values == tuple(names)
+    some = read_space({"n": range(4), "c": when((0, 1), n=np.array([2, 1]))})
+    assert some.variables[1].when[0].values == (1, 2)
