@@ -25,6 +25,7 @@ from spearmint.gp.space import Space
 
 _STRENGTH = 10.0  # beta of piBO, for searches of about 100 trials
 _FLOOR = 0.01
+_LEAST = 1e-6  # smallest spread; the squares of distances in much smaller ones overflow
 
 
 class LogPrior:
@@ -37,7 +38,7 @@ class LogPrior:
         self._space = space
         self._at = np.array(sorted(guesses), dtype=np.intp)
         centres, spreads = zip(*(guesses[d] for d in self._at), strict=True)
-        self._centre, self._spread = np.array(centres), np.array(spreads)
+        self._centre, self._spread = np.array(centres), np.maximum(spreads, _LEAST)
         self._weight = _STRENGTH / max(n_observed, 1)
 
     def __call__(self, points: Array) -> Array:

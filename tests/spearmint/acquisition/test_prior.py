@@ -45,3 +45,13 @@ def test_its_gradient_is_that_of_its_value() -> None:
             return prior.with_gradient(x[None])[1][0]
 
         assert check_grad(value, slope, point) < 1e-4
+
+
+def test_a_tiny_spread_does_not_overflow() -> None:
+    prior = LogPrior(SPACE, {1: (0.75, 1e-300)}, 2)
+    points = np.array([[1, 0.75, 0.5, 0.5], [1, 0.25, 0.5, 0.5]])
+    with np.errstate(all="raise", under="ignore"):
+        values, gradients = prior.with_gradient(points)
+    assert values[0] == 0.0
+    assert values[1] < -1.0
+    assert np.array_equal(gradients, np.zeros((2, 4)))
