@@ -67,17 +67,16 @@ def _requirements(variables: Sequence[V]) -> Requirements:
 
 
 def active_variables(variables: Sequence[V], values: Mapping[str, Any]) -> Iterator[V]:
-    """Yield the variables that are active at a point.
+    """Return the variables that are active at a point.
 
     Args:
         variables: All variables of the search.
         values: The point, by element name; it can omit inactive variables.
     """
-    conditional = any(variable.when for variable in variables)
-    needed = requirements(tuple(variables)) if conditional else {}
-    for variable in variables:
-        if holds(needed.get(variable.name, ()), values):
-            yield variable
+    needed = requirements(tuple(variables))
+    if not needed:
+        return iter(variables)
+    return (each for each in variables if holds(needed.get(each.name, ()), values))
 
 
 def holds(conditions: Sequence[Condition], values: Mapping[str, Any]) -> bool:

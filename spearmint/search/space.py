@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spearmint.config.conditions import ConditionProblem, with_conditions
-from spearmint.config.variables import guess_problem
+from spearmint.config.variables import describe, guess_problem
 from spearmint.errors import InputError
 from spearmint.model import Kind, Params, Variable
 from spearmint.outputs import Constraint, Objective
@@ -93,7 +93,11 @@ def _with_guess(variable: Variable, guess: Guess | None) -> Variable:
     if not (_is_real(guess.value) and _is_real(guess.spread)):
         what = f"variable {variable.name!r}: guess {guess.value!r} with spread {guess.spread!r}"
         raise InputError(what, "Write two numbers.")
-    value, spread = float(guess.value), float(guess.spread)
+    try:
+        value, spread = float(guess.value), float(guess.spread)
+    except OverflowError:
+        what = f"variable {variable.name!r}: its guess or its spread is too large"
+        raise InputError(what, f"Expected {describe(variable)}.") from None
     if problem := guess_problem(variable, value, spread):
         raise InputError(*problem[1:])
     return replace(variable, guess=value, spread=spread)
@@ -125,7 +129,10 @@ def _texts(value: Any) -> list[str]:
     """Return the texts of a value, or of several, as in config.pb."""
     value = value.tolist() if hasattr(value, "tolist") else value
     several = value if isinstance(value, list | tuple | set | frozenset | range) else [value]
-    return [str(_scalar(each)) for each in several]
+    try:
+        return [str(_scalar(each)) for each in several]
+    except ValueError:  # an integer with thousands of digits
+        raise InputError("a value in when() is too large", "Write smaller numbers.") from None
 
 
 def _is_list(form: Any) -> bool:

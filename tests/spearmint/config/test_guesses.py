@@ -69,6 +69,7 @@ def test_a_guess_in_python_can_change(tmp_path: Path) -> None:
     ("space", "facts"),
     [
         ({"x": guess((0, 1), 2)}, ["'x'", "2"]),
+        ({"x": guess((0, 1), 10**400)}, ["'x'", "too large", "from 0 to 1"]),
         ({"x": guess(range(9), 1.5)}, ["'x'", "1.5"]),
         ({"x": guess((0, 1), 0.5, spread=-1)}, ["'x'", "-1"]),
         ({"x": guess(["a"], 0.5)}, ["'x'", "choices"]),

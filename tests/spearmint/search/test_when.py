@@ -50,6 +50,7 @@ def test_a_function_gets_the_variables_of_its_branch(tmp_path: Path) -> None:
         ({"m": ["a"], "C": when((0, 1), m="b")}, ["'C'", "'b'", "'m'"]),
         ({"m": (0, 1), "C": when((0, 1), m=0.5)}, ["'C'", "'m'", "FLOAT"]),
         ({"a": when(bool, b=True), "b": when(bool, a=True)}, ["a -> b -> a"]),
+        ({"m": range(9), "C": when((0, 1), m=10**5000)}, ["when()", "too large"]),
         ({"m": bool, "C": when("x", m=True)}, ["'C'", "'x'"]),
     ],
 )
