@@ -83,8 +83,10 @@ def evaluate(digest: Digest) -> Weights:
 
 def _nothing(digest: Digest, elements: Sequence[Element]) -> str:
     values = {number(trial) for trial in digest.finite}
-    if sum(not element.variable.when for element in elements) < 2:
+    if len(elements) < 2:
         return "The space has only one dimension, so there is nothing to compare it with."
+    if sum(all(e.of(trial) is not None for trial in digest.finite) for e in elements) < 2:
+        return "Fewer than two dimensions are active in all trials, so there is nothing to compare."
     if len(digest.finite) < _FEWEST:
         return (
             f"Importance needs at least {_FEWEST} complete trials; there are {len(digest.finite)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from spearmint.conditions import Condition
 from spearmint.html_report.plots import best_value, curves, importance, parallel, slices
 from spearmint.html_report.plots.digest import Digest
 from spearmint.model import Kind, Variable
@@ -142,6 +144,24 @@ def test_importance_explains_its_absence(make_search: Any) -> None:
     assert weights.nothing
     assert weights.nothing in importance.plot(weights).caption
     assert "12" not in weights.nothing, "the reason is not the number of trials"
+
+
+def test_importance_compares_dimensions_that_all_trials_have(make_search: Any) -> None:
+    condition = Condition("model", ("svm",))
+    model = Variable(name="model", kind=Kind.ENUM, options=("svm", "forest"))
+    c, d = (
+        Variable(name=name, kind=Kind.FLOAT, low=0.0, high=1.0, when=(condition,)) for name in "cd"
+    )
+    search = make_search([model, c, d])
+    for i in range(12):
+        search.complete(float(i))
+    reason = importance.evaluate(digest_of(search)).nothing
+    assert reason.startswith("Fewer than two dimensions are active in all trials")
+
+    search = make_search([replace(model, options=("svm",)), c, d])
+    for _ in range(60):
+        search.complete(lambda flat: flat["c"])
+    assert importance.evaluate(digest_of(search)).order[0].name == "c"
 
 
 def test_curves_name_the_five_best(make_search: Any) -> None:
