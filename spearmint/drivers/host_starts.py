@@ -47,6 +47,7 @@ class HostStarts:
         self._file = file
         self._hosts: dict[str, HostRecord] = {}
         self._trials: dict[str, set[str]] = {}
+        self._known: frozenset[str] = frozenset()
         self._has_started = False
         self._notices: list[str] = []
         with contextlib.suppress(OSError, TypeError):
@@ -60,9 +61,17 @@ class HostStarts:
         return notices
 
     def avoided(self, token: str = "") -> tuple[str, ...]:
-        """Return the hosts that all trials avoid, and in addition those of the trial ``token``."""
-        everyone = {name for name, host in self._hosts.items() if host.until > time.time()}
-        return tuple(sorted(everyone | self._trials.get(token, set())))
+        """Return the hosts that all trials avoid, and in addition those of the trial ``token``.
+
+        If no host would be left, return only those that all trials avoid: hosts that failed to
+        start other trials can be added after this trial was moved, and its job would never start.
+        """
+        both = self._everyone() | self._trials.get(token, set())
+        none_left = bool(self._known) and both >= self._known
+        return tuple(sorted(self._everyone() if none_left else both))
+
+    def _everyone(self) -> set[str]:
+        return {name for name, host in self._hosts.items() if host.until > time.time()}
 
     def failed(self, token: str, name: str, reason: str, hosts: Collection[str]) -> bool:
         """Record a failed start on host ``name``; return whether to move the trial to another host.
@@ -70,6 +79,7 @@ class HostStarts:
         Args:
             hosts: All hosts that can run the trial.
         """
+        self._known = frozenset(hosts)
         mine = self._trials.setdefault(token, set())
         if name in mine:  # a request of the user may name the host
             self._trials.pop(token)
@@ -79,20 +89,20 @@ class HostStarts:
         host.failed, host.at, host.reason = host.failed + 1, time.time(), reason
         if host.failed >= _IN_A_ROW and host.until <= time.time():
             self._exclude(name, host, hosts)
-        if set(self.avoided(token)) >= set(hosts) or self._is_own_fault(mine):
+        if self._everyone() | mine >= self._known or self._is_own_fault(mine):
             self._trials.pop(token)
             return False
         return True
 
     def _is_own_fault(self, mine: set[str]) -> bool:
         """Return whether the reason is not that of the hosts: too many of them failed."""
-        everyone = set(self.avoided())
+        everyone = self._everyone()
         return len(mine - everyone) >= _MOST_MOVES or (
             not self._has_started and len(everyone) >= _MOST_MOVES
         )
 
     def _exclude(self, name: str, host: HostRecord, hosts: Collection[str]) -> None:
-        if {*self.avoided(), name} >= set(hosts):
+        if {*self._everyone(), name} >= set(hosts):
             return
         host.since, host.until = host.at, host.at + host.pause_s
         self._notices.append(

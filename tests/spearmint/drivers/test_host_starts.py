@@ -53,6 +53,17 @@ def test_a_host_is_avoided_by_its_trial_at_once_and_by_all_after_two_failures(
     assert hosts.avoided() == ("node1",), "longer the second time, after one failure"
 
 
+def test_a_host_is_left_to_a_trial_that_was_moved_before_others_were_excluded(
+    tmp_path: Path, now: list[float]
+) -> None:
+    hosts, three = HostStarts(tmp_path / "hosts.json"), HOSTS[:3]
+    assert hosts.failed("a", "node1", "x", three)
+    for token, name in (("b", "node0"), ("c", "node0"), ("d", "node2"), ("e", "node2")):
+        hosts.failed(token, name, "x", three)
+    assert hosts.avoided() == ("node0", "node2")
+    assert hosts.avoided("a") == ("node0", "node2"), "its job could never start"
+
+
 def test_a_trial_that_starts_clears_its_host(tmp_path: Path, now: list[float]) -> None:
     hosts = HostStarts(tmp_path / "hosts.json")
     for token in "ab":
