@@ -147,7 +147,7 @@ def climb(acquisition: Acquisition, space: Space, starts: Array, max_evaluations
     if not len(moving):
         return starts
     points = starts.copy()
-    # Categories do not change, so neither does the branch of a point.
+    # Categories do not change, so neither does a branch that depends on one.
     is_active = space.active(points)[:, moving] if space.conditions else None
 
     def objective(flat: Array) -> tuple[float, Array]:

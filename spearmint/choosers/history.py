@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -26,6 +26,9 @@ ABANDONED = "abandoned"
 DISREGARDED = "spearmint:disregarded"
 """Attribute of a study: numbers of trials that failed because of a bug; choosers ignore them."""
 INFEASIBLE = "infeasible"
+
+_Ended: TypeAlias = "tuple[list[float], FrozenTrial]"  # its row of coordinates
+_Observed: TypeAlias = "tuple[list[float], list[float], FrozenTrial]"  # row and losses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,29 +145,12 @@ def history(
         if tree is None
         else tree.space(search_space)
     )
-    pending: list[list[float]] = []
-    infeasible: list[tuple[list[float], FrozenTrial]] = []
-    observed: list[tuple[list[float], list[float], FrozenTrial]] = []
-    finals = Finals(trials)
-    for trial in trials:
-        row = _row(trial, search_space, tree)
-        values = _values(trial, finals, len(signs))
-        if row is None:
-            continue
-        if trial.state == TrialState.RUNNING:
-            pending.append(row)
-            continue
-        if values is None:
-            continue
-        has_value = bool(np.isfinite(values).all())
-        unknown = not has_value or _declared_infeasible(trial)
-        if (constrained and unknown) or (limits and trial.constraints and not has_value):
-            infeasible.append((row, trial))
-        else:
-            counts = has_value and (limits or _keeps_limits(trial))
-            pairs = zip(signs, values, strict=True)
-            losses = [sign * value if counts else np.inf for sign, value in pairs]
-            observed.append((row, losses, trial))
+    rows = [(row, t) for t in trials if (row := _row(t, search_space, tree)) is not None]
+    pending = [row for row, trial in rows if trial.state == TrialState.RUNNING]
+    ended = [(row, trial) for row, trial in rows if trial.state != TrialState.RUNNING]
+    observed, infeasible = _observed(
+        ended, Finals(trials), signs, constrained=constrained, limits=limits
+    )
     if limits and not any(np.isfinite(losses).all() for _, losses, _ in observed):
         # Their constraints are known.
         observed += [(row, [0.0] * len(signs), trial) for row, trial in infeasible]
@@ -190,6 +176,33 @@ def history(
         trials=tuple(trial for _, _, trial in observed),
         unvalued=tuple(trial for _, trial in infeasible),
     )
+
+
+def _observed(
+    ended: Iterable[_Ended],
+    finals: Finals,
+    signs: Sequence[float],
+    *,
+    constrained: bool,
+    limits: bool,
+) -> tuple[list[_Observed], list[_Ended]]:
+    """Return the trials with losses, which can be infinite, and those that have no value."""
+    infeasible: list[_Ended] = []
+    observed: list[_Observed] = []
+    for row, trial in ended:
+        values = _values(trial, finals, len(signs))
+        if values is None:
+            continue
+        has_value = bool(np.isfinite(values).all())
+        unknown = not has_value or _declared_infeasible(trial)
+        if (constrained and unknown) or (limits and trial.constraints and not has_value):
+            infeasible.append((row, trial))
+        else:
+            counts = has_value and (limits or _keeps_limits(trial))
+            pairs = zip(signs, values, strict=True)
+            losses = [sign * value if counts else np.inf for sign, value in pairs]
+            observed.append((row, losses, trial))
+    return observed, infeasible
 
 
 def _declared_infeasible(trial: FrozenTrial) -> bool:

@@ -93,6 +93,10 @@ class Bench:
         if not self.nothing_left():
             self.lifecycle().terminate()
 
+    def lists_are_empty(self) -> bool:
+        """Return whether AWS lists no node, also after its lag: it can list some now and then."""
+        return not any(self.ec2.instances(cluster=NAME) for _ in range(12))
+
     def nothing_left(self) -> bool:
         return not (
             self.truth.instances(cluster=NAME)

@@ -52,12 +52,7 @@ def cleared(bench: Bench, request: pytest.FixtureRequest) -> Iterator[None]:
     """Let AWS list changes late, in each test with other delays; clear the cluster afterwards."""
     seed = zlib.crc32(request.node.name.encode())
     bench.cloud.rules(seed=seed, lag_s=[0.0, LAG_S], flicker=0.3, slow_s={"RunInstances": [0, 0.5]})
-
-    def lists_are_current() -> bool:
-        # Those of the test before, with the delays of this one: three of ten are current at once.
-        return not any(bench.ec2.instances(cluster=NAME) for _ in range(12))
-
-    until(lambda: bench.cloud.call(lists_are_current), 30, 0.1)
+    until(lambda: bench.cloud.call(bench.lists_are_empty), 30, 0.1)  # of the test before
     yield
     bench.cloud.call(bench.clear)
 
