@@ -25,7 +25,13 @@ from pycuda_nn.cli.options import (
 from pycuda_nn.cli.progress import shown, train_rmse
 from pycuda_nn.cli.toml_settings import defaults_for, read_settings, settings_of
 from pycuda_nn.config import TrainConfig
-from pycuda_nn.cuda.options import PRECISION_NAMES, CudaOptions, cuda_options
+from pycuda_nn.cuda.options import (
+    EXCHANGES,
+    GPU_WORDS,
+    PRECISION_NAMES,
+    CudaOptions,
+    cuda_options,
+)
 from pycuda_nn.data.arrays import TASKS
 from pycuda_nn.data.dataset import task_line
 from pycuda_nn.data.sources import load_splits
@@ -45,6 +51,14 @@ def _fractions(context: click.Context, option: click.Parameter, text: str) -> tu
         ) from error
     check_fractions(values)
     return values
+
+
+def _gpus(context: click.Context, option: click.Parameter, text: str | None) -> int | str | None:
+    if text is None or text in GPU_WORDS:
+        return text
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise click.BadParameter(f"invalid number '{text}': expected a number from 1, all or auto")
+    return int(text)
 
 
 @cloup.command()
@@ -119,6 +133,20 @@ def _fractions(context: click.Context, option: click.Parameter, text: str) -> tu
         help="Use this GPU, counted from 0 in CUDA_VISIBLE_DEVICES. Default: 0.",
     ),
     cloup.option(
+        "--gpus", cls=HelpOption, metavar="N", callback=_gpus,
+        help="Train on N GPUs at once, on all, or on as many as make a step fastest (auto). The "
+        "minibatch stays the same: each GPU computes a part of it. Default: 1.",
+    ),
+    cloup.option(
+        "--exchange", cls=HelpOption, type=click.Choice(EXCHANGES), default="auto",
+        help="Exchange gradients by built-in kernels (peer) or NCCL; auto uses NCCL only where the "
+        "GPUs cannot access each other's memory. Default: auto.",
+    ),
+    cloup.option(
+        "--exact-gradients", is_flag=True,
+        help="Exchange gradients of bf16 in float32; others always are.",
+    ),
+    cloup.option(
         "--memory-limit", cls=HelpOption, metavar="SIZE",
         help="Use at most this much GPU memory, e.g. 2GiB; rows that do not fit stay in host "
         "memory. Default: all free memory.",
@@ -146,6 +174,9 @@ def train(
     device: int | None,
     memory_limit: str | None,
     deterministic: bool,
+    gpus: int | str | None,
+    exchange: str,
+    exact_gradients: bool,
     as_json: bool,
     **table: Any,
 ) -> None:
@@ -160,8 +191,12 @@ def train(
       pycuda-nn train --data digits --set hidden=128,64 --set epochs=30 --checkpoint digits.npz
       pycuda-nn train --data houses.csv --target price --drop id --checkpoint houses.npz
       pycuda-nn train --data rows.npz --backend cuda --precision bf16 --device 1
+      pycuda-nn train --data rows.npz --precision bf16 --gpus all --set batch_size=8192
     """
-    cuda = cuda_options(precision, device, memory_limit, deterministic=deterministic)
+    cuda = cuda_options(
+        precision, device, memory_limit, deterministic=deterministic,
+        gpus=gpus, exchange=exchange, exact_gradients=exact_gradients,
+    )  # fmt: skip
     chosen = _backend(backend, cuda)
     config, given = read_settings(config_file, words)
     check_source(source, labels, target)
@@ -199,7 +234,8 @@ def _backend(name: str, cuda: CudaOptions) -> Backend:
     if cuda != CudaOptions() and chosen.name != "cuda":
         reason = load("cuda").missing() or f"--backend is {name}"
         raise ConfigError(
-            "--precision, --device, --memory-limit and --deterministic need the backend cuda: "
+            "--precision, --device, --memory-limit, --deterministic, --gpus, --exchange and "
+            "--exact-gradients need the backend cuda: "
             f"{reason}",
             "Remove these options.",
         )

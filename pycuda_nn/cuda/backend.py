@@ -22,7 +22,7 @@ _PACKAGES = {"pycuda": "pycuda", "cuda.bindings": "cuda-bindings", "nvmath": "nv
 
 
 class CudaBackend(Backend):
-    """Trains on one NVIDIA GPU with built-in kernels and cuBLASLt.
+    """Trains on one or several NVIDIA GPUs with built-in kernels and cuBLASLt.
 
     Example:
         >>> import pycuda_nn as nn
@@ -70,10 +70,15 @@ class CudaBackend(Backend):
         stack = _stack_of(network)
         from pycuda_nn.cuda.runtime.precision import PRECISIONS
         from pycuda_nn.cuda.step.plan import TrainingPlan
-        from pycuda_nn.cuda.training.session import CudaSession
 
         precision = PRECISIONS[self._options.precision]
         plan = TrainingPlan(stack=stack, recipe=recipe, precision=precision)
+        if self._options.gpus != 1:
+            from pycuda_nn.cuda.parallel.choose import open_session
+
+            return open_session(plan, self._options, parts, params)
+        from pycuda_nn.cuda.training.session import CudaSession
+
         return CudaSession(plan, self._options, parts, params)
 
     def open_many(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pycuda_nn.errors import ConfigError, did_you_mean
 
 PRECISION_NAMES = ("float32", "tf32", "fp16", "bf16")
+EXCHANGES = ("auto", "peer", "nccl")
+GPU_WORDS = ("all", "auto")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -27,12 +29,22 @@ class CudaOptions:
         memory_limit: Use at most this many bytes of GPU memory; None for all that is free.
         deterministic: Do not choose algorithms by timing. Every GPU of the same model then gives
             the same bits with the same libraries.
+        gpus: Train on this many GPUs, from ``device`` on; ``all``, or ``auto`` for the number with
+            the fastest steps. The minibatch is that of the whole training; with another number of
+            GPUs only the rounding of sums differs.
+        exchange: How GPUs exchange gradients: ``peer`` by built-in kernels, ``nccl`` by NCCL, or
+            ``auto``: ``peer`` where the GPUs can access each other's memory.
+        exact_gradients: Exchange float32 gradients in all precisions; bf16 otherwise exchanges
+            bfloat16.
     """
 
     precision: str = "float32"
     device: int = 0
     memory_limit: int | None = None
     deterministic: bool = False
+    gpus: int | str = 1
+    exchange: str = "auto"
+    exact_gradients: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISION_NAMES:
@@ -44,10 +56,26 @@ class CudaOptions:
             raise ConfigError(f"invalid device {self.device}: GPUs are counted from 0")
         if self.memory_limit is not None and self.memory_limit < 1:
             raise ConfigError(f"invalid memory limit {self.memory_limit}: must be at least 1 byte")
+        if self.exchange not in EXCHANGES:
+            raise ConfigError(
+                f"unknown exchange '{self.exchange}'", did_you_mean(self.exchange, EXCHANGES)
+            )
+        good = self.gpus in GPU_WORDS if isinstance(self.gpus, str) else self.gpus >= 1
+        if not good:
+            raise ConfigError(
+                f"invalid number of GPUs '{self.gpus}': expected a number from 1, all or auto"
+            )
 
 
 def cuda_options(
-    precision: str | None, device: int | None, memory_limit: str | None, *, deterministic: bool
+    precision: str | None,
+    device: int | None,
+    memory_limit: str | None,
+    *,
+    deterministic: bool,
+    gpus: int | str | None = None,
+    exchange: str = "auto",
+    exact_gradients: bool = False,
 ) -> CudaOptions:
     """Return the options of a command line; None means that an option was not given.
 
@@ -59,6 +87,9 @@ def cuda_options(
         device=device or 0,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         deterministic=deterministic,
+        gpus=gpus or 1,
+        exchange=exchange,
+        exact_gradients=exact_gradients,
     )
 
 

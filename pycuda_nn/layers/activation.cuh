@@ -3,11 +3,12 @@
 // Needs common.cuh and rows.cuh.
 
 // Arguments of the two kernels of an activation; `h` is the activation for a gradient,
-// but z for a formula; its z is stored in `z` unless that is 0.
+// but z for a formula; its z is stored in `z` unless that is 0. `first` is the number of the first
+// row within the minibatch of all GPUs.
 struct Activation {
   T* a; const T* h; T* z; const T* bias; float* partial; const Clock* clock;
   unsigned long long seed, purpose;
-  int rows, packs, width, share, j, layer;
+  int rows, packs, width, share, j, layer, first;
   unsigned threshold;
   float scale;
 };

@@ -62,10 +62,10 @@ def data_gradient(
 
 
 def weight_gradient(
-    layer: PaddedDense, rows: int, *, x: int, delta: int, out: int, alpha: float, beta: float
+    layer: PaddedDense, rows: int, *, x: int, delta: int, out: int, **more: Any
 ) -> Product:
-    """Return out (inputs, outputs), float32, = alpha x' delta + beta out."""
+    """Return out (inputs, outputs) = alpha x' delta + beta out; ``more`` as in :class:`Product`."""
     return Product(
         m=layer.outputs, n=layer.inputs, k=rows,
-        trans_a=False, trans_b=True, a=delta, b=x, d=out, wide=True, alpha=alpha, beta=beta,
+        trans_a=False, trans_b=True, a=delta, b=x, d=out, **more,
     )  # fmt: skip

@@ -41,7 +41,7 @@ class ManyKernels(StepKernels):
             "tick_many", (blocks, 1), _THREADS, c.streams.main, c.source.clock, steps, self._count
         )
 
-    def gather(self, j: int, stream: cuda.Stream) -> None:
+    def gather(self, j: int, side: int, stream: cuda.Stream) -> None:
         """See :class:`StepKernels`."""
         c = self._context
         source, b = c.source, c.buffers
@@ -49,16 +49,16 @@ class ManyKernels(StepKernels):
         c.module.launch(
             "gather_many", self._grid(c.rows * packs), _THREADS, stream,
             source.x, source.y, source.order, source.clock, j, c.batch, c.rows, packs,
-            c.plan.target_words(), self._slots, b.x[j % 2], b.y[j % 2],
+            c.plan.target_words(), self._slots, b.x[side], b.y[side],
         )  # fmt: skip
 
-    def activate(self, number: int, j: int) -> None:
+    def activate(self, number: int, j: int, side: int) -> None:
         """See :class:`StepKernels`."""
         c = self._context
         u = self._activation(number, j)
         u.a = c.buffers.activations[number]
         u.z = c.buffers.z[number] if c.plan.stack.keeps_z else 0
-        u.bias = c.weights.value(c.layers[number].bias)
+        u.bias = c.weights.value(c.layers[number].bias, side)
         self._launch_activation(
             "bias_activation_many", self._grid(c.rows * u.packs), u, c.streams.main
         )
@@ -85,19 +85,19 @@ class ManyKernels(StepKernels):
         share = math.ceil(c.rows / wanted)
         return columns, math.ceil(share / 8) * 8
 
-    def loss(self, j: int) -> None:
+    def loss(self, side: int) -> None:
         """See :class:`StepKernels`."""
         c = self._context
         b, layer = c.buffers, c.layers[-1]
         c.module.launch(
             c.plan.stack.kernels.step, (self._loss_blocks(), 1, self._count), 32 * _LOSS_ROWS,
-            c.streams.main, b.logits, c.weights.value(layer.bias), b.y[j % 2], c.rows,
+            c.streams.main, b.logits, c.weights.value(layer.bias, side), b.y[side], c.rows,
             layer.outputs, layer.width, c.scale, b.deltas[-1], b.loss,
         )  # fmt: skip
 
     def update(self, number: int, j: int, stream: cuda.Stream) -> None:
         """See :class:`StepKernels`."""
-        u = self._update(number, j)
+        u = self.update_arguments(number, j)
         blocks = -(-u.n // _UPDATE_ELEMENTS) + -(-u.outputs // _BIAS_COLUMNS)
         blocks += number == self._context.last
         arguments = ManyUpdate(u=u, nets=self._nets, steps=self._steps)

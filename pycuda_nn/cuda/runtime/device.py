@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -139,8 +139,32 @@ class Memory:
         self.used_bytes = 0
 
 
-@functools.cache
+def gpu_name(ordinal: int) -> str:
+    """Return the model of a GPU, without opening it; empty if there is no such GPU."""
+    try:
+        cuda.init()
+        return str(cuda.Device(ordinal).name())
+    except cuda.Error:
+        return ""
+
+
+class _Contexts(threading.local):
+    """The primary contexts that this thread uses; PyCUDA's objects are bound to a thread."""
+
+    def __init__(self) -> None:
+        self.by_ordinal: dict[int, cuda.Context] = {}
+
+
+_CONTEXTS = _Contexts()
+
+
 def _primary_context(ordinal: int) -> cuda.Context:
+    if ordinal not in _CONTEXTS.by_ordinal:
+        _CONTEXTS.by_ordinal[ordinal] = _retained(ordinal)
+    return _CONTEXTS.by_ordinal[ordinal]
+
+
+def _retained(ordinal: int) -> cuda.Context:
     try:
         cuda.init()
         count = cuda.Device.count()

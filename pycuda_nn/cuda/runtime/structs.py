@@ -18,7 +18,7 @@ Activation = _struct(
     "Activation",
     ("P", "a h z bias partial clock"),
     ("Q", "seed purpose"),
-    ("i", "rows packs width share j layer threshold"),
+    ("i", "rows packs width share j layer first threshold"),
     ("f", "scale"),
 )
 Head = _struct(

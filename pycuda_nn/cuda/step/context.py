@@ -21,6 +21,8 @@ class StepContext:
         source: Source of the minibatches.
         rows: Rows of each step, at most ``batch``.
         batch: Distance of two steps in the order of the rows.
+        first: Number of the first row within a minibatch of several GPUs.
+        whole: Rows of that minibatch; 0 for ``rows``.
         multiprocessors: Multiprocessors of the GPU.
     """
 
@@ -33,6 +35,8 @@ class StepContext:
     rows: int
     batch: int
     multiprocessors: int
+    first: int = 0
+    whole: int = 0
 
     @functools.cached_property
     def layers(self) -> list[PaddedDense]:
@@ -52,12 +56,12 @@ class StepContext:
     @property
     def scale(self) -> float:
         """Factor of the gradients of outputs."""
-        return 1.0 if self.plan.precision.keep_scale else 1.0 / self.rows
+        return 1.0 if self.plan.precision.keep_scale else 1.0 / (self.whole or self.rows)
 
     @property
     def unscale(self) -> float:
         """Additional factor of the gradients of parameters."""
-        return 1.0 / self.rows if self.plan.precision.keep_scale else 1.0
+        return 1.0 / (self.whole or self.rows) if self.plan.precision.keep_scale else 1.0
 
     def stream_of(self, number: int) -> int:
         """Return the stream of the gradient of a layer's weights."""

@@ -20,7 +20,7 @@ __device__ __forceinline__ void bias_activation_of(const Activation& u) {
     kept.at[e] = from_float<T>(z);
 #endif
 #if DROPOUT
-    if (u.clock) v *= keeper.factor((long long)r * u.width + c + e);
+    if (u.clock) v *= keeper.factor((long long)(u.first + r) * u.width + c + e);
 #endif
     p.at[e] = from_float<T>(c + e < u.width ? v : 0.f);
   }
@@ -56,7 +56,7 @@ __device__ __forceinline__ void activation_grad_of(const Activation& u) {
       for (int e = 0; e < N; e++) {
         float v = to_float(g.at[e]), a = to_float(h.at[e]);
 #if DROPOUT
-        float keep = keeper.factor((long long)r * u.width + pack * N + e);
+        float keep = keeper.factor((long long)(u.first + r) * u.width + pack * N + e);
 #if ACTIVATION != 3
         a /= keep > 0.f ? keep : 1.f;
 #endif

@@ -21,7 +21,11 @@ _HEAD_ROWS, _LOSS_ROWS = 8, 4  # concurrent rows of a block
 
 
 class StepKernels:
-    """Queues the kernels of step ``j`` of a graph, for layers by number."""
+    """Queues the kernels of step ``j`` of a graph, for layers by number.
+
+    ``side`` is the copy that the step reads of what exists twice: the minibatch and, if the weights
+    are shared with other GPUs, the weights.
+    """
 
     def __init__(self, context: StepContext) -> None:
         self._context = context
@@ -32,15 +36,15 @@ class StepKernels:
         c = self._context
         c.module.launch("tick", (1, 1), 1, c.streams.main, c.source.clock, steps)
 
-    def gather(self, j: int, stream: cuda.Stream) -> None:
+    def gather(self, j: int, side: int, stream: cuda.Stream) -> None:
         """Queue the gather of the rows of step ``j`` on ``stream``."""
         c = self._context
         source, b = c.source, c.buffers
         packs = c.plan.layout.sizes[0] // c.plan.pack
         c.module.launch(
             "gather", _blocks(c.rows * packs, _THREADS), _THREADS, stream,
-            source.x, source.y, source.order, source.clock, j, c.batch, c.rows, packs,
-            c.plan.target_words(), b.x[j % 2], b.y[j % 2],
+            source.x, source.y, source.order + 4 * c.first, source.clock, j, c.batch, c.rows, packs,
+            c.plan.target_words(), b.x[side], b.y[side],
         )  # fmt: skip
 
     def _activation(self, number: int, j: int) -> Activation:
@@ -55,17 +59,18 @@ class StepKernels:
             width=layer.width,
             j=j,
             layer=number,
+            first=c.first,
             threshold=dropout.threshold,
             scale=dropout.scale,
         )
 
-    def activate(self, number: int, j: int) -> None:
+    def activate(self, number: int, j: int, side: int) -> None:
         """Queue bias, activation and dropout of a hidden layer on the main stream."""
         c = self._context
         arguments = self._activation(number, j)
         arguments.a = c.buffers.activations[number]
         arguments.z = c.buffers.z[number] if c.plan.stack.keeps_z else 0
-        arguments.bias = c.weights.value(c.layers[number].bias)
+        arguments.bias = c.weights.value(c.layers[number].bias, side)
         grid = _blocks(c.rows * arguments.packs, _THREADS)
         c.module.launch("bias_activation", grid, _THREADS, c.streams.main, arguments)
 
@@ -101,6 +106,8 @@ class StepKernels:
     def _parts_of(self, number: int) -> int:
         """Return the number of partial sums of the bias gradient of a layer."""
         c = self._context
+        if not c.rows:  # of a small rest, on one of several GPUs
+            return 0
         if c.fused and number >= c.last - 1:
             return self._head_blocks()
         return -(-c.rows // self._shape_of_grad(number)[1])
@@ -109,15 +116,15 @@ class StepKernels:
         c = self._context
         return head_blocks(c.rows, c.multiprocessors)
 
-    def head(self, j: int) -> None:
+    def head(self, side: int) -> None:
         """Queue last layer, loss and their gradients, as one kernel, on the main stream."""
         c = self._context
         b, layer, last = c.buffers, c.layers[-1], c.last
         arguments = Head(
             h=b.activations[-1],
-            weight=c.weights.value(layer.weights),
-            bias=c.weights.value(layer.bias),
-            y=b.y[j % 2],
+            weight=c.weights.value(layer.weights, side),
+            bias=c.weights.value(layer.bias, side),
+            y=b.y[side],
             below=b.deltas[last - 1],
             delta=b.deltas[last],
             loss=b.loss,
@@ -129,13 +136,13 @@ class StepKernels:
         grid = (self._head_blocks(), 1)
         c.module.launch("head", grid, _THREADS, c.streams.main, arguments)
 
-    def loss(self, j: int) -> None:
+    def loss(self, side: int) -> None:
         """Queue the loss and its gradient on the main stream."""
         c = self._context
         b, layer = c.buffers, c.layers[-1]
         c.module.launch(
             c.plan.stack.kernels.step, (self._loss_blocks(), 1), 32 * _LOSS_ROWS,
-            c.streams.main, b.logits, c.weights.value(layer.bias), b.y[j % 2], c.rows,
+            c.streams.main, b.logits, c.weights.value(layer.bias, side), b.y[side], c.rows,
             layer.outputs, layer.width, c.scale, b.deltas[-1], b.loss,
         )  # fmt: skip
 
@@ -145,12 +152,13 @@ class StepKernels:
 
     def update(self, number: int, j: int, stream: cuda.Stream) -> None:
         """Queue the update of a layer's parameters on ``stream``."""
-        arguments = self._update(number, j)
+        arguments = self.update_arguments(number, j)
         blocks = -(-arguments.n // _UPDATE_ELEMENTS) + -(-arguments.outputs // _BIAS_COLUMNS)
         blocks += number == self._context.last
         self._context.module.launch("update", (blocks, 1), _THREADS, stream, arguments)
 
-    def _update(self, number: int, j: int) -> Update:
+    def update_arguments(self, number: int, j: int) -> Update:
+        """Return the arguments of the update of a layer."""
         c = self._context
         layer, w, source = c.layers[number], c.weights, c.source
         return Update(

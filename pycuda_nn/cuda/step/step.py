@@ -56,7 +56,7 @@ class TrainingStep:
         c = self._context
         self._events.clear()
         main = c.streams.main
-        self._kernels.gather(0, main)
+        self._kernels.gather(0, 0, main)
         for j in range(steps):
             self._wait("rows", main)
             self._forward_pass(j)
@@ -75,11 +75,11 @@ class TrainingStep:
             if products:
                 products[j % len(products)](main)
             if number < c.last and not plan.relu_in_product:
-                self._kernels.activate(number, j)
+                self._kernels.activate(number, j, j % 2)
         if c.fused:
-            self._kernels.head(j)
+            self._kernels.head(j % 2)
         else:
-            self._kernels.loss(j)
+            self._kernels.loss(j % 2)
 
     def _backward_pass(self, j: int, *, more: bool) -> None:
         c = self._context
@@ -88,7 +88,7 @@ class TrainingStep:
         if more:
             side = c.streams.sides[-1]
             self._wait("delta", side)
-            self._kernels.gather(j + 1, side)
+            self._kernels.gather(j + 1, (j + 1) % 2, side)
             self._mark("rows", side)
         for number in range(c.last, 0, -1):
             stream = c.streams.all[c.stream_of(number)]
@@ -98,7 +98,7 @@ class TrainingStep:
                 self._kernels.sum_columns(number, j, stream)
             self._products.weight_grads[number][0](stream)
             if not fused:
-                self._products.data_grads[number](main)
+                self._products.data_grads[number][0](main)
                 self._kernels.activation_grad(number - 1, j)
                 self._mark("delta", main)
                 self._wait("delta", stream)  # the weights were read

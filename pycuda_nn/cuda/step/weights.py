@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pycuda.driver as cuda
 
-from pycuda_nn.cuda.layout import ParameterLayout
+from pycuda_nn.cuda.layout import PaddedDense, ParameterLayout
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.runtime.precision import Precision
 from pycuda_nn.errors import CheckpointError
@@ -27,6 +28,21 @@ def optimizer_number(recipe: TrainingRecipe) -> int:
     return NESTEROV if recipe.optimizer.nesterov else MOMENTUM
 
 
+@dataclass(frozen=True, kw_only=True)
+class GradientTarget:
+    """Result of the product of a weight gradient.
+
+    Attributes:
+        address: Where the product writes.
+        beta: Factor of the old values.
+        wide: Whether it is float32 in all precisions.
+    """
+
+    address: int
+    beta: float = 0.0
+    wide: bool = True
+
+
 class Weights:
     """Addresses of the parameters, all in the layout of :class:`ParameterLayout`.
 
@@ -36,7 +52,12 @@ class Weights:
             complete float32 weights (``FLOAT``), or nothing (``WHOLE``).
         first, second: Moments, float32: velocity, or m and v of Adam.
         grad: Gradient of the weights, float32, if the product cannot write the velocity.
+        copies: Number of copies of ``values``.
+        side: The copy that an evaluation reads.
     """
+
+    copies = 1
+    side = 0
 
     def __init__(
         self,
@@ -72,9 +93,15 @@ class Weights:
         if gradient or self.optimizer != MOMENTUM:
             self.grad = memory.allocate(4 * layout.n_weights, "the gradient")
 
-    def value(self, offset: int) -> int:
-        """Return the address of element ``offset`` of ``values``."""
+    def value(self, offset: int, side: int | None = None) -> int:
+        """Return the address of element ``offset`` of ``values``, of which there is one copy."""
         return self.values + self._precision.item_bytes * offset
+
+    def gradient(self, layer: PaddedDense, momentum: float) -> GradientTarget:
+        """Return where the product of a layer writes: to the velocity if it can."""
+        if self.grad:
+            return GradientTarget(address=self.grad + 4 * layer.weights)
+        return GradientTarget(address=self.first + 4 * layer.weights, beta=momentum)
 
     def master_at(self, offset: int) -> int:
         """Return the address of element ``offset`` of ``master``, 0 without a master."""
@@ -86,10 +113,7 @@ class Weights:
         Raises:
             CheckpointError: The state is of another network or optimizer.
         """
-        size = self._layout.network.n_params
-        for name in ("params", *self._moments):
-            if name not in state or state[name].shape != (size,):
-                raise CheckpointError(f"state '{name}' does not fit this network")
+        check_state(state, self._moments, self._layout)
         self.load_params(state["params"])
         for name, address in self._moments.items():
             cuda.memcpy_htod(address, self._layout.spread(state[name]))
@@ -112,17 +136,17 @@ class Weights:
         """Return the float32 parameters in the layout of a state."""
         n = self._layout.n_params
         if self.master_kind == SPLIT:
-            high = _fetch(self.values, n, np.uint16)
-            wide = self._precision.joined(high, _fetch(self.master, n, np.uint16))
+            high = fetch(self.values, n, np.uint16)
+            wide = self._precision.joined(high, fetch(self.master, n, np.uint16))
         else:
-            wide = _fetch(self.master or self.values, n, np.float32)
+            wide = fetch(self.master or self.values, n, np.float32)
         return self._layout.compact(wide)
 
     def moments(self) -> State:
         """Return the moments by name, in the layout of a state."""
         n = self._layout.n_params
         return {
-            name: self._layout.compact(_fetch(address, n, np.float32))
+            name: self._layout.compact(fetch(address, n, np.float32))
             for name, address in self._moments.items()
         }
 
@@ -153,7 +177,19 @@ def rates_of(
     return rates.astype(np.float32)
 
 
-def _fetch(address: int, n: int, kind: Any) -> Array:
+def check_state(
+    state: Mapping[str, Array], moments: Iterable[str], layout: ParameterLayout
+) -> None:
+    """Raise CheckpointError if ``state`` is of another network or optimizer."""
+    size = layout.network.n_params
+    for name in ("params", *moments):
+        if name not in state or state[name].shape != (size,):
+            raise CheckpointError(f"state '{name}' does not fit this network")
+
+
+def fetch(address: int, n: int, kind: Any) -> Array:
+    """Return ``n`` numbers of type ``kind`` from the device."""
     out = np.empty(n, dtype=kind)
-    cuda.memcpy_dtoh(out, address)
+    if n:
+        cuda.memcpy_dtoh(out, address)
     return out

@@ -25,12 +25,12 @@ class Epoch(ABC):
 
     def launch(self) -> None:
         """Queue the steps of an epoch on the main stream; the clock must be at the first step."""
-        self._launch_full()
+        self.launch_full()
         if self._rest is not None:
             self._rest.replay(1)
 
     @abstractmethod
-    def _launch_full(self) -> None:
+    def launch_full(self) -> None:
         """Queue the full minibatches on the stream, and advance the clock past them."""
 
 
@@ -41,7 +41,8 @@ class GraphEpoch(Epoch):
         super().__init__(full_steps, rest)
         self._full = full
 
-    def _launch_full(self) -> None:
+    def launch_full(self) -> None:
+        """See :class:`Epoch`."""
         for _ in range(self._full_steps // STEPS_A_GRAPH):
             self._full.replay(STEPS_A_GRAPH)
         if self._full_steps % STEPS_A_GRAPH:
@@ -65,7 +66,8 @@ class PersistentEpoch(Epoch):
         self._kernel, self._module, self._weights = kernel, module, weights
         self._source, self._stream = source, stream
 
-    def _launch_full(self) -> None:
+    def launch_full(self) -> None:
+        """See :class:`Epoch`."""
         source, weights, stream = self._source, self._weights, self._stream
         for first in range(0, self._full_steps, _STEPS_A_LAUNCH):
             self._kernel.run(

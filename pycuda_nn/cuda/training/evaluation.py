@@ -50,22 +50,31 @@ class Evaluator:
         pieces = -(-rows // self._piece)
         self._blocks = -(-self._piece // _ROWS_A_BLOCK)
         self._sums = memory.allocate(16 * self._blocks * pieces, what)
-        self._products: dict[tuple[int, int], Gemm] = {}
+        self._products: dict[tuple[int, int, int], Gemm] = {}
 
     def metrics(self, rows: Rows) -> Metrics:
         """Return loss and error of all ``rows``; wait for the GPU."""
-        starts = range(0, rows.n, self._piece)
+        return self.mean(self.sums(rows, range(rows.n)), rows.n)
+
+    def mean(self, sums: tuple[float, float], n: int) -> Metrics:
+        """Return loss and error of ``n`` rows with these sums."""
+        stack, (loss, wrong) = self._plan.stack, sums
+        return Metrics(loss=loss / n, error=stack.loss.error(wrong, n, stack.sizes[-1]))
+
+    def sums(self, rows: Rows, some: range) -> tuple[float, float]:
+        """Return the sums of loss and error of ``some`` rows; wait for the GPU."""
+        if not some:
+            return 0.0, 0.0
+        starts = some[:: self._piece]
         for number, start in enumerate(starts):
-            self._forward(rows, start, min(self._piece, rows.n - start), number)
+            self._forward(rows, start, min(self._piece, some.stop - start), number)
         sums = np.empty((len(starts), self._blocks, 2))
         self._stream.synchronize()
         cuda.memcpy_dtoh(sums, self._sums)
-        last = -(-(rows.n - starts[-1]) // _ROWS_A_BLOCK)
+        last = -(-(some.stop - starts[-1]) // _ROWS_A_BLOCK)
         sums[-1, last:] = 0.0
         loss, wrong = sums.reshape(-1, 2).sum(axis=0)
-        stack = self._plan.stack
-        error = stack.loss.error(float(wrong), rows.n, stack.sizes[-1])
-        return Metrics(loss=float(loss) / rows.n, error=error)
+        return float(loss), float(wrong)
 
     def close(self) -> None:
         """Close the products."""
@@ -91,7 +100,8 @@ class Evaluator:
 
     def _product(self, number: int, x: int, z: int, count: int) -> Gemm:
         """Return the product of a layer; ``x`` is only for tuning, a call passes its own input."""
-        if (number, count) not in self._products:
+        key = (number, count, self._weights.side)
+        if key not in self._products:
             layer, last = self._layers[number], number == len(self._layers) - 1
             relu = self._plan.stack.activation == "relu" and not last
             product = forward(
@@ -104,8 +114,8 @@ class Evaluator:
                 relu_bias=self._weights.value(layer.bias) if relu else 0,
             )
             ready = self._gemms.ready(product, self._workspace, self._stream)
-            self._products[number, count] = ready
-        return self._products[number, count]
+            self._products[key] = ready
+        return self._products[key]
 
     def _activate(self, number: int, z: int, count: int) -> None:
         layer = self._layers[number]

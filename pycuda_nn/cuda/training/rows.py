@@ -88,6 +88,8 @@ class Rows:
 
     def _fill(self, memory: Memory, x: Array) -> None:
         """Convert the rows on the device, piece by piece."""
+        if not len(x):
+            return
         columns = x.shape[1]
         step = max(1, _CHUNK_BYTES // (4 * columns))
         size = 4 * columns * min(step, self.n)

@@ -40,6 +40,7 @@ _LOG = logging.getLogger("pycuda_nn")
 Kept = TypeVar("Kept", Gemms, Evaluator, PersistentKernel, Rows, TrainingStep)
 
 _THREADS = 256
+_TIMES, _EPOCHS = 6, 4  # of a timed session
 
 
 class CudaSession(Session):
@@ -109,29 +110,56 @@ class CudaSession(Session):
             self._device.synchronize()
             self._release()
 
+    def step_seconds(self) -> float:
+        """Return the seconds of a step with rates of 0; weights and moments end as at the start."""
+        main, steps = self._streams.main, self._n // self._batch
+        with self._device.active():
+            state = self._weights.params(), self._weights.moments()
+            cuda.memset_d8(self._source.rates, 0, 4 * -(-self._n // self._batch))
+            times = []
+            for _ in range(_TIMES):
+                main.synchronize()
+                began = time.perf_counter()
+                for _ in range(_EPOCHS):
+                    cuda.memset_d32_async(self._source.clock, 0, 4, main)
+                    self._epoch.launch_full()
+                main.synchronize()
+                times.append((time.perf_counter() - began) / (_EPOCHS * steps))
+            self._weights.load({"params": state[0], **state[1]})
+        return float(np.median(times[1:]))
+
     # Parts
 
     def _build(self, parts: Mapping[str, Split], params: Array) -> None:
+        self._prepare(parts, params)
+        main = self._streams.main
+        placed = place_rows(self._memory, self._module, self._plan, parts, main, self._options)
+        self._take({name: self._kept(rows) for name, rows in placed})
+        self._noise()
+        self._epoch = self._epoch_on(self._found, resident=self._rows["train"].resident)
+        self._restart(params)
+
+    def _prepare(self, parts: Mapping[str, Split], params: Array) -> None:
+        """Make everything that needs no rows."""
         plan, memory, facts = self._plan, self._memory, self._device.facts
         recipe, n = plan.recipe, len(parts["train"].x)
         self._n, self._batch = n, min(recipe.batch_size, n)
         precision = plan.precision
         most_rows = max(len(part.x) for part in parts.values())
         check_reach(plan.layout, rows=most_rows, batch=self._batch, pack=plan.pack)
-        found = recognise(plan.stack, self._batched(), precision.name, facts)
-        split = isinstance(found, NotCovered)
-        self._weights = Weights(memory, plan.layout, recipe, precision, split=split)
+        self._found = recognise(plan.stack, self._batched(), precision.name, facts)
+        self._weights = self._new_weights()
         self._weights.load_params(params)
         self._module = plan.module(self._device, self._weights.master_kind)
         self._gemms = self._kept(
             Gemms(self._device, plan.precision, tune=not self._options.deterministic)
         )
+        rows = self._most_rows()
         layers = plan.layout.layers
-        largest = max(layer.outputs * max(layer.inputs, self._batch) for layer in layers)
+        largest = max(layer.outputs * max(layer.inputs, rows) for layer in layers)
         spaces = [self._gemms.workspace(memory, largest) for _ in range(N_STREAMS)]
         self._streams = Streams(spaces)
-        heads = head_blocks(self._batch, facts.multiprocessors)
-        self._buffers = Buffers(memory, plan, self._batch, heads)
+        self._buffers = Buffers(memory, plan, rows, head_blocks(rows, facts.multiprocessors))
         self._evaluator = self._kept(
             Evaluator(
                 plan, self._module, self._gemms, self._weights, memory,
@@ -141,18 +169,29 @@ class CudaSession(Session):
         )  # fmt: skip
         self._order = DeviceOrder(memory, self._module, n)
         steps = -(-n // self._batch)
-        rates, losses = (memory.allocate(4 * steps, "the losses") for _ in range(2))
-        clock = memory.allocate(16, "the clock")
-        main = self._streams.main
-        placed = place_rows(memory, self._module, plan, parts, main, self._options)
-        self._rows = {name: self._kept(rows) for name, rows in placed}
-        train = self._rows["train"]
+        self._rates, self._losses = (memory.allocate(4 * steps, "the losses") for _ in range(2))
+        self._clock = memory.allocate(16, "the clock")
+
+    def _new_weights(self) -> Weights:
+        plan = self._plan
+        split = isinstance(self._found, NotCovered)
+        return Weights(self._memory, plan.layout, plan.recipe, plan.precision, split=split)
+
+    def _most_rows(self) -> int:
+        """Return the most rows of a step on this GPU."""
+        return self._batch
+
+    def _take(self, rows: dict[str, Rows]) -> None:
+        """Use these rows of each part."""
+        self._rows, train = rows, rows["train"]
         self._source = BatchSource(
-            x=train.x, y=train.y, order=self._order.rows, rates=rates, losses=losses, clock=clock
+            x=train.x,
+            y=train.y,
+            order=self._order.rows,
+            rates=self._rates,
+            losses=self._losses,
+            clock=self._clock,
         )
-        self._noise()
-        self._epoch = self._epoch_on(found, resident=train.resident)
-        self._restart(params)
 
     def _step_of(self, rows: int) -> TrainingStep:
         context = StepContext(
@@ -173,7 +212,7 @@ class CudaSession(Session):
         b, sizes = self._buffers, self._plan.layout.sizes
         widths = [sizes[0], sizes[0], *sizes[1:-1], *sizes[1:]]
         for address, width in zip([*b.x, *b.activations, *b.deltas], widths, strict=True):
-            n = self._batch * width
+            n = self._buffers.rows * width
             grid = (-(-n // _THREADS), 1)
             self._module.launch("noise", grid, _THREADS, self._streams.main, address, n)
 

@@ -1,0 +1,158 @@
+"""How many GPUs a training uses, and how they exchange gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+import pycuda.driver as cuda
+
+from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.parallel.peers import all_can_access
+from pycuda_nn.cuda.parallel.session import DataParallelSession
+from pycuda_nn.cuda.parallel.structs import MOST_RANKS
+from pycuda_nn.cuda.step.plan import TrainingPlan
+from pycuda_nn.cuda.training.session import CudaSession
+from pycuda_nn.errors import BackendUnavailable, ConfigError
+from pycuda_nn.protocols import Session, Split
+
+Array = npt.NDArray[Any]
+_LOG = logging.getLogger("pycuda_nn")
+
+_TIMED_STEPS = 16  # full minibatches of a training that is only timed
+
+
+def open_session(
+    plan: TrainingPlan, options: CudaOptions, parts: Mapping[str, Split], params: Array
+) -> Session:
+    """Return a session on as many GPUs as ``options`` ask for.
+
+    Raises:
+        BackendUnavailable: There are fewer GPUs.
+        ConfigError: A minibatch has fewer rows than there are GPUs.
+    """
+    if options.gpus == 1:
+        return CudaSession(plan, options, parts, params)
+    batch = min(plan.recipe.batch_size, len(parts["train"].x))
+    most = _most(options, batch)
+    if most == 1:
+        return CudaSession(plan, _one(options), parts, params)
+    alone = _seconds_alone(plan, options, parts, params)
+    if options.gpus != "auto":
+        return _opened(plan, options, parts, params, most, alone)
+    return _fastest(plan, options, parts, params, most, alone)
+
+
+def gpus_there() -> int:
+    """Return the number of GPUs that this process can use."""
+    cuda.init()
+    return int(cuda.Device.count())
+
+
+def _most(options: CudaOptions, batch: int) -> int:
+    there = min(gpus_there() - options.device, MOST_RANKS)
+    if isinstance(options.gpus, str):
+        return max(1, min(there, batch))
+    if options.gpus > there:
+        raise BackendUnavailable(
+            f"--gpus {options.gpus}: this process sees {gpus_there()} GPUs"
+            + (f", of which --device {options.device} is the first" if options.device else ""),
+            "Check CUDA_VISIBLE_DEVICES, or use --gpus all.",
+        )
+    if options.gpus > batch:
+        raise ConfigError(
+            f"--gpus {options.gpus}: a minibatch of {batch} rows is too small for so many GPUs",
+            "Raise batch_size, or use fewer GPUs.",
+        )
+    return options.gpus
+
+
+def _one(options: CudaOptions) -> CudaOptions:
+    return dataclasses.replace(options, gpus=1)
+
+
+def _seconds_alone(
+    plan: TrainingPlan, options: CudaOptions, parts: Mapping[str, Split], params: Array
+) -> float:
+    """Return the seconds of a step on one GPU, on a few minibatches of the rows."""
+    rows = _TIMED_STEPS * plan.recipe.batch_size
+    train = parts["train"]
+    some = {"train": Split(x=train.x[:rows], y=train.y[:rows])}
+    level, _LOG.disabled = _LOG.disabled, True
+    try:
+        session = CudaSession(plan, _one(options), some, params)
+    finally:
+        _LOG.disabled = level
+    try:
+        return session.step_seconds()
+    finally:
+        session.close()
+
+
+def _opened(
+    plan: TrainingPlan,
+    options: CudaOptions,
+    parts: Mapping[str, Split],
+    params: Array,
+    size: int,
+    alone: float,
+) -> DataParallelSession:
+    """Return a session on ``size`` GPUs, after its times were logged beside those of one GPU."""
+    ordinals = range(options.device, options.device + size)
+    exchange = options.exchange
+    if exchange == "auto":
+        exchange = "peer" if all_can_access(ordinals) else "nccl"
+    session = DataParallelSession(
+        plan, options, parts, params, ordinals=ordinals, exchange=exchange
+    )
+    try:
+        times = session.step_times()
+    except BaseException:
+        session.close()
+        raise
+    session.times = times
+    session.alone = alone
+    _LOG.info(
+        "%d GPUs: %.1f us a step, %.2f times one GPU (%.1f us), efficiency %.0f %%; exchange "
+        "%.1f us, of which %.1f us are not hidden",
+        size, 1e6 * times.whole, alone / times.whole, 1e6 * alone,
+        100 * alone / (size * times.whole), 1e6 * times.exchange, 1e6 * times.waiting,
+    )  # fmt: skip
+    if times.whole > alone:
+        _LOG.warning(
+            "%d GPUs are slower than one for this training; use --gpus 1 or --gpus auto, or a "
+            "larger batch_size", size,
+        )  # fmt: skip
+    return session
+
+
+def _fastest(
+    plan: TrainingPlan,
+    options: CudaOptions,
+    parts: Mapping[str, Split],
+    params: Array,
+    most: int,
+    alone: float,
+) -> Session:
+    """Return a session on the number of GPUs with the fastest steps: 1, 2, 4, ... or all."""
+    sizes = sorted({most, *(1 << k for k in range(1, most.bit_length()) if 1 << k <= most)})
+    best = alone
+    kept: DataParallelSession | None = None
+    for size in sizes:
+        session = _opened(plan, options, parts, params, size, alone)
+        if session.times is not None and session.times.whole < best:
+            best, previous = session.times.whole, kept
+            kept = session
+            if previous is not None:
+                previous.close()
+        else:
+            session.close()
+            break
+    if kept is not None:
+        _LOG.info("--gpus auto: %d GPUs", kept.size)
+        return kept
+    _LOG.info("--gpus auto: 1 GPU")
+    return CudaSession(plan, _one(options), parts, params)

@@ -1,0 +1,122 @@
+"""The exchange by NCCL, for GPUs that cannot access each other's memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pycuda.driver as cuda
+
+from pycuda_nn.cuda.layout import PaddedDense
+from pycuda_nn.cuda.parallel.exchange import THREADS, GradientExchange
+from pycuda_nn.cuda.step.context import StepContext
+from pycuda_nn.cuda.step.kernels import StepKernels
+from pycuda_nn.errors import DeviceError
+from starmint import extra_command
+
+_BLOCKS_A_MULTIPROCESSOR = 4
+
+
+def communicators(ordinals: Sequence[int]) -> list[Any]:
+    """Return an NCCL communicator for each GPU.
+
+    Raises:
+        DeviceError: NCCL is not installed, or cannot connect the GPUs.
+    """
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # a failed program could block the multicast
+    try:
+        from nccl.bindings import nccl
+    except (ImportError, RuntimeError, OSError) as error:  # no package, or no library
+        raise DeviceError(
+            f"these GPUs exchange gradients by NCCL, which cannot be loaded: {error}",
+            f"Install it: {extra_command('gpu')}; or train on one GPU: --gpus 1.",
+        ) from error
+    try:
+        return list(nccl.comm_init_all(len(ordinals), list(ordinals)))
+    except Exception as error:
+        raise DeviceError(
+            f"NCCL cannot connect GPUs {', '.join(map(str, ordinals))}: {error}",
+            "Set NCCL_DEBUG=INFO to see why; or train on one GPU: --gpus 1.",
+        ) from error
+
+
+class NcclExchange(GradientExchange):
+    """All-reduce of gradients by NCCL; every rank then updates all weights."""
+
+    name = "nccl"
+    shards_of_all = True
+
+    def __init__(self, *parts: Any, communicator: Any) -> None:
+        """Use ``communicator``; the other arguments are those of :class:`GradientExchange`."""
+        super().__init__(*parts)
+        from nccl.bindings import nccl
+
+        self._nccl, self._communicator = nccl, communicator
+        self._stream = cuda.Stream()
+        kinds = nccl.DataType
+        wide = self._weights.float_gradients
+        self._kind = int(kinds.Float32 if wide else kinds.Bfloat16)
+        self._float, self._sum = int(kinds.Float32), int(nccl.RedOp.Sum)
+
+    def warm(self, layers: Sequence[PaddedDense]) -> None:
+        """Reduce each layer once, so that NCCL connects the GPUs before a graph is recorded."""
+        arena = self._peers.arenas[self._peers.rank]
+        for number, layer in enumerate(layers):
+            gradient = arena + self._weights.gradients
+            gradient += self._weights.gradient_bytes * layer.weights
+            sums = arena + self._weights.extra + self._room.sums[number]
+            self._reduce(gradient, sums, layer.inputs * layer.outputs, layer.outputs)
+        self._stream.synchronize()
+
+    def queue_bias(
+        self, context: StepContext, kernels: StepKernels, number: int, j: int, side: int,
+        stream: cuda.Stream,
+    ) -> None:  # fmt: skip
+        """See :class:`GradientExchange`: :meth:`queue_weights` does both."""
+
+    def queue_weights(
+        self, context: StepContext, kernels: StepKernels, number: int, j: int, side: int,
+        stream: cuda.Stream,
+    ) -> None:  # fmt: skip
+        """See :class:`GradientExchange`."""
+        layer, x = context.layers[number], self.arguments(context, kernels, number, j, side)
+        x.gradients[0] = x.gradients[self._peers.rank]
+        x.weights[0] = x.weights[self._peers.rank]
+        x.sums[0] = x.sums[self._peers.rank]
+        grid = (-(-layer.outputs // 32), 1)
+        self._module.launch("bias_sums", grid, THREADS, stream, x)
+        _join(stream, self._stream)
+        self._reduce(x.gradients[0], x.sums[0], layer.inputs * layer.outputs, layer.outputs)
+        most = _BLOCKS_A_MULTIPROCESSOR * context.multiprocessors
+        blocks = max(1, min(most, -(-x.u.n // (8 * THREADS))))
+        self._module.launch("apply", (blocks, 1), THREADS, self._stream, x)
+        _join(self._stream, stream)
+
+    def _reduce(self, gradient: int, sums: int, weights: int, outputs: int) -> None:
+        nccl, handle = self._nccl, self._stream.handle
+        nccl.group_start()
+        for address, count, kind in (
+            (gradient, weights, self._kind),
+            (sums, outputs, self._float),
+        ):
+            nccl.all_reduce(address, address, count, kind, self._sum, self._communicator, handle)
+        nccl.group_end()
+
+    def stop(self) -> None:
+        """See :class:`GradientExchange`."""
+        communicator, self._communicator = self._communicator, None
+        if communicator is not None:
+            self._nccl.comm_abort(communicator)
+
+    def close(self) -> None:
+        """See :class:`GradientExchange`."""
+        communicator, self._communicator = self._communicator, None
+        if communicator is not None:
+            self._nccl.comm_destroy(communicator)
+
+
+def _join(before: cuda.Stream, after: cuda.Stream) -> None:
+    event = cuda.Event(cuda.event_flags.DISABLE_TIMING)
+    event.record(before)
+    after.wait_for_event(event)

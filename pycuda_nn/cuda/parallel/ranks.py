@@ -1,0 +1,168 @@
+"""Run the same call on every rank, each in a thread of its own for its whole life."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from pycuda_nn.errors import DeviceError, PycudaNNError
+
+Worker = TypeVar("Worker")
+Answer = TypeVar("Answer")
+Call = Callable[[Any], Any]
+
+_STOP_LIMIT_S = 10.0  # for the other ranks, after one failed; their waits end within milliseconds
+
+
+class RankStopped(Exception):
+    """A rank ended because another one failed or because the caller was interrupted."""
+
+
+class RankFailed(DeviceError):
+    """One of several GPUs failed; the others were stopped.
+
+    Attributes:
+        rank: The rank that failed.
+    """
+
+    def __init__(self, rank: int, gpu: str, what: str, fix: str = "") -> None:
+        others = "the other GPUs were stopped"
+        again = "A training with --checkpoint continues with --resume."
+        super().__init__(f"{gpu}: {what}; {others}", f"{fix}\n{again}" if fix else again)
+        self.rank = rank
+
+
+class Ranks(Generic[Worker]):
+    """A thread for each rank, with the worker that it has made.
+
+    Args:
+        gpus: Name of the GPU of each rank, for messages.
+        stop: Called once, from any thread, when a rank fails: it must end the waits of the others.
+    """
+
+    def __init__(self, gpus: Sequence[str], stop: Callable[[], object]) -> None:
+        self._gpus, self._stop = list(gpus), stop
+        self._calls: list[queue.SimpleQueue[Call | None]] = [queue.SimpleQueue() for _ in gpus]
+        self._answers: queue.SimpleQueue[tuple[int, bool, Any]] = queue.SimpleQueue()
+        self._workers: list[Any] = [None] * len(gpus)
+        self._lock, self._stopped = threading.Lock(), False
+        self._busy: set[int] = set()
+        self._threads = [
+            threading.Thread(target=self._serve, args=(rank,), name=f"GPU {rank}", daemon=True)
+            for rank in range(len(gpus))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def make(self, build: Callable[[int], Worker]) -> None:
+        """Build the worker of each rank in its thread."""
+        self._run(list(range(len(self._threads))), lambda rank: self._keep(rank, build(rank)))
+
+    def each(
+        self, call: Callable[[Worker], Answer], only: Sequence[int] | None = None
+    ) -> list[Answer]:
+        """Return the answer of every rank, in order, after all of them have answered.
+
+        Args:
+            call: Called with the worker of the rank, in its thread; all ranks at the same time.
+            only: The ranks; all by default.
+
+        Raises:
+            RankFailed: A rank failed with an error of this package; the others have ended, too.
+        """
+        some = list(range(len(self._threads))) if only is None else list(only)
+        return self._run(some, lambda rank: call(self._workers[rank]))
+
+    def stop(self) -> None:
+        """End the waits of all ranks, once."""
+        with self._lock:
+            first, self._stopped = not self._stopped, True
+        if first:
+            self._stop()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a rank has failed."""
+        return self._stopped
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a thread has not come back from its last call."""
+        return bool(self._busy)
+
+    def end(self) -> None:
+        """End the threads, which drop their workers."""
+        for rank, calls in enumerate(self._calls):
+            if rank not in self._busy:
+                calls.put(None)
+        for rank, thread in enumerate(self._threads):
+            if rank not in self._busy:
+                thread.join()
+
+    def _keep(self, rank: int, worker: Worker) -> None:
+        self._workers[rank] = worker
+
+    def _run(self, some: Sequence[int], call: Callable[[int], Any]) -> list[Any]:
+        answers: dict[int, Any] = {}
+        errors: dict[int, BaseException] = {}
+        for rank in some:
+            self._busy.add(rank)
+            self._calls[rank].put(call)
+        try:
+            self._collect(answers, errors, None)
+        except BaseException:  # Ctrl-C: the ranks must not run on
+            self.stop()
+            self._collect(answers, errors, _STOP_LIMIT_S)
+            raise
+        if errors or self._busy:
+            raise self._first(errors)
+        return [answers[rank] for rank in some]
+
+    def _collect(
+        self, answers: dict[int, Any], errors: dict[int, BaseException], limit_s: float | None
+    ) -> None:
+        """Wait for all ranks; once one of them has failed, only for a limited time."""
+        while self._busy:
+            try:
+                rank, good, value = self._answers.get(timeout=limit_s)
+            except queue.Empty:
+                return
+            self._busy.discard(rank)
+            if good:
+                answers[rank] = value
+            else:
+                errors[rank] = value
+                limit_s = _STOP_LIMIT_S
+
+    def _first(self, errors: dict[int, BaseException]) -> BaseException:
+        """Return the error to raise: that of the rank that failed by itself."""
+        causes = {r: error for r, error in errors.items() if not isinstance(error, RankStopped)}
+        if self._busy:
+            rank = min(self._busy)
+            return RankFailed(rank, self._gpus[rank], "does not answer", "Check nvidia-smi.")
+        if not causes:
+            return DeviceError("the GPUs were stopped")
+        rank, error = next(iter(causes.items()))
+        if isinstance(error, RankFailed) or not isinstance(error, PycudaNNError):
+            return error
+        if error.exit_code == DeviceError.exit_code:
+            failed = RankFailed(rank, self._gpus[rank], error.what, error.fix)
+            failed.__cause__ = error
+            return failed
+        return error
+
+    def _serve(self, rank: int) -> None:
+        while (call := self._calls[rank].get()) is not None:
+            try:
+                answer = (rank, True, call(rank))
+            except BaseException as error:  # noqa: BLE001 - the caller raises it
+                with contextlib.suppress(Exception):
+                    self.stop()
+                answer = (rank, False, error)
+            del call
+            self._answers.put(answer)
+            del answer
+        self._workers[rank] = None

@@ -1,0 +1,70 @@
+"""Memory and blocks of the exchange; this needs no GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pycuda_nn.cuda.layout import PaddedDense
+from pycuda_nn.cuda.parallel.structs import FLAGS
+
+_LOCAL_BYTES = 64  # turns and arrived blocks of a layer
+_MOST_INNER, _MOST_FIRST, _MOST_BIAS = 24, 64, 16
+_FREE = 8  # multiprocessors that no exchange takes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """Places in bytes from the start of the room, which is zero before the first exchange.
+
+    Attributes:
+        flags, sums, local: Place of each layer.
+        trouble: Place of the word that ends all waits.
+        n_bytes: Size.
+    """
+
+    flags: list[int]
+    sums: list[int]
+    local: list[int]
+    trouble: int
+    n_bytes: int
+
+
+def room_of(layers: list[PaddedDense], size: int) -> Room:
+    """Return the room for the exchanges of ``size`` ranks."""
+    at = 0
+
+    def place(n_bytes: int) -> int:
+        nonlocal at
+        start, at = at, at + -(-n_bytes // 256) * 256
+        return start
+
+    return Room(
+        flags=[place(4 * FLAGS) for _ in layers],
+        sums=[place(2 * size * 4 * layer.outputs) for layer in layers],
+        local=[place(_LOCAL_BYTES) for _ in layers],
+        trouble=place(4),
+        n_bytes=at,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks:
+    """Blocks of the kernels of each layer: of its weights, and of its bias.
+
+    Exchanges that wait for other ranks leave multiprocessors for the products that those need. The
+    first layer has the most blocks: nothing runs beside its exchange, which is the last.
+    """
+
+    weights: list[int]
+    biases: list[int]
+
+
+def blocks_of(layers: list[PaddedDense], multiprocessors: int) -> Blocks:
+    """Return the blocks for a GPU with this number of multiprocessors."""
+    room = max(2 * len(layers), multiprocessors - _FREE)
+    most_bias = max(1, min(_MOST_BIAS, room // (2 * len(layers))))
+    biases = [max(1, min(most_bias, -(-layer.outputs // 32))) for layer in layers]
+    inner_layers = len(layers) - 1
+    inner = max(1, min(_MOST_INNER, (room - sum(biases)) // max(1, inner_layers)))
+    first = max(1, min(_MOST_FIRST, room - inner * max(0, inner_layers - 1)))
+    return Blocks(weights=[first] + [inner] * inner_layers, biases=biases)

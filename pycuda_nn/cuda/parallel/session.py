@@ -1,0 +1,263 @@
+"""A training on several GPUs of one host: synchronous SGD on the whole minibatch."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.parallel.exchange import Peers
+from pycuda_nn.cuda.parallel.host_words import BEAT_S, HostWords
+from pycuda_nn.cuda.parallel.nccl import communicators
+from pycuda_nn.cuda.parallel.rank import RankSession
+from pycuda_nn.cuda.parallel.ranks import Ranks
+from pycuda_nn.cuda.parallel.rows import Placement, placements
+from pycuda_nn.cuda.parallel.shards import rows_of
+from pycuda_nn.cuda.runtime.device import Device, gpu_name
+from pycuda_nn.cuda.step.plan import TrainingPlan
+from pycuda_nn.errors import DeviceError
+from pycuda_nn.protocols import Metrics, Session, Split, State
+from pycuda_nn.rng import EpochOrder
+
+Array = npt.NDArray[Any]
+_LOG = logging.getLogger("pycuda_nn")
+
+LIMIT_S = 30.0  # for an answer of another GPU
+_RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepTimes:
+    """Seconds of a step.
+
+    Attributes:
+        whole: With computation and exchange.
+        computation: Without exchange.
+        exchange: Without computation.
+    """
+
+    whole: float
+    computation: float
+    exchange: float
+
+    @property
+    def waiting(self) -> float:
+        """The part of the exchange that is not hidden behind the computation."""
+        return max(0.0, self.whole - self.computation)
+
+
+class DataParallelSession(Session):
+    """See :class:`Session`; each GPU computes some rows of each minibatch, in a thread of its own.
+
+    The bits are the same each time for the same number of GPUs; another number rounds the sums in
+    another order.
+
+    Attributes:
+        size: Number of GPUs.
+        exchange: Name of the exchange.
+        times: How long a step takes, if it was measured.
+        alone: Seconds of a step on one GPU, if it was measured.
+    """
+
+    def __init__(
+        self,
+        plan: TrainingPlan,
+        options: CudaOptions,
+        parts: Mapping[str, Split],
+        params: Array,
+        *,
+        ordinals: Sequence[int],
+        exchange: str,
+    ) -> None:
+        """Copy rows and parameters to the GPUs, and record the steps.
+
+        Args:
+            plan: The plan of the whole training.
+            options: Options of the GPUs.
+            parts: The rows.
+            params: The first parameters.
+            ordinals: The GPU of each rank.
+            exchange: ``peer`` or ``nccl``.
+
+        Raises:
+            RankFailed: A GPU failed, for example because it has not enough memory.
+            BackendUnavailable: A GPU does not exist or is in use.
+        """
+        self._plan, self._options, self._parts = plan, options, parts
+        self.size, self.exchange, self._params = len(ordinals), exchange, params
+        self._batch = min(plan.recipe.batch_size, len(parts["train"].x))
+        self._n, self._step = len(parts["train"].x), 0
+        self.times: StepTimes | None = None
+        self.alone: float | None = None
+        self._words: HostWords | None = None
+        self._ordinals = list(ordinals)
+        names = [f"GPU {ordinal} ({gpu_name(ordinal)})" for ordinal in ordinals]
+        _LOG.info("training on %d GPUs: %s, in %s", self.size, ", ".join(names), options.precision)
+        self._ranks: Ranks[RankSession] = Ranks(names, self._stop)
+        self._made: list[RankSession] = []
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+
+    def run_epoch(
+        self, order: Array | EpochOrder, learning_rates: Array
+    ) -> npt.NDArray[np.float32]:
+        """See :class:`Session`."""
+        stopped = lambda: self._ranks.stopped  # noqa: E731
+        losses = self._ranks.each(lambda rank: rank.run(order, learning_rates, stopped))
+        self._step += len(learning_rates)
+        return self._mean(np.array(losses))
+
+    def evaluate(self, part: str) -> Metrics:
+        """See :class:`Session`."""
+        sums = np.array(self._ranks.each(lambda rank: rank.sums(part)))
+        loss, wrong = sums.sum(axis=0).tolist()
+        metrics: Metrics = self._made[0].mean((loss, wrong), part)
+        return metrics
+
+    def params(self) -> npt.NDArray[np.float32]:
+        """See :class:`Session`."""
+        return self._gathered()["params"]
+
+    def state(self) -> State:
+        """See :class:`Session`."""
+        return {**self._gathered(), "step": np.array(self._step, dtype=np.int64)}
+
+    def load_state(self, state: Mapping[str, Array]) -> None:
+        """See :class:`Session`."""
+        self._ranks.each(lambda rank: rank.load_state(state))
+        self._step = int(state["step"])
+
+    def close(self) -> None:
+        """See :class:`Session`."""
+        made, self._made = self._made, []
+        if made and not self._ranks.stuck:
+            ignored = (DeviceError,) if self._ranks.stopped else ()  # a GPU that failed fails again
+            with contextlib.suppress(*ignored):
+                self._ranks.each(lambda rank: rank.close())
+                self._ranks.each(lambda _: self._free_words(), only=[0])
+        self._ranks.end()
+
+    def step_times(self, seconds: float = 0.1) -> StepTimes:
+        """Return how long a step takes; all weights and moments are those of the start again."""
+        whole = self._seconds((True, True), seconds)
+        computation = self._seconds((True, False), seconds)
+        exchange = self._seconds((False, True), seconds)
+        self._ranks.each(lambda rank: rank.begin(self._params))
+        return StepTimes(whole=whole, computation=computation, exchange=exchange)
+
+    def replicas_are_equal(self) -> bool:
+        """Return whether all GPUs have the same weights, bit by bit."""
+        first, *others = self._ranks.each(lambda rank: rank.bits())
+        return all(np.array_equal(first, other) for other in others)
+
+    # Parts
+
+    def _build(self) -> None:
+        ranks, plan, parts = self._ranks, self._plan, self._parts
+        whole = self.exchange == "nccl"
+        ranks.make(
+            lambda rank: RankSession(
+                plan, self._options, parts,
+                rank=rank, ordinals=self._ordinals, whole_shards=whole,
+            )
+        )  # fmt: skip
+        self._made = ranks.each(lambda rank: rank)
+        ranks.each(lambda rank: self._make_words(rank), only=[0])
+        arenas = ranks.each(lambda rank: rank.prepare(self._params))
+        known = communicators(self._ordinals) if whole else [None] * self.size
+        ranks.each(lambda rank: rank.connect(self._peers(rank, arenas), known[rank.rank]))
+        held = self._place()
+        for some in ([0], range(1, self.size)):  # the others find what rank 0 has tuned
+            ranks.each(lambda rank: rank.record(self._params, held), only=some)
+        self._params = self._params.copy()
+        path = f"captured step on {self.size} GPUs, exchange by {self._exchange_name()}"
+        _LOG.info(
+            "training path: %s (%s, %s, minibatch %s)",
+            path, plan.stack, plan.precision.name, f"{self._batch:,}",
+        )  # fmt: skip
+
+    def _exchange_name(self) -> str:
+        return {"peer": "built-in kernels", "nccl": "NCCL"}[self.exchange]
+
+    def _make_words(self, rank: RankSession) -> None:
+        with rank.active():
+            self._words = HostWords()
+
+    def _free_words(self) -> None:
+        words, self._words = self._words, None
+        if words is not None:
+            with Device(self._ordinals[0]).active():
+                words.close()
+
+    def _peers(self, rank: RankSession, arenas: Sequence[int]) -> Peers:
+        words = self._words
+        return Peers(
+            rank=rank.rank,
+            size=self.size,
+            arenas=arenas,
+            host=0 if words is None else words.address,
+            limit=round(LIMIT_S / BEAT_S),
+        )
+
+    def _place(self) -> list[int]:
+        """Copy the rows; return where the ranks hold training rows that are dealt out."""
+        ranks = self._ranks
+        room = min(ranks.each(lambda rank: rank.room()))
+        room -= 0 if self._options.memory_limit else _RESERVE_BYTES
+        peers = self.exchange == "peer"
+        chosen = placements(self._plan, self._parts, self.size, room, peers=peers)
+        for name, placement in chosen.items():
+            _LOG.info("%s: %s rows %s", name, f"{len(self._parts[name].x):,}", placement.value)
+        (first,) = ranks.each(lambda rank: rank.place(chosen, {}), only=[0])
+        pinned = {name: first[name] for name, at in chosen.items() if at is Placement.PINNED}
+        others = ranks.each(lambda rank: rank.place(chosen, pinned), only=range(1, self.size))
+        if chosen["train"] is not Placement.DEALT:
+            return []
+        return [held["train"] for held in (first, *others)]
+
+    def _stop(self) -> None:
+        """End all waits of the GPUs, after one has failed; from any thread."""
+        if self._words is not None:
+            self._words.stop()
+        for rank in self._made:
+            rank.stop()
+
+    def _mean(self, losses: Array) -> npt.NDArray[np.float32]:
+        """Return the mean loss of each step from the means of the ranks, (ranks, steps)."""
+        steps = losses.shape[1]
+        rows = np.full(steps, self._batch)
+        rows[-1] = self._n - self._batch * (steps - 1)
+        mine = np.array([
+            [len(rows_of(rank, self.size, int(whole))) for whole in (rows[0], rows[-1])]
+            for rank in range(self.size)
+        ])  # fmt: skip
+        weights = np.repeat(mine[:, :1], steps, axis=1)
+        weights[:, -1] = mine[:, 1]
+        sums = np.where(weights > 0, losses.astype(np.float64), 0.0) * weights
+        mean: npt.NDArray[np.float32] = (sums.sum(axis=0) / rows).astype(np.float32)
+        return mean
+
+    def _gathered(self) -> State:
+        layout = self._plan.layout
+        wide: dict[str, Array] = {}
+        for pieces in self._ranks.each(lambda rank: rank.pieces()):
+            for name, some in pieces.items():
+                flat = wide.setdefault(name, np.zeros(layout.n_params, dtype=np.float32))
+                for start, values in some:
+                    flat[start : start + len(values)] = values
+        return {name: layout.compact(flat) for name, flat in wide.items()}
+
+    def _seconds(self, what: tuple[bool, bool], seconds: float) -> float:
+        once = max(self._ranks.each(lambda rank: rank.time_steps(2, what)))
+        most = max(2, int(seconds / max(once, 1e-6) / 8))
+        times = [max(self._ranks.each(lambda rank: rank.time_steps(most, what))) for _ in range(3)]
+        return float(np.median(times))

@@ -1,0 +1,256 @@
+"""Several GPUs pass the contract of a backend, and train like one GPU."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pycuda_nn.backends.numpy.session import NumpyBackend
+from pycuda_nn.backends.testing import (
+    ADAM,
+    FOCAL,
+    HUBER,
+    NESTEROV,
+    SGD,
+    BackendContract,
+    sample_network,
+    sample_parts,
+    sample_recipe,
+)  # fmt: skip
+from pycuda_nn.cuda.backend import CudaBackend
+from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.errors import PycudaNNError
+from pycuda_nn.network import Network
+from pycuda_nn.protocols import Backend, Session, Split, TrainingRecipe
+from pycuda_nn.rng import EpochOrder, epoch_order
+
+pytestmark = pytest.mark.gpu(n=2)
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(autouse=True)
+def no_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not time one GPU beside several: the tests are of small networks."""
+    monkeypatch.setattr("pycuda_nn.cuda.parallel.choose._seconds_alone", lambda *_: 1.0)
+
+
+class TestPeerContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend(CudaOptions(gpus=2, exchange="peer"))
+
+
+class TestNcclContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend(CudaOptions(gpus=2, exchange="nccl"))
+
+
+class TestDeterministicContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend(CudaOptions(gpus=2, deterministic=True))
+
+
+class TestDealtContract(BackendContract):
+    """Each GPU has room for its share of the rows only."""
+
+    @pytest.fixture(autouse=True)
+    def no_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pycuda_nn.cuda.parallel.session._RESERVE_BYTES", 0)
+        monkeypatch.setattr("pycuda_nn.cuda.parallel.rank.RankSession.room", lambda _: 3600)
+
+    def backend(self) -> Backend:
+        return CudaBackend(CudaOptions(gpus=2, exchange="peer"))
+
+
+class TestPinnedContract(BackendContract):
+    """No GPU has room for rows."""
+
+    @pytest.fixture(autouse=True)
+    def no_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pycuda_nn.cuda.parallel.rank.RankSession.room", lambda _: 0)
+
+    def backend(self) -> Backend:
+        return CudaBackend(CudaOptions(gpus=2))
+
+
+def _open(options: CudaOptions, network: Network, recipe: TrainingRecipe, parts: Any) -> Session:
+    return CudaBackend(options).open(network, recipe, parts, network.initial_params(5))
+
+
+def _rows(n: int, inputs: int, classes: int) -> dict[str, Split]:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((n, inputs), dtype=np.float32)
+    y = (x @ rng.standard_normal((inputs, classes), dtype=np.float32)).argmax(1).astype(np.int32)
+    return {"train": Split(x=x, y=y), "valid": Split(x=x[: n // 3], y=y[: n // 3])}
+
+
+@pytest.mark.parametrize(("precision", "rtol"), [("tf32", 3e-3), ("fp16", 3e-3), ("bf16", 2e-2)])
+@pytest.mark.parametrize("optimizer", [SGD, NESTEROV, ADAM], ids=["sgd", "nesterov", "adam"])
+@pytest.mark.parametrize("loss", ["softmax", "squared", HUBER, FOCAL])
+def test_fewer_bits_stay_near_float64(precision, rtol, optimizer, loss) -> None:
+    recipe = sample_recipe(optimizer, l2=1e-3)
+    network, parts = sample_network(loss, "tanh", 0.25), sample_parts(loss)
+    got = _open(CudaOptions(precision=precision, gpus=2), network, recipe, parts)
+    want = NumpyBackend(np.float64).open(network, recipe, parts, network.initial_params(5))
+    rates = np.linspace(0.02, 0.01, 5)
+    for epoch in range(2):
+        order = epoch_order(70, 3, epoch)
+        np.testing.assert_allclose(
+            got.run_epoch(order, rates), want.run_epoch(order, rates), rtol=rtol, atol=rtol
+        )
+    assert got.replicas_are_equal()
+    got.close()
+
+
+@pytest.mark.parametrize("exchange", ["peer", "nccl"])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_losses_are_those_of_one_gpu(precision: str, exchange: str) -> None:
+    network = Network.from_sizes((96, 512, 256, 10), activation="relu", loss="softmax")
+    recipe, parts = (
+        TrainingRecipe(optimizer=SGD, batch_size=250, l2=1e-4, seed=1),
+        _rows(8111, 96, 10),
+    )
+    one = _open(CudaOptions(precision=precision), network, recipe, parts)
+    options = CudaOptions(precision=precision, gpus=2, exchange=exchange, exact_gradients=True)
+    two = _open(options, network, recipe, parts)
+    order, rates = EpochOrder(n=8111, seed=1, epoch=0), np.full(33, 0.02)
+    tolerance = 1e-4 if precision == "float32" else 5e-3
+    np.testing.assert_allclose(
+        two.run_epoch(order, rates), one.run_epoch(order, rates), rtol=tolerance
+    )
+    a, b = one.evaluate("valid"), two.evaluate("valid")
+    np.testing.assert_allclose(a.loss, b.loss, rtol=10 * tolerance)
+    assert two.replicas_are_equal()
+    one.close()
+    two.close()
+
+
+def test_the_bits_are_the_same_each_time() -> None:
+    network = Network.from_sizes((64, 128, 128, 10), activation="relu", loss="softmax")
+    recipe, parts = (
+        TrainingRecipe(optimizer=ADAM, batch_size=64, l2=0.0, seed=1),
+        _rows(1000, 64, 10),
+    )
+    found = []
+    for _ in range(3):
+        session = _open(CudaOptions(precision="bf16", gpus=2), network, recipe, parts)
+        for epoch in range(5):
+            session.run_epoch(EpochOrder(n=1000, seed=1, epoch=epoch), np.full(16, 1e-3))
+        found.append(session.params())
+        session.close()
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_a_state_moves_between_numbers_of_gpus() -> None:
+    network = Network.from_sizes((32, 64, 10), activation="relu", loss="softmax")
+    recipe, parts = (
+        TrainingRecipe(optimizer=ADAM, batch_size=48, l2=0.0, seed=1),
+        _rows(500, 32, 10),
+    )
+    rates = np.full(11, 1e-3)
+    want = NumpyBackend().open(network, recipe, parts, network.initial_params(5))
+    backends = [
+        CudaBackend(), CudaBackend(CudaOptions(gpus=2)),
+        CudaBackend(CudaOptions(gpus=2, exchange="nccl")), NumpyBackend(),
+    ]  # fmt: skip
+    state = None
+    for epoch, backend in enumerate(backends):
+        session = backend.open(network, recipe, parts, network.initial_params(5))
+        if state is not None:
+            session.load_state(state)
+        order = EpochOrder(n=500, seed=1, epoch=epoch)
+        np.testing.assert_allclose(
+            session.run_epoch(order, rates), want.run_epoch(order, rates), rtol=2e-4
+        )
+        state = session.state()
+        session.close()
+
+
+@pytest.mark.parametrize("rows", [33, 34, 32])
+def test_a_rest_of_fewer_rows_than_gpus(rows: int) -> None:
+    network = Network.from_sizes((16, 32, 4), activation="tanh", loss="softmax")
+    recipe, parts = TrainingRecipe(optimizer=SGD, batch_size=8, l2=0.0, seed=1), _rows(rows, 16, 4)
+    steps = -(-rows // 8)
+    two = _open(CudaOptions(gpus=2), network, recipe, parts)
+    want = NumpyBackend().open(network, recipe, parts, network.initial_params(5))
+    for epoch in range(3):
+        order = EpochOrder(n=rows, seed=1, epoch=epoch)
+        np.testing.assert_allclose(
+            two.run_epoch(order, np.full(steps, 0.05)),
+            want.run_epoch(order, np.full(steps, 0.05)), rtol=1e-4, atol=1e-6,
+        )  # fmt: skip
+    two.close()
+
+
+def _long(gpus: int = 2) -> tuple[Session, Any, Any]:
+    network = Network.from_sizes((256, 2048, 2048, 10), activation="relu", loss="softmax")
+    recipe = TrainingRecipe(optimizer=SGD, batch_size=64, l2=0.0, seed=1)
+    session = _open(
+        CudaOptions(precision="bf16", gpus=gpus), network, recipe, _rows(1 << 18, 256, 10)
+    )
+    return session, EpochOrder(n=1 << 18, seed=1, epoch=0), np.full(1 << 12, 1e-3)
+
+
+def test_a_rank_that_raises_ends_all_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, order, rates = _long()
+    session.run_epoch(order, rates)
+    launch = type(session._made[0])._launch
+
+    def failing(self: Any, queued: Any, stopped: Any) -> None:
+        if self.rank == 1:
+            launch(self, queued[: len(queued) // 3], stopped)
+            raise RuntimeError("broken")
+        launch(self, queued, stopped)
+
+    monkeypatch.setattr(type(session._made[0]), "_launch", failing)
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match="broken"):
+        session.run_epoch(order, rates)
+    took = time.monotonic() - began
+    session.close()
+    assert took < 5  # most of it is the part of the epoch before
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("GPU")]
+
+
+def test_a_rank_that_stalls_ends_all_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pycuda_nn.cuda.parallel.session.LIMIT_S", 1.0)
+    session, order, rates = _long()
+    launch = type(session._made[0])._launch
+
+    def stalling(self: Any, queued: Any, stopped: Any) -> None:
+        if self.rank == 1:
+            launch(self, queued[:3], stopped)
+            while not stopped():
+                time.sleep(0.01)
+        else:
+            launch(self, queued, stopped)
+
+    monkeypatch.setattr(type(session._made[0]), "_launch", stalling)
+    with pytest.raises(PycudaNNError, match=r"GPU 0 .*waited in vain"):
+        session.run_epoch(order, rates)
+    session.close()
+
+
+def test_nothing_stays_in_gpu_memory() -> None:
+    import pycuda.driver as cuda
+
+    from pycuda_nn.cuda.runtime.device import Device
+
+    def free() -> list[int]:
+        found = []
+        for ordinal in range(2):
+            device = Device(ordinal)
+            with device.active():
+                found.append(cuda.mem_get_info()[0])
+        return found
+
+    _long()[0].close()
+    before = free()
+    for _ in range(2):
+        _long()[0].close()
+    assert min(np.array(free()) - np.array(before)) > -(32 << 20)
