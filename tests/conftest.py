@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +53,21 @@ _NEEDS = {
 }
 
 
+@functools.cache
+def _n_gpus() -> int:
+    if shutil.which("nvidia-smi") is None:
+        return 0
+    found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
+    return found.stdout.count("\nGPU") + found.stdout.startswith("GPU")
+
+
+def _lacks_gpus(item: pytest.Item) -> str | None:
+    """Return why a test that needs several GPUs cannot run here, or None."""
+    marker = item.get_closest_marker("gpu")
+    n = 1 if marker is None else marker.kwargs.get("n", 1)
+    return f"this machine has no {n} GPUs" if n > 1 and _n_gpus() < n else None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require",
@@ -81,6 +98,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             needed = item.get_closest_marker(name) is not None
             if needed and name not in config.getoption("--require") and not is_there():
                 item.add_marker(pytest.mark.skip(reason=f"this machine has no {name}"))
+        if "gpu" not in config.getoption("--require") and (reason := _lacks_gpus(item)):
+            item.add_marker(pytest.mark.skip(reason=reason))
     # Start with slow tests, so that no worker is left with a long one at the end.
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
