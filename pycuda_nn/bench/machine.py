@@ -56,6 +56,16 @@ def describe(device: Device) -> Machine:
     )
 
 
+def package_version(*names: str) -> str | None:
+    """Return the version of the first of these packages that is installed."""
+    for name in names:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
 def driver_version(text: str) -> str:
     """Return the version in ``/proc/driver/nvidia/version``, or ``unknown``."""
     found = re.search(r"^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", text, re.MULTILINE)

@@ -14,6 +14,7 @@ import cloup
 from pycuda_nn.backends import load
 from pycuda_nn.bench.tables import kernel_table, mulc_table, train_table
 from pycuda_nn.bench.workloads import WORKLOADS
+from pycuda_nn.cli.bench_scaling import scaling
 from pycuda_nn.cli.options import JSON, HelpOption
 from pycuda_nn.cuda.options import PRECISION_NAMES, cuda_options
 from pycuda_nn.errors import BackendUnavailable, did_you_mean
@@ -48,6 +49,9 @@ def bench() -> None:
       pycuda-nn bench mulc
       pycuda-nn bench train --precision bf16
     """
+
+
+bench.add_command(scaling)
 
 
 @bench.command()

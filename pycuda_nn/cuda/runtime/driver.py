@@ -16,3 +16,12 @@ def no_gpu() -> str | None:
     if status or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
         return f"the NVIDIA driver finds no GPU (cuInit: {status}; check CUDA_VISIBLE_DEVICES)"
     return None
+
+
+def count_gpus() -> int:
+    """Return the number of GPUs of ``CUDA_VISIBLE_DEVICES``; 0 without a driver."""
+    if no_gpu() is not None:
+        return 0
+    count = ctypes.c_int()
+    ctypes.CDLL("libcuda.so.1").cuDeviceGetCount(ctypes.byref(count))
+    return count.value
