@@ -18,8 +18,15 @@ def train_rmse(report: EpochReport, targets: int) -> float:
     return math.sqrt(2 * report.train_loss / targets)
 
 
-def epoch_line(report: EpochReport, epochs: int, targets: int = 0) -> str:
-    """Return the line of text of an epoch; ``targets`` per row of a regression, 0 for classes."""
+def epoch_line(report: EpochReport, epochs: int, targets: int = 0, rows: int = 0) -> str:
+    """Return the line of text of an epoch.
+
+    Args:
+        report: The epoch.
+        epochs: Epochs of the training.
+        targets: Targets per row of a regression, 0 for classes.
+        rows: Training rows, to show rows per second; 0 to leave that out.
+    """
     width = len(str(epochs))
     line = f"epoch {report.epoch:>{width}}/{epochs}  train "
     if targets:
@@ -30,14 +37,17 @@ def epoch_line(report: EpochReport, epochs: int, targets: int = 0) -> str:
         line += f"  valid RMSE {report.valid_error:.5g}"
     elif report.valid_loss is not None:
         line += f"  valid loss {report.valid_loss:.5f}  error {report.valid_error:.4f}"
-    return f"{line}  lr {report.lr:.3g}  {report.seconds:.2f} s"
+    line += f"  lr {report.lr:.3g}  {report.seconds:.2f} s"
+    return f"{line}  {rows / report.seconds:,.0f} rows/s" if rows and report.seconds > 0 else line
 
 
 @contextlib.contextmanager
-def shown(epochs: int, stream: TextIO, targets: int = 0) -> Iterator[Show]:
+def shown(epochs: int, stream: TextIO, targets: int = 0, rows: int = 0) -> Iterator[Show]:
     """Yield a function that shows a report on ``stream``; arguments as in :func:`epoch_line`."""
     if not stream.isatty():
-        yield lambda report: print(epoch_line(report, epochs, targets), file=stream, flush=True)
+        yield lambda report: print(
+            epoch_line(report, epochs, targets, rows), file=stream, flush=True
+        )
         return
     rich: Any = importlib.import_module("rich.progress")
     console: Any = importlib.import_module("rich.console").Console(file=stream, highlight=False)
@@ -45,7 +55,7 @@ def shown(epochs: int, stream: TextIO, targets: int = 0) -> Iterator[Show]:
         task = bar.add_task("training", total=epochs)
 
         def show(report: EpochReport) -> None:
-            console.print(epoch_line(report, epochs, targets), soft_wrap=True)
+            console.print(epoch_line(report, epochs, targets, rows), soft_wrap=True)
             bar.update(task, completed=report.epoch)
 
         yield show

@@ -14,7 +14,10 @@ from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.parallel.peers import all_can_access
 from pycuda_nn.cuda.parallel.session import DataParallelSession
 from pycuda_nn.cuda.parallel.structs import MOST_RANKS
+from pycuda_nn.cuda.runtime import cache
+from pycuda_nn.cuda.runtime.device import gpu_name
 from pycuda_nn.cuda.step.plan import TrainingPlan
+from pycuda_nn.cuda.step.weights import optimizer_number
 from pycuda_nn.cuda.training.session import CudaSession
 from pycuda_nn.errors import BackendUnavailable, ConfigError
 from pycuda_nn.protocols import Session, Split
@@ -77,10 +80,27 @@ def _one(options: CudaOptions) -> CudaOptions:
 def _seconds_alone(
     plan: TrainingPlan, options: CudaOptions, parts: Mapping[str, Split], params: Array
 ) -> float:
-    """Return the seconds of a step on one GPU, on a few minibatches of the rows."""
-    rows = _TIMED_STEPS * plan.recipe.batch_size
-    train = parts["train"]
-    some = {"train": Split(x=train.x[:rows], y=train.y[:rows])}
+    """Return the seconds of a step on one GPU, on a few minibatches of the rows.
+
+    The cache on disk keeps them, since finding the algorithms of a step takes seconds.
+    """
+    train, batch = parts["train"], min(plan.recipe.batch_size, len(parts["train"].x))
+    optimizer, facts = optimizer_number(plan.recipe), gpu_name(options.device)
+    what = f"{plan.stack} {plan.stack.sizes} {plan.stack.activation} {plan.stack.loss.name}"
+    what += f" {plan.stack.dropout} {batch} {optimizer} {plan.precision.name}"
+    name = cache.key("seconds of a step on one GPU", facts, what) + ".seconds"
+    known = cache.read(name)
+    if known is None:
+        rows = range(min(len(train.x), _TIMED_STEPS * batch))
+        found = _timed_alone(plan, options, train, rows, params)
+        known = cache.keep(name, repr(found).encode())
+    return float(known)
+
+
+def _timed_alone(
+    plan: TrainingPlan, options: CudaOptions, train: Split, rows: range, params: Array
+) -> float:
+    some = {"train": Split(x=train.x[: rows.stop], y=train.y[: rows.stop])}
     level, _LOG.disabled = _LOG.disabled, True
     try:
         session = CudaSession(plan, _one(options), some, params)

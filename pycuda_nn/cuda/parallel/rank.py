@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -229,7 +229,7 @@ class RankSession(CudaSession):
             stopped: Called now and then; true if another rank has failed.
         """
         losses = np.empty(len(learning_rates), dtype=np.float32)
-        with self._device.active():
+        with self._device.active(), self._settled():
             self._begin_epoch(order, rates_of(self._plan.recipe, learning_rates, self._step))
             full, odd = divmod(self._n // self._batch, self._most_steps)
             queued = [(self._full, self._most_steps)] * full
@@ -241,6 +241,15 @@ class RankSession(CudaSession):
             cuda.memcpy_dtoh(losses, self._source.losses)
         self._step += len(learning_rates)
         return losses
+
+    @contextlib.contextmanager
+    def _settled(self) -> Iterator[None]:
+        """Leave no kernel behind after an exception."""
+        try:
+            yield
+        except BaseException:
+            self._device.synchronize()
+            raise
 
     def time_steps(self, steps: int, what: tuple[bool, bool]) -> float:
         """Return the seconds of a step with rates of 0; ``what``: computation and exchange."""
@@ -331,10 +340,14 @@ class RankSession(CudaSession):
         if exchange is not None:
             exchange.stop()
 
+    def settle(self) -> None:
+        """Wait until no kernel of this rank runs, before any rank frees what those access."""
+        with self._device.active():
+            self._device.synchronize()
+
     def close(self) -> None:
-        """Free everything, in the thread of this rank."""
+        """Free everything, in the thread of this rank, after all ranks have settled."""
         device = self._device
         with device.active():
-            device.synchronize()
             self._release()
             self.__dict__.clear()  # PyCUDA's objects end in the thread of their context

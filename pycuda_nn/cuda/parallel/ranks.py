@@ -29,9 +29,10 @@ class RankFailed(DeviceError):
     """
 
     def __init__(self, rank: int, gpu: str, what: str, fix: str = "") -> None:
-        others = "the other GPUs were stopped"
+        named = what if what.startswith("GPU ") else f"{gpu}: {what}"
         again = "A training with --checkpoint continues with --resume."
-        super().__init__(f"{gpu}: {what}; {others}", f"{fix}\n{again}" if fix else again)
+        lines = [fix] if "--resume" in fix else [fix, again]
+        super().__init__(f"{named}; the other GPUs were stopped", "\n".join(filter(None, lines)))
         self.rank = rank
 
 

@@ -142,6 +142,7 @@ class DataParallelSession(Session):
         if made and not self._ranks.stuck:
             ignored = (DeviceError,) if self._ranks.stopped else ()  # a GPU that failed fails again
             with contextlib.suppress(*ignored):
+                self._ranks.each(lambda rank: rank.settle())
                 self._ranks.each(lambda rank: rank.close())
                 self._ranks.each(lambda _: self._free_words(), only=[0])
         self._ranks.end()
