@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import pycuda.driver as cuda
 
-from pycuda_nn.cuda.parallel.room import Room, blocks_of
-from pycuda_nn.cuda.parallel.shards import LINE, Shards
+from pycuda_nn.cuda.parallel.room import THREADS, Blocks, Room, blocks_of
+from pycuda_nn.cuda.parallel.shards import Shards
 from pycuda_nn.cuda.parallel.structs import Dealt, Exchange, addresses
 from pycuda_nn.cuda.parallel.weights import SharedWeights
 from pycuda_nn.cuda.runtime.compiler import kernel_source
@@ -20,7 +20,6 @@ from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.kernels import StepKernels
 from pycuda_nn.cuda.step.plan import TrainingPlan
 
-THREADS = 512
 FILES = (
     "cuda/runtime/common.cuh",
     "cuda/training/rows.cuh",
@@ -170,7 +169,7 @@ class PeerExchange(GradientExchange):
         stream: cuda.Stream,
     ) -> None:  # fmt: skip
         """See :class:`GradientExchange`."""
-        blocks = blocks_of(context.layers, context.multiprocessors).biases[number]
+        blocks = self._blocks(context).biases[number]
         arguments = self.arguments(context, kernels, number, j, side)
         self._module.launch("exchange_bias", (blocks, 1), THREADS, stream, arguments)
 
@@ -179,8 +178,9 @@ class PeerExchange(GradientExchange):
         stream: cuda.Stream,
     ) -> None:  # fmt: skip
         """See :class:`GradientExchange`."""
-        most = blocks_of(context.layers, context.multiprocessors).weights[number]
+        blocks = self._blocks(context).weights[number]
         arguments = self.arguments(context, kernels, number, j, side)
-        lines = (arguments.end - arguments.begin) // LINE
-        blocks = max(1, min(most, -(-lines // THREADS)))
         self._module.launch("exchange", (blocks, 1), THREADS, stream, arguments)
+
+    def _blocks(self, context: StepContext) -> Blocks:
+        return blocks_of(context.layers, context.multiprocessors, self._peers.size)

@@ -9,7 +9,8 @@ from typing import Any
 import pycuda.driver as cuda
 
 from pycuda_nn.cuda.layout import PaddedDense
-from pycuda_nn.cuda.parallel.exchange import THREADS, GradientExchange
+from pycuda_nn.cuda.parallel.exchange import GradientExchange
+from pycuda_nn.cuda.parallel.room import THREADS
 from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.kernels import StepKernels
 from pycuda_nn.errors import DeviceError

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pycuda_nn.cuda.layout import PaddedDense
+from pycuda_nn.cuda.parallel.shards import LINE
 from pycuda_nn.cuda.parallel.structs import FLAGS
 
 _LOCAL_BYTES = 64  # turns and arrived blocks of a layer
 _MOST_INNER, _MOST_FIRST, _MOST_BIAS = 24, 64, 16
 _FREE = 8  # multiprocessors that no exchange takes
+_BIASES_A_MULTIPROCESSOR = 2  # beside a block of weights
+THREADS = 512  # of a block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +62,15 @@ class Blocks:
     biases: list[int]
 
 
-def blocks_of(layers: list[PaddedDense], multiprocessors: int) -> Blocks:
-    """Return the blocks for a GPU with this number of multiprocessors."""
+def blocks_of(layers: list[PaddedDense], multiprocessors: int, size: int) -> Blocks:
+    """Return the blocks for GPUs with this number of multiprocessors, ``size`` of them."""
     room = max(2 * len(layers), multiprocessors - _FREE)
     most_bias = max(1, min(_MOST_BIAS, room // (2 * len(layers))))
     biases = [max(1, min(most_bias, -(-layer.outputs // 32))) for layer in layers]
-    inner_layers = len(layers) - 1
-    inner = max(1, min(_MOST_INNER, (room - sum(biases)) // max(1, inner_layers)))
-    first = max(1, min(_MOST_FIRST, room - inner * max(0, inner_layers - 1)))
-    return Blocks(weights=[first] + [inner] * inner_layers, biases=biases)
+    lines = [layer.inputs * layer.outputs // (LINE * size) for layer in layers]
+    wanted = [max(1, min(_MOST_INNER, -(-n // THREADS))) for n in lines[1:]]
+    free = max(len(wanted), room - sum(biases) // _BIASES_A_MULTIPROCESSOR)
+    share = min(1.0, free / max(1, sum(wanted)))
+    inner = [max(1, int(share * blocks)) for blocks in wanted]
+    first = max(1, min(_MOST_FIRST, -(-lines[0] // THREADS), room - sum(inner[1:])))
+    return Blocks(weights=[first, *inner], biases=biases)
