@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -162,8 +163,16 @@ class Ranks(Generic[Worker]):
             except BaseException as error:  # noqa: BLE001 - the caller raises it
                 with contextlib.suppress(Exception):
                     self.stop()
+                _forget_frames(error)
                 answer = (rank, False, error)
             del call
             self._answers.put(answer)
             del answer
         self._workers[rank] = None
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Drop the variables of the frames of an error: PyCUDA's objects must end in this thread."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

@@ -9,7 +9,7 @@ from pycuda_nn.cuda.parallel.shards import LINE
 from pycuda_nn.cuda.parallel.structs import FLAGS
 
 _LOCAL_BYTES = 64  # turns and arrived blocks of a layer
-_MOST_INNER, _MOST_FIRST, _MOST_BIAS = 24, 64, 16
+_MOST_INNER, _MOST_FIRST, _MOST_BIAS = 32, 64, 16
 _FREE = 8  # multiprocessors that no exchange takes
 _BIASES_A_MULTIPROCESSOR = 2  # beside a block of weights
 THREADS = 512  # of a block

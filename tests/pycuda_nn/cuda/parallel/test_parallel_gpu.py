@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -254,3 +259,52 @@ def test_nothing_stays_in_gpu_memory() -> None:
     for _ in range(2):
         _long()[0].close()
     assert min(np.array(free()) - np.array(before)) > -(32 << 20)
+
+
+KILLS = int(os.environ.get("KILLS", "4"))
+
+
+def _command(folder: Path, *more: str) -> list[str]:
+    argv = [sys.executable, "-m", "pycuda_nn", "train", "--data", str(folder / "rows.npz")]
+    argv += ["--backend", "cuda", "--precision", "bf16", "--gpus", "2"]
+    for setting in (
+        "hidden=512,512",
+        "batch_size=256",
+        "epochs=40",
+        "optimizer=sgd",
+        "dropout=0.1",
+    ):
+        argv += ["--set", setting]
+    return [*argv, "--checkpoint", str(folder / "net.npz"), *more]
+
+
+@pytest.mark.timeout(600)
+def test_a_training_that_is_stopped_again_and_again_ends_with_the_same_bits(tmp_path: Path) -> None:
+    """Ctrl-C, SIGTERM and SIGKILL at random instants; nothing of the process stays."""
+    whole, often = tmp_path / "whole", tmp_path / "often"
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((120_000, 64), dtype=np.float32)
+    y = (x[:, :8] @ rng.standard_normal((8, 5), dtype=np.float32)).argmax(1)
+    for folder in (whole, often):
+        folder.mkdir()
+        np.savez(folder / "rows.npz", x=x, y=y)
+    began = time.monotonic()
+    subprocess.run(_command(whole), check=True, capture_output=True)
+    took = time.monotonic() - began
+    for number in range(KILLS):
+        kind = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)[number % 3]
+        process = subprocess.Popen(
+            _command(often, "--resume"), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        time.sleep(float(rng.uniform(0.3, 1.0)) * took)
+        process.send_signal(kind)
+        stopped = time.monotonic()
+        _, said = process.communicate(timeout=60)
+        assert time.monotonic() - stopped < 20, said
+        assert process.returncode in (0, 130, -kind), said
+        assert "Traceback" not in said
+    subprocess.run(_command(often, "--resume"), check=True, capture_output=True)
+    with np.load(whole / "net.npz") as want, np.load(often / "net.npz") as got:
+        for name in want.files:
+            if want[name].dtype.kind == "f":
+                np.testing.assert_array_equal(got[name], want[name], err_msg=name)
