@@ -175,6 +175,11 @@ class Backend(ABC):
     def __init__(self, options: Any = None) -> None:  # noqa: B027 - optional
         """Store the options of this backend; None for its defaults."""
 
+    @property
+    def saves(self) -> bool:
+        """Whether this process writes checkpoints: not on other hosts than the first."""
+        return True
+
     @classmethod
     def has_device(cls) -> bool:
         """Return whether this machine has the GPU that the backend needs."""

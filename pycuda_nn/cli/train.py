@@ -147,6 +147,18 @@ def _gpus(context: click.Context, option: click.Parameter, text: str | None) -> 
         help="Exchange gradients of bf16 in float32; others always are.",
     ),
     cloup.option(
+        "--hosts", cls=HelpOption, type=click.IntRange(1), default=1, metavar="N",
+        help="Train on N hosts at once, one process on each, by NCCL. Default: 1.",
+    ),
+    cloup.option(
+        "--host", cls=HelpOption, type=click.IntRange(0), default=0, metavar="K",
+        help="This process is on host K, from 0. Host 0 writes the checkpoint. Default: 0.",
+    ),
+    cloup.option(
+        "--meet", cls=HelpOption, default="", metavar="DIR",
+        help="Meet the processes of the other hosts in this empty, private, shared folder.",
+    ),
+    cloup.option(
         "--memory-limit", cls=HelpOption, metavar="SIZE",
         help="Use at most this much GPU memory, e.g. 2GiB; rows that do not fit stay in host "
         "memory. Default: all free memory.",
@@ -177,6 +189,9 @@ def train(
     gpus: int | str | None,
     exchange: str,
     exact_gradients: bool,
+    hosts: int,
+    host: int,
+    meet: str,
     as_json: bool,
     **table: Any,
 ) -> None:
@@ -196,6 +211,7 @@ def train(
     cuda = cuda_options(
         precision, device, memory_limit, deterministic=deterministic,
         gpus=gpus, exchange=exchange, exact_gradients=exact_gradients,
+        hosts=hosts, host=host, meet=meet,
     )  # fmt: skip
     chosen = _backend(backend, cuda)
     config, given = read_settings(config_file, words)
@@ -235,8 +251,8 @@ def _backend(name: str, cuda: CudaOptions) -> Backend:
     if cuda != CudaOptions() and chosen.name != "cuda":
         reason = load("cuda").missing() or f"--backend is {name}"
         raise ConfigError(
-            "--precision, --device, --memory-limit, --deterministic, --gpus, --exchange and "
-            "--exact-gradients need the backend cuda: "
+            "--precision, --device, --memory-limit, --deterministic, --gpus, --exchange, "
+            "--exact-gradients and --hosts need the backend cuda: "
             f"{reason}",
             "Remove these options.",
         )

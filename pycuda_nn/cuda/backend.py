@@ -37,6 +37,11 @@ class CudaBackend(Backend):
     def __init__(self, options: CudaOptions | None = None) -> None:
         self._options = options or CudaOptions()
 
+    @property
+    def saves(self) -> bool:
+        """See :class:`Backend`."""
+        return self._options.host == 0
+
     @classmethod
     def has_device(cls) -> bool:
         """See :class:`Backend`."""
@@ -73,7 +78,7 @@ class CudaBackend(Backend):
 
         precision = PRECISIONS[self._options.precision]
         plan = TrainingPlan(stack=stack, recipe=recipe, precision=precision)
-        if self._options.gpus != 1:
+        if self._options.gpus != 1 or self._options.hosts != 1:
             from pycuda_nn.cuda.parallel.choose import open_session
 
             return open_session(plan, self._options, parts, params)

@@ -34,6 +34,9 @@ class CudaOptions:
             GPUs only the rounding of sums differs.
         exchange: How GPUs exchange gradients: ``peer`` by built-in kernels, ``nccl`` by NCCL, or
             ``auto``: ``peer`` where the GPUs can access each other's memory.
+        hosts, host: Number of hosts that train together, one process each, and the number of this
+            host from 0. They exchange gradients by NCCL.
+        meet: An empty, private folder that all hosts share, in which their processes meet.
         exact_gradients: Exchange float32 gradients in all precisions; bf16 otherwise exchanges
             bfloat16.
     """
@@ -45,6 +48,9 @@ class CudaOptions:
     gpus: int | str = 1
     exchange: str = "auto"
     exact_gradients: bool = False
+    hosts: int = 1
+    host: int = 0
+    meet: str = ""
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISION_NAMES:
@@ -60,10 +66,25 @@ class CudaOptions:
             raise ConfigError(
                 f"unknown exchange '{self.exchange}'", did_you_mean(self.exchange, EXCHANGES)
             )
+        self._check_hosts()
         good = self.gpus in GPU_WORDS if isinstance(self.gpus, str) else self.gpus >= 1
         if not good:
             raise ConfigError(
                 f"invalid number of GPUs '{self.gpus}': expected a number from 1, all or auto"
+            )
+
+    def _check_hosts(self) -> None:
+        if not 0 <= self.host < self.hosts:
+            raise ConfigError(f"invalid host {self.host} of {self.hosts}: hosts are counted from 0")
+        if self.hosts > 1 and not self.meet:
+            raise ConfigError(
+                f"{self.hosts} hosts need a folder in which they meet",
+                "Give --meet DIR, an empty, private folder that all hosts share.",
+            )
+        if self.hosts > 1 and (self.exchange == "peer" or self.gpus == "auto"):
+            raise ConfigError(
+                "several hosts exchange gradients by NCCL, on a fixed number of GPUs",
+                "Remove --exchange peer, and use --gpus N or --gpus all.",
             )
 
 
@@ -76,6 +97,9 @@ def cuda_options(
     gpus: int | str | None = None,
     exchange: str = "auto",
     exact_gradients: bool = False,
+    hosts: int = 1,
+    host: int = 0,
+    meet: str = "",
 ) -> CudaOptions:
     """Return the options of a command line; None means that an option was not given.
 
@@ -90,6 +114,9 @@ def cuda_options(
         gpus=gpus or 1,
         exchange=exchange,
         exact_gradients=exact_gradients,
+        hosts=hosts,
+        host=host,
+        meet=meet,
     )
 
 

@@ -97,7 +97,8 @@ def train(
     parts = parts_of(begin, train, valid)
     session = chosen.open(begin.network, recipe(config), parts, begin.state["params"])
     try:
-        run = TrainingRun(session, config, begin, parts, path, on_epoch)
+        kept = path if chosen.saves else None
+        run = TrainingRun(session, config, begin, parts, kept, on_epoch)
         while not run.finished:
             run.take(session.run_epoch(*run.inputs()))
         end = run.now()

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pycuda.driver as cuda
 
 from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.parallel.hosts import meet
+from pycuda_nn.cuda.parallel.nccl import new_unique_id
 from pycuda_nn.cuda.parallel.peers import all_can_access
 from pycuda_nn.cuda.parallel.session import DataParallelSession
 from pycuda_nn.cuda.parallel.structs import MOST_RANKS
@@ -37,6 +39,8 @@ def open_session(
         BackendUnavailable: There are fewer GPUs.
         ConfigError: A minibatch has fewer rows than there are GPUs.
     """
+    if options.hosts > 1:
+        return _on_hosts(plan, options, parts, params)
     if options.gpus == 1:
         return CudaSession(plan, options, parts, params)
     batch = min(plan.recipe.batch_size, len(parts["train"].x))
@@ -47,6 +51,23 @@ def open_session(
     if options.gpus != "auto":
         return _opened(plan, options, parts, params, most, alone)
     return _fastest(plan, options, parts, params, most, alone)
+
+
+def _on_hosts(
+    plan: TrainingPlan, options: CudaOptions, parts: Mapping[str, Split], params: Array
+) -> DataParallelSession:
+    """Return the session of this host, after all hosts have met."""
+    batch = min(plan.recipe.batch_size, len(parts["train"].x))
+    ordinals = range(options.device, options.device + _most(options, batch))
+    world = meet(options, len(ordinals), new_unique_id)
+    if world.size > batch:
+        raise ConfigError(
+            f"a minibatch of {batch} rows is too small for {world.size} GPUs",
+            "Raise batch_size, or use fewer GPUs.",
+        )
+    return DataParallelSession(
+        plan, options, parts, params, ordinals=ordinals, exchange="nccl", world=world
+    )
 
 
 def gpus_there() -> int:

@@ -10,6 +10,7 @@ import pycuda.driver as cuda
 
 from pycuda_nn.cuda.layout import PaddedDense
 from pycuda_nn.cuda.parallel.exchange import GradientExchange
+from pycuda_nn.cuda.parallel.ranks import RankStopped
 from pycuda_nn.cuda.parallel.room import THREADS
 from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.kernels import StepKernels
@@ -17,6 +18,7 @@ from pycuda_nn.errors import DeviceError
 from starmint import extra_command
 
 _BLOCKS_A_MULTIPROCESSOR = 4
+_IN_PROGRESS = 7  # ncclInProgress
 
 
 def communicators(ordinals: Sequence[int]) -> list[Any]:
@@ -42,6 +44,31 @@ def communicators(ordinals: Sequence[int]) -> list[Any]:
         ) from error
 
 
+def new_unique_id() -> bytes:
+    """Return the bytes with which the ranks of several processes find each other."""
+    from nccl.core import get_unique_id
+
+    return bytes(get_unique_id())
+
+
+def joined(unique_id: bytes, rank: int, size: int) -> Any:
+    """Return the communicator of ``rank``; waits for all ranks. Its context must be active.
+
+    Raises:
+        DeviceError: NCCL cannot connect the ranks.
+    """
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+    from nccl.core import Communicator, UniqueId
+
+    try:
+        return Communicator.init(size, rank, UniqueId.from_bytes(unique_id))
+    except Exception as error:
+        raise DeviceError(
+            f"NCCL cannot connect rank {rank} of {size}: {error}",
+            "Set NCCL_DEBUG=INFO to see why, and NCCL_SOCKET_IFNAME to the network of the hosts.",
+        ) from error
+
+
 class NcclExchange(GradientExchange):
     """All-reduce of gradients by NCCL; every rank then updates all weights."""
 
@@ -53,7 +80,10 @@ class NcclExchange(GradientExchange):
         super().__init__(*parts)
         from nccl.bindings import nccl
 
-        self._nccl, self._communicator = nccl, communicator
+        self._nccl, self._joined = nccl, communicator  # a Communicator of several processes
+        self._communicator = communicator
+        if hasattr(communicator, "ptr"):
+            self._communicator = nccl.Comm(communicator.ptr)
         self._stream = cuda.Stream()
         kinds = nccl.DataType
         wide = self._weights.float_gradients
@@ -62,7 +92,7 @@ class NcclExchange(GradientExchange):
 
     def warm(self, layers: Sequence[PaddedDense]) -> None:
         """Reduce each layer once, so that NCCL connects the GPUs before a graph is recorded."""
-        arena = self._peers.arenas[self._peers.rank]
+        arena = self._weights.arena
         for number, layer in enumerate(layers):
             gradient = arena + self._weights.gradients
             gradient += self._weights.gradient_bytes * layer.weights
@@ -82,9 +112,6 @@ class NcclExchange(GradientExchange):
     ) -> None:  # fmt: skip
         """See :class:`GradientExchange`."""
         layer, x = context.layers[number], self.arguments(context, kernels, number, j, side)
-        x.gradients[0] = x.gradients[self._peers.rank]
-        x.weights[0] = x.weights[self._peers.rank]
-        x.sums[0] = x.sums[self._peers.rank]
         grid = (-(-layer.outputs // 32), 1)
         self._module.launch("bias_sums", grid, THREADS, stream, x)
         _join(stream, self._stream)
@@ -93,6 +120,26 @@ class NcclExchange(GradientExchange):
         blocks = max(1, min(most, -(-x.u.n // (8 * THREADS))))
         self._module.launch("apply", (blocks, 1), THREADS, self._stream, x)
         _join(self._stream, stream)
+
+    def gathered(self, address: int, count: int) -> None:
+        """Add ``count`` float64 at ``address`` over all ranks, and wait for the result."""
+        if self._communicator is None:
+            raise RankStopped
+        double, handle = int(self._nccl.DataType.Float64), self._stream.handle
+        self._nccl.all_reduce(
+            address, address, count, double, self._sum, self._communicator, handle
+        )
+        self._stream.synchronize()
+
+    def problem(self) -> str | None:
+        """Return what went wrong in the background, for example a host that was lost."""
+        communicator = self._communicator
+        if communicator is None:
+            return None
+        status = int(self._nccl.comm_get_async_error(communicator))
+        if status in (0, _IN_PROGRESS):
+            return None
+        return str(self._nccl.get_error_string(status))
 
     def _reduce(self, gradient: int, sums: int, weights: int, outputs: int) -> None:
         nccl, handle = self._nccl, self._stream.handle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,28 +58,32 @@ class RankSession(CudaSession):
         parts: Mapping[str, Split],
         *,
         rank: int,
+        size: int,
+        ordinal: int,
         ordinals: Sequence[int],
         whole_shards: bool,
     ) -> None:
-        """Open GPU ``ordinals[rank]``; nothing is allocated yet.
+        """Open GPU ``ordinal``; nothing is allocated yet.
 
         Args:
             plan: The plan of the whole training.
             options: Options of the GPU.
             parts: The rows.
             rank: This rank.
-            ordinals: The GPU of each rank.
+            size: Number of ranks, of all hosts.
+            ordinal: The GPU of this rank.
+            ordinals: The GPUs of this process.
             whole_shards: Whether this rank updates all weights.
         """
         self._plan, self._options, self._parts = plan, options, parts
-        self.rank, self._ordinals, self._size = rank, list(ordinals), len(ordinals)
-        self._device = Device(ordinals[rank])
+        self.rank, self._size, self._ordinals = rank, size, list(ordinals)
+        self._device = Device(ordinal)
         self._memory = Memory(self._device, options.memory_limit)
         self._closers: list[Any] = []
         self._step = 0
         owner = (0, 1) if whole_shards else (rank, self._size)
         self._shards = Shards(plan.layout, *owner)
-        self._layers_room = room_of(plan.layout.layers, self._size)
+        self._layers_room = room_of(plan.layout.layers, 1 if whole_shards else size)
         self._held: dict[str, PlacedRows] = {}
 
     def active(self) -> contextlib.AbstractContextManager[None]:
@@ -92,21 +96,38 @@ class RankSession(CudaSession):
             self._prepare(self._parts, params)
             return self._shared.arena
 
-    def connect(self, peers: Peers, communicator: Any = None) -> None:
-        """Load the kernels of the exchange: those for NCCL with a ``communicator``."""
+    def connect(self, peers: Peers, communicate: Callable[[], Any] | None) -> None:
+        """Load the kernels of the exchange: those for NCCL with a function for the communicator."""
         plan, weights = self._plan, self._shared
         with self._device.active():
-            if communicator is None:
+            if communicate is None:
                 enable_access(self._ordinals, self._device.ordinal)
-            self._exchange_module = exchange_module(self._device, plan, weights, self._size)
+            self._exchange_module = exchange_module(self._device, plan, weights, peers.size)
             parts = (self._exchange_module, weights, self._shards, self._layers_room, peers)
             self._exchange: GradientExchange
-            if communicator is None:
+            if communicate is None:
                 self._exchange = PeerExchange(*parts)
             else:
-                self._exchange = reducing = NcclExchange(*parts, communicator=communicator)
+                self._exchange = reducing = NcclExchange(*parts, communicator=communicate())
                 reducing.warm(plan.layout.layers)
             self._closers.append(self._exchange)
+
+    def gathered(self, values: Array) -> Array:
+        """Return the float64 ``values`` of all ranks of all hosts, (ranks, n)."""
+        exchange = self._exchange
+        assert isinstance(exchange, NcclExchange)  # noqa: S101 - several hosts have no other
+        mine = np.zeros((self._size, len(values)))
+        mine[self.rank] = values
+        with self._device.active(), self._memory.borrowed(mine.nbytes, "results") as address:
+            cuda.memcpy_htod(address, mine)
+            exchange.gathered(address, mine.size)
+            cuda.memcpy_dtoh(mine, address)
+        return mine
+
+    def problem(self) -> str | None:
+        """Return what went wrong on other hosts, if anything; from any thread."""
+        exchange = self._exchange
+        return exchange.problem() if isinstance(exchange, NcclExchange) else None
 
     def room(self) -> int:
         """Return the free memory for rows."""
@@ -237,6 +258,8 @@ class RankSession(CudaSession):
             queued += [(self._last, 1)] if self._last is not None else []
             self._launch(queued, stopped)
             self._streams.main.synchronize()
+            if stopped():
+                raise RankStopped
             self._check()
             cuda.memcpy_dtoh(losses, self._source.losses)
         self._step += len(learning_rates)

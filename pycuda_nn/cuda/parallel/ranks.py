@@ -51,6 +51,7 @@ class Ranks(Generic[Worker]):
         self._answers: queue.SimpleQueue[tuple[int, bool, Any]] = queue.SimpleQueue()
         self._workers: list[Any] = [None] * len(gpus)
         self._lock, self._stopped = threading.Lock(), False
+        self._reason: BaseException | None = None
         self._busy: set[int] = set()
         self._threads = [
             threading.Thread(target=self._serve, args=(rank,), name=f"GPU {rank}", daemon=True)
@@ -78,10 +79,11 @@ class Ranks(Generic[Worker]):
         some = list(range(len(self._threads))) if only is None else list(only)
         return self._run(some, lambda rank: call(self._workers[rank]))
 
-    def stop(self) -> None:
-        """End the waits of all ranks, once."""
+    def stop(self, reason: BaseException | None = None) -> None:
+        """End the waits of all ranks, once; ``reason`` is raised if no rank failed by itself."""
         with self._lock:
             first, self._stopped = not self._stopped, True
+            self._reason = self._reason or reason
         if first:
             self._stop()
 
@@ -145,6 +147,8 @@ class Ranks(Generic[Worker]):
         if self._busy:
             rank = min(self._busy)
             return RankFailed(rank, self._gpus[rank], "does not answer", "Check nvidia-smi.")
+        if self._reason is not None:
+            return self._reason
         if not causes:
             return DeviceError("the GPUs were stopped")
         rank, error = next(iter(causes.items()))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,8 @@ import numpy.typing as npt
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.parallel.exchange import Peers
 from pycuda_nn.cuda.parallel.host_words import BEAT_S, HostWords
-from pycuda_nn.cuda.parallel.nccl import communicators
+from pycuda_nn.cuda.parallel.hosts import World
+from pycuda_nn.cuda.parallel.nccl import communicators, joined
 from pycuda_nn.cuda.parallel.rank import RankSession
 from pycuda_nn.cuda.parallel.ranks import Ranks
 from pycuda_nn.cuda.parallel.rows import Placement, placements
@@ -28,6 +31,7 @@ from pycuda_nn.rng import EpochOrder
 Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
 
+_WATCH_S = 0.2
 LIMIT_S = 30.0  # for an answer of another GPU
 _RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
 
@@ -74,6 +78,7 @@ class DataParallelSession(Session):
         *,
         ordinals: Sequence[int],
         exchange: str,
+        world: World | None = None,
     ) -> None:
         """Copy rows and parameters to the GPUs, and record the steps.
 
@@ -82,15 +87,18 @@ class DataParallelSession(Session):
             options: Options of the GPUs.
             parts: The rows.
             params: The first parameters.
-            ordinals: The GPU of each rank.
+            ordinals: The GPU of each rank of this host.
             exchange: ``peer`` or ``nccl``.
+            world: The ranks of all hosts; None for this host alone.
 
         Raises:
             RankFailed: A GPU failed, for example because it has not enough memory.
             BackendUnavailable: A GPU does not exist or is in use.
         """
         self._plan, self._options, self._parts = plan, options, parts
-        self.size, self.exchange, self._params = len(ordinals), exchange, params
+        self.size = len(ordinals) if world is None else world.size
+        self.exchange, self._params, self._world = exchange, params, world
+        self._first = 0 if world is None else world.first
         self._batch = min(plan.recipe.batch_size, len(parts["train"].x))
         self._n, self._step = len(parts["train"].x), 0
         self.times: StepTimes | None = None
@@ -98,9 +106,14 @@ class DataParallelSession(Session):
         self._words: HostWords | None = None
         self._ordinals = list(ordinals)
         names = [f"GPU {ordinal} ({gpu_name(ordinal)})" for ordinal in ordinals]
-        _LOG.info("training on %d GPUs: %s, in %s", self.size, ", ".join(names), options.precision)
+        here = "" if world is None else f" of {options.hosts} hosts, here"
+        _LOG.info(
+            "training on %d GPUs%s: %s, in %s",
+            self.size, here, ", ".join(names), options.precision,
+        )  # fmt: skip
         self._ranks: Ranks[RankSession] = Ranks(names, self._stop)
         self._made: list[RankSession] = []
+        self._closed = threading.Event()
         try:
             self._build()
         except BaseException:
@@ -111,14 +124,15 @@ class DataParallelSession(Session):
         self, order: Array | EpochOrder, learning_rates: Array
     ) -> npt.NDArray[np.float32]:
         """See :class:`Session`."""
+        self._check_hosts(len(learning_rates))
         stopped = lambda: self._ranks.stopped  # noqa: E731
-        losses = self._ranks.each(lambda rank: rank.run(order, learning_rates, stopped))
+        losses = self._of_all(lambda rank: rank.run(order, learning_rates, stopped))
         self._step += len(learning_rates)
-        return self._mean(np.array(losses))
+        return self._mean(losses)
 
     def evaluate(self, part: str) -> Metrics:
         """See :class:`Session`."""
-        sums = np.array(self._ranks.each(lambda rank: rank.sums(part)))
+        sums = self._of_all(lambda rank: rank.sums(part))
         loss, wrong = sums.sum(axis=0).tolist()
         metrics: Metrics = self._made[0].mean((loss, wrong), part)
         return metrics
@@ -138,6 +152,7 @@ class DataParallelSession(Session):
 
     def close(self) -> None:
         """See :class:`Session`."""
+        self._closed.set()
         made, self._made = self._made, []
         if made and not self._ranks.stuck:
             ignored = (DeviceError,) if self._ranks.stopped else ()  # a GPU that failed fails again
@@ -164,20 +179,27 @@ class DataParallelSession(Session):
 
     def _build(self) -> None:
         ranks, plan, parts = self._ranks, self._plan, self._parts
-        whole = self.exchange == "nccl"
+        reduces = self.exchange == "nccl"
         ranks.make(
-            lambda rank: RankSession(
+            lambda number: RankSession(
                 plan, self._options, parts,
-                rank=rank, ordinals=self._ordinals, whole_shards=whole,
+                rank=self._first + number, size=self.size, ordinal=self._ordinals[number],
+                ordinals=self._ordinals, whole_shards=reduces,
             )
         )  # fmt: skip
         self._made = ranks.each(lambda rank: rank)
         ranks.each(lambda rank: self._make_words(rank), only=[0])
         arenas = ranks.each(lambda rank: rank.prepare(self._params))
-        known = communicators(self._ordinals) if whole else [None] * self.size
-        ranks.each(lambda rank: rank.connect(self._peers(rank, arenas), known[rank.rank]))
+        communicate = self._communicators() if reduces else [None] * self.size
+        ranks.each(
+            lambda rank: rank.connect(
+                self._peers(rank, arenas), communicate[rank.rank - self._first]
+            )
+        )
+        if self._world is not None:
+            threading.Thread(target=self._watch, name="hosts", daemon=True).start()
         held = self._place()
-        for some in ([0], range(1, self.size)):  # the others find what rank 0 has tuned
+        for some in ([0], range(1, len(self._ordinals))):  # the others find what the first tuned
             ranks.each(lambda rank: rank.record(self._params, held), only=some)
         self._params = self._params.copy()
         path = f"captured step on {self.size} GPUs, exchange by {self._exchange_name()}"
@@ -185,6 +207,44 @@ class DataParallelSession(Session):
             "training path: %s (%s, %s, minibatch %s)",
             path, plan.stack, plan.precision.name, f"{self._batch:,}",
         )  # fmt: skip
+
+    def _communicators(self) -> list[Callable[[], Any]]:
+        """Return a function for each rank of this host, which returns its communicator there."""
+        world = self._world
+        if world is None:
+            known = communicators(self._ordinals)
+            return [lambda one=one: one for one in known]  # type: ignore[misc]
+        ranks = range(world.first, world.first + len(self._ordinals))
+        return [functools.partial(joined, world.unique_id, rank, world.size) for rank in ranks]
+
+    def _watch(self) -> None:
+        """Stop this host after another one was lost."""
+        while not self._closed.wait(_WATCH_S):
+            problems = [problem for rank in self._made if (problem := rank.problem())]
+            if problems:
+                again = "A training with --checkpoint continues with --resume."
+                self._ranks.stop(DeviceError(f"another host was lost: {problems[0]}", again))
+                return
+
+    def _of_all(self, call: Callable[[RankSession], Any]) -> Array:
+        """Return the numbers that ``call`` returns on each rank of all hosts, (ranks, n)."""
+        if self._world is None:
+            return np.array(self._ranks.each(call))
+        answers = self._ranks.each(
+            lambda rank: rank.gathered(np.asarray(call(rank), dtype=np.float64))
+        )
+        return answers[0]
+
+    def _check_hosts(self, steps: int) -> None:
+        """Raise DeviceError if another host is at another step, or has other rows."""
+        if self._world is None:
+            return
+        states = self._of_all(lambda _: (self._step, steps, self._n))
+        if (states != states[0]).any():
+            raise DeviceError(
+                "the hosts do not train the same: their steps or their numbers of rows differ",
+                "Use the same data, settings and checkpoint on all hosts.",
+            )
 
     def _exchange_name(self) -> str:
         return {"peer": "built-in kernels", "nccl": "NCCL"}[self.exchange]
@@ -200,11 +260,12 @@ class DataParallelSession(Session):
                 words.close()
 
     def _peers(self, rank: RankSession, arenas: Sequence[int]) -> Peers:
-        words = self._words
+        words, reduces = self._words, self.exchange == "nccl"
+        number = rank.rank - self._first
         return Peers(
-            rank=rank.rank,
-            size=self.size,
-            arenas=arenas,
+            rank=0 if reduces else number,
+            size=1 if reduces else self.size,
+            arenas=[arenas[number]] if reduces else arenas,
             host=0 if words is None else words.address,
             limit=round(LIMIT_S / BEAT_S),
         )
@@ -220,7 +281,9 @@ class DataParallelSession(Session):
             _LOG.info("%s: %s rows %s", name, f"{len(self._parts[name].x):,}", placement.value)
         (first,) = ranks.each(lambda rank: rank.place(chosen, {}), only=[0])
         pinned = {name: first[name] for name, at in chosen.items() if at is Placement.PINNED}
-        others = ranks.each(lambda rank: rank.place(chosen, pinned), only=range(1, self.size))
+        others = ranks.each(
+            lambda rank: rank.place(chosen, pinned), only=range(1, len(self._ordinals))
+        )
         if chosen["train"] is not Placement.DEALT:
             return []
         return [held["train"] for held in (first, *others)]

@@ -308,3 +308,58 @@ def test_a_training_that_is_stopped_again_and_again_ends_with_the_same_bits(tmp_
         for name in want.files:
             if want[name].dtype.kind == "f":
                 np.testing.assert_array_equal(got[name], want[name], err_msg=name)
+
+
+def _host(folder: Path, meet: Path, host: int, epochs: int) -> subprocess.Popen[str]:
+    """Start the process of a "host" that has one GPU and reaches the other one by sockets only."""
+    argv = [sys.executable, "-m", "pycuda_nn", "train", "--data", str(folder / "rows.npz")]
+    argv += ["--backend", "cuda", "--hosts", "2", "--host", str(host), "--meet", str(meet)]
+    for setting in ("hidden=64", "batch_size=64", f"epochs={epochs}", "optimizer=sgd"):
+        argv += ["--set", setting]
+    only = {"CUDA_VISIBLE_DEVICES": str(host), "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+    return subprocess.Popen(
+        [*argv, "--checkpoint", str(folder / f"net{host}.npz")],
+        env={**os.environ, **only, "NCCL_SOCKET_IFNAME": "lo"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def hosts_rows(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((5000, 16), dtype=np.float32)
+    np.savez(tmp_path / "rows.npz", x=x, y=(x @ rng.standard_normal((16, 4))).argmax(1))
+    return tmp_path
+
+
+def test_two_processes_train_like_one(hosts_rows: Path) -> None:
+    meet = hosts_rows / "meet"
+    meet.mkdir(mode=0o700)
+    processes = [_host(hosts_rows, meet, host, 3) for host in range(2)]
+    said = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    assert not (hosts_rows / "net1.npz").exists()  # host 0 writes the checkpoint
+    argv = [sys.executable, "-m", "pycuda_nn", "train", "--data", str(hosts_rows / "rows.npz")]
+    argv += ["--backend", "numpy", "--checkpoint", str(hosts_rows / "numpy.npz")]
+    for setting in ("hidden=64", "batch_size=64", "epochs=3", "optimizer=sgd"):
+        argv += ["--set", setting]
+    subprocess.run(argv, check=True, capture_output=True)
+    with np.load(hosts_rows / "net0.npz") as got, np.load(hosts_rows / "numpy.npz") as want:
+        name = next(name for name in want.files if "params" in name)
+        np.testing.assert_allclose(got[name], want[name], rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_host_that_is_lost_ends_the_other_one(hosts_rows: Path, lost: int) -> None:
+    meet = hosts_rows / "meet"
+    meet.mkdir(mode=0o700)
+    processes = [_host(hosts_rows, meet, host, 100_000) for host in range(2)]
+    end = time.monotonic() + 60
+    while not (hosts_rows / "net0.npz").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    processes[lost].kill()
+    _, said = processes[1 - lost].communicate(timeout=60)
+    processes[lost].communicate(timeout=60)
+    assert processes[1 - lost].returncode == 1, said
+    assert "another host was lost" in said
+    assert "Traceback" not in said

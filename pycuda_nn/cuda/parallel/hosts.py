@@ -1,0 +1,119 @@
+"""Meet the processes of other hosts in a folder that all hosts share; this needs no GPU."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.errors import ConfigError, DeviceError
+
+_LOG = logging.getLogger("pycuda_nn")
+
+_LIMIT_S = 600.0  # for all hosts to come
+_PAUSE_S = 0.2
+_START = "start.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """The ranks of a training on several hosts.
+
+    Attributes:
+        size: Ranks of all hosts.
+        first: First rank of this host.
+        unique_id: Bytes with which the ranks find each other.
+    """
+
+    size: int
+    first: int
+    unique_id: bytes
+
+
+def meet(options: CudaOptions, gpus: int, new_id: Callable[[], bytes]) -> World:
+    """Return the ranks of all hosts, after all of them have come to ``options.meet``.
+
+    Args:
+        options: Number of hosts, number of this host, and the folder.
+        gpus: GPUs of this host.
+        new_id: Called on the first host: returns the bytes for all ranks.
+
+    Raises:
+        ConfigError: The folder is not private, or was used before.
+        DeviceError: A host did not come.
+    """
+    folder = Path(options.meet)
+    _check_private(folder)
+    own = folder / f"host-{options.host}.json"
+    if own.exists():
+        raise ConfigError(
+            f"--meet {folder}: host {options.host} was here before",
+            "Give all hosts a new, empty folder for each start.",
+        )
+    _write(own, {"gpus": gpus})
+    _LOG.info("waiting for %d hosts in %s", options.hosts, folder)
+    if options.host == 0:
+        names = [folder / f"host-{host}.json" for host in range(options.hosts)]
+        counts = [int(_wait_for(name)["gpus"]) for name in names]
+        start = {"gpus": counts, "id": base64.b64encode(new_id()).decode()}
+        _write(folder / _START, start)
+    start = _wait_for(folder / _START)
+    counts = [int(count) for count in start["gpus"]]
+    try:
+        unique_id = base64.b64decode(start["id"], validate=True)
+    except binascii.Error as error:
+        raise ConfigError(f"{folder / _START} is damaged: {error}") from error
+    return World(size=sum(counts), first=sum(counts[: options.host]), unique_id=unique_id)
+
+
+def _check_private(folder: Path) -> None:
+    """Raise ConfigError if another user could write the folder: whoever can, joins the training."""
+    try:
+        facts = folder.stat()
+    except OSError as error:
+        raise ConfigError(
+            f"--meet {folder}: {error.strerror}",
+            "Create it on a file system that all hosts share: mktemp -d -p DIR",
+        ) from error
+    if not stat.S_ISDIR(facts.st_mode):
+        raise ConfigError(f"--meet {folder} is not a folder")
+    if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+        raise ConfigError(
+            f"--meet {folder}: other users can open it", f"Make it private: chmod 700 {folder}"
+        )
+
+
+def _write(path: Path, value: object) -> None:
+    """Write ``value`` so that other hosts find all of it or nothing."""
+    beside = path.with_suffix(".part")
+    try:
+        beside.write_text(json.dumps(value), encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise DeviceError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _wait_for(path: Path) -> Any:
+    began = time.monotonic()
+    while True:
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            raise DeviceError(f"cannot read {path}: {error}") from error
+        if time.monotonic() - began > _LIMIT_S:
+            raise DeviceError(
+                f"{path.stem} did not come within {_LIMIT_S:.0f} s",
+                f"Check the output of the other hosts, and that they see {path.parent}.",
+            )
+        time.sleep(_PAUSE_S)
