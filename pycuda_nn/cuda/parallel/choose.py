@@ -88,7 +88,7 @@ def _most(options: CudaOptions, batch: int) -> int:
         )
     if options.gpus > batch:
         raise ConfigError(
-            f"--gpus {options.gpus}: a minibatch of {batch} rows is too small for so many GPUs",
+            f"--gpus {options.gpus}: a minibatch of {batch} rows is too small for this number of GPUs",
             "Raise batch_size, or use fewer GPUs.",
         )
     return options.gpus
@@ -141,7 +141,7 @@ def _opened(
     size: int,
     alone: float,
 ) -> DataParallelSession:
-    """Return a session on ``size`` GPUs, after its times were logged beside those of one GPU."""
+    """Return a session on ``size`` GPUs, after its times were logged next to those of one GPU."""
     ordinals = range(options.device, options.device + size)
     exchange = options.exchange
     if exchange == "auto":

@@ -132,7 +132,7 @@ class NcclExchange(GradientExchange):
         self._stream.synchronize()
 
     def problem(self) -> str | None:
-        """Return what went wrong in the background, for example a host that was lost."""
+        """Return which failure NCCL has noticed, for example a host that was lost."""
         communicator = self._communicator
         if communicator is None:
             return None

@@ -125,7 +125,7 @@ class RankSession(CudaSession):
         return mine
 
     def problem(self) -> str | None:
-        """Return what went wrong on other hosts, if anything; from any thread."""
+        """Return which failure of another host was noticed, if any; from any thread."""
         exchange = self._exchange
         return exchange.problem() if isinstance(exchange, NcclExchange) else None
 
@@ -331,7 +331,7 @@ class RankSession(CudaSession):
         word = np.zeros(1, dtype=np.uint32)
         cuda.memcpy_dtoh(word, address)
         if word[0] == _NO_ANSWER:
-            raise DeviceError("waited in vain for another GPU", "Check nvidia-smi.")
+            raise DeviceError("another GPU did not answer", "Check nvidia-smi.")
         if word[0]:
             raise RankStopped
 

@@ -11,7 +11,7 @@ from pycuda_nn.cuda.parallel.structs import FLAGS
 _LOCAL_BYTES = 64  # turns and arrived blocks of a layer
 _MOST_INNER, _MOST_FIRST, _MOST_BIAS = 32, 64, 16
 _FREE = 8  # multiprocessors that no exchange takes
-_BIASES_A_MULTIPROCESSOR = 2  # beside a block of weights
+_BIASES_A_MULTIPROCESSOR = 2  # next to a block of weights
 THREADS = 512  # of a block
 
 
@@ -55,7 +55,7 @@ class Blocks:
     """Blocks of the kernels of each layer: of its weights, and of its bias.
 
     Exchanges that wait for other ranks leave multiprocessors for the products that those need. The
-    first layer has the most blocks: nothing runs beside its exchange, which is the last.
+    first layer has the most blocks: nothing runs next to its exchange, which is the last.
     """
 
     weights: list[int]

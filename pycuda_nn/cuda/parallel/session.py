@@ -163,7 +163,7 @@ class DataParallelSession(Session):
         self._ranks.end()
 
     def step_times(self, seconds: float = 0.1) -> StepTimes:
-        """Return how long a step takes; all weights and moments are those of the start again."""
+        """Return how long a step takes; all weights and moments end as at the start."""
         whole = self._seconds((True, True), seconds)
         computation = self._seconds((True, False), seconds)
         exchange = self._seconds((False, True), seconds)

@@ -7,7 +7,7 @@ typedef float G;
 typedef T G;
 #endif
 
-// What an update reads besides the gradient; `master` and the moments have the index of the weight.
+// What an update reads except for the gradient; `master` and the moments have the index of the weight.
 struct State {
 #if MASTER == 1
   Line<T> high;

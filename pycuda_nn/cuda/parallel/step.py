@@ -1,7 +1,7 @@
-"""One step of a rank: as on one GPU, with the exchange of a layer in place of its update.
+"""One step of a rank: as on one GPU, but each layer has an exchange, which includes its update.
 
 The exchange of a layer starts as soon as its gradient exists, the last layer first, on streams of
-its own, beside the rest of the backward pass. It writes the second copy of the weights, so that the
+its own, next to the rest of the backward pass. It writes the second copy of the weights, so that the
 data gradients still read the first one. The bias has an exchange of its own, still earlier.
 """
 
@@ -119,7 +119,7 @@ class SharedStep(TrainingStep):
         self._layer_gradient(0, j, side, main)
 
     def _layer_gradient(self, number: int, j: int, side: int, stream: cuda.Stream) -> None:
-        """Queue the gradients of a layer on ``stream``, and its exchanges beside it."""
+        """Queue the gradients of a layer on ``stream``, and its exchanges next to it."""
         c = self._context
         if self.computes and c.rows and number == c.last and not c.fused:
             self._kernels.sum_columns(number, j, stream)

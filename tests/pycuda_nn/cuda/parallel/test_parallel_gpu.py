@@ -40,7 +40,7 @@ Array = npt.NDArray[Any]
 
 @pytest.fixture(autouse=True)
 def no_timing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not time one GPU beside several: the tests are of small networks."""
+    """Do not time one GPU next to several: the tests are of small networks."""
     monkeypatch.setattr("pycuda_nn.cuda.parallel.choose._seconds_alone", lambda *_: 1.0)
 
 
