@@ -88,7 +88,7 @@ def _most(options: CudaOptions, batch: int) -> int:
         )
     if options.gpus > batch:
         raise ConfigError(
-            f"--gpus {options.gpus}: a minibatch of {batch} rows is too small for this number of GPUs",
+            f"--gpus {options.gpus}: a minibatch of {batch} rows is too small",
             "Raise batch_size, or use fewer GPUs.",
         )
     return options.gpus
@@ -180,20 +180,17 @@ def _fastest(
 ) -> Session:
     """Return a session on the number of GPUs with the fastest steps: 1, 2, 4, ... or all."""
     sizes = sorted({most, *(1 << k for k in range(1, most.bit_length()) if 1 << k <= most)})
-    best = alone
-    kept: DataParallelSession | None = None
+    best, fastest = alone, 1
     for size in sizes:
         session = _opened(plan, options, parts, params, size, alone)
-        if session.times is not None and session.times.whole < best:
-            best, previous = session.times.whole, kept
-            kept = session
-            if previous is not None:
-                previous.close()
-        else:
+        if session.times is None or session.times.whole >= best:
             session.close()
             break
-    if kept is not None:
-        _LOG.info("--gpus auto: %d GPUs", kept.size)
-        return kept
-    _LOG.info("--gpus auto: 1 GPU")
-    return CudaSession(plan, _one(options), parts, params)
+        best, fastest = session.times.whole, size
+        if size == most:
+            return session
+        session.close()  # there is perhaps not enough memory for two of them
+    _LOG.info("--gpus auto: %d GPU%s", fastest, "" if fastest == 1 else "s")
+    if fastest == 1:
+        return CudaSession(plan, _one(options), parts, params)
+    return _opened(plan, options, parts, params, fastest, alone)

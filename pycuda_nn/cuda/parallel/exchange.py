@@ -48,6 +48,7 @@ class Peers:
         arenas: Address of :attr:`SharedWeights.arena` of each rank.
         host: Address of the words of the host: whether to stop, and a counter of beats.
         limit: Beats after which a rank that does not answer is given up.
+        multiprocessors: Of the GPU with the fewest: all ranks must use the same number of blocks.
     """
 
     rank: int
@@ -55,6 +56,7 @@ class Peers:
     arenas: Sequence[int]
     host: int
     limit: int
+    multiprocessors: int
 
 
 def exchange_options(plan: TrainingPlan, weights: SharedWeights, size: int) -> list[str]:
@@ -169,7 +171,7 @@ class PeerExchange(GradientExchange):
         stream: cuda.Stream,
     ) -> None:  # fmt: skip
         """See :class:`GradientExchange`."""
-        blocks = self._blocks(context).biases[number]
+        blocks = self._blocks(context).biases[number]  # flags are by block
         arguments = self.arguments(context, kernels, number, j, side)
         self._module.launch("exchange_bias", (blocks, 1), THREADS, stream, arguments)
 
@@ -183,4 +185,5 @@ class PeerExchange(GradientExchange):
         self._module.launch("exchange", (blocks, 1), THREADS, stream, arguments)
 
     def _blocks(self, context: StepContext) -> Blocks:
-        return blocks_of(context.layers, context.multiprocessors, self._peers.size)
+        peers = self._peers
+        return blocks_of(context.layers, peers.multiprocessors, peers.size)

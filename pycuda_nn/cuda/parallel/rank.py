@@ -129,6 +129,11 @@ class RankSession(CudaSession):
         exchange = self._exchange
         return exchange.problem() if isinstance(exchange, NcclExchange) else None
 
+    @property
+    def multiprocessors(self) -> int:
+        """Multiprocessors of the GPU."""
+        return self._device.facts.multiprocessors
+
     def room(self) -> int:
         """Return the free memory for rows."""
         with self._device.active():

@@ -163,10 +163,20 @@ class DataParallelSession(Session):
         self._ranks.end()
 
     def step_times(self, seconds: float = 0.1) -> StepTimes:
-        """Return how long a step takes; all weights and moments end as at the start."""
+        """Return how long a step takes; all weights and moments end as at the start.
+
+        Raises:
+            DeviceError: The exchange did not give all GPUs the same weights.
+        """
         whole = self._seconds((True, True), seconds)
         computation = self._seconds((True, False), seconds)
         exchange = self._seconds((False, True), seconds)
+        if not self.replicas_are_equal():  # a wrong IOMMU or PCIe setting breaks access silently
+            raise DeviceError(
+                "the GPUs have different weights after an exchange: the access to each other's "
+                "memory does not work on this host",
+                "Use --exchange nccl, and check the settings of IOMMU and PCIe ACS.",
+            )
         self._ranks.each(lambda rank: rank.begin(self._params))
         return StepTimes(whole=whole, computation=computation, exchange=exchange)
 
@@ -268,6 +278,7 @@ class DataParallelSession(Session):
             arenas=[arenas[number]] if reduces else arenas,
             host=0 if words is None else words.address,
             limit=round(LIMIT_S / BEAT_S),
+            multiprocessors=min(other.multiprocessors for other in self._made),
         )
 
     def _place(self) -> list[int]:

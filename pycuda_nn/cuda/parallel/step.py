@@ -1,8 +1,8 @@
 """One step of a rank: as on one GPU, but each layer has an exchange, which includes its update.
 
 The exchange of a layer starts as soon as its gradient exists, the last layer first, on streams of
-its own, next to the rest of the backward pass. It writes the second copy of the weights, so that the
-data gradients still read the first one. The bias has an exchange of its own, still earlier.
+its own, next to the rest of the backward pass. It writes the second copy of the weights, so that
+the data gradients still read the first one. The bias has an exchange of its own, still earlier.
 """
 
 from __future__ import annotations
