@@ -156,7 +156,8 @@ def _gpus(context: click.Context, option: click.Parameter, text: str | None) -> 
     ),
     cloup.option(
         "--meet", cls=HelpOption, default="", metavar="DIR",
-        help="Meet the processes of the other hosts in this empty, private, shared folder.",
+        help="Meet the processes of the other hosts in this empty, private folder, which all hosts "
+        "share. Default: none, for one host.",
     ),
     cloup.option(
         "--memory-limit", cls=HelpOption, metavar="SIZE",
