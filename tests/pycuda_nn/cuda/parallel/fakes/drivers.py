@@ -24,7 +24,8 @@ from tests.pycuda_nn.cuda.parallel.fakes.gpu import (
 _HERE = "tests.pycuda_nn.cuda.parallel.fakes"
 _FAKED = (
     "pycuda", "cuda", "nvmath", "nccl", "pycuda_nn.cuda",
-    *(f"{_HERE}.{name}" for name in ("emulation", "step", "training", "twin", "protocol")),
+    f"{_HERE}.emulation", f"{_HERE}.step", f"{_HERE}.training", f"{_HERE}.twin",
+    f"{_HERE}.protocol", f"{_HERE}.interleavings",
 )  # fmt: skip
 
 

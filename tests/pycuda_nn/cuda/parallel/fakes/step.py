@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -123,11 +123,28 @@ class Kernels(StepKernels):
 
 
 class Step(step_module.SharedStep):
-    """Tells products and kernels the number of the step."""
+    """Tells products and kernels the number of the step.
+
+    Attributes:
+        skipped: Beginning of the names of events that the forward pass does not wait for.
+    """
+
+    skipped: ClassVar[tuple[str, ...]] = ()
+    _inside = False
 
     def _forward(self, j: int, side: int) -> None:
         self._products.j = self._kernels.j = j  # type: ignore[attr-defined]
+        self._inside = True
         super()._forward(j, side)
+        self._inside = False
+
+    def _wait(self, name: str, stream: Any) -> None:
+        if not (self._inside and name.startswith(self.skipped or "-")):
+            super()._wait(name, stream)
+
+    def _weight_gradient(self, number: int, side: int, stream: Any) -> None:
+        MACHINE.meaning = (number, self._products.j, side)  # type: ignore[attr-defined]
+        super()._weight_gradient(number, side, stream)
 
 
 class ExchangeModule:

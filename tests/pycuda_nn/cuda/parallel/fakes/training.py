@@ -149,11 +149,10 @@ class FakeTraining:
         memory = view(address, values.nbytes, np.uint8)
         memory[:] = values.view(np.uint8).ravel() if end else 0xFF
 
-    def _memset(self, rank: Rank, end: bool, *_: Any) -> None:
-        if end:
-            for layer in rank.layers:  # of a rank without rows, whose gradients are always 0
-                n = layer.inputs * layer.outputs * rank.weights.gradient_bytes
-                view(rank.weights.gradient(layer, 0.0).address, n, np.uint8)[:] = 0
+    def _memset(self, rank: Rank, end: bool, number: int, j: int, side: int) -> None:
+        layer = rank.layers[number]
+        n = layer.inputs * layer.outputs * rank.weights.gradient_bytes
+        self._write(rank.weights.gradient(layer, 0.0).address, np.zeros(n, np.uint8), end)
 
     def _gather(self, rank: Rank, end: bool, j: int, side: int) -> None:
         pass
