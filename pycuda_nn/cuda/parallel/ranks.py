@@ -98,10 +98,9 @@ class Ranks(Generic[Worker]):
         return bool(self._busy)
 
     def end(self) -> None:
-        """End the threads, which drop their workers."""
-        for rank, calls in enumerate(self._calls):
-            if rank not in self._busy:
-                calls.put(None)
+        """End the threads, which drop their workers; one that is stuck ends when it comes back."""
+        for calls in self._calls:
+            calls.put(None)
         for rank, thread in enumerate(self._threads):
             if rank not in self._busy:
                 thread.join()
@@ -112,10 +111,10 @@ class Ranks(Generic[Worker]):
     def _run(self, some: Sequence[int], call: Callable[[int], Any]) -> list[Any]:
         answers: dict[int, Any] = {}
         errors: dict[int, BaseException] = {}
-        for rank in some:
-            self._busy.add(rank)
-            self._calls[rank].put(call)
         try:
+            for rank in some:
+                self._busy.add(rank)
+                self._calls[rank].put(call)
             self._collect(answers, errors, None)
         except BaseException:  # Ctrl-C: the ranks must not run on
             self.stop()
@@ -145,8 +144,7 @@ class Ranks(Generic[Worker]):
         """Return the error to raise: that of the rank that failed by itself."""
         causes = {r: error for r, error in errors.items() if not isinstance(error, RankStopped)}
         if self._busy:
-            rank = min(self._busy)
-            return RankFailed(rank, self._gpus[rank], "does not answer", "Check nvidia-smi.")
+            return self._stuck_error(causes)
         if self._reason is not None:
             return self._reason
         if not causes:
@@ -159,6 +157,13 @@ class Ranks(Generic[Worker]):
             failed.__cause__ = error
             return failed
         return error
+
+    def _stuck_error(self, causes: dict[int, BaseException]) -> RankFailed:
+        rank, what = min(self._busy), "does not answer"
+        for other, error in causes.items():
+            what += f" after {self._gpus[other]} failed: {getattr(error, 'what', error)}"
+            break
+        return RankFailed(rank, self._gpus[rank], what, "Check nvidia-smi.")
 
     def _serve(self, rank: int) -> None:
         while (call := self._calls[rank].get()) is not None:
