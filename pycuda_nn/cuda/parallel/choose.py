@@ -162,7 +162,7 @@ def _opened(
         size, 1e6 * times.whole, alone / times.whole, 1e6 * alone,
         100 * alone / (size * times.whole), 1e6 * times.exchange, 1e6 * times.waiting,
     )  # fmt: skip
-    if times.whole > alone:
+    if times.whole > alone and options.gpus != "auto":
         _LOG.warning(
             "%d GPUs are slower than one for this training; use --gpus 1 or --gpus auto, or a "
             "larger batch_size", size,
