@@ -111,7 +111,7 @@ def cuda_options(
         device=device or 0,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         deterministic=deterministic,
-        gpus=gpus or 1,
+        gpus=1 if gpus is None else gpus,
         exchange=exchange,
         exact_gradients=exact_gradients,
         hosts=hosts,

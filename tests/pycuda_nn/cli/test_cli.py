@@ -206,6 +206,13 @@ def test_a_table_resumes_with_the_settings_that_its_size_chose(tmp_path: Path) -
     [
         (["--precision", "bf17"], 2, ["'bf17'", "'bf16'"]),
         (["--backend", "numpy", "--precision", "bf16"], 2, ["--precision", "cuda"]),
+        (["--gpus", "0"], 2, ["--gpus", "'0'"]),
+        (["--gpus", "-1"], 2, ["--gpus", "'-1'"]),
+        (["--gpus", "x"], 2, ["--gpus", "'x'", "all or auto"]),
+        (["--exchange", "mpi"], 2, ["'mpi'", "'peer'"]),
+        (["--backend", "numpy", "--gpus", "2"], 2, ["--gpus", "cuda"]),
+        (["--backend", "numpy", "--gpus", "all"], 2, ["--gpus", "cuda"]),
+        (["--backend", "numpy", "--exchange", "nccl"], 2, ["--exchange", "cuda"]),
         (["--memory-limit", "2 bananas"], 2, ["'2 bananas'", "2GiB"]),
         (["--backend", "nump"], 2, ["'nump'", "'numpy'"]),
         (["--set", "lrate=1"], 2, ["'lrate'"]),

@@ -24,7 +24,18 @@ def test_no_sizes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"precision": "bf17"}, {"device": -1}, {"memory_limit": 0}], ids=str
+    "wrong",
+    [
+        {"precision": "bf17"},
+        {"device": -1},
+        {"memory_limit": 0},
+        {"gpus": 0},
+        {"gpus": -1},
+        {"gpus": "some"},
+        {"gpus": ""},
+        {"exchange": "mpi"},
+    ],
+    ids=str,
 )
 def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
@@ -33,6 +44,16 @@ def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
 
 def test_what_is_not_given_is_the_default() -> None:
     assert cuda_options(None, None, None, deterministic=False) == CudaOptions()
+
+
+@pytest.mark.parametrize("gpus", [1, 4, "all", "auto"])
+def test_numbers_of_gpus(gpus: int | str) -> None:
+    assert cuda_options(None, None, None, deterministic=False, gpus=gpus).gpus == gpus
+
+
+def test_no_gpus_are_not_one_gpu() -> None:
+    with pytest.raises(ConfigError, match="'0'"):
+        cuda_options(None, None, None, deterministic=False, gpus=0)
 
 
 def test_every_precision_can_be_computed() -> None:
