@@ -116,7 +116,7 @@ def test_the_rank_that_failed_by_itself_is_named_whoever_ends_first(group: Group
             others.wait()
             raise DeviceError("the cause")
 
-    with pytest.raises(RankFailed, match="GPU 2 .*the cause"):
+    with pytest.raises(RankFailed, match=r"GPU 2 .*the cause"):
         group.ranks.each(call)
 
 
@@ -131,7 +131,7 @@ def test_errors_that_are_not_of_a_gpu_stay_as_they_are(group: Group, error: Exce
 
 
 def test_a_gpu_without_enough_memory_is_named(group: Group) -> None:
-    with pytest.raises(RankFailed, match="GPU 2 .*out of GPU memory") as caught:
+    with pytest.raises(RankFailed, match=r"GPU 2 .*out of GPU memory") as caught:
         group.fail({2: OutOfDeviceMemory("rows", 1 << 30, 1 << 20, limited=False)})
     assert isinstance(caught.value.__cause__, OutOfDeviceMemory)
 
@@ -164,7 +164,7 @@ def test_a_rank_that_hangs_is_named_with_the_cause(
             raise DeviceError("an illegal address")
         group.wait()
 
-    with pytest.raises(RankFailed, match="GPU 0 .*does not answer") as caught:
+    with pytest.raises(RankFailed, match=r"GPU 0 .*does not answer") as caught:
         group.ranks.each(call)
     assert caught.value.what.startswith("GPU 0 (H200): does not answer after GPU 1 (H200) failed: ")
     assert "an illegal address" in caught.value.what
