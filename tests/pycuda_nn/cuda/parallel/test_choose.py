@@ -15,7 +15,7 @@ from pycuda_nn.backends.testing import SGD
 from pycuda_nn.errors import BackendUnavailable, ConfigError, DeviceError
 from pycuda_nn.protocols import Split
 from tests.pycuda_nn.cuda.parallel.fakes.drivers import faked_drivers
-from tests.pycuda_nn.cuda.parallel.fakes.gpu import MACHINE
+from tests.pycuda_nn.cuda.parallel.fakes.gpu import MACHINE, reset
 
 
 class Trainings:
@@ -80,7 +80,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Trainings]:
         from pycuda_nn.cuda.parallel import choose
 
         yield Trainings(choose, monkeypatch)
-    MACHINE.gpus = 4
+    reset()
 
 
 def test_one_gpu_is_not_timed(trainings: Trainings) -> None:

@@ -47,8 +47,8 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...,
             threads, given = CASES[name]
             exchange.THREADS = nccl.THREADS = room.THREADS = threads  # type: ignore[misc]
             training = FakeTraining(Case(**given), **more)
-            weights, size = training.ranks[0].weights, training.case.size
-            key = tuple(exchange.exchange_options(training.plan, weights, size))
+            weights, peers = training.ranks[0].weights, training.case.peers
+            key = tuple(exchange.exchange_options(training.plan, weights, peers))
             if key not in built:
                 built[key] = Emulation(key, exchange.FILES, tmp_path_factory.mktemp("kernels"))
             return SimpleNamespace(

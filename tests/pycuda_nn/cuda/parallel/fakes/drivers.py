@@ -18,6 +18,7 @@ from tests.pycuda_nn.cuda.parallel.fakes.gpu import (
     Context,
     Device,
     Event,
+    Module,
     Stream,
 )
 
@@ -39,6 +40,14 @@ def _driver() -> dict[str, Any]:
         assert values.flags.c_contiguous
         copy(to, values.ctypes.data, values.nbytes)
 
+    def pinned(n: int, kind: Any, mem_flags: int = 0) -> Any:
+        class Pinned(np.ndarray[Any, Any]):
+            base: Any = SimpleNamespace(get_device_pointer=lambda: address, free=lambda: None)
+
+        array = np.zeros(n, kind)
+        address = array.ctypes.data
+        return array.view(Pinned)
+
     error = type("Error", (Exception,), {})
     return {
         "Stream": Stream, "Event": Event, "Device": Device, "Context": Context,
@@ -54,6 +63,12 @@ def _driver() -> dict[str, Any]:
             stream, "memset", arguments=(to, value, n)
         ),
         "memcpy_htod": upload,
+        "memcpy_dtod_async": lambda to, source, n, stream: MACHINE.queue(
+            stream, "copy", arguments=(int(to), int(source), n)
+        ),
+        "pagelocked_empty": pinned,
+        "host_alloc_flags": SimpleNamespace(DEVICEMAP=2, PORTABLE=1),
+        "module_from_buffer": Module,
         "memcpy_dtoh": lambda to, source: copy(to.ctypes.data, source, to.nbytes),
     }  # fmt: skip
 
@@ -71,6 +86,11 @@ def _bindings() -> dict[str, Any]:
         "cuGraphUpload": lambda graph, stream: (0,),
         "cuGraphLaunch": lambda graph, stream: (0, MACHINE.launch(graph, stream))[:1],
         "cuDeviceGet": lambda ordinal: (0, ordinal),
+        "cuDevicePrimaryCtxRetain": lambda device: (0, device),
+        "cuDevicePrimaryCtxRelease": lambda device: (0,),
+        "cuCtxEnablePeerAccess": lambda context, flags: (
+            0 if context != MACHINE.stack[-1] else 101,
+        ),
         "cuDeviceCanAccessPeer": lambda one, other: (0, 1),
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +57,8 @@ class Machine:
         self.streams: dict[int, Stream] = {}
         self.numbers = itertools.count(1)
         self.meaning: tuple[Any, ...] = ()
+        self.run: Callable[[list[Operation]], None] | None = None  # at a synchronize, if given
+        self._lock = threading.Lock()
         self._local = threading.local()
 
     @property
@@ -98,6 +100,14 @@ class Machine:
             capture.operations.append(operation)
         stream.tail = frozenset({operation})
         return operation
+
+    def synchronize(self) -> None:
+        """Run what all GPUs have queued: any of it can wait for any other."""
+        assert self.capture is None, "a capture cannot wait for the GPU"
+        with self._lock:
+            if self.run is not None and self.operations:
+                operations, self.operations = self.operations, []
+                self.run(operations)
 
     def begin(self, stream: Stream) -> None:
         assert self.capture is None
@@ -150,7 +160,7 @@ class Stream:
         self.tail |= event.tail
 
     def synchronize(self) -> None:
-        assert MACHINE.capture is None, "a capture cannot wait for the GPU"
+        MACHINE.synchronize()
 
 
 class Event:
@@ -162,6 +172,7 @@ class Event:
 
     def synchronize(self) -> None:
         assert self.tail is not None
+        MACHINE.synchronize()
 
 
 class Context:
@@ -175,7 +186,7 @@ class Context:
         assert MACHINE.stack.pop() == self.ordinal
 
     def synchronize(self) -> None:
-        pass
+        MACHINE.synchronize()
 
 
 class Device:
@@ -204,4 +215,35 @@ class Allocation(int):
         del MACHINE.allocations[int(self)]
 
 
+class Function:
+    """A kernel of a module; what was compiled tells which."""
+
+    def __init__(self, code: bytes, name: str) -> None:
+        self.code, self.name = code, name
+
+    def prepare(self, types: list[str]) -> Function:
+        self.types = types
+        return self
+
+    def prepared_async_call(self, grid: Any, block: Any, stream: Stream, *arguments: Any) -> None:
+        assert len(arguments) == len(self.types)
+        MACHINE.queue(
+            stream, self.name, arguments=arguments[0], blocks=grid[0], threads=block[0],
+            meaning=(self.code,),
+        )  # fmt: skip
+
+
+class Module:
+    def __init__(self, code: bytes) -> None:
+        self._code = code
+
+    def get_function(self, name: str) -> Function:
+        return Function(self._code, name)
+
+
 MACHINE = Machine()
+
+
+def reset(gpus: int = 4) -> None:
+    """Forget all memory and work."""
+    MACHINE.__init__(gpus)  # type: ignore[misc]

@@ -59,6 +59,11 @@ class Case:
     nccl: bool = False
 
     @property
+    def peers(self) -> int:
+        """Number of ranks that the kernels know."""
+        return 1 if self.nccl else self.size
+
+    @property
     def plan(self) -> TrainingPlan:
         network = Network.from_sizes(self.widths, activation=self.activation, loss=self.loss)
         recipe = TrainingRecipe(optimizer=self.optimizer, batch_size=self.rows, l2=self.l2, seed=0)
@@ -182,7 +187,7 @@ class Rank:
         self.memory = Memory(Device(rank))
         owner = (0, 1) if case.nccl else (rank, case.size)
         self.shards = Shards(plan.layout, *owner)
-        self.room = room_of(plan.layout.layers, case.size)
+        self.room = room_of(plan.layout.layers, case.peers)
         self.weights = SharedWeights(
             self.memory, plan, self.shards, self.room.n_bytes, exact=case.exact
         )

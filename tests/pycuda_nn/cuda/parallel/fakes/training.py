@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.pycuda_nn.cuda.parallel.fakes.gpu import MACHINE, Operation
+from tests.pycuda_nn.cuda.parallel.fakes.gpu import MACHINE, Operation, reset
 from tests.pycuda_nn.cuda.parallel.fakes.step import Array, Case, Rank, view
 
 F32 = np.float32
@@ -26,7 +26,7 @@ class FakeTraining:
         self.params = rng.standard_normal(self.plan.layout.network.n_params, dtype=F32)
         self.rates = np.linspace(0.02, 0.01, self.steps).astype(F32)
         self.words = np.zeros(2, np.uint32)
-        MACHINE.__init__(case.size)  # type: ignore[misc]
+        reset(case.size)
         self.ranks = []
         for rank in range(case.size):
             with MACHINE.on(rank):
