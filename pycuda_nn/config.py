@@ -54,6 +54,11 @@ class TrainConfig:
         lr_min: Final learning rate of ``cosine``.
         epochs: Number of epochs.
         batch_size: Rows of a minibatch; the last minibatch of an epoch can be smaller.
+        scale_batch: Train in minibatches this many times as large, with the learning rate of
+            ``scale_rule`` and a warm-up that starts at ``lr``: over ``warmup_epochs``, or if they
+            are 0 over 5 epochs, but at most a quarter of ``epochs``. 1 changes nothing.
+        scale_rule: Multiply ``lr`` and ``lr_min`` by ``scale_batch`` (``linear``, shown for
+            ``sgd``) or by its square root (``sqrt``, usual for ``adam``).
         patience: Stop after this many epochs without a better validation value and return the
             best weights; ``None`` trains all epochs and returns the last weights.
         monitor: The validation value that ``patience`` compares: ``loss`` or ``error``.
@@ -84,6 +89,8 @@ class TrainConfig:
     lr_min: float = 0.0
     epochs: int = 20
     batch_size: int = 64
+    scale_batch: int = 1
+    scale_rule: str = "linear"
     patience: int | None = None
     monitor: str = "loss"
     scale: str = "standard"
@@ -222,6 +229,8 @@ CHECKS: dict[str, _Check] = {
     "lr_min": _number(0.0, math.inf, "of at least 0"),
     "epochs": _integer(1),
     "batch_size": _integer(1),
+    "scale_batch": _integer(1, 1 << 20, f"from 1 to {1 << 20}"),
+    "scale_rule": _choice("linear", "sqrt"),
     "patience": _patience,
     "monitor": _choice("loss", "error"),
     "scale": _choice("none", "standard", "unit"),

@@ -161,11 +161,22 @@ class TrainingDiverged(PycudaNNError):
         lr: Learning rate of that step.
     """
 
-    def __init__(self, *, epoch: int, step: int, lr: float, where: str = "training loss") -> None:
+    def __init__(
+        self,
+        *,
+        epoch: int,
+        step: int,
+        lr: float,
+        where: str = "training loss",
+        scale_batch: int = 1,
+    ) -> None:
+        fix = f"Lower lr (try {lr / 10:.1g}), add warmup_epochs, or set scale = 'standard'."
+        if scale_batch > 1:  # lr of the settings is lower than this rate
+            fix = f"Lower scale_batch = {scale_batch}, set scale_rule = 'sqrt', or lower lr."
         super().__init__(
             f"training diverged: the {where} is not finite in epoch {epoch}, step {step} "
             f"(learning rate {lr:.3g})",
-            f"Lower lr (try {lr / 10:.1g}), add warmup_epochs, or set scale = 'standard'.",
+            fix,
         )
         self.epoch = epoch
         self.step = step

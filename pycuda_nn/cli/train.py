@@ -13,6 +13,7 @@ import click
 import cloup
 
 from pycuda_nn.backends import BACKENDS, load, pick
+from pycuda_nn.cli.large_batch import LARGE_BATCH_OPTIONS, large_batch_words
 from pycuda_nn.cli.options import (
     FILE,
     JSON,
@@ -116,6 +117,7 @@ def _gpus(context: click.Context, option: click.Parameter, text: str | None) -> 
         "--overwrite", is_flag=True, help="Start from epoch 1 and replace an existing checkpoint."
     ),
 )  # fmt: skip
+@LARGE_BATCH_OPTIONS
 @cloup.option_group(
     "GPU",
     cloup.option(
@@ -182,6 +184,8 @@ def train(
     checkpoint: Path | None,
     resume: bool,
     overwrite: bool,
+    scale_batch: int | None,
+    scale_rule: str | None,
     backend: str,
     precision: str | None,
     device: int | None,
@@ -205,6 +209,7 @@ def train(
     \b
     Examples:
       pycuda-nn train --data digits --set hidden=128,64 --set epochs=30 --checkpoint digits.npz
+      pycuda-nn train --data rows.npz --set optimizer=sgd --set lr=0.02 --scale-batch 4
       pycuda-nn train --data houses.csv --target price --drop id --checkpoint houses.npz
       pycuda-nn train --data rows.npz --backend cuda --precision bf16 --device 1
       pycuda-nn train --data rows.npz --precision bf16 --gpus all --set batch_size=8192
@@ -215,6 +220,7 @@ def train(
         hosts=hosts, host=host, meet=meet,
     )  # fmt: skip
     chosen = _backend(backend, cuda)
+    words += tuple(large_batch_words(scale_batch, scale_rule))
     config, given = read_settings(config_file, words)
     check_source(source, labels, target)
     options = table_options(source, table)

@@ -31,6 +31,7 @@ from pycuda_nn.network import Network
 from pycuda_nn.protocols import State
 from pycuda_nn.training.atomic_write import replace_file
 from pycuda_nn.training.history import EpochReport, History
+from pycuda_nn.training.resume import changed_settings
 
 Array = npt.NDArray[Any]
 
@@ -168,18 +169,9 @@ def load_model(path: str | Path) -> Model:
 def check_same_training(old: Checkpoint, begin: Checkpoint, path: Path) -> None:
     """Raise CheckpointError unless resuming ``old`` gives the result of an uninterrupted training.
 
-    ``begin`` is the current training before its first epoch. The number of ``epochs`` can differ
-    if the learning rates do not depend on it.
+    ``begin`` is the current training before its first epoch.
     """
-    before, now = old.config.as_dict(), begin.config.as_dict()
-    free = set() if "cosine" in (before["schedule"], now["schedule"]) else {"epochs"}
-    if before["scale_targets"] == "auto":  # the old training continues as it began
-        free.add("scale_targets")
-    changes = [
-        f"{key}: {before[key]!r} in the checkpoint, {now[key]!r} now"
-        for key in before
-        if before[key] != now[key] and key not in free
-    ]
+    changes = changed_settings(old.config, begin.config)
     if old.fingerprint != begin.fingerprint:
         changes.append("data: the training rows have changed")
     if old.valid_fingerprint not in (None, begin.valid_fingerprint):
@@ -198,6 +190,8 @@ def _meta(checkpoint: Checkpoint) -> dict[str, Any]:
     config = checkpoint.config.as_dict()
     if config["scale_targets"] == "auto":  # older versions do not know the key
         del config["scale_targets"]
+    if config["scale_batch"] == 1:  # nor these
+        del config["scale_batch"], config["scale_rule"]
     meta = {
         "format": FORMAT,
         "config": config,

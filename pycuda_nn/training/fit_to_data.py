@@ -8,6 +8,7 @@ from pycuda_nn.errors import ConfigError
 from pycuda_nn.layers import LOSSES, Loss, loss_of
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import AdamHyper, SgdHyper, TrainingRecipe
+from pycuda_nn.training.large_batch import step_settings
 
 _LOSSES = dict(sorted(LOSSES.items(), reverse=True))  # the order in messages
 
@@ -34,7 +35,7 @@ def recipe(config: TrainConfig) -> TrainingRecipe:
     sgd = SgdHyper(momentum=config.momentum, nesterov=config.nesterov)
     return TrainingRecipe(
         optimizer=adam if config.optimizer == "adam" else sgd,
-        batch_size=config.batch_size,
+        batch_size=step_settings(config).batch_size,
         l2=config.l2,
         seed=config.seed,
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.config import TrainConfig
+from pycuda_nn.training.large_batch import StepSettings, step_settings
 
 Rates = npt.NDArray[np.float64]
 
@@ -13,15 +16,25 @@ Rates = npt.NDArray[np.float64]
 def learning_rates(config: TrainConfig, epoch: int, steps: int) -> Rates:
     """Return the learning rate of each of the ``steps`` steps of ``epoch`` (from 0).
 
-    Warm-up increases the rate by a constant amount per step up to ``config.lr``; the schedule then
+    Warm-up increases the rate by a constant amount per step up to its peak; the schedule then
     covers the rest of the training.
 
     Source: Goyal et al. 2017 (arXiv:1706.02677), section 2.2 (gradual warm-up).
     """
+    used = step_settings(config)
     step = epoch * steps + np.arange(steps, dtype=np.float64)
-    warm = round(config.warmup_epochs * steps)
-    after = SCHEDULES[config.schedule](config, step - warm, steps, config.epochs * steps - warm)
-    return np.where(step < warm, config.lr * (step + 1.0) / max(warm, 1), after)
+    warm = round(used.warmup_epochs * steps)
+    schedule = SCHEDULES[config.schedule]
+    peak = dataclasses.replace(config, lr=used.lr, lr_min=used.lr_min)
+    after = schedule(peak, step - warm, steps, config.epochs * steps - warm)
+    return np.where(step < warm, _rise(used, step, max(warm, 1)), after)
+
+
+def _rise(used: StepSettings, step: Rates, warm: int) -> Rates:
+    """Return the rates of a warm-up: from 0, or from the rate of the smaller minibatch."""
+    if used.first_lr is None:
+        return used.lr * (step + 1.0) / warm
+    return used.first_lr + (used.lr - used.first_lr) * step / warm
 
 
 def _constant(config: TrainConfig, step: Rates, steps: int, total: int) -> Rates:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ from pycuda_nn.training import checkpoint as files
 from pycuda_nn.training.checkpoint import Checkpoint
 from pycuda_nn.training.fit_to_data import check_network, network_for, recipe
 from pycuda_nn.training.history import EpochReport, History
+from pycuda_nn.training.large_batch import check_rows, summary
 from pycuda_nn.training.run import OnEpoch, TrainingRun
+
+_LOG = logging.getLogger("pycuda_nn")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,6 +98,7 @@ def train(
         begin = resumed(begin, path)
         if begin.history.finished(config):
             return result_of(begin, config)
+    announce([config])
     parts = parts_of(begin, train, valid)
     session = chosen.open(begin.network, recipe(config), parts, begin.state["params"])
     try:
@@ -105,6 +110,13 @@ def train(
     finally:
         session.close()
     return result_of(end, config)
+
+
+def announce(configs: Iterable[TrainConfig]) -> None:
+    """Log the settings that ``scale_batch`` changes, each once."""
+    for line in dict.fromkeys(map(summary, configs)):
+        if line is not None:
+            _LOG.info("%s", line)
 
 
 def resumed(begin: Checkpoint, path: Path) -> Checkpoint:
@@ -155,6 +167,7 @@ def begin_of(
         )
     if not len(train):
         raise EmptyData(f"{train.name}: no training rows", "Set its fraction above 0.")
+    check_rows(config, len(train))
     if valid is not None and (
         valid.x.shape[1] != train.x.shape[1]
         or valid.classes != train.classes

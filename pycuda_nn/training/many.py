@@ -16,7 +16,14 @@ from pycuda_nn.protocols import Backend, SessionGroup
 from pycuda_nn.training.checkpoint import Checkpoint
 from pycuda_nn.training.fit_to_data import recipe
 from pycuda_nn.training.history import EpochReport
-from pycuda_nn.training.loop import TrainResult, begin_of, parts_of, result_of, resumed
+from pycuda_nn.training.loop import (
+    TrainResult,
+    announce,
+    begin_of,
+    parts_of,
+    result_of,
+    resumed,
+)
 from pycuda_nn.training.run import OnEpoch, TrainingRun
 
 ManyResult = TrainResult | TrainingDiverged
@@ -88,6 +95,7 @@ def train_many(
             end(number, result_of(begin, config))
         else:
             open_ones.append(member)
+    announce(member.config for member in open_ones)
     for members in _by_scaling(open_ones):
         _train(members, train, valid, backend, end)
     return [results[number] for number in range(len(configs))]

@@ -18,6 +18,7 @@ from pycuda_nn.rng import EpochOrder
 from pycuda_nn.training import checkpoint as files
 from pycuda_nn.training.checkpoint import Checkpoint
 from pycuda_nn.training.history import EpochReport
+from pycuda_nn.training.large_batch import step_settings
 from pycuda_nn.training.learning_rate import Rates, learning_rates
 
 Array = npt.NDArray[Any]
@@ -49,6 +50,7 @@ class TrainingRun:
         self._session, self._config, self._begin = session, config, begin
         self._parts, self._path, self._on_epoch = parts, path, on_epoch
         self._history, self._best = begin.history, begin.best
+        self._batch = step_settings(config).batch_size
         self._started, self._rates = 0.0, np.empty(0)
         if begin.history.reports:
             session.load_state(begin.state)
@@ -63,7 +65,7 @@ class TrainingRun:
         self._started = time.perf_counter()
         config, epoch = self._config, len(self._history.reports)
         n = len(self._parts["train"].x)
-        self._rates = learning_rates(config, epoch, -(-n // config.batch_size))
+        self._rates = learning_rates(config, epoch, -(-n // self._batch))
         return EpochOrder(n=n, seed=config.seed, epoch=epoch), self._rates
 
     def take(self, losses: Array) -> object:
@@ -91,19 +93,18 @@ class TrainingRun:
         )
 
     def _report(self, losses: Array) -> EpochReport:
-        epoch, rates, size = len(self._history.reports) + 1, self._rates, self._config.batch_size
+        epoch, rates, size = len(self._history.reports) + 1, self._rates, self._batch
         n, steps = len(self._parts["train"].x), len(rates)
         bad = np.flatnonzero(~np.isfinite(losses))
         if len(bad):
             step = int(bad[0])
-            raise TrainingDiverged(epoch=epoch, step=step + 1, lr=float(rates[step]))
+            raise self._diverged(epoch, step + 1, "training loss")
         rows = np.full(steps, size)
         rows[-1] = n - size * (steps - 1)
         lr = float(rates[-1])
         valid = self._session.evaluate("valid") if "valid" in self._parts else None
         if valid is not None and not np.isfinite(valid.loss):
-            where = "validation loss"
-            raise TrainingDiverged(epoch=epoch, step=steps, lr=lr, where=where)
+            raise self._diverged(epoch, steps, "validation loss")
         train_loss = float(losses.astype(np.float64) @ rows) / n
         valid_loss, valid_error = (None, None) if valid is None else (valid.loss, valid.error)
         targets = self._begin.targets
@@ -119,3 +120,7 @@ class TrainingRun:
             lr=lr,
             seconds=time.perf_counter() - self._started,
         )
+
+    def _diverged(self, epoch: int, step: int, where: str) -> TrainingDiverged:
+        lr, factor = float(self._rates[step - 1]), self._config.scale_batch
+        return TrainingDiverged(epoch=epoch, step=step, lr=lr, where=where, scale_batch=factor)

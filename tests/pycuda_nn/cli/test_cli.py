@@ -229,6 +229,9 @@ def test_a_table_resumes_with_the_settings_that_its_size_chose(tmp_path: Path) -
         (["--set", "loss=squared"], 2, ["loss = 'squared'", "2 classes"]),
         (["--set", "optimizer=sgd", "--set", "lr=1e20"], 1, ["epoch 1", "learning rate 1e+20"]),
         (["--jsno"], 2, ["--json"]),
+        (["--scale-rule", "sqrt"], 2, ["--scale-batch N"]),
+        (["--scale-batch", "0"], 2, ["--scale-batch"]),
+        (["--scale-batch", "1000"], 2, ["scale_batch = 1000", "training rows"]),
         (["--task", "clasify"], 2, ["'clasify'", "'classify'"]),
     ],
 )
@@ -262,6 +265,19 @@ def test_an_option_that_the_data_does_not_read_is_refused(
 ) -> None:
     assert main([str(trained) if word == "NET" else word for word in args]) == 2
     assert re.match(f"Error: {start}", capsys.readouterr().err)
+
+
+def test_options_for_large_minibatches_are_settings_of_the_checkpoint(
+    table: Path, tmp_path: Path
+) -> None:
+    net = tmp_path / "n.npz"
+    args = ["train", "--data", str(table), "--checkpoint", str(net), "--backend", "numpy"]
+    args += ["--set", "batch_size=4", "--set", "epochs=2", "--scale-batch", "3"]
+    assert main([*args, "--scale-rule", "sqrt"]) == 0
+    saved = files.load(net).config
+    assert (saved.batch_size, saved.scale_batch, saved.scale_rule) == (4, 3, "sqrt")
+    assert main([*args, "--resume"]) == 1
+    assert main([*args, "--resume", "--set", "scale_rule=sqrt"]) == 0
 
 
 def test_digits_as_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
