@@ -56,7 +56,7 @@ class TrainConfig:
         batch_size: Rows of a minibatch; the last minibatch of an epoch can be smaller.
         scale_batch: Train in minibatches this many times as large, with the learning rate of
             ``scale_rule`` and a warm-up that starts at ``lr``: over ``warmup_epochs``, or if they
-            are 0 over 5 epochs, but at most a quarter of ``epochs``. 1 changes nothing.
+            are 0 over 5 epochs, but at most a tenth of ``epochs``. 1 changes nothing.
         scale_rule: Multiply ``lr`` and ``lr_min`` by ``scale_batch`` (``linear``, shown for
             ``sgd``) or by its square root (``sqrt``, usual for ``adam``).
         patience: Stop after this many epochs without a better validation value and return the

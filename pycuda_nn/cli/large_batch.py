@@ -12,7 +12,7 @@ LARGE_BATCH_OPTIONS = cloup.option_group(
     cloup.option(
         "--scale-batch", cls=HelpOption, type=click.IntRange(1), metavar="N",
         help="Train in minibatches N times as large, at a higher learning rate, after a warm-up of "
-        "5 epochs or a quarter of all. Default: 1, or as the settings say.",
+        "5 epochs or a tenth of all. Default: 1, or as the settings say.",
     ),
     cloup.option(
         "--scale-rule", cls=HelpOption, type=click.Choice(["linear", "sqrt"]),

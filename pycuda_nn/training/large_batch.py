@@ -15,7 +15,7 @@ from pycuda_nn.errors import ConfigError
 
 _RULES: dict[str, Callable[[float], float]] = {"linear": float, "sqrt": math.sqrt}
 _WARMUP_EPOCHS = 5.0  # of Goyal et al.
-_MOST_WARMUP = 0.25  # of all epochs
+_MOST_WARMUP = 0.1  # of all epochs; in short trainings a longer one costs more than it helps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ def step_settings(config: TrainConfig) -> StepSettings:
 
     With k = ``scale_batch``, the minibatch is k times as large, and all learning rates after the
     warm-up are k (``linear``) or sqrt(k) times as high. The warm-up starts at the rate ``lr``. It
-    takes ``warmup_epochs``, or if they are 0 five epochs, but at most a quarter of all.
+    takes ``warmup_epochs``, or if they are 0 five epochs, but at most a tenth of all.
     """
     if config.scale_batch == 1:
         return StepSettings(

@@ -51,7 +51,7 @@ class Settings:
     @property
     def limit_s(self) -> float:
         """Longest silence of a worker."""
-        return 45.0 if self.quick else 150.0
+        return 90.0 if self.quick else 150.0
 
 
 def measure(settings: Settings, say: Say, run: Run = run_cases) -> ScalingReport:

@@ -28,8 +28,13 @@ Command = Callable[[Sequence[int]], list[str]]
 
 _START_LIMIT_S = 120.0  # imports and NCCL on a busy machine
 _END_S = 5.0
-# NVLink multicast hangs in some virtual machines; the report says that it is off.
-MULTICAST_OFF = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
+# On a virtual machine with a share of a host's GPUs, NVLink multicast can take all of them out of
+# service. The report says that it is off.
+MULTICAST_OFF = {
+    "NCCL_NVLS_ENABLE": "0",
+    "NVSHMEM_DISABLE_NVLS": "1",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+}
 
 
 def run_cases(command: Command, n: int, limit_s: float) -> Iterator[Line]:
