@@ -46,7 +46,7 @@ class Settings:
     @property
     def row_bytes(self) -> int:
         """Least size of the rows in GPU memory."""
-        return 1 << 29 if self.quick else 1 << 31
+        return 1 << 30 if self.quick else 1 << 31
 
     @property
     def limit_s(self) -> float:
