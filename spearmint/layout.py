@@ -177,6 +177,11 @@ class TrialFolder:
         return self.path / "attempts.jsonl"
 
     @property
+    def gpu_use(self) -> Path:
+        """How busy the GPUs of the last job were; missing without GPUs."""
+        return self.path / "gpu_use.json"
+
+    @property
     def lock(self) -> Path:
         """Lock that is held from before the runner starts until its last process ends."""
         return self.path / "lock"

@@ -21,6 +21,7 @@ from spearmint.html_report.plots.canvas import Plot
 from spearmint.html_report.plots.digest import Digest
 from spearmint.model import Experiment, Trial, TrialState, Value, Variable, leading
 from spearmint.view.expectation import expectation
+from spearmint.view.gpu_use import busy_text, gpu_uses, latest, summary_lines, summary_of
 
 _BEST_ROWS = 20
 _BROKEN_ROWS = 50  # each row contains up to 20 lines of output
@@ -101,6 +102,7 @@ def render_regions(
         "regions": regions,
         "counts": _counts(digests),
         "duration": format_duration(sum(digest.seconds for digest in digests)),
+        **_gpu(digests),
         "started": _moment(min(starts, default=None)),
         "ended": _moment(max(ends, default=None)),
         "pictures": pictures,
@@ -123,6 +125,7 @@ def _render(template: str, context: dict[str, Any], reload_s: int) -> str:
 
 def _context(digest: Digest, pictures: Sequence[Picture], folder: Path | None) -> dict[str, Any]:
     broken = digest.in_state(TrialState.BROKEN)
+    rows = [_row(trial, digest, folder) for trial in _shown(digest)[:_BEST_ROWS]]
     return {
         **_about(digest),
         "counts": _counts([digest]),
@@ -130,10 +133,12 @@ def _context(digest: Digest, pictures: Sequence[Picture], folder: Path | None) -
         "expectation": _expectation(digest),
         "at_bounds": at_bounds(digest),
         "duration": format_duration(digest.seconds),
+        **_gpu([digest]),
         "started": _moment(digest.started),
         "ended": _moment(digest.ended),
         "pictures": pictures,
-        "rows": [_row(trial, digest, folder) for trial in _shown(digest)[:_BEST_ROWS]],
+        "rows": rows,
+        "has_gpu_busy": any(row["gpu_busy"] for row in rows),
         "front": digest.front,
         "broken": [(trial, _link(digest, trial, folder)) for trial in broken[::-1][:_BROKEN_ROWS]],
     }
@@ -182,6 +187,28 @@ def _counts(digests: Sequence[Digest]) -> dict[str, int]:
     }
 
 
+def _gpu(digests: Sequence[Digest]) -> dict[str, Any]:
+    """Return how busy the GPUs of the last trials were, as text, and what to do if they waited."""
+    uses = [
+        use
+        for digest in digests
+        if digest.layout is not None
+        for use in gpu_uses(digest.layout, latest(digest.trials)).values()
+    ]
+    summary = summary_of(uses)
+    lines = summary_lines(summary)
+    return {
+        "gpu_busy": busy_text(summary.busy) if summary is not None else "",
+        "gpu_advice": lines[1:],
+    }
+
+
+def _gpu_busy(trial: Trial, digest: Digest) -> str:
+    uses = gpu_uses(digest.layout, [trial]) if digest.layout is not None else {}
+    share = uses.get(trial.id, {}).get("gpu_busy")
+    return "" if share is None else busy_text(share)
+
+
 def _link(digest: Digest, trial: Trial, folder: Path | None) -> str:
     """Return the relative URL of the trial's output file; empty without a file or a folder."""
     if folder is None or digest.layout is None:
@@ -201,6 +228,7 @@ def _row(trial: Trial, digest: Digest, folder: Path | None) -> dict[str, Any]:
         "objectives": {name: format_value(value) for name, value in trial.objectives.items()},
         "constraints": {name: constraint_text(trial, name) for name in digest.constraints},
         "seconds": "" if trial.seconds is None else f"{trial.seconds:.1f}",
+        "gpu_busy": _gpu_busy(trial, digest),
         "params": {
             variable.name: _vector(trial.params.get(variable.name, ()))
             for variable in digest.experiment.variables

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from spearmint.layout import TrialFolder, read_json
+from spearmint.trial.gpu_use import gpu_use_of
 
 _FACTS = ("job", "host", "pid", "gpus", "start")
 
@@ -24,7 +26,7 @@ def add_attempt(
         seconds: Its run time.
     """
     runner = read_json(folder.runner) or {}
-    facts = {name: runner[name] for name in _FACTS if name in runner}
+    facts = _facts(folder, runner)
     line = {"job": job, **facts, "seconds": seconds, "ended": time.time(), "reason": end}
     with contextlib.suppress(OSError), folder.attempts.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
@@ -33,8 +35,8 @@ def add_attempt(
 def read_attempts(folder: TrialFolder) -> list[dict[str, Any]]:
     """Return the jobs that ran the trial, the oldest first; the last can still run.
 
-    Each has those of the keys ``job``, ``host``, ``pid``, ``gpus``, ``start``, ``seconds`` and
-    ``reason`` that are known.
+    Each has those of the keys ``job``, ``host``, ``pid``, ``gpus``, ``start``, ``seconds``,
+    ``reason`` and ``gpu_use`` (:func:`~spearmint.trial.gpu_use.gpu_use_of`) that are known.
     """
     found: list[dict[str, Any]] = []
     with contextlib.suppress(OSError):
@@ -47,5 +49,12 @@ def read_attempts(folder: TrialFolder) -> list[dict[str, Any]]:
     with contextlib.suppress(OSError):
         runner = read_json(folder.runner)
     if runner is not None and all(runner.get("start") != known.get("start") for known in found):
-        found.append({name: runner[name] for name in _FACTS if name in runner})
+        found.append(_facts(folder, runner))
     return found
+
+
+def _facts(folder: TrialFolder, runner: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the runner of the last job recorded, with how busy its GPUs were."""
+    facts = {name: runner[name] for name in _FACTS if name in runner}
+    use = gpu_use_of(folder, runner.get("start"))
+    return facts if use is None else {**facts, "gpu_use": use}

@@ -49,3 +49,6 @@ TRANSPORT_DATA = "SPEARMINT_TRANSPORT_DATA"
 
 TRANSPORT_SPOOL = "SPEARMINT_TRANSPORT_SPOOL"
 """Directory from which another process sends what the job leaves there; unset if there is none."""
+
+GPU_SAMPLE_S = "SPEARMINT_GPU_SAMPLE_S"
+"""Seconds between two samples of the GPUs of a trial; 0 for none. Unset: 1."""

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spearmint.layout import PROCESSES, TrialFolder, read_json, write_json
 from spearmint.trial.environment import (
@@ -32,8 +33,12 @@ from spearmint.trial.languages import LANGUAGES, Spec
 from spearmint.trial.neighbours import culprit, may_rerun, run_again
 from spearmint.trial.retry import retry_os_error
 
+if TYPE_CHECKING:
+    from spearmint.trial.gpu_use.monitoring import Monitor
+
 _KEYS = {"key", "job_id", "directory", "name", "language", "params"}
 _RESERVED_BYTES = 16384
+_NO_GPU = {"", "-1", "none", "void", "nodevfiles"}  # in CUDA_VISIBLE_DEVICES
 _LOCK_S = 30.0  # how long to wait until another runner exits
 
 
@@ -90,7 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if folder.result.exists():
             _mark_done(done_file)
             return 0
-        result_file = retry_os_error(lambda: _begin(folder), retry_s)
+        start = time.time()
+        result_file = retry_os_error(lambda: _begin(folder, start), retry_s)
     except OSError as error:
         sys.stderr.write(f"cannot start the trial: {error}\n")
         return 1
@@ -98,6 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ[REPORTS_FILE] = str(folder.reports)
     os.environ[REGION] = spec.get("region", "")
     print_every_character()
+    monitor = _monitor_gpus(folder, start)
     started = time.time()
     result = _evaluate(spec, folder)
     if os.getpid() != pid:
@@ -105,6 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # or None
             stream.flush()
+    seconds = time.time() - started
+    if monitor is not None:
+        monitor.end()
     if "reason" in result and (neighbour := culprit(started)) and may_rerun(folder):
         sys.stderr.write(
             f"\nProcess {neighbour}, which shares the GPU, had a fatal GPU error. It ended all "
@@ -113,19 +123,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
         result_file.discard()
         run_again(folder, environment, lock)
-    outcome = {**result, "key": spec["key"], "seconds": time.time() - started}
+    outcome = {**result, "key": spec["key"], "seconds": seconds}
     retry_os_error(lambda: result_file.write(outcome), retry_s)
     _mark_done(done_file)
     return 0
 
 
-def _begin(folder: TrialFolder) -> ResultFile:
+def _begin(folder: TrialFolder, start: float) -> ResultFile:
     """Record the process, host, GPUs and job of the trial; reserve the disk space of its result."""
-    mine = {"pid": os.getpid(), "host": os.uname().nodename, "start": time.time()}
+    mine = {"pid": os.getpid(), "host": os.uname().nodename, "start": start}
     known = {"gpus": os.environ.get("CUDA_VISIBLE_DEVICES"), "job": _job_id()}
     write_json(folder.runner, {**mine, **{k: v for k, v in known.items() if v is not None}})
     folder.files.mkdir(exist_ok=True)
     return ResultFile(folder.result)
+
+
+def _monitor_gpus(folder: TrialFolder, start: float) -> Monitor | None:
+    """Start to sample the GPUs of the trial; None if it has none.
+
+    A host with several GPUs and no assignment has no GPU that is the trial's.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None and Path("/dev/nvidia0").exists() and not Path("/dev/nvidia1").exists():
+        visible = "0"
+    if (visible or "").strip().lower() in _NO_GPU:
+        return None
+    from spearmint.trial.gpu_use.monitoring import Monitor  # most trials have no GPU
+
+    return Monitor.of(folder, start)
 
 
 def _job_id() -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -15,6 +16,14 @@ from spearmint.formatting import format_duration, format_params, format_value, o
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.lock import holder_of
 from spearmint.store.session import Session
+from spearmint.view.gpu_use import (
+    LATEST,
+    busy_text,
+    gpu_uses,
+    latest,
+    summary_lines,
+    summary_of,
+)
 from spearmint.view.hosts import avoided_hosts, avoided_lines
 from spearmint.view.tables import broken_lines, note_lines, trial_table
 
@@ -68,9 +77,16 @@ def _search_data(session: Session) -> dict[str, object]:
     return {
         "trials": _counts(session, study.last(TrialState.RUNNING)),
         "seconds": study.seconds(),
+        **_gpu_data(session),
         **_leaders(study.experiment, best),
         "broken": [trial.to_json() for trial in study.annotated(study.last(TrialState.BROKEN))],
     }
+
+
+def _gpu_data(session: Session) -> dict[str, object]:
+    """Return how busy the GPUs of the last trials were; empty if that is not known."""
+    summary = summary_of(_latest_uses(session).values())
+    return {"gpu_use": summary.to_json()} if summary is not None else {}
 
 
 def _leaders(experiment: Experiment, best: list[Trial]) -> dict[str, object]:
@@ -94,9 +110,25 @@ def status_screen(sessions: list[Session], *, top: int, broken: int) -> Renderab
     regions = f"{len(sessions)} regions, " if len(sessions) > 1 else ""
     seconds = format_duration(sum(session.study.seconds() for session in sessions))
     head = Text(f"{name}: {runs}; {regions}{counts}; {seconds} of trial time")
+    below = [*_gpu_parts(sessions), *_host_parts(first)]
     if len(sessions) == 1:
-        return Group(head, *_trial_parts(first, unfinished[0], top, broken), *_host_parts(first))
-    return Group(head, Text(), _region_table(sessions, by_search), *_host_parts(first))
+        return Group(head, *_trial_parts(first, unfinished[0], top, broken), *below)
+    return Group(head, Text(), _region_table(sessions, by_search), *below)
+
+
+def _gpu_parts(sessions: list[Session]) -> Iterable[RenderableType]:
+    uses = [use for session in sessions for use in _latest_uses(session).values()]
+    lines = summary_lines(summary_of(uses))
+    if lines:
+        yield Text()
+    for line in lines:
+        yield Text(line)
+
+
+def _latest_uses(session: Session) -> dict[int, dict[str, Any]]:
+    study = session.study
+    trials = [*study.last(TrialState.RUNNING), *study.last(TrialState.COMPLETE, LATEST)]
+    return gpu_uses(session.layout, latest(trials))
 
 
 def _host_parts(session: Session) -> Iterable[RenderableType]:
@@ -116,13 +148,13 @@ def _trial_parts(
     if best:
         heading = "Best trials" if not experiment.has_front else _front_heading(session, best)
         yield Text(f"\n{heading if best[0].is_feasible else 'No trial is feasible; nearest'}")
-        yield trial_table(best, experiment.variables)
+        yield trial_table(best, experiment.variables, _gpu_busy(session, best))
     queued = [trial for trial in unfinished if _is_queued(session, trial)]
     running = [trial for trial in unfinished if trial not in queued]
     for heading, part in (("Unfinished", running), ("Queued", queued)):
         if part:
             yield Text(f"\n{heading} trials")
-            yield trial_table(part, experiment.variables)
+            yield trial_table(part, experiment.variables, _gpu_busy(session, part))
     lines = broken_lines(session.study.last(TrialState.BROKEN, show_broken) if show_broken else [])
     if lines:
         yield Text("\nFailed (broken) trials")
@@ -133,6 +165,13 @@ def _trial_parts(
         yield Text("\nNotes")
     for line in notes[-_MOST_NOTES:]:
         yield Text(line)
+
+
+def _gpu_busy(session: Session, trials: Iterable[Trial]) -> dict[int, str]:
+    """Return the share of the time in which GPUs were busy, as text, by trial."""
+    uses = gpu_uses(session.layout, trials)
+    known = {number: use["gpu_busy"] for number, use in uses.items()}
+    return {number: busy_text(share) for number, share in known.items() if share is not None}
 
 
 def _front_heading(session: Session, shown: list[Trial]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -13,10 +13,14 @@ from spearmint.formatting import TABLE_DIGITS, constraint_text, format_value, pl
 from spearmint.model import Trial, TrialState, Variable
 
 
-def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table:
+def trial_table(
+    trials: Sequence[Trial],
+    variables: Sequence[Variable],
+    gpu_busy: Mapping[int, str] | None = None,
+) -> Table:
     """Return a table with one row per trial and one column per variable.
 
-    It has columns for regions, constraints and tags if there are any.
+    It has columns for regions, constraints, tags and how busy the GPUs were if there are any.
     """
     table = Table(box=None, pad_edge=False)
     has_regions = any(trial.region for trial in trials)
@@ -30,6 +34,8 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
     for name in limited:
         table.add_column(Text(name), justify="right")
     table.add_column("seconds", justify="right")
+    if gpu_busy:
+        table.add_column("GPU busy", justify="right")
     for variable in variables:
         table.add_column(Text(variable.name), justify="right")
     has_tags = any(trial.tags for trial in trials)
@@ -43,6 +49,7 @@ def trial_table(trials: Sequence[Trial], variables: Sequence[Variable]) -> Table
             *_value_cells(trial, goals),
             *(Text(constraint_text(trial, name)) for name in limited),
             f"{trial.seconds:.1f}" if trial.seconds is not None else "-",
+            *([gpu_busy.get(trial.id, "-")] if gpu_busy else []),
             *(Text(",".join(format_value(x, TABLE_DIGITS) for x in vector)) for vector in values),
             *([" ".join(trial.tags)] if has_tags else []),
         )

@@ -21,6 +21,7 @@ from spearmint.model import Trial, TrialState
 from spearmint.store.session import Session
 from spearmint.trial.attempts import read_attempts
 from spearmint.trial.reporting import read_reports
+from spearmint.view.gpu_use import use_lines
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 60
@@ -78,6 +79,8 @@ def trial_lines(trial: Trial, page: Mapping[str, Any], *, bars: bool) -> Iterato
         yield f"Note: {plain(note)}"
     for number, attempt in enumerate(page["attempts"], 1):
         yield f"Job {number}: {_attempt(attempt)}"
+        if use := attempt.get("gpu_use"):
+            yield from (f"  {line}" for line in use_lines(use))
     if page["curve"]:
         yield f"Curve: {curve_line(list(page['curve'].values()), bars=bars)}"
         yield f"  steps {next(iter(page['curve']))} to {list(page['curve'])[-1]}"
