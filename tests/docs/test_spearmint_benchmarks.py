@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.data_pipeline.__main__ import needed, table
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -67,6 +69,44 @@ def test_bbob_has_another_minimum_for_each_seed() -> None:
     )
     first, again, other = map(float, done.stdout.split())
     assert 0.0 < first == again != other > 0.0
+
+
+def pipeline(*options: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "benchmarks.data_pipeline", *options]
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, timeout=300, cwd=BENCHMARKS.parent
+    )
+
+
+def test_the_benchmark_of_data_says_what_it_needs_and_what_its_figures_mean() -> None:
+    assert pipeline("--help").stdout.startswith("usage: ")
+    base = {"waited": 0.0, "gpu_busy": None}
+    rows = [
+        {**base, "data": "synthetic", "workers": "-", "rate": 2000.0},
+        {**base, "data": "JPEG", "workers": 1, "rate": 100.0, "waited": 0.95, "gpu_busy": 0.05},
+        {**base, "data": "JPEG", "workers": 4, "rate": 2000.0},
+    ]
+    assert [line.split()[-4:] for line in table(rows).splitlines()[1:]] == [
+        ["%", "0", "%", "-"],
+        ["95", "%", "5", "%"],
+        ["%", "0", "%", "-"],
+    ]
+    (line,) = needed(rows)
+    assert "100 images/s" in line
+    assert "20 cores" in line
+
+
+def test_a_network_is_trained_from_files_and_arrays(tmp_path: Path) -> None:
+    for package in ("torch", "PIL"):
+        pytest.importorskip(package, reason=f"needs {package}")
+    done = pipeline(
+        *("--images=32", "--size=32", "--batch=16", "--workers", "0", "--seconds=0.1"),
+        *("--model=small", "--json", str(tmp_path / "figures.json")),
+    )
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert [run["workers"] for run in figures["runs"]] == ["-", 0, 0]
+    assert all(run["rate"] > 0 and 0 <= run["waited"] <= 1 for run in figures["runs"])
 
 
 def test_models_of_regions_are_tuned_on_two_simulated_days(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Whether a training waits for its data: ``python -m benchmarks.data_pipeline``."""
