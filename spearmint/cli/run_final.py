@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from spearmint.cli.overrides import override_resources
+from spearmint.cli.overrides import override_resources, require_launcher
 from spearmint.cli.setting_options import given_options
 from spearmint.config.reader import load_experiment
 from spearmint.config.regions import pick_region
@@ -57,6 +57,7 @@ def run_final(
     experiment = known_regions(load_experiment(config))
     needed = override_resources(experiment.resources, given_options(Resources, resources))
     experiment = dataclasses.replace(experiment, resources=needed)
+    require_launcher(experiment)
     require_wrapper(experiment)
     require_syntax(experiment)
     used = _driver(experiment, driver)

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from spearmint.drivers import Driver, Job, JobRequest, JobState
 from spearmint.final.choice import Choice
 from spearmint.final.keeping import keep_model
-from spearmint.layout import Layout, TrialFolder, read_json, write_json
-from spearmint.model import Experiment, Result
+from spearmint.layout import PROCESSES, Layout, TrialFolder, read_json, write_json
+from spearmint.model import Experiment, Result, Trial
 from spearmint.models import ModelStore, Version
 from spearmint.store.study import Study
 from spearmint.trial.attempts import add_attempt
@@ -149,9 +149,21 @@ class FinalTraining:
             "params": to_entries(self.experiment.variables, trial.params),
             "final": {"how": choice.how, "value": trial.value, "identity": identity},
         }
+        if n := self._processes(trial):
+            spec[PROCESSES] = n
         write_json(part.spec, spec, durable=True)
         part.path.rename(self.layout.final(version).path)
         return version
+
+    def _processes(self, trial: Trial) -> int | None:
+        """Return how many processes train: those of config.pb, otherwise as many as the trial had.
+
+        None for one process without a launcher.
+        """
+        if self.experiment.launcher:
+            return self.experiment.processes_of_trial
+        ran = read_json(self.layout.folder(trial.id).spec) or {}
+        return ran.get(PROCESSES)
 
     def _spec(self) -> dict[str, Any]:
         return read_json(self._folder.spec) or {}

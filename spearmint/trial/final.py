@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spearmint.layout import TrialFolder, write_json
+from spearmint.layout import PROCESSES, TrialFolder, write_json
 from spearmint.trial.environment import MODEL_DIR
 from spearmint.trial.languages import Spec, load_module, run_shell, to_arrays
 from spearmint.trial.outputs import OBJECTIVES, OUTPUTS, BadResult, to_float
@@ -20,7 +20,7 @@ def run_final(spec: Spec, folder: TrialFolder) -> float:
     """Call ``final(job_id, params, model_dir)`` of the user's code; return the test metric.
 
     The directory is empty at the start. All metrics are stored next to it. A SHELL executable
-    finds it in ``$SPEARMINT_MODEL_DIR``.
+    finds it in ``$SPEARMINT_MODEL_DIR``. In several processes, rank 0 returns the metrics.
 
     Raises:
         BadResult: The function is missing, returned no number, or wrote no file.
@@ -29,7 +29,7 @@ def run_final(spec: Spec, folder: TrialFolder) -> float:
     shutil.rmtree(folder.model, ignore_errors=True)
     folder.model.mkdir(parents=True)
     os.environ[MODEL_DIR] = str(folder.model)
-    call = _METRICS.get(spec["language"])
+    call = _METRICS.get(spec["language"]) if not spec.get(PROCESSES) else _of_ranks
     if call is None:
         raise BadResult(f"no final training with language: {spec['language']}; use PYTHON or SHELL")
     metrics = call(spec, folder)
@@ -39,12 +39,23 @@ def run_final(spec: Spec, folder: TrialFolder) -> float:
     return float(metrics["value"])
 
 
-def _of_python(spec: Spec, folder: TrialFolder) -> dict[str, Any]:
+def call_final(spec: Spec, folder: TrialFolder) -> object:
+    """Return what ``final`` of the user's code returns. Raises BadResult if it is missing."""
     module = load_module(Path(spec["directory"]), spec["name"])
     final = getattr(module, "final", None)
     if not callable(final):
         raise BadResult(f"{spec['name']}.py has no function final(job_id, params, model_dir)")
-    return read_metrics(final(spec["job_id"], to_arrays(spec["params"]), folder.model))
+    return final(spec["job_id"], to_arrays(spec["params"]), folder.model)
+
+
+def _of_python(spec: Spec, folder: TrialFolder) -> dict[str, Any]:
+    return read_metrics(call_final(spec, folder))
+
+
+def _of_ranks(spec: Spec, folder: TrialFolder) -> dict[str, Any]:
+    from spearmint.trial.ranks.launch import run_ranks  # most trainings have one process
+
+    return dict(run_ranks(spec, folder)["metrics"])
 
 
 def _of_shell(spec: Spec, folder: TrialFolder) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 from spearmint.layout import TrialFolder, read_json
 from spearmint.trial.environment import RANK
 from spearmint.trial.failure import failure_of, print_every_character
+from spearmint.trial.final import call_final, read_metrics
 from spearmint.trial.languages import Spec, main_of, numbers_of, to_arrays
 from spearmint.trial.ranks.processes import ENDS, die_with_parent
 from spearmint.trial.ranks.records import Records
@@ -54,7 +55,7 @@ def _run(folder: TrialFolder, rank: int, records: Records) -> int:
     """Call the user's code, and store what it returned."""
     spec, pid = read_json(folder.spec) or {}, os.getpid()
     print_every_character()
-    outcome = _evaluate(spec, rank)
+    outcome = _evaluate(spec, folder, rank)
     when = time.monotonic()
     if os.getpid() != pid:
         os._exit(0)  # a forked child that also returned from main
@@ -65,10 +66,16 @@ def _run(folder: TrialFolder, rank: int, records: Records) -> int:
     return 1 if "reason" in outcome else 0
 
 
-def _evaluate(spec: Spec, rank: int) -> dict[str, Any]:
-    """Return the numbers of rank 0, ``{"rank": number}`` of others, or ``{"reason": text}``."""
+def _evaluate(spec: Spec, folder: TrialFolder, rank: int) -> dict[str, Any]:
+    """Return the numbers of rank 0, ``{"rank": number}`` of others, or ``{"reason": text}``.
+
+    The numbers of a final training are its ``metrics``.
+    """
     try:
         os.chdir(spec["directory"])
+        if spec.get("final"):
+            metrics = call_final(spec, folder)
+            return {"metrics": read_metrics(metrics)} if rank == 0 else {"rank": rank}
         returned = main_of(spec)(spec["job_id"], to_arrays(spec["params"]))
         return numbers_of(spec, returned) if rank == 0 else {"rank": rank}
     except BaseException as error:  # noqa: BLE001 - any exception makes the rank fail
