@@ -32,6 +32,7 @@ from spearmint.plan.durations import DurationModel
 from spearmint.plan.offers import ask_starcluster, bill_offers, read_prices
 from spearmint.plan.planner import MOST_TRIALS
 from spearmint.plan.schedule import Delays
+from spearmint.store.owner import has_secret
 from spearmint.store.session import Session, known_regions, read_sessions
 
 _RECENT = 200  # trials of each state and region, as for the budget of a search
@@ -90,7 +91,7 @@ def make_plan(
         raise _no_plan(wanted, offers, told)
     return MadePlan(
         experiment=experiment, now=now, by=deadline, wanted=wanted, durations=told, rows=rows,
-        given_budget=budget, given_gpus=gpus, ended=ended,
+        given_budget=budget, given_gpus=gpus, ended=ended, storage=_printable(storage),
     )  # fmt: skip
 
 
@@ -115,6 +116,11 @@ def _sessions(config: Path, storage: str | None) -> list[Session]:
         return read_sessions(config, storage)
     except NoSearch:
         return []
+
+
+def _printable(storage: str | None) -> str | None:
+    """Return the storage for a command that is printed; None with a password, which is not."""
+    return None if storage is None or has_secret(storage) else storage
 
 
 def _finished(session: Session) -> int:

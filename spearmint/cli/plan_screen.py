@@ -35,6 +35,7 @@ class MadePlan:
     given_budget: float | None
     given_gpus: float | None
     ended: Sequence[int]
+    storage: str | None
 
     def to_json(self) -> dict[str, Any]:
         """Return all rows as data; times are in ISO 8601."""
@@ -112,6 +113,8 @@ class MadePlan:
             options.append(f"--budget={self.given_budget:g}")
         if self.given_gpus is not None:
             options.append(f"--gpus={self.given_gpus:g}")
+        if self.storage:
+            options.append(f"--storage={self.storage}")
         search = next_command("--driver=SGE", *options, self.experiment.directory)
         return [search] if self.wanted.master else [shlex.join(start), search]
 

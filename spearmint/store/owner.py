@@ -85,6 +85,11 @@ def storage_url(layout: Layout, given: str | None) -> str:
     return _absolute(given)
 
 
+def has_secret(url: str) -> bool:
+    """Return whether a storage URL contains a password. Raises InputError if it is not a URL."""
+    return _without_secrets(url)[1]
+
+
 def check_directory(layout: Layout, experiment: Experiment) -> None:
     """Check that the directory has no search, or the search of ``experiment``. Writes nothing.
 

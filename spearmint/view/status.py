@@ -12,7 +12,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from spearmint.formatting import format_duration, format_params, format_value, objectives_text
+from spearmint.formatting import (
+    format_duration,
+    format_params,
+    format_value,
+    objectives_text,
+    plain,
+)
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.lock import holder_of
 from spearmint.store.session import Session
@@ -29,6 +35,7 @@ from spearmint.view.tables import broken_lines, note_lines, trial_table
 
 _WATCH_S = 2.0
 _MOST_NOTES = 10
+_MOST_POINTS = 5
 _COLUMNS = ("complete", "pruned", "broken", "running", "queued")
 _RARE = {"pruned", "queued"}  # shown if there are any
 
@@ -76,6 +83,7 @@ def _search_data(session: Session) -> dict[str, object]:
     best = study.annotated(study.best(None if study.experiment.has_front else 1))
     return {
         "trials": _counts(session, study.last(TrialState.RUNNING)),
+        "queued_points": _queued_points(session),
         "seconds": study.seconds(),
         **_gpu_data(session),
         **_leaders(study.experiment, best),
@@ -155,6 +163,7 @@ def _trial_parts(
         if part:
             yield Text(f"\n{heading} trials")
             yield trial_table(part, experiment.variables, _gpu_busy(session, part))
+    yield from _point_parts(session)
     lines = broken_lines(session.study.last(TrialState.BROKEN, show_broken) if show_broken else [])
     if lines:
         yield Text("\nFailed (broken) trials")
@@ -165,6 +174,22 @@ def _trial_parts(
         yield Text("\nNotes")
     for line in notes[-_MOST_NOTES:]:
         yield Text(line)
+
+
+def _queued_points(session: Session) -> list[dict[str, Any]]:
+    """Return the points of ``add`` and of config.pb that wait for a trial, the next one first."""
+    return session.study.queued_points() if session.study.has_queued() else []
+
+
+def _point_parts(session: Session) -> Iterable[RenderableType]:
+    points = _queued_points(session)
+    if points:
+        yield Text("\nPoints that are evaluated next")
+    for point in points[:_MOST_POINTS]:
+        values = " ".join(f"{name}={format_value(value)}" for name, value in point.items())
+        yield Text(f"  {plain(values)}")
+    if len(points) > _MOST_POINTS:
+        yield Text(f"  and {len(points) - _MOST_POINTS} more")
 
 
 def _gpu_busy(session: Session, trials: Iterable[Trial]) -> dict[int, str]:

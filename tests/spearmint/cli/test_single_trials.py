@@ -84,8 +84,14 @@ def test_points_added_before_the_first_run_are_its_first_trials(
     experiment = make_experiment(CODE)
     done = call(experiment, "add", "--json", "x={0.125,0.25}")
     assert json.loads(done.stdout)["points"] == [{"x": 0.125}, {"x": 0.25}]
+    assert json.loads(call(experiment, "status", "--json").stdout)["queued_points"] == [
+        {"x": 0.125},
+        {"x": 0.25},
+    ]
+    assert "x=0.25" in call(experiment, "status").stdout
     assert experiment.run("--max-finished-jobs=3").returncode == 0
     assert [row["params"]["x"] for row in rows(experiment)][:2] == [[0.125], [0.25]]
+    assert "next" not in call(experiment, "status").stdout
 
 
 def test_points_reach_a_running_search_at_its_next_free_place(stuck) -> None:

@@ -346,6 +346,24 @@ def test_durations_are_learned_from_the_trials_of_all_regions(
 
 
 @pytest.mark.parametrize(
+    ("url", "is_printed"),
+    [
+        ("sqlite:////tmp/no/such.db?timeout=9", True),
+        ("sqlite:////tmp/no/such.db?password=geheim", False),
+    ],
+)
+def test_the_command_has_the_storage_but_no_password(
+    make_experiment: MakeExperiment, url: str, is_printed: bool
+) -> None:
+    experiment = make_experiment()
+    options = [*PRICES, "--trial-seconds=100", "--max-finished-jobs=2", "--storage", url]
+    done = commands.spearmint("plan", *options, experiment.config)
+    assert done.returncode == 0, done.stderr
+    assert (f"--storage={url}" in done.stdout.replace("'", "")) is is_printed
+    assert "geheim" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
     ("options", "code", "fact"),
     [
         (["--by=1s"], 1, "--by"),
