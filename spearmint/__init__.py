@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from spearmint._version import __version__
 from spearmint.lazy import lazy_names
 from spearmint.trial.reporting import region, report
+from spearmint.trial.steps import steps
 
 if TYPE_CHECKING:
     from spearmint.search import Search
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from spearmint.search.when import when
     from spearmint.tasks import executor
 
-__all__ = ["Search", "__version__", "executor", "guess", "region", "report", "when"]
+__all__ = ["Search", "__version__", "executor", "guess", "region", "report", "steps", "when"]
 
 # The runner of a trial must start without Optuna.
 __getattr__ = lazy_names(

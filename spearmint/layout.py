@@ -12,6 +12,9 @@ from typing import Any
 PROCESSES = "processes"
 """Key of trial.json: number of processes that torchrun starts; absent for one process."""
 
+STEPS = "steps"
+"""Key of trial.json: steps before and after this part of the trial; absent without rungs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

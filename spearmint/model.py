@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spearmint.conditions import Condition
+from spearmint.fidelity import Fidelity
 from spearmint.outputs import Constraint, Objective
 from spearmint.pareto import Losses, dominates, front
 from spearmint.resources import Resources
@@ -85,6 +86,7 @@ class Experiment:
         launcher: ``torchrun`` if it starts the processes of each trial; empty for one process.
         processes: Number of these processes; None for one for each GPU of the trial.
         warm_start: Number of points of finished regions that a new region tries first.
+        fidelity: The rungs at which trials pause; None for trials without parts.
         resources: Resources that each trial requests from a queue.
     """
 
@@ -105,6 +107,7 @@ class Experiment:
     launcher: str = ""
     processes: int | None = None
     warm_start: int = 0
+    fidelity: Fidelity | None = None
     resources: Resources = field(default_factory=Resources)
 
     @property
@@ -143,6 +146,7 @@ class TrialState(StrEnum):
     COMPLETE = "complete"
     PRUNED = "pruned"
     BROKEN = "broken"
+    PAUSED = "paused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +159,9 @@ class Trial:
         reason: Why it failed, in one line; empty unless broken.
         out_of_memory: Whether it is broken because it ran out of GPU memory.
         tail: Last lines of the output of a failed trial.
-        seconds: Duration of its last job; None while it runs.
+        seconds: Duration of its last job, and of those of earlier rungs; None while it runs.
+        rungs: Values at the rungs that it passed; empty without a block ``fidelity``.
+        earlier_s: Seconds of the jobs up to the last of these rungs.
         lost: Number of its jobs that disappeared without a result.
         reports: Intermediate values, by step.
         region: Region of its search; empty without regions.
@@ -175,6 +181,8 @@ class Trial:
     out_of_memory: bool = False
     tail: str = ""
     seconds: float | None = None
+    rungs: tuple[float, ...] = ()
+    earlier_s: float = 0.0
     lost: int = 0
     reports: Mapping[int, float] = field(default_factory=dict)
     objectives: Mapping[str, float] = field(default_factory=dict)
@@ -201,6 +209,7 @@ class Trial:
         return {
             **region,
             **memory,
+            **({"rungs": list(map(json_number, self.rungs))} if self.rungs else {}),
             "id": self.id,
             "state": str(self.state),
             "value": json_number(self.value),

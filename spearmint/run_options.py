@@ -168,8 +168,8 @@ class RunOptions:
         is_common=True,
         limit="finished",
         minimum=1,
-        help="Stop after this many complete or pruned trials, including earlier runs. Failed "
-        "(broken) trials do not count. If there are regions, the number is for each region.",
+        help="Stop after this many complete, pruned or paused trials, including earlier runs. "
+        "Failed (broken) trials do not count. If there are regions, the number is for each region.",
     )
     target: float | None = _stop(
         None,

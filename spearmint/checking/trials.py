@@ -65,7 +65,9 @@ def _names(path: Path) -> Iterator[Path]:
 
 def _of_trial(session: Session, driver: Driver, trial: Trial, *, runs: bool) -> Iterator[Problem]:
     folder = session.layout.folder(trial.id)
-    if trial.state is TrialState.BROKEN:
+    fidelity = session.experiment.fidelity
+    is_whole = fidelity is None or fidelity.is_last(len(trial.rungs))
+    if trial.state is TrialState.BROKEN and is_whole:
         yield from _late(session, trial, folder)
     if runs:
         return

@@ -11,6 +11,8 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from spearmint.choosers.encoding import dimension, to_float
+from spearmint.choosers.lines import fitted_line
+from spearmint.choosers.rungs import RungValues, rungs_of
 from spearmint.choosers.selection import selected_trials, signs_of
 from spearmint.gp.space import Space
 
@@ -134,10 +136,12 @@ def history(
     A failed (broken) trial with all parameters gets the worst finite value of the study, so that
     the chooser avoids its point. An infinite value of either sign is replaced in the same way. A
     pruned trial gets the estimate of its final value (:class:`Finals`), which is infinite if it
-    diverged or reported nothing. With ``constrained``, trials that failed, are infinite or were
-    declared infeasible have no value; they are in ``infeasible``. A trial that violates a measured
-    constraint counts as the worst, too; with ``limits`` it has its value. With a ``tree``, a trial
-    does not have to have the parameters that are inactive at its point.
+    diverged or reported nothing. If trials pause at rungs, each has the estimate of its value at
+    the same rung (:class:`spearmint.choosers.rungs.RungValues`). With ``constrained``, trials that
+    failed, are infinite or were declared infeasible have no value; they are in ``infeasible``. A
+    trial that violates a measured constraint counts as the worst, too; with ``limits`` it has its
+    value. With a ``tree``, a trial does not have to have the parameters that are inactive at its
+    point.
     """
     signs = signs_of(study)
     space = (
@@ -146,10 +150,10 @@ def history(
         else tree.space(search_space)
     )
     rows = [(row, t) for t in trials if (row := _row(t, search_space, tree)) is not None]
-    pending = [row for row, trial in rows if trial.state == TrialState.RUNNING]
-    ended = [(row, trial) for row, trial in rows if trial.state != TrialState.RUNNING]
+    pending = [row for row, trial in rows if _is_pending(trial)]
+    ended = [(row, trial) for row, trial in rows if not _is_pending(trial)]
     observed, infeasible = _observed(
-        ended, Finals(trials), signs, constrained=constrained, limits=limits
+        ended, Finals(trials), RungValues(trials), signs, constrained=constrained, limits=limits
     )
     if limits and not any(np.isfinite(losses).all() for _, losses, _ in observed):
         # Their constraints are known.
@@ -181,6 +185,7 @@ def history(
 def _observed(
     ended: Iterable[_Ended],
     finals: Finals,
+    rungs: RungValues,
     signs: Sequence[float],
     *,
     constrained: bool,
@@ -190,7 +195,8 @@ def _observed(
     infeasible: list[_Ended] = []
     observed: list[_Observed] = []
     for row, trial in ended:
-        values = _values(trial, finals, len(signs))
+        at_rung = rungs.of(trial)
+        values = _values(trial, finals, len(signs)) if at_rung is None else [at_rung]
         if values is None:
             continue
         has_value = bool(np.isfinite(values).all())
@@ -203,6 +209,11 @@ def _observed(
             losses = [sign * value if counts else np.inf for sign, value in pairs]
             observed.append((row, losses, trial))
     return observed, infeasible
+
+
+def _is_pending(trial: FrozenTrial) -> bool:
+    """Return whether a trial runs and has no value yet, not even at a rung."""
+    return trial.state == TrialState.RUNNING and rungs_of(trial) is None
 
 
 def _declared_infeasible(trial: FrozenTrial) -> bool:
@@ -246,15 +257,11 @@ def _values(trial: FrozenTrial, finals: Finals, count: int) -> list[float] | Non
 DIVERGED = "diverged"
 """Attribute of a trial: step of its last report that was not finite. That value is not stored."""
 
-_FEWEST, _MOST = 3, 100  # minimum and maximum number of complete trials to fit a line to
-
 
 class Finals:
     """Estimates final values of pruned trials by a line fitted to the complete trials at each step.
 
-    The line final = a + b value(step) is the Theil-Sen estimator (Theil 1950, Sen 1968): b is the
-    median of the slopes between all pairs of trials, limited to [0, 1], because curves converge as
-    training continues.
+    See :func:`spearmint.choosers.lines.fitted_line`.
     """
 
     def __init__(self, trials: Sequence[FrozenTrial]) -> None:
@@ -285,14 +292,6 @@ class Finals:
         return float(start + slope * last)
 
     def _line(self, step: int) -> tuple[float, float]:
-        pairs = [
-            (at[step], value) for at, value in self._finished if np.isfinite(at.get(step, np.nan))
-        ]
-        if len(pairs) < _FEWEST:
-            return 0.0, 1.0
-        x, y = np.array(pairs[-_MOST:]).T
-        first, second = np.triu_indices(len(x), 1)
-        run, rise = x[second] - x[first], y[second] - y[first]
-        apart = run != 0
-        slope = float(np.clip(np.median(rise[apart] / run[apart]), 0, 1)) if apart.any() else 1.0
-        return float(np.median(y - slope * x)), slope
+        return fitted_line(
+            [(at[step], value) for at, value in self._finished if np.isfinite(at.get(step, np.nan))]
+        )

@@ -30,6 +30,7 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
 
     If values are noisy, this is the trial with the best expected value, by a model of all trials.
     Its expected value and the luckiest trial are printed, too.
+    With rungs (fidelity), it is the best trial of the highest rung that any reached.
     With constraints, it is the best of the trials that keep them. With several objectives, the
     trials of the Pareto front are printed.
 
@@ -57,7 +58,16 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     elif as_json:
         click.echo(json.dumps(found[0].to_json(), indent=2))
     else:
-        _print(found[0], experiment.maximize)
+        _print(found[0], experiment.maximize, _rung(found[0], experiment))
+
+
+def _rung(found: Recommendation, experiment: Experiment) -> str:
+    """Return where the trial waits, if it is not complete: the best of the highest rung."""
+    trial = found.trial
+    is_complete = str(trial.state) == "complete"
+    if experiment.fidelity is None or is_complete:
+        return ""
+    return f"{experiment.fidelity.place(len(trial.rungs))}; no trial is complete yet"
 
 
 def _print_front(sessions: list[Session], as_json: bool) -> None:
@@ -98,12 +108,14 @@ def _print_regions(found: list[Recommendation], experiment: Experiment, as_json:
                 click.echo(f"{each.trial.region}: {line}")
 
 
-def _print(found: Recommendation, maximize: bool) -> None:
+def _print(found: Recommendation, maximize: bool, rung: str = "") -> None:
     from spearmint.view.expectation import expectation
 
     trial = found.trial
     region = f"region: {trial.region}\n" if trial.region else ""
     click.echo(f"{region}value: {trial.value!r}\ntrial: {trial.id}")
+    if rung:
+        click.echo(f"rung: {rung}")
     for name, value in trial.constraints.items():
         click.echo(f"{name}: {format_value(value)}")
     for name, values in trial.params.items():

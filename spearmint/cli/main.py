@@ -50,7 +50,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "spearmint.cli.retry:retry",
         "Evaluate the points of failed (broken) trials once more, also while the search runs.",
     ),
-    "stop": ("spearmint.cli.stop:stop", "Stop running or queued trials, and continue the search."),
+    "stop": (
+        "spearmint.cli.stop:stop",
+        "Stop running, queued or paused trials, and continue the search.",
+    ),
     "note": ("spearmint.cli.note:note", "Keep a note with a trial, next to its earlier notes."),
     "tag": (
         "spearmint.cli.tag:tag",

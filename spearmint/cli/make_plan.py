@@ -125,7 +125,7 @@ def _printable(storage: str | None) -> str | None:
 
 def _finished(session: Session) -> int:
     counts = session.study.counts()
-    return counts[TrialState.COMPLETE] + counts[TrialState.PRUNED]
+    return sum(counts[s] for s in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.PAUSED))
 
 
 def _new_trials(experiment: Experiment, ended: Sequence[int], most: int | None) -> int:
@@ -156,10 +156,11 @@ def _durations(
         low, high = map(format_duration, found)
         return GuessedDurations(*found), f"4 of 5 are expected to take {low} to {high}"
     seconds: dict[TrialState, list[float]] = {}
-    for state in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.BROKEN):
+    finished_states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.PAUSED)
+    for state in (*finished_states, TrialState.BROKEN):
         trials = [trial for each in sessions for trial in each.study.last(state, _RECENT)]
         seconds[state] = [trial.seconds for trial in trials if trial.seconds]
-    finished = seconds[TrialState.COMPLETE] + seconds[TrialState.PRUNED]
+    finished = [each for state in finished_states for each in seconds[state]]
     if not finished:
         raise InputError(
             f"no trial has ended in {experiment.directory}, so the time of a trial is not known",

@@ -111,6 +111,19 @@ def require_one_objective(options: RunOptions, experiment: Experiment) -> None:
         )
 
 
+def require_no_rungs(experiment: Experiment) -> None:
+    """Check that a search with rungs has no pruner: pausing does its work.
+
+    Raises:
+        InputError: It has one, on the command line or in config.pb.
+    """
+    if experiment.fidelity is not None and experiment.pruner:
+        raise InputError(
+            f"--pruner and the block fidelity of {experiment.path} exclude each other",
+            "Remove one of them: poor trials pause at the rungs.",
+        )
+
+
 def require_queue(options: RunOptions, resources: dict[str, Any]) -> None:
     """Check that no option is given that requires a driver with a queue.
 

@@ -24,6 +24,7 @@ from spearmint.cli.overrides import (
     override_resources,
     require_launcher,
     require_needs,
+    require_no_rungs,
     require_one_objective,
     require_queue,
     search_limits,
@@ -87,6 +88,7 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     require_needs(chosen, experiment)
     require_launcher(experiment)
     require_one_objective(chosen, experiment)
+    require_no_rungs(experiment)
     _tools(experiment, chosen)
     if chosen.budget is not None and not chosen.cancel:
         BillMeter(chosen.bill or DEFAULT_BILL, datetime.now(UTC))  # raises before anything starts

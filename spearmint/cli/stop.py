@@ -38,7 +38,7 @@ def stop(
     storage: str | None,
     as_json: bool,
 ) -> None:
-    """Stop running or queued trials, and continue the search.
+    """Stop running, queued or paused trials, and continue the search.
 
     A stopped trial is broken and is not retried. The search learns nothing from it, and
     evaluates another point. A trial that ends first keeps its value. This works with every
@@ -56,14 +56,15 @@ def stop(
     directory, numbers = read_numbers(words)
     session = one_session(directory, storage, region)
     for trial in find_trials(session, numbers):
-        if trial.state is not TrialState.RUNNING:
+        if trial.state not in (TrialState.RUNNING, TrialState.PAUSED):
             raise InputError(f"{trial.label} is {trial.state}; it does not run", "")
     text = f"stopped by {getpass.getuser()}" + (f": {' '.join(reason.split())}" if reason else "")
     name = session.experiment.region
     request = Request(action=Action.STOP, region=name, trials=tuple(numbers), reason=text)
     delivery = deliver(directory, storage, [request])
     if delivery.is_applied:
-        _wait(lambda: all(session.study.find_running(number) is None for number in numbers))
+        unfinished = (TrialState.RUNNING, TrialState.PAUSED)
+        _wait(lambda: all(t.state not in unfinished for t in find_trials(session, numbers)))
     ended = find_trials(session, numbers)
     if as_json:
         rows = [trial.to_json() for trial in ended]

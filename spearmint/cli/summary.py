@@ -24,12 +24,13 @@ def greet(console: Console, sessions: Sequence[Session], options: RunOptions, dr
     regions = f"{len(sessions)} regions, " if experiment.region else ""
     dimensions = sum(variable.size for variable in experiment.variables)
     pruner = f", pruner {experiment.pruner}" if experiment.pruner else ""
+    rungs = f", {experiment.fidelity.describe()}" if experiment.fidelity else ""
     ahead = f", {options.queue_ahead} queued ahead" if options.queue_ahead else ""
     counted = "1 dimension" if dimensions == 1 else f"{dimensions} dimensions"
     concurrent = "1 trial" if options.max_concurrent == 1 else f"{options.max_concurrent} trials"
     console.print(
         f"{experiment.name}: {regions}{counted}, chooser {options.method}, driver {driver} with "
-        f"{concurrent} at a time{ahead}{pruner}",
+        f"{concurrent} at a time{ahead}{pruner}{rungs}",
         markup=False,
         soft_wrap=True,
     )
@@ -61,6 +62,9 @@ def summarise(
     if best:
         console.print(f"\n{_headline(figures)}{_feasible_note(trials)}")
         console.print(trial_table(best, experiment.variables))
+    elif highest := [trial for each in sessions for trial in each.study.at_highest_rung()]:
+        console.print(f"\n{_headline(figures)}. The best of the highest rung:")
+        console.print(trial_table(highest, experiment.variables))
     seconds = sum(progress.seconds for progress in figures.values())
     if options.cost_per_hour is not None:
         cost = seconds / 3600.0 * options.cost_per_hour
@@ -107,7 +111,8 @@ def _headline(figures: Mapping[str, StudyCounts]) -> str:
         return sum(getattr(progress, state) for progress in figures.values())
 
     regions = f" of {len(figures)} regions" if len(figures) > 1 else ""
-    pruned = f"{total('pruned')} pruned, " if total("pruned") else ""
+    paused = f"{total('paused')} paused, " if total("paused") else ""
+    pruned = f"{paused}{total('pruned')} pruned, " if total("pruned") else paused
     front = sum(len(progress.front) for progress in figures.values())
     which = f"Pareto front: {front}" if front else "Best"
     complete = total("complete")

@@ -40,7 +40,7 @@ class Parameter(_message.Message):
     def __init__(self, name: _Optional[str] = ..., int_val: _Optional[_Iterable[int]] = ..., str_val: _Optional[_Iterable[str]] = ..., dbl_val: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Experiment(_message.Message):
-    __slots__ = ("language", "name", "variable", "direction", "seed_point", "resources", "constraint", "objective")
+    __slots__ = ("language", "name", "variable", "direction", "seed_point", "resources", "constraint", "objective", "fidelity")
     class ParameterSpec(_message.Message):
         __slots__ = ("name", "size", "type", "options", "min", "max", "log", "when", "guess", "spread")
         class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -96,6 +96,17 @@ class Experiment(_message.Message):
         name: str
         direction: Direction
         def __init__(self, name: _Optional[str] = ..., direction: _Optional[_Union[Direction, str]] = ...) -> None: ...
+    class Fidelity(_message.Message):
+        __slots__ = ("name", "min", "max", "reduction_factor")
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        MIN_FIELD_NUMBER: _ClassVar[int]
+        MAX_FIELD_NUMBER: _ClassVar[int]
+        REDUCTION_FACTOR_FIELD_NUMBER: _ClassVar[int]
+        name: str
+        min: int
+        max: int
+        reduction_factor: int
+        def __init__(self, name: _Optional[str] = ..., min: _Optional[int] = ..., max: _Optional[int] = ..., reduction_factor: _Optional[int] = ...) -> None: ...
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     VARIABLE_FIELD_NUMBER: _ClassVar[int]
@@ -104,6 +115,7 @@ class Experiment(_message.Message):
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
     OBJECTIVE_FIELD_NUMBER: _ClassVar[int]
+    FIDELITY_FIELD_NUMBER: _ClassVar[int]
     language: Language
     name: str
     variable: _containers.RepeatedCompositeFieldContainer[Experiment.ParameterSpec]
@@ -112,4 +124,5 @@ class Experiment(_message.Message):
     resources: Experiment.Resources
     constraint: _containers.RepeatedCompositeFieldContainer[Experiment.Constraint]
     objective: _containers.RepeatedCompositeFieldContainer[Experiment.Objective]
-    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., resources: _Optional[_Union[Experiment.Resources, _Mapping]] = ..., constraint: _Optional[_Iterable[_Union[Experiment.Constraint, _Mapping]]] = ..., objective: _Optional[_Iterable[_Union[Experiment.Objective, _Mapping]]] = ...) -> None: ...
+    fidelity: Experiment.Fidelity
+    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., resources: _Optional[_Union[Experiment.Resources, _Mapping]] = ..., constraint: _Optional[_Iterable[_Union[Experiment.Constraint, _Mapping]]] = ..., objective: _Optional[_Iterable[_Union[Experiment.Objective, _Mapping]]] = ..., fidelity: _Optional[_Union[Experiment.Fidelity, _Mapping]] = ...) -> None: ...

@@ -10,6 +10,7 @@ from spearmint.config import experiment_pb2 as pb
 from spearmint.config.conditions import read_conditions
 from spearmint.config.constraints import read_constraints
 from spearmint.config.document import Document
+from spearmint.config.fidelity import read_fidelity
 from spearmint.config.hips import NAME as HIPS_NAME
 from spearmint.config.hips import is_hips
 from spearmint.config.objectives import read_objectives
@@ -95,6 +96,7 @@ def _experiment(document: Document) -> Experiment:
         seed_points=tuple(
             read_seed_point(document, i, variables) for i in range(len(message.seed_point))
         ),
+        fidelity=read_fidelity(document),
         resources=Resources(**needed),
         **run,
     )

@@ -101,7 +101,7 @@ class Controller:
     def _note_done(self) -> None:
         """Report that earlier runs finished all trials."""
         done = [study.tally.finished >= study.limits.finished for study in self.studies]
-        if all(done) and not any(study.is_busy for study in self.studies):
+        if all(done) and not any(s.is_busy or s.resumes_paused() for s in self.studies):
             n = sum(study.tally.finished for study in self.studies)
             self.observer.note(
                 f"All {n} trials are already finished. To run more, raise --max-finished-jobs."

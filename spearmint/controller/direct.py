@@ -9,7 +9,7 @@ from spearmint.controller.events import StudyCounts
 from spearmint.controller.outcomes import Outcomes
 from spearmint.controller.running_trial import RunningTrial
 from spearmint.drivers import Driver, DriverSettings, make_driver
-from spearmint.model import Trial
+from spearmint.model import Trial, TrialState
 from spearmint.requests.applying import apply
 from spearmint.requests.inbox import Action, Inbox
 from spearmint.store.session import Session
@@ -72,8 +72,8 @@ def stop_now(session: Session, driver: str, trial_id: int, reason: str) -> list[
 
     A trial that wrote its value keeps it. Nothing happens if the trial has ended.
     """
-    trial = session.study.find_running(trial_id)
-    if trial is None:
+    trial = session.study.find(trial_id)
+    if trial is None or trial.state not in (TrialState.RUNNING, TrialState.PAUSED):
         return []
     used = make_driver(driver, DriverSettings(directory=session.layout.root))
     seconds = _end_job(used, session, trial)

@@ -18,15 +18,21 @@ class EndingJobs:
 
     driver: Driver
     _since: dict[Job, float] = field(default_factory=dict)
+    _trials: dict[Job, int] = field(default_factory=dict)
 
     @property
     def jobs(self) -> list[Job]:
         """Jobs that have not ended, as far as known."""
         return list(self._since)
 
-    def add(self, job: Job) -> None:
-        """Watch ``job``, whose result is stored, until it ends."""
-        self._since[job] = time.time()
+    @property
+    def trials(self) -> set[int]:
+        """Trials of these jobs."""
+        return {self._trials[job] for job in self._since}
+
+    def add(self, job: Job, trial_id: int) -> None:
+        """Watch ``job`` of a trial, whose result is stored, until it ends."""
+        self._since[job], self._trials[job] = time.time(), trial_id
 
     def clear(self) -> None:
         """Stop watching all jobs."""

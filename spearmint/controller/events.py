@@ -21,14 +21,15 @@ class StudyCounts:
     broken: int = 0
     running: int = 0
     queued: int = 0
+    paused: int = 0
     seconds: float = 0.0
     best: Trial | None = None
     front: tuple[Trial, ...] = ()
 
     @property
     def finished(self) -> int:
-        """Complete and pruned trials."""
-        return self.complete + self.pruned
+        """Complete, pruned and paused trials."""
+        return self.complete + self.pruned + self.paused
 
 
 class SearchObserver(Protocol):
@@ -41,7 +42,7 @@ class SearchObserver(Protocol):
         """A queued job of ``trial`` started."""
 
     def ended(self, trial: Trial, counts: StudyCounts) -> None:
-        """``trial`` is complete, pruned or broken."""
+        """``trial`` is complete, pruned, broken, or paused at a rung."""
 
     def note(self, text: str) -> None:
         """Any other message for the user."""

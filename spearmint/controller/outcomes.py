@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from spearmint.controller.events import SearchObserver
@@ -92,13 +93,27 @@ class Outcomes:
         result = read_result(folder, self.study.key(trial))
         if result is None or (values_only and result.value is None):
             return False
+        seconds = trial.earlier_s + (result.seconds or 0.0)
+        result = result if result.seconds is None else replace(result, seconds=seconds)
         if result.value is None:
             tail = tail_of(self.layout.output(trial.id))
             self.on_end(self.study.break_(trial, self._with_memory(trial, result), tail))
         else:
             self.on_success()  # before the trial is stored, which a kill can prevent
-            self.on_end(self.study.complete(trial, result))
+            fidelity = self.study.experiment.fidelity
+            is_last = fidelity is None or fidelity.is_last(len(trial.rungs))
+            store = self.study.complete if is_last else partial(self._pause, folder)
+            self.on_end(store(trial, result))
         return True
+
+    def _pause(self, folder: TrialFolder, trial: Trial, result: Result) -> Trial:
+        """Store that a trial waits at its next rung, and the end of its job."""
+        paused = self.study.pause(trial, result)
+        fidelity = self.study.experiment.fidelity
+        if fidelity is not None:
+            end = fidelity.pause(len(paused.rungs))
+            add_attempt(folder, end, seconds=(result.seconds or 0.0) - trial.earlier_s)
+        return paused
 
     def _with_memory(self, trial: Trial, result: Result) -> Result:
         """Return the result of a failed trial; name its parameters if it lacked GPU memory."""
@@ -118,7 +133,7 @@ class Outcomes:
 
     def _store_broken(self, trial: Trial, reason: str, seconds: float) -> None:
         """Store that ``trial`` failed, and why."""
-        result = Result(value=None, reason=reason, seconds=seconds)
+        result = Result(value=None, reason=reason, seconds=trial.earlier_s + seconds)
         self.on_end(self.study.break_(trial, result, tail_of(self.layout.output(trial.id))))
 
 

@@ -14,6 +14,7 @@ from spearmint.controller.events import SearchObserver, StudyCounts
 from spearmint.controller.failures import Failures, retry_note
 from spearmint.controller.limits import StudyLimits
 from spearmint.controller.outcomes import Outcomes
+from spearmint.controller.paused_trials import PausedTrials
 from spearmint.controller.proposals import Proposals
 from spearmint.controller.running_trial import RunningTrial
 from spearmint.controller.submission import job_request, prepare_folder
@@ -51,6 +52,7 @@ class StudyRun:
     _failures: Failures = field(init=False)
     _outcomes: Outcomes = field(init=False)
     _ending: EndingJobs = field(init=False)
+    _paused: PausedTrials = field(init=False)
     _proposals: Proposals = field(init=False)
     _running: dict[int, RunningTrial] = field(default_factory=dict)
     _waiting: deque[Trial] = field(default_factory=deque)
@@ -69,6 +71,7 @@ class StudyRun:
             on_success=self._forgive,
         )
         self._ending = EndingJobs(self.driver)
+        self._paused = PausedTrials(self.study)
         self._proposals = Proposals(self.study)
 
     def counts(self) -> StudyCounts:
@@ -110,8 +113,13 @@ class StudyRun:
         return self.has_begun and bool(self._running or self.wants_trial())
 
     def wants_trial(self) -> bool:
-        """Return whether one more trial should start if there is room."""
-        return self.tally.wants_trial(self.n_running)
+        """Return whether one more trial should start, or a paused one resume, if there is room."""
+        return self.tally.wants_trial(self.n_running) or self.resumes_paused()
+
+    def resumes_paused(self) -> bool:
+        """Return whether a paused trial can continue, also if there are enough new trials."""
+        can = self._paused.next(self._ending.trials) is not None
+        return can and not (self.tally.is_failing() or self.tally.stop_reason())
 
     def seconds(self) -> float:
         """Return the total seconds of all trials, including the running ones."""
@@ -130,6 +138,7 @@ class StudyRun:
         self.layout.jobs.mkdir(parents=True, exist_ok=True)
         self.layout.outputs.mkdir(exist_ok=True)
         self.tally.restore(self.study)
+        self._paused.restore()
         self.durations.known = self.tally.seconds / self.tally.ended if self.tally.ended else None
         running = self.study.running()
         self._failures.resume(self.tally, retried=self.retries_broken)
@@ -146,7 +155,10 @@ class StudyRun:
         if job is not None:
             self._add_running(trial, folder, job)
         elif not self._outcomes.store_result(trial, folder):
-            add_attempt(folder, "ended while no controller ran")
+            end, fidelity = "ended while no controller ran", self.experiment.fidelity
+            if fidelity is not None and trial.rungs and folder.result.exists():
+                end = fidelity.pause(len(trial.rungs))  # its next part did not start
+            add_attempt(folder, end)
             self._waiting.append(trial)
 
     def start_trial(self, n_free: int = 1) -> None:
@@ -155,7 +167,9 @@ class StudyRun:
         Raises:
             DriverUnreachable, QueueFull: The next call starts the trial.
         """
-        trial = self._waiting.popleft() if self._waiting else self._proposals.ask(n_free)
+        trial = self._next_trial(n_free)
+        if trial is None:
+            return
         try:
             folder = prepare_folder(self.experiment, self.layout, trial, self.study.key(trial))
             job = self.driver.submit(job_request(self.experiment, self.layout, trial.id))
@@ -164,9 +178,28 @@ class StudyRun:
             raise
         self._add_running(trial, folder, job)
 
+    def _next_trial(self, n_free: int) -> Trial | None:
+        """Return a trial that waits for a retry, else a paused one, else a new one.
+
+        None if a paused trial cannot be resumed yet.
+        """
+        if self._waiting:
+            return self._waiting.popleft()
+        paused = self._paused.next(self._ending.trials)
+        if paused is None:
+            return self._proposals.ask(n_free)
+        folder = self.layout.folder(paused)
+        if self._paused.is_from_earlier(paused) and (job := self.driver.adopt(folder)):
+            self._ending.add(job, paused)  # its last job is about to end
+            return None
+        trial = self._paused.resume(paused)
+        if trial is not None:
+            self.tally.resume_paused()
+        return trial
+
     def prepare(self, most: int) -> bool:
         """Propose a trial ahead of need, unless ``most`` are ready; return whether one was."""
-        return self.wants_trial() and self._proposals.prepare(most)
+        return self.tally.wants_trial(self.n_running) and self._proposals.prepare(most)
 
     def _add_running(self, trial: Trial, folder: TrialFolder, job: Job) -> None:
         self._running[trial.id] = RunningTrial(trial, folder, job, waiting=self.driver.detaches)
@@ -211,7 +244,7 @@ class StudyRun:
         """Store the trial of a job that is about to end, and watch the job until it ends."""
         if self._outcomes.store_job_result(running):
             del self._running[running.trial.id]
-            self._ending.add(running.job)
+            self._ending.add(running.job, running.trial.id)
 
     def _settle(self, running: RunningTrial) -> None:
         """Store the trial of a job that ended, or schedule a retry."""
@@ -248,8 +281,13 @@ class StudyRun:
                 self._terminate(running, "stopped")
                 running.stop_reason = reason
             return False
-        for trial in [trial for trial in self._waiting if trial.id == trial_id]:
-            self._waiting.remove(trial)
+        waiting = [trial for trial in self._waiting if trial.id == trial_id]
+        if (paused := self._paused.remove(trial_id)) is not None:
+            self.tally.resume_paused()
+            waiting.append(paused)
+        for trial in waiting:
+            if trial in self._waiting:
+                self._waiting.remove(trial)
             self._outcomes.store_stopped(trial, reason, 0.0)
             self._report_ended()
         return True
@@ -292,7 +330,10 @@ class StudyRun:
         if trial.state is TrialState.BROKEN and is_failure:
             self._failures.add(trial)
         self.tally.add(trial, is_failure=is_failure)
-        self.durations.add(trial.seconds or 0.0)
+        self._paused.add(trial, counts=is_failure or trial.state is not TrialState.BROKEN)
+        if text := self._paused.warning(trial):
+            self.observer.note(text)
+        self.durations.add((trial.seconds or trial.earlier_s) - trial.earlier_s)
         self._record()
         self._ended.append((trial, self.counts()))
 
@@ -307,7 +348,7 @@ class StudyRun:
             self.tally.best,
             pending=self.n_running,
             complete=self.tally.complete,
-            broken=self.tally.broken + self.tally.pruned,
+            broken=self.tally.broken + self.tally.pruned + self.tally.paused,
         )
 
     def end_running(self) -> None:

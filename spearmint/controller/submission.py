@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spearmint.drivers import JobRequest
-from spearmint.layout import PROCESSES, Layout, TrialFolder, write_json
+from spearmint.layout import PROCESSES, STEPS, Layout, TrialFolder, write_json
 from spearmint.model import Experiment, Trial
 from spearmint.store.study import Study
 from spearmint.trial.languages import to_entries, wrappers
@@ -36,6 +36,8 @@ def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: st
         spec[OUTPUTS] = [constraint.name for constraint in experiment.constraints]
     if experiment.objectives:
         spec[OBJECTIVES] = [objective.name for objective in experiment.objectives]
+    if experiment.fidelity is not None:
+        spec[STEPS] = experiment.fidelity.steps(len(trial.rungs))
     if experiment.processes_of_trial is not None:
         spec[PROCESSES] = experiment.processes_of_trial
     write_json(folder.spec, spec)

@@ -27,9 +27,9 @@ class Tally:
     Attributes:
         limits: Limits of the study.
         maximize: Whether larger values are better.
-        complete, pruned, broken: Number of trials in each state.
+        complete, pruned, broken, paused: Number of trials in each state.
         broken_in_a_row: Broken trials since the last other trial, or since ``forget_failures``.
-        since_best: Complete and pruned trials since the best one.
+        since_best: Complete and pruned trials since the best one, and paused ones after it.
         seconds: Total seconds of all trials.
         crashed_in_a_row: The same without trials that ran out of GPU memory.
         last_broken: The last of ``broken_in_a_row``; None if that is 0.
@@ -42,6 +42,7 @@ class Tally:
     complete: int = 0
     pruned: int = 0
     broken: int = 0
+    paused: int = 0
     broken_in_a_row: int = 0
     since_best: int = 0
     seconds: float = 0.0
@@ -52,8 +53,8 @@ class Tally:
 
     @property
     def finished(self) -> int:
-        """Number of complete and pruned trials."""
-        return self.complete + self.pruned
+        """Number of complete, pruned and paused trials."""
+        return self.complete + self.pruned + self.paused
 
     @property
     def ended(self) -> int:
@@ -69,6 +70,7 @@ class Tally:
             broken=self.broken,
             running=running,
             queued=queued,
+            paused=self.paused,
             seconds=self.seconds,
             best=self.best,
             front=tuple(self.front),
@@ -82,7 +84,7 @@ class Tally:
             is_failure: Whether it counts for ``broken_in_a_row`` if it is broken; not if a user
                 stopped it.
         """
-        self.seconds += trial.seconds or 0.0
+        self.seconds += (trial.seconds or trial.earlier_s) - trial.earlier_s
         if trial.state is TrialState.BROKEN:
             self.broken += 1
             if is_failure:
@@ -91,7 +93,11 @@ class Tally:
                 self.last_broken = trial
             return
         self.broken_in_a_row = self.crashed_in_a_row = 0
-        self.since_best += 1
+        if trial.state is TrialState.PAUSED:
+            self.paused += 1
+            self.since_best += self.best is not None and len(trial.rungs) == 1
+            return
+        self.since_best += not trial.rungs  # counted when it was first paused
         if trial.state is TrialState.PRUNED:
             self.pruned += 1
             return
@@ -108,17 +114,24 @@ class Tally:
         if any(other is trial for other in self.front):
             self.since_best = 0
 
+    def resume_paused(self) -> None:
+        """Count a paused trial as running."""
+        self.paused -= 1
+
     def restore(self, study: Study) -> None:
         """Count the ended trials of ``study``, as ``add`` for each but for failures in a row."""
         counts = study.counts()
         self.complete = counts[TrialState.COMPLETE]
         self.pruned = counts[TrialState.PRUNED]
         self.broken = counts[TrialState.BROKEN]
+        self.paused = counts[TrialState.PAUSED]
         self.seconds = study.seconds()
         self.front = study.front()
         self.best = None if self.front else next(iter(study.best()), None)
         leaders = self.front or ([self.best] if self.best else [])
-        self.since_best = study.finished_after(max((trial.id for trial in leaders), default=0))
+        if leaders or study.experiment.fidelity is None:
+            last = max((trial.id for trial in leaders), default=0)
+            self.since_best = study.finished_after(last)
 
     def forget_failures(self) -> None:
         """Reset ``broken_in_a_row``: the limit applies to each run separately."""

@@ -13,6 +13,7 @@ from spearmint.controller.finals import has_final
 from spearmint.controller.limits import StudyLimits
 from spearmint.controller.tally import Tally
 from spearmint.errors import InputError
+from spearmint.fidelity import next_to_resume
 from spearmint.layout import Layout, read_json, write_json
 from spearmint.model import Experiment
 from spearmint.requests.inbox import Action, Inbox, Request
@@ -93,9 +94,16 @@ def _is_finished(session: Session, limits: StudyLimits, *, then_final: bool) -> 
         return False
     tally = Tally(limits=limits, maximize=session.experiment.maximize)
     tally.restore(session.study)
-    if not tally.complete or tally.wants_trial(0):
+    if not tally.complete or tally.wants_trial(0) or _resumes_paused(session):
         return False
     return not then_final or has_final(session.experiment, session.layout, session.study)
+
+
+def _resumes_paused(session: Session) -> bool:
+    fidelity = session.experiment.fidelity
+    if fidelity is None:
+        return False
+    return next_to_resume(session.study.climbers(), fidelity.reduction) is not None
 
 
 def _move(experiment: Experiment, layout: Layout, plan: Mapping[str, Any]) -> None:

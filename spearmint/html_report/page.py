@@ -130,6 +130,7 @@ def _context(digest: Digest, pictures: Sequence[Picture], folder: Path | None) -
         **_about(digest),
         "counts": _counts([digest]),
         "best": _row(digest.recommended, digest, folder) if digest.recommended else None,
+        "rung": _rung(digest),
         "expectation": _expectation(digest),
         "at_bounds": at_bounds(digest),
         "duration": format_duration(digest.seconds),
@@ -172,6 +173,14 @@ def _expectation(digest: Digest) -> str:
     if digest.recommendation is None:
         return ""
     return "; ".join(expectation(digest.recommendation, maximize=digest.experiment.maximize))
+
+
+def _rung(digest: Digest) -> str:
+    """Return where the recommended trial waits, ``27 of 81 epochs``; empty if it is complete."""
+    fidelity, trial = digest.experiment.fidelity, digest.recommended
+    if fidelity is None or trial is None or trial.state is TrialState.COMPLETE:
+        return ""
+    return fidelity.place(len(trial.rungs))
 
 
 def _goal(experiment: Experiment) -> str:

@@ -10,6 +10,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.history import INFEASIBLE
+from spearmint.choosers.rungs import is_paused, rungs_of
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.outputs import Constraint
 from spearmint.store.distributions import to_params
@@ -31,7 +32,9 @@ STATES = {
 def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
     """Return ``frozen``, which has all parameters of ``experiment``."""
     attrs = frozen.user_attrs
-    state = STATES.get(frozen.state, TrialState.RUNNING)
+    state = state_of(frozen)
+    rungs = rungs_of(frozen) or {"values": (), "seconds": 0.0}
+    runs = state is TrialState.RUNNING
     values = attrs.get(CONSTRAINTS, {})
     is_complete = state is TrialState.COMPLETE
     goals = experiment.objectives if is_complete and experiment.has_front else ()
@@ -44,7 +47,9 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
         reason=attrs.get(REASON, ""),
         out_of_memory=state is TrialState.BROKEN and bool(attrs.get(INFEASIBLE)),
         tail=attrs.get(TAIL, ""),
-        seconds=attrs.get(SECONDS),
+        seconds=None if runs else attrs.get(SECONDS),
+        rungs=tuple(map(float, rungs["values"])),
+        earlier_s=rungs["seconds"],
         lost=attrs.get(LOST, 0),
         reports=frozen.intermediate_values,
         objectives={each.name: v for each, v in zip(goals, frozen.values or (), strict=False)},
@@ -52,6 +57,13 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
         constraints=values,
         excess=excess(experiment.constraints, values),
     )
+
+
+def state_of(frozen: FrozenTrial) -> TrialState:
+    """Return the state of a stored trial."""
+    if is_paused(frozen):
+        return TrialState.PAUSED
+    return STATES.get(frozen.state, TrialState.RUNNING)
 
 
 def excess(constraints: Iterable[Constraint], values: Mapping[str, float]) -> dict[str, float]:

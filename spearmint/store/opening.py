@@ -191,6 +191,8 @@ def _declaration(experiment: Experiment) -> dict[str, str]:
     """Return the parts of a config.pb that must not change during a search."""
     lines = {variable.name: describe(variable) for variable in experiment.variables}
     lines |= output_lines(experiment.objectives, experiment.constraints)
+    if experiment.fidelity is not None:
+        lines["(fidelity)"] = experiment.fidelity.describe()
     return {**lines, "(direction)": "maximize" if experiment.maximize else "minimize"}
 
 

@@ -63,12 +63,22 @@ class Recommending:
         """Return at most ``most`` complete trials, best first."""
         raise NotImplementedError
 
+    def at_highest_rung(self, most: int | None = 1) -> list[Trial]:
+        """Return at most ``most`` trials of the highest rung that any reached, best first."""
+        raise NotImplementedError
+
     @wraps_storage_errors()
     def recommended(self) -> Recommendation | None:
-        """Return the trial to use; None if no trial is complete, or with several objectives."""
-        best = self.best()
-        if not best or self.experiment.has_front:
+        """Return the trial to use; None if no trial is complete, or with several objectives.
+
+        If trials pause at rungs and none is complete, it is the best of the highest rung reached.
+        """
+        if self.experiment.has_front:
             return None
+        best = self.best()
+        if not best:
+            paused = self.at_highest_rung()
+            return Recommendation(trial=paused[0], luckiest=paused[0]) if paused else None
         found = recommend(self._study, tree=self._tree)
         if found is None or found[1].number != best[0].id - 1:
             return Recommendation(trial=best[0], luckiest=best[0])

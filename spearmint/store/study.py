@@ -20,6 +20,7 @@ from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.base import Chooser
 from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED, INFEASIBLE
+from spearmint.choosers.rungs import is_paused
 from spearmint.conditions import parents_first
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.store.annotations import Annotations
@@ -37,6 +38,7 @@ from spearmint.store.frozen_trials import (
     to_trial,
     user_attributes,
 )
+from spearmint.store.pausing import Pausing
 from spearmint.store.recommending import Recommending
 from spearmint.store.sql.aggregates import Aggregates
 from spearmint.store.sql.fast_reads import one_transaction
@@ -48,7 +50,7 @@ _IMPORTED = "imported"
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
-class Study(Asking, Aggregates, Annotations, Recommending):
+class Study(Asking, Aggregates, Annotations, Pausing, Recommending):
     """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
     def __init__(
@@ -88,11 +90,13 @@ class Study(Asking, Aggregates, Annotations, Recommending):
         self._study.set_user_attr(OWNER, owner)
 
     def key(self, trial: Trial) -> str:
-        """Return a unique digest of the study, the number and the parameters of a trial.
+        """Return a unique digest of the study, and the number, parameters and rung of a trial.
 
-        A result file with this key belongs to the trial, even if its folder was used before.
+        A result file with this key belongs to this part of the trial, even if its folder was used
+        before.
         """
-        content = json.dumps([self._token, trial.id, trial.params], sort_keys=True)
+        rung = [len(trial.rungs)] if trial.rungs else []
+        content = json.dumps([self._token, trial.id, trial.params, *rung], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
     @contextmanager
@@ -133,7 +137,7 @@ class Study(Asking, Aggregates, Annotations, Recommending):
             state=TrialState.COMPLETE,
             value=None if goals else result.value,
             seconds=result.seconds,
-            reports=result.reports,
+            reports={**trial.reports, **result.reports} if trial.rungs else result.reports,
             objectives=objectives,
             losses=tuple(each.loss(objectives[each.name]) for each in goals),
             constraints=limited,
@@ -287,8 +291,9 @@ class Study(Asking, Aggregates, Annotations, Recommending):
 
     @wraps_storage_errors()
     def running(self) -> list[Trial]:
-        """Return the trials that have not ended, by id."""
-        return self._whole(self._frozen(OptunaState.RUNNING))
+        """Return the trials that have not ended and are not paused, by id."""
+        frozen = self._frozen(OptunaState.RUNNING)
+        return self._whole(trial for trial in frozen if not is_paused(trial))
 
     def _whole(self, trials: Iterable[FrozenTrial]) -> list[Trial]:
         return [to_trial(self.experiment, trial) for trial in trials if self._is_whole(trial)]

@@ -17,7 +17,9 @@ _FACTS = ("job", "host", "pid", "gpus", "start")
 def add_attempt(
     folder: TrialFolder, end: str, *, job: str = "", seconds: float | None = None
 ) -> None:
-    """Record how a job ended whose trial is retried; a full disk only loses the record.
+    """Record how a job ended whose trial is retried or paused; a full disk only loses the record.
+
+    A job that is recorded already is not recorded twice.
 
     Args:
         folder: The trial, with what the runner of the job wrote.
@@ -27,6 +29,8 @@ def add_attempt(
     """
     runner = read_json(folder.runner) or {}
     facts = _facts(folder, runner)
+    if "start" in facts and any(facts["start"] == a.get("start") for a in _recorded(folder)):
+        return
     line = {"job": job, **facts, "seconds": seconds, "ended": time.time(), "reason": end}
     with contextlib.suppress(OSError), folder.attempts.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
@@ -38,6 +42,17 @@ def read_attempts(folder: TrialFolder) -> list[dict[str, Any]]:
     Each has those of the keys ``job``, ``host``, ``pid``, ``gpus``, ``start``, ``seconds``,
     ``reason`` and ``gpu_use`` (:func:`~spearmint.trial.gpu_use.gpu_use_of`) that are known.
     """
+    found = _recorded(folder)
+    runner = None
+    with contextlib.suppress(OSError):
+        runner = read_json(folder.runner)
+    if runner is not None and all(runner.get("start") != known.get("start") for known in found):
+        found.append(_facts(folder, runner))
+    return found
+
+
+def _recorded(folder: TrialFolder) -> list[dict[str, Any]]:
+    """Return the jobs that ``add_attempt`` recorded."""
     found: list[dict[str, Any]] = []
     with contextlib.suppress(OSError):
         for line in folder.attempts.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -45,11 +60,6 @@ def read_attempts(folder: TrialFolder) -> list[dict[str, Any]]:
                 content = json.loads(line)
                 if isinstance(content, dict):
                     found.append(content)
-    runner = None
-    with contextlib.suppress(OSError):
-        runner = read_json(folder.runner)
-    if runner is not None and all(runner.get("start") != known.get("start") for known in found):
-        found.append(_facts(folder, runner))
     return found
 
 

@@ -14,6 +14,12 @@ REPORTS_FILE = "SPEARMINT_REPORTS"
 REGION = "SPEARMINT_REGION"
 """Region of the trial; empty without regions."""
 
+STEPS_DONE = "SPEARMINT_STEPS_DONE"
+"""Steps of the parts of the trial before this one; unset without a block ``fidelity``."""
+
+STEPS_UNTIL = "SPEARMINT_STEPS_UNTIL"
+"""Step after which this part of the trial ends; unset without a block ``fidelity``."""
+
 RANK = "SPEARMINT_RANK"
 """Rank of this process among those that torchrun started for the trial; unset otherwise."""
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spearmint.layout import PROCESSES, TrialFolder, read_json, write_json
+from spearmint.layout import PROCESSES, STEPS, TrialFolder, read_json, write_json
 from spearmint.trial.environment import (
     DONE_FILE,
     JOB_IDS,
@@ -32,6 +32,7 @@ from spearmint.trial.failure import failure_of, print_every_character
 from spearmint.trial.languages import LANGUAGES, Spec
 from spearmint.trial.neighbours import culprit, may_rerun, run_again
 from spearmint.trial.retry import retry_os_error
+from spearmint.trial.steps import export_steps
 
 if TYPE_CHECKING:
     from spearmint.trial.gpu_use.monitoring import Monitor
@@ -103,6 +104,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ[TRIAL_DIR] = str(folder.files)
     os.environ[REPORTS_FILE] = str(folder.reports)
     os.environ[REGION] = spec.get("region", "")
+    if STEPS in spec:
+        export_steps(*spec[STEPS])
     print_every_character()
     monitor = _monitor_gpus(folder, start)
     started = time.time()

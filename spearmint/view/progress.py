@@ -43,6 +43,9 @@ def trial_line(trial: Trial, counts: StudyCounts) -> str:
     params = format_params(trial.params)
     if trial.state is TrialState.PRUNED:
         return f"{trial.label}: pruned{_last_report(trial)}{seconds}  {params}"
+    if trial.state is TrialState.PAUSED:
+        at = f"paused at rung {len(trial.rungs)} with {format_value(trial.rungs[-1])}"
+        return f"{trial.label}: {at}{seconds}  {params}"
     if trial.out_of_memory:
         return f"{trial.label}: infeasible: {plain(trial.reason)}{seconds}"
     if trial.objectives:
@@ -69,7 +72,7 @@ def bar_text(figures: Mapping[str, StudyCounts]) -> str:
     """Return the text of the bar, from the counts of each region."""
     running = sum(counts.running for counts in figures.values())
     words = [f"{running} running"]
-    for state in ("queued", "pruned", "broken"):
+    for state in ("queued", "paused", "pruned", "broken"):
         number = sum(getattr(counts, state) for counts in figures.values())
         words += [f"{number} {state}"] if number else []
     if len(figures) > 1:

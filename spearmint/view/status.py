@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from spearmint.fidelity import rungs_text
 from spearmint.formatting import (
     format_duration,
     format_params,
@@ -22,6 +23,7 @@ from spearmint.formatting import (
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.lock import holder_of
 from spearmint.store.session import Session
+from spearmint.store.study import Study
 from spearmint.view.gpu_use import (
     LATEST,
     busy_text,
@@ -36,8 +38,8 @@ from spearmint.view.tables import broken_lines, note_lines, trial_table
 _WATCH_S = 2.0
 _MOST_NOTES = 10
 _MOST_POINTS = 5
-_COLUMNS = ("complete", "pruned", "broken", "running", "queued")
-_RARE = {"pruned", "queued"}  # shown if there are any
+_COLUMNS = ("complete", "pruned", "broken", "paused", "running", "queued")
+_RARE = {"pruned", "paused", "queued"}  # shown if there are any
 
 
 def watch_status(console: Console, sessions: list[Session], *, top: int, broken: int) -> None:
@@ -86,6 +88,7 @@ def _search_data(session: Session) -> dict[str, object]:
         "queued_points": _queued_points(session),
         "seconds": study.seconds(),
         **_gpu_data(session),
+        **_rungs(study),
         **_leaders(study.experiment, best),
         "broken": [trial.to_json() for trial in study.annotated(study.last(TrialState.BROKEN))],
     }
@@ -95,6 +98,15 @@ def _gpu_data(session: Session) -> dict[str, object]:
     """Return how busy the GPUs of the last trials were; empty if that is not known."""
     summary = summary_of(_latest_uses(session).values())
     return {"gpu_use": summary.to_json()} if summary is not None else {}
+
+
+def _rungs(study: Study) -> dict[str, object]:
+    """Return how many trials reached each rung, if there are rungs."""
+    if study.experiment.fidelity is None:
+        return {}
+    sizes = [len(each.losses) for each in study.climbers().values()]
+    rungs = study.experiment.fidelity.rungs
+    return {"rungs": {str(step): sum(n > i for n in sizes) for i, step in enumerate(rungs)}}
 
 
 def _leaders(experiment: Experiment, best: list[Trial]) -> dict[str, object]:
@@ -153,6 +165,11 @@ def _trial_parts(
     experiment = session.experiment
     best = session.study.annotated(session.study.best(top, feasible=False) if top else [])
     unfinished = session.study.annotated(unfinished)
+    if experiment.fidelity is not None:
+        yield Text(f"Rungs: {rungs_text(experiment.fidelity, session.study.climbers().values())}")
+    if not best and (highest := session.study.at_highest_rung(top)):
+        yield Text(f"\n{_rung_heading(experiment, highest[0])}")
+        yield trial_table(highest, experiment.variables)
     if best:
         heading = "Best trials" if not experiment.has_front else _front_heading(session, best)
         yield Text(f"\n{heading if best[0].is_feasible else 'No trial is feasible; nearest'}")
@@ -199,6 +216,12 @@ def _gpu_busy(session: Session, trials: Iterable[Trial]) -> dict[int, str]:
     return {number: busy_text(share) for number, share in known.items() if share is not None}
 
 
+def _rung_heading(experiment: Experiment, trial: Trial) -> str:
+    """Return the heading of the trials of the highest rung that any reached."""
+    passed = experiment.fidelity.place(len(trial.rungs)) if experiment.fidelity else ""
+    return f"No trial is complete; best trials at {passed}"
+
+
 def _front_heading(session: Session, shown: list[Trial]) -> str:
     size = len(session.study.front())
     return "Pareto front" + (f", {len(shown)} of {size} trials" if size > len(shown) else "")
@@ -206,14 +229,15 @@ def _front_heading(session: Session, shown: list[Trial]) -> str:
 
 def _region_table(sessions: list[Session], by_search: list[dict[str, int]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("region", *_COLUMNS, "best", "trial"):
+    columns = [name for name in _COLUMNS if name != "paused" or any(c[name] for c in by_search)]
+    for heading in ("region", *columns, "best", "trial"):
         table.add_column(heading, justify="left" if heading == "region" else "right")
     table.add_column("parameters")
     for session, counts in zip(sessions, by_search, strict=True):
         best = session.study.best()
         table.add_row(
             session.experiment.region,
-            *(str(counts[state]) for state in _COLUMNS),
+            *(str(counts[state]) for state in columns),
             *(_best_cells(best[0]) if best else ("-", "-", "")),
         )
     return table

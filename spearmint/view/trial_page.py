@@ -71,6 +71,8 @@ def trial_lines(trial: Trial, page: Mapping[str, Any], *, bars: bool) -> Iterato
         yield f"  {name}: {constraint_text(trial, name)}"
     for name, values in trial.params.items():
         yield f"  {name}: {', '.join(format_value(value) for value in values)}"
+    for number, reached in enumerate(trial.rungs, 1):
+        yield f"Rung {number}: {format_value(reached)}"
     if trial.reason:
         yield f"Reason: {plain(trial.reason)}"
     if trial.tags:

@@ -24,6 +24,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
         "early_stopping",
         "search",
         "search_constraints",
+        "search_fidelity",
         "search_objectives",
         "first_hour",
         "search_overhead",

@@ -15,6 +15,7 @@ from spearmint.controller.controller import Controller
 from spearmint.controller.limits import SearchLimits, StudyLimits
 from spearmint.controller.study_run import StudyRun
 from spearmint.drivers import Driver
+from spearmint.fidelity import Fidelity
 from spearmint.layout import Layout
 from spearmint.model import Experiment, Kind, Language, Variable
 from spearmint.store.opening import open_studies
@@ -87,6 +88,7 @@ def make_loop(tmp_path: Path):
         timeout: float | None = None,
         regions: tuple[str, ...] = (),
         pruner: BasePruner | None = None,
+        fidelity: Fidelity | None = None,
         **given,
     ) -> Search:
         experiment = Experiment(
@@ -97,6 +99,7 @@ def make_loop(tmp_path: Path):
             maximize=maximize,
             trial_timeout_s=timeout,
             regions=regions,
+            fidelity=fidelity,
         )
         url, observer = sqlite_url(Layout(tmp_path).database), Notes()
         all_limits = {"finished": 3, "polling_s": 0.05, **given}

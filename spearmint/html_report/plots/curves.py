@@ -65,7 +65,12 @@ def _draw(ranked: Sequence[Trial], others: Sequence[Trial], maximize: bool, figu
     value_axis(axes, scale, "reported value")
     count_axis(axes, "step", min(step for step, _ in points), max(step for step, _ in points))
     _group(axes, rest, scale, FAINT, "-", "other trials")
-    styles = {TrialState.PRUNED: "-.", TrialState.BROKEN: ":", TrialState.RUNNING: "--"}
+    styles = {
+        TrialState.PRUNED: "-.",
+        TrialState.PAUSED: "-",
+        TrialState.BROKEN: ":",
+        TrialState.RUNNING: "--",
+    }
     for state, style in styles.items():
         group = [trial for trial in others if trial.state is state]
         _group(axes, group, scale, SOFT, style, str(state))

@@ -95,7 +95,7 @@ class Digest:
     @property
     def seconds(self) -> float:
         """Seconds spent in trials, including failed (broken) trials."""
-        return math.fsum(trial.seconds or 0.0 for trial in self.trials)
+        return math.fsum(trial.seconds or trial.earlier_s for trial in self.trials)
 
     def in_state(self, state: TrialState) -> list[Trial]:
         """Return the trials in ``state``, by id."""

@@ -11,8 +11,9 @@ from optuna.storages import BaseStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
-from sqlalchemy import ColumnElement, Float, and_, case, cast, func, select
+from sqlalchemy import ColumnElement, Float, and_, case, cast, func, or_, select
 
+from spearmint.choosers.rungs import RUNGS
 from spearmint.choosers.tree import Tree
 from spearmint.model import Experiment, Trial, TrialState, leading, pareto_front, ranking
 from spearmint.pareto import front
@@ -53,7 +54,18 @@ class Aggregates:
         with storage.connection() as connection:
             found = connection.execute(query.group_by(_TRIALS.c.state)).all()
         rows = {state: int(n) for state, n in found}
-        return {state: rows.get(stored, 0) for state, stored in _stored_states().items()}
+        counts = {state: rows.get(stored, 0) for state, stored in _stored_states().items()}
+        paused = self._n_paused(storage)
+        running = counts[TrialState.RUNNING] - paused
+        return {**counts, TrialState.RUNNING: running, TrialState.PAUSED: paused}
+
+    def _n_paused(self, storage: BulkReadStorage) -> int:
+        if self.experiment.fidelity is None:
+            return 0
+        rows = and_(self._whole_rows(OptunaState.RUNNING), _is_paused())
+        query = select(func.count()).select_from(_TRIALS).where(rows)
+        with storage.connection() as connection:
+            return int(connection.execute(query).scalar_one())
 
     @wraps_storage_errors()
     def has_queued(self) -> bool:
@@ -71,7 +83,7 @@ class Aggregates:
     def seconds(self) -> float:
         """Return the total seconds of all trials that ended."""
         if (storage := self._sql) is None:
-            return sum(trial.seconds or 0.0 for trial in self.trials())
+            return sum(trial.seconds or trial.earlier_s for trial in self.trials())
         known = and_(_ATTRS.c.key == SECONDS, _ATTRS.c.value_json != "null")
         query = select(func.sum(cast(_ATTRS.c.value_json, Float)))
         query = query.join(_TRIALS, _TRIALS.c.trial_id == _ATTRS.c.trial_id)
@@ -147,12 +159,15 @@ class Aggregates:
 
     @wraps_storage_errors()
     def finished_after(self, trial_id: int) -> int:
-        """Return the number of complete and pruned trials with an id above ``trial_id``."""
+        """Return the number of complete, pruned and paused trials with an id above ``trial_id``."""
         done = (OptunaState.COMPLETE, OptunaState.PRUNED)
         if (storage := self._sql) is None:
-            states = [STATES[state] for state in done]
+            states = [*(STATES[state] for state in done), TrialState.PAUSED]
             return sum(trial.state in states for trial in self.trials() if trial.id > trial_id)
-        later = and_(_TRIALS.c.state.in_(done), _TRIALS.c.number >= trial_id)
+        has_ended = _TRIALS.c.state.in_(done)
+        if self.experiment.fidelity is not None:
+            has_ended = or_(has_ended, and_(_TRIALS.c.state == OptunaState.RUNNING, _is_paused()))
+        later = and_(has_ended, _TRIALS.c.number >= trial_id)
         query = select(func.count()).select_from(_TRIALS).where(self._whole_rows(), later)
         with storage.connection() as connection:
             return int(connection.execute(query).scalar_one())
@@ -163,7 +178,7 @@ class Aggregates:
         if (storage := self._sql) is None:
             found = [trial for trial in self.trials() if trial.state is state]
             return found if most is None else found[max(0, len(found) - most) :]
-        rows = self._whole_rows(_stored_states()[state])
+        rows = self._rows_in(state)
         query = select(_TRIALS.c.trial_id).where(rows).order_by(_TRIALS.c.number.desc())
         return self._read(storage, query.limit(most))
 
@@ -191,12 +206,28 @@ class Aggregates:
         ours = _TRIALS.c.study_id == self._study._study_id
         return and_(ours, states, _TRIALS.c.trial_id.in_(whole))
 
+    def _rows_in(self, state: TrialState) -> ColumnElement[bool]:
+        """Return the condition of the trials in ``state``; paused ones are stored as running."""
+        if state is TrialState.PAUSED:
+            return and_(self._whole_rows(OptunaState.RUNNING), _is_paused())
+        rows = self._whole_rows(_stored_states()[state])
+        if state is TrialState.RUNNING and self.experiment.fidelity is not None:
+            return and_(rows, ~_is_paused())
+        return rows
+
     def _read(self, storage: BulkReadStorage, query: Any) -> list[Trial]:
         """Return the trials whose ids ``query`` selects, by id."""
         with storage.connection() as connection:
             ids: Sequence[int] = connection.execute(query).scalars().all()
         frozen: list[FrozenTrial] = storage.read_trials(ids)
         return [to_trial(self.experiment, trial) for trial in frozen]
+
+
+def _is_paused() -> ColumnElement[bool]:
+    """Return the condition of the running trials that wait at a rung."""
+    marks = and_(_ATTRS.c.key == RUNGS, _ATTRS.c.value_json.contains('"paused": true'))
+    paused: ColumnElement[bool] = _TRIALS.c.trial_id.in_(select(_ATTRS.c.trial_id).where(marks))
+    return paused
 
 
 def _stored_states() -> dict[TrialState, OptunaState]:

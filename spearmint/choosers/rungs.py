@@ -1,0 +1,69 @@
+"""Values of trials that pause at rungs: one value for each, as if all had reached the same rung."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from spearmint.choosers.lines import fitted_line
+
+RUNGS = "spearmint:rungs"
+"""Attribute of a trial: ``values`` by rung, ``seconds`` of all jobs so far, and ``paused``."""
+
+_FEWEST = 3  # minimum number of trials that reached a rung to model values of this rung
+
+
+def rungs_of(trial: FrozenTrial) -> Mapping[str, Any] | None:
+    """Return what is stored about the rungs of a trial; None if it passed none."""
+    found: Mapping[str, Any] | None = trial.user_attrs.get(RUNGS)
+    return found
+
+
+def is_paused(trial: FrozenTrial) -> bool:
+    """Return whether a trial waits at a rung. Optuna has no such state: it is running there."""
+    found = rungs_of(trial)
+    return trial.state is TrialState.RUNNING and found is not None and bool(found["paused"])
+
+
+class RungValues:
+    """Estimates of the values at the highest rung that at least three trials reached.
+
+    The value of a trial that stopped at a lower rung is moved up from rung to rung by a line that
+    is fitted to the trials with both values: an autoregressive model of the fidelities (Kennedy and
+    O'Hagan 2000) with a constant discrepancy. So the model of the objective has one value for each
+    trial, and the values of all are on one scale.
+    """
+
+    def __init__(self, trials: Sequence[FrozenTrial]) -> None:
+        self._curves = [values for trial in trials if (values := _values(trial))]
+        sizes = list(map(len, self._curves))
+        highest = max(sizes, default=0)
+        enough = [n for n in range(1, highest + 1) if sum(s >= n for s in sizes) >= _FEWEST]
+        self._n = max(enough, default=min(highest, 1))
+        self._lines = [self._line(rung) for rung in range(self._n - 1)]
+
+    def of(self, trial: FrozenTrial) -> float | None:
+        """Return the estimate for a trial; None if it passed no rung."""
+        values = _values(trial)
+        if not values:
+            return None
+        value = values[min(len(values), self._n) - 1]
+        for start, slope in self._lines[len(values) - 1 :]:
+            value = start + slope * value
+        return value
+
+    def _line(self, rung: int) -> tuple[float, float]:
+        """Return the line from the values at ``rung`` to those at the next one."""
+        both = [v for v in self._curves if len(v) > rung + 1]
+        return fitted_line([(v[rung], v[rung + 1]) for v in both])
+
+
+def _values(trial: FrozenTrial) -> list[float]:
+    """Return the values of a trial by rung, that of a complete trial last."""
+    found = rungs_of(trial)
+    lower = [] if found is None else list(map(float, found["values"]))
+    if trial.state is TrialState.COMPLETE and found is not None:
+        return [*lower, trial.values[0]]
+    return [] if trial.state is TrialState.FAIL else lower

@@ -1,0 +1,105 @@
+"""Pause trials at rungs, and resume them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import optuna
+from optuna.storages import BaseStorage
+from optuna.trial import TrialState as OptunaState
+
+from spearmint.choosers.rungs import RUNGS, is_paused, rungs_of
+from spearmint.fidelity import Climber
+from spearmint.model import Experiment, Result, Trial, TrialState, ranking
+from spearmint.store.errors import wraps_storage_errors
+from spearmint.store.frozen_trials import SECONDS, thinned
+
+
+class Pausing:
+    """The methods of :class:`spearmint.store.study.Study` for trials that train in parts.
+
+    Optuna has no state for a paused trial: it is stored as running, with an attribute. All that a
+    part changes is in this one attribute, so a killed controller never leaves half of it.
+    """
+
+    experiment: Experiment
+    _storage: BaseStorage
+    _study: optuna.Study
+
+    def _storage_id(self, trial: Trial) -> int:
+        raise NotImplementedError
+
+    def trials(self) -> list[Trial]:
+        """Return all trials by id."""
+        raise NotImplementedError
+
+    def disregarded(self) -> set[int]:
+        """Return the numbers of the trials that choosers do not see."""
+        raise NotImplementedError
+
+    def at_highest_rung(self, most: int | None = 1) -> list[Trial]:
+        """Return at most ``most`` trials of the highest rung that any reached, best first.
+
+        Each has its value there as ``value``. Failed (broken) trials do not count.
+        """
+        if self.experiment.fidelity is None:
+            return []
+        trials = [t for t in self.trials() if t.rungs and t.state is not TrialState.BROKEN]
+        highest = max((len(trial.rungs) for trial in trials), default=0)
+        known = [replace(t, value=t.rungs[-1]) for t in trials if len(t.rungs) == highest]
+        return ranking(known, maximize=self.experiment.maximize)[:most]
+
+    @wraps_storage_errors()
+    def pause(self, trial: Trial, result: Result) -> Trial:
+        """Store the value of a trial at its next rung, where it waits.
+
+        Args:
+            trial: A running trial.
+            result: Its value; its seconds are those of all its jobs.
+        """
+        storage_id, value = self._storage_id(trial), float(result.value or 0.0)
+        for step, reported in thinned(sorted(result.reports.items())):
+            if trial.reports.get(step) != reported:
+                self._storage.set_trial_intermediate_value(storage_id, step, reported)
+        seconds = result.seconds or trial.earlier_s
+        self._storage.set_trial_user_attr(storage_id, SECONDS, seconds)
+        self._set_rungs(trial, (*trial.rungs, value), seconds, is_paused=True)
+        return replace(
+            trial,
+            state=TrialState.PAUSED,
+            seconds=seconds,
+            rungs=(*trial.rungs, value),
+            reports={**trial.reports, **result.reports},
+        )
+
+    @wraps_storage_errors()
+    def resume_paused(self, trial: Trial) -> Trial:
+        """Store that a paused trial runs; its next job trains to the next rung."""
+        self._set_rungs(trial, trial.rungs, trial.seconds or 0.0, is_paused=False)
+        return replace(
+            trial, state=TrialState.RUNNING, seconds=None, earlier_s=trial.seconds or 0.0
+        )
+
+    def _set_rungs(
+        self, trial: Trial, values: tuple[float, ...], seconds: float, *, is_paused: bool
+    ) -> None:
+        stored = {"values": list(values), "seconds": seconds, "paused": is_paused}
+        self._storage.set_trial_user_attr(self._storage_id(trial), RUNGS, stored)
+
+    @wraps_storage_errors()
+    def climbers(self) -> dict[int, Climber]:
+        """Return the values at rungs of all trials that passed any, by id.
+
+        Those that a user stopped do not count.
+        """
+        sign = -1.0 if self.experiment.maximize else 1.0
+        left_out, found = self.disregarded(), {}
+        for frozen in self._study.get_trials(deepcopy=False):
+            known = rungs_of(frozen)
+            if known is None or frozen.number + 1 in left_out:
+                continue
+            values = [sign * value for value in known["values"]]
+            if frozen.state is OptunaState.COMPLETE:
+                values.append(sign * frozen.values[0])
+            found[frozen.number + 1] = Climber(tuple(values), is_paused(frozen))
+        return found

@@ -1,0 +1,121 @@
+"""Commands on a search whose trials pause at rungs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+from collections import Counter
+
+import pytest
+
+from tests import commands
+from tests.spearmint.conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
+from tests.waiting import until
+
+CONFIG = ONE_FLOAT + 'fidelity { name: "epochs" min: 1 max: 4 reduction_factor: 2 }\n'
+CODE = """
+import os
+from pathlib import Path
+from spearmint import report, steps
+
+def main(job_id, params):
+    checkpoint = Path(os.environ["SPEARMINT_TRIAL_DIR"], "epoch.txt")
+    done = int(checkpoint.read_text()) if checkpoint.exists() else 0
+    for epoch in steps(4, after=done):
+        with open("epochs.txt", "a") as file:
+            file.write(f"{job_id}.{epoch} ")
+        checkpoint.write_text(str(epoch))
+        report(epoch, params["x"][0] + 1 / epoch)
+    return params["x"][0] + 1 / epoch
+"""
+
+
+@pytest.fixture
+def searched(make_experiment: MakeExperiment) -> ExperimentDir:
+    experiment = make_experiment(CODE, CONFIG)
+    done = experiment.run("--max-finished-jobs=4")
+    assert done.returncode == 0, done.stderr
+    assert "rungs at 1, 2, 4 epochs, reduction factor 2" in done.stdout
+    assert "trial 1: paused at rung 1 with " in done.stdout
+    return experiment
+
+
+def test_all_commands_agree_on_paused_trials(searched: ExperimentDir) -> None:
+    rows = json.loads(searched.command("export", "--json").stdout)
+    states = Counter(row["state"] for row in rows)
+    assert states["complete"] >= 1
+    assert states["paused"] == 4 - states["complete"]
+    status = json.loads(searched.command("status", "--json").stdout)
+    assert (status["trials"]["paused"], status["trials"]["running"]) == (states["paused"], 0)
+    assert status["rungs"]["1"] == 4
+    assert status["rungs"]["4"] == states["complete"]
+    text = searched.command("status").stdout
+    assert f"{states['paused']} paused" in text
+    assert "Rungs: 4 to 1 epochs, " in text
+    table = list(csv.DictReader(io.StringIO(searched.command("export").stdout)))
+    assert Counter(row["state"] for row in table) == states
+    best = json.loads(searched.command("best", "--json").stdout)
+    assert best["state"] == "complete"
+    assert len(best["rungs"]) == 2
+    page = commands.spearmint("show", searched.root, str(best["id"])).stdout
+    assert "Rung 2: " in page
+    assert "Job 1: " in page
+    assert "paused at 1 epochs" in page
+    assert "steps 1 to 4" in page
+    assert "No problem" in searched.command("check").stdout
+    assert searched.command("report").returncode == 0
+    epochs = Counter((searched.root / "epochs.txt").read_text().split())
+    assert set(epochs.values()) == {1}, "no epoch is trained twice"
+
+
+def test_the_best_paused_trial_is_recommended_before_any_is_complete(
+    make_experiment: MakeExperiment,
+) -> None:
+    experiment = make_experiment(CODE, CONFIG)
+    done = experiment.run("--max-finished-jobs=1")
+    assert "0 complete trials (1 paused" in done.stdout
+    shown = experiment.command("best").stdout
+    assert "rung: 1 of 4 epochs; no trial is complete yet" in shown
+    assert "best trials at 1 of 4 epochs" in experiment.command("status").stdout
+    assert experiment.command("report").returncode == 0
+    html = (experiment.root / "report" / "index.html").read_text()
+    assert "best at 1 of 4 epochs" in html
+    stopped = commands.spearmint("stop", experiment.root, "1")
+    assert stopped.returncode == 0, stopped.stderr
+    (row,) = json.loads(experiment.command("export", "--json").stdout)
+    assert row["state"] == "broken"
+
+
+def test_a_pruner_is_refused(make_experiment: MakeExperiment) -> None:
+    done = make_experiment(CODE, CONFIG).run("--pruner=median")
+    assert done.returncode == 2
+    assert "--pruner and the block fidelity" in done.stderr
+
+
+@pytest.mark.slow
+def test_kills_of_the_controller_train_no_epoch_twice(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment(
+        CODE.replace("    return", "    import time; time.sleep(0.2)\n    return"), CONFIG
+    )
+    path = experiment.root / "epochs.txt"
+    for size in (1, 4, 8, 12):
+        controller = experiment.start("--max-finished-jobs=8", "-n2")
+        until(lambda size=size: path.exists() and len(path.read_text().split()) >= size, 120)
+        controller.send_signal(signal.SIGKILL)
+        controller.wait()
+        controller.stdout.close()
+    done = experiment.run("--max-finished-jobs=8", "-n2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(experiment.command("export", "--json").stdout)
+    trained = [
+        f"{row['id']}.{epoch}"
+        for row in rows
+        for epoch in range(
+            1, {0: 1, 1: 2, 2: 4}[len(row["rungs"]) - (row["state"] == "paused")] + 1
+        )
+    ]
+    assert Counter(path.read_text().split()) == Counter(trained)
+    assert {row["state"] for row in rows} == {"complete", "paused"}
+    assert len(rows) == 8
