@@ -19,6 +19,7 @@ class EndingJobs:
     driver: Driver
     _since: dict[Job, float] = field(default_factory=dict)
     _trials: dict[Job, int] = field(default_factory=dict)
+    _stuck: set[int] = field(default_factory=set)
 
     @property
     def jobs(self) -> list[Job]:
@@ -27,8 +28,8 @@ class EndingJobs:
 
     @property
     def trials(self) -> set[int]:
-        """Trials of these jobs."""
-        return {self._trials[job] for job in self._since}
+        """Trials of these jobs, and of those that exceeded the timeout and possibly still run."""
+        return {*(self._trials[job] for job in self._since), *self._stuck}
 
     def add(self, job: Job, trial_id: int) -> None:
         """Watch ``job`` of a trial, whose result is stored, until it ends."""
@@ -52,5 +53,6 @@ class EndingJobs:
             self.driver.cancel(over)  # terminates leftover processes
         if stuck:
             self.driver.end(stuck)
+            self._stuck.update(self._trials[job] for job in stuck)
         for job in (*over, *stuck):
             del self._since[job]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spearmint.fidelity import Climber, next_to_resume
 from spearmint.model import Trial, TrialState
@@ -57,7 +57,13 @@ class PausedTrials:
             return None
         if not self._is_current:
             self._next, self._is_current = next_to_resume(self._climbers, fidelity.reduction), True
-        return None if self._next in leaving else self._next
+        if self._next not in leaving:
+            return self._next
+        able = {
+            number: replace(each, is_paused=each.is_paused and number not in leaving)
+            for number, each in self._climbers.items()
+        }
+        return next_to_resume(able, fidelity.reduction)
 
     def is_from_earlier(self, trial_id: int) -> bool:
         """Return, once, whether an earlier controller paused a trial, whose job can still run."""

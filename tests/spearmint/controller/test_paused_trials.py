@@ -193,6 +193,40 @@ def test_a_trial_is_not_resumed_before_its_last_job_has_ended(make_loop, monkeyp
     assert max(driver.parts.values()) == 1
 
 
+def test_a_trial_whose_job_does_not_exit_is_not_resumed_and_blocks_no_other(
+    make_loop, monkeypatch
+) -> None:
+    monkeypatch.setattr("spearmint.controller.ending.EXIT_GRACE_S", -1.0)
+
+    class Stays(Queue):
+        def _state(self, job: Job) -> JobState:
+            if job not in self.written:
+                return JobState.ALIVE
+            if self.is_first(job):
+                return JobState.FINISHED
+            self.ended.add(job)
+            return JobState.GONE
+
+        def is_first(self, job: Job) -> bool:
+            return int(self.folders[job].path.name) == 1
+
+        def submit(self, request: JobRequest) -> Job:
+            assert not any(
+                self.is_first(job) for job, at in self.folders.items() if at == request.folder
+            )
+            return super().submit(request)
+
+        def end(self, jobs: Collection[Job]) -> None:
+            """The host does not answer."""
+
+    monkeypatch.setattr("spearmint.controller.controller._REFUSED_S", 0.01)
+    driver = Stays()
+    figures = loop(make_loop, driver).run()
+    assert figures.finished == 9
+    assert not driver.parts[1, 1, 3], "its job still runs"
+    assert driver.parts[2, 1, 3] == 1
+
+
 def test_a_job_of_an_earlier_controller_is_awaited(make_loop) -> None:
     class Lingers(Trains):
         """The last job of trial 1 still runs after its result is stored."""
