@@ -81,6 +81,14 @@ def locate_fields(path: Path, text: str, message: Message) -> Mapping[FieldPath,
     return places
 
 
+_STEPS = "Steps of a training are in a block: fidelity { min: 1 max: 81 reduction_factor: 3 }"
+_OTHER_WORDS = {
+    "budget": f"{_STEPS}. The option --budget limits dollars.",
+    "rungs": _STEPS,
+    "resource": _STEPS,
+}
+
+
 def _unknown_field(path: Path, token: _Token, at: FieldPath, message: Descriptor) -> ConfigError:
     names = [field.name for field in message.fields]
     where = f" in block {at[-2]}" if at else ""
@@ -88,7 +96,7 @@ def _unknown_field(path: Path, token: _Token, at: FieldPath, message: Descriptor
     return ConfigError(
         path,
         f"unknown field {token.text!r}{where}; expected one of {', '.join(names)}",
-        did_you_mean(token.text, names),
+        did_you_mean(token.text, names) or ("" if at else _OTHER_WORDS.get(token.text, "")),
         line=line,
         column=column,
     )

@@ -31,6 +31,8 @@ def test_a_block_gives_the_rungs(tmp_path: Path) -> None:
         ("fidelity { max: 4294967295 }", ["2**31"]),
         ("fidelity { max: -1 }", ["-1"]),
         (EPOCHS + EPOCHS, ["fidelity"]),
+        ("budget { max: 9 }", ["4:1", "fidelity { min: 1", "--budget"]),
+        ("fidelity { max: 9 reduction: 3 }", ["4:19", "'reduction_factor'"]),
         (EPOCHS + 'pruner: "median"', ["fidelity and pruner exclude each other", "5:1"]),
         (EPOCHS + 'constraint { name: "gb" max: 1 }', ["constraint"]),
         (EPOCHS + 'objective { name: "a" } objective { name: "b" }', ["objective"]),

@@ -319,3 +319,11 @@ def test_a_trial_that_trains_beyond_its_rung_is_reported_once(make_loop) -> None
     search.run()
     (note,) = [line for line in search.observer.lines if "spearmint.steps()" in line]
     assert "trial 1 reported step 9, and its part ended at 1 epochs" in note
+
+
+def test_each_region_has_its_own_rungs(make_loop) -> None:
+    halves = Fidelity(low=1, high=2, reduction=2)
+    search = make_loop(Trains(), fidelity=halves, regions=("us", "eu"), finished=2, concurrent=2)
+    search.run()
+    figures = {region: (each.complete, each.paused) for region, each in search.figures.items()}
+    assert figures == {"us": (1, 1), "eu": (1, 1)}
