@@ -24,7 +24,7 @@ def measure(
     rows = []
     for workload in workloads:
         train, valid = (
-            nn.Dataset.from_arrays(*make_rows(workload, n, seed), task="classify", name=name)
+            nn.Dataset.from_arrays(*make_rows(workload, n, seed), task=_task(workload), name=name)
             for seed, (n, name) in enumerate([(workload.rows, "train"), (VALID_ROWS, "valid")])
         )
         for option in options:
@@ -37,16 +37,22 @@ def measure(
 
 
 def config_for(workload: Workload, epochs: int) -> nn.TrainConfig:
-    """Return momentum SGD on the network of the workload, as the compared libraries train it."""
+    """Return the settings of the workload, as the compared libraries train it."""
     return nn.TrainConfig(
         hidden=workload.sizes[1:-1],
-        optimizer="sgd",
-        lr=0.02,
+        loss=workload.loss,
+        dropout=workload.dropout,
+        optimizer=workload.optimizer,
+        lr=0.02 if workload.optimizer == "sgd" else 0.001,
         momentum=0.9,
         batch_size=workload.batch,
         epochs=epochs,
         scale="none",
     )
+
+
+def _task(workload: Workload) -> str:
+    return "regress" if workload.loss == "squared" else "classify"
 
 
 def _train(

@@ -17,12 +17,21 @@ _DISTINCT_ROWS = 1 << 18  # more rows repeat these: drawing them would be slower
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A classifier with relu layers, and its number of training rows."""
+    """A network with relu layers, how it is trained, and its number of training rows.
+
+    Attributes:
+        loss: softmax, logistic or squared.
+        optimizer: sgd (with momentum 0.9) or adam.
+        dropout: Probability after each hidden layer.
+    """
 
     name: str
     sizes: tuple[int, ...]
     batch: int
     rows: int
+    loss: str = "softmax"
+    optimizer: str = "sgd"
+    dropout: float = 0.0
 
     @property
     def steps(self) -> int:
@@ -53,17 +62,51 @@ WORKLOADS = {
 }
 
 
-def make_rows(workload: Workload, rows: int, seed: int = 0) -> tuple[Array, Array]:
-    """Return rows that can be learned: the class is the largest of ten projections.
+# Shapes and settings to which no kernel was tuned
+OTHERS = {
+    workload.name: workload
+    for workload in (
+        Workload(
+            name="mnist-300x3-b64", sizes=(784, 300, 300, 300, CLASSES), batch=64, rows=1 << 17,
+            optimizer="adam", dropout=0.5,
+        ),
+        Workload(name="wide-1000-b512", sizes=(2048, 4096, 4096, 1000), batch=512, rows=1 << 16),
+        Workload(
+            name="tiny-b16", sizes=(32, 64, 1), batch=16, rows=1 << 16, loss="squared",
+            optimizer="adam",
+        ),
+        Workload(
+            name="mnist-1000x4-b256", sizes=(784, *(1000,) * 4, CLASSES), batch=256, rows=1 << 17,
+            dropout=0.2,
+        ),
+        Workload(name="small-2-b1024", sizes=(128, 256, 2), batch=1024, rows=1 << 20),
+        Workload(
+            name="small-1-b1024", sizes=(128, 256, 1), batch=1024, rows=1 << 20, loss="logistic"
+        ),
+        Workload(name="mnist-b100", sizes=(784, 512, 512, CLASSES), batch=100, rows=102_400),
+        Workload(name="odd-b250", sizes=(513, 777, 333, 7), batch=250, rows=128_000),
+    )
+}  # fmt: skip
+KNOWN = WORKLOADS | OTHERS
 
-    The features are normally distributed float32 numbers.
+
+def make_rows(workload: Workload, rows: int, seed: int = 0) -> tuple[Array, Array]:
+    """Return rows that can be learned, and their targets.
+
+    The features are normally distributed float32 numbers. The targets are projections of them
+    (squared), whether the first is positive (logistic), or the number of the largest.
     """
     draw = np.random.default_rng(0)
-    projection = draw.standard_normal((workload.sizes[0], CLASSES), dtype=np.float32)
+    shape = (workload.sizes[0], workload.sizes[-1])
+    projection = draw.standard_normal(shape, dtype=np.float32)
     distinct = min(rows, _DISTINCT_ROWS)
     draw = np.random.default_rng((1, seed))
     x = draw.standard_normal((distinct, workload.sizes[0]), dtype=np.float32)
-    y = (x @ projection).argmax(axis=1).astype(np.int32)
+    y = x @ projection
+    if workload.loss == "logistic":
+        y = (y[:, 0] > 0).astype(np.int32)
+    elif workload.loss == "softmax":
+        y = y.argmax(axis=1).astype(np.int32)
     if rows > distinct:
         places = np.arange(rows) % distinct
         x, y = x[places], y[places]

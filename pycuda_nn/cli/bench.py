@@ -13,7 +13,7 @@ import cloup
 
 from pycuda_nn.backends import load
 from pycuda_nn.bench.tables import kernel_table, mulc_table, train_table
-from pycuda_nn.bench.workloads import WORKLOADS
+from pycuda_nn.bench.workloads import KNOWN, OTHERS, WORKLOADS
 from pycuda_nn.cli.bench_scaling import scaling
 from pycuda_nn.cli.options import JSON, HelpOption
 from pycuda_nn.cuda.options import PRECISION_NAMES, cuda_options
@@ -121,7 +121,8 @@ def kernels(sizes: tuple[int, ...], names: tuple[str, ...], ordinal: int, as_jso
 @bench.command()
 @cloup.option(
     "--workload", "names", cls=HelpOption, multiple=True, metavar="NAME",
-    help=f"Time only this workload: {', '.join(WORKLOADS)}. Repeatable. Default: all.",
+    help=f"Time only this workload: {', '.join(WORKLOADS)}. Repeatable. Default: all of them. "
+    f"Also: {', '.join(OTHERS)}.",
 )  # fmt: skip
 @cloup.option(
     "--precision", "precisions", cls=HelpOption, multiple=True,
@@ -153,12 +154,12 @@ def train(
       pycuda-nn bench train
       pycuda-nn bench train --workload netflix-1m --precision bf16 --json
     """
-    unknown = [name for name in names if name not in WORKLOADS]
+    unknown = [name for name in names if name not in KNOWN]
     if unknown:
         raise click.BadParameter(
-            f"'{unknown[0]}'. {did_you_mean(unknown[0], WORKLOADS)}", param_hint="--workload"
+            f"'{unknown[0]}'. {did_you_mean(unknown[0], KNOWN)}", param_hint="--workload"
         )
-    chosen = [WORKLOADS[name] for name in names or WORKLOADS]
+    chosen = [KNOWN[name] for name in names or WORKLOADS]
     options = [
         cuda_options(precision, ordinal, memory_limit, deterministic=False)
         for precision in precisions

@@ -19,7 +19,10 @@ class Logistic(Loss):
 
     name: ClassVar[str] = "logistic"
     kernels: ClassVar[LossKernels | None] = LossKernels(
-        source="layers/logistic.cuh", step="logistic_xent", metrics="logistic_metrics"
+        source="layers/logistic.cuh",
+        step="logistic_xent",
+        metrics="logistic_metrics",
+        row="logistic_row",
     )
 
     def fits(self, classes: int) -> bool:

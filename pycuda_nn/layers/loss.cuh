@@ -2,6 +2,20 @@
 // Step: z (rows, wide) float without bias -> delta in T, times `scale`; loss[block] = sum of the
 // losses of the rows of the block. Metrics, after a forward pass: out[block] = sum of losses, and
 // sum of wrong classes or squared errors, in double. Needs common.cuh.
+//
+// The file of a loss has one function for a row, for all kernels of a training step: LANES neighbouring lanes call it
+// with z without bias; it writes the gradient times `scale` and returns the loss to each of them.
+
+template <int LANES> __device__ __forceinline__ float lanes_sum(float x) {
+#pragma unroll
+  for (int lane = LANES / 2; lane; lane >>= 1) x += __shfl_xor_sync(~0u, x, lane);
+  return x;
+}
+template <int LANES> __device__ __forceinline__ float lanes_max(float x) {
+#pragma unroll
+  for (int lane = LANES / 2; lane; lane >>= 1) x = fmaxf(x, __shfl_xor_sync(~0u, x, lane));
+  return x;
+}
 
 // Networks trained at once are blockIdx.z: all their arrays follow each other, but they are evaluated on the same y.
 __device__ __forceinline__ void to_network(const float*& z, const T*& bias, int rows, int wide) {

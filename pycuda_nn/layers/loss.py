@@ -20,11 +20,14 @@ class LossKernels:
         source: Path of the .cuh file, relative to ``pycuda_nn``.
         step: Kernel of a training step; it turns float32 outputs without bias into their gradient.
         metrics: Kernel of an evaluation; it sums losses and errors.
+        row: Device function of the loss of a row, for kernels that train a whole small network;
+            None if there is none.
     """
 
     source: str
     step: str
     metrics: str
+    row: str | None = None
 
 
 class Loss(Described, ABC):

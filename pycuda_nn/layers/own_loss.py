@@ -36,7 +36,7 @@ class NumberLoss(Squared):
     text: str
     name: ClassVar[str] = "formula"
     kernels: ClassVar[LossKernels | None] = LossKernels(
-        source="layers/own_numbers.cuh", step="own_error", metrics="own_metrics"
+        source="layers/own_numbers.cuh", step="own_error", metrics="own_metrics", row="own_row"
     )
 
     @property
@@ -71,7 +71,7 @@ class ClassLoss(Softmax):
     text: str
     name: ClassVar[str] = "formula"
     kernels: ClassVar[LossKernels | None] = LossKernels(
-        source="layers/own_classes.cuh", step="own_xent", metrics="own_metrics"
+        source="layers/own_classes.cuh", step="own_xent", metrics="own_metrics", row="own_row"
     )
 
     @property

@@ -1,6 +1,22 @@
 // A loss that is a formula of output and target, as in own_loss.py. Needs loss.cuh, and the functions
 // own_loss(z, y) and own_loss_slope(z, y).
 
+template <int LANES>
+__device__ __forceinline__ float own_row(const float* z, const T* bias, const float* y, int wide, int outputs,
+                                         float scale, T* delta, int lane) {
+  float sum = 0.f;
+  for (int k = lane; k < wide; k += LANES) {
+    float slope = 0.f;
+    if (k < outputs) {
+      float out = z[k] + to_float(bias[k]);
+      sum += own_loss(out, y[k]);
+      slope = own_loss_slope(out, y[k]);
+    }
+    delta[k] = from_float<T>(slope * scale);
+  }
+  return lanes_sum<LANES>(sum);
+}
+
 extern "C" __global__ void own_error(const float* z, const T* bias,
                                      const float* __restrict__ y, int rows, int wide, int outputs,
                                      float scale, T* delta, float* loss) {
@@ -10,19 +26,9 @@ extern "C" __global__ void own_error(const float* z, const T* bias,
   loss += (size_t)blockIdx.z * gridDim.x;
   int lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
   float mine = 0.f;
-  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps) {
-    float sum = 0.f;
-    for (int k = lane; k < wide; k += 32) {
-      float slope = 0.f;
-      if (k < outputs) {
-        float out = z[(size_t)r * wide + k] + to_float(bias[k]), target = y[(size_t)r * outputs + k];
-        sum += own_loss(out, target);
-        slope = own_loss_slope(out, target);
-      }
-      delta[(size_t)r * wide + k] = from_float<T>(slope * scale);
-    }
-    mine += warp_sum(sum);
-  }
+  for (int r = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); r < rows; r += warps)
+    mine += own_row<32>(z + (size_t)r * wide, bias, y + (size_t)r * outputs, wide, outputs, scale,
+                        delta + (size_t)r * wide, lane);
   block_loss(mine, loss);
 }
 

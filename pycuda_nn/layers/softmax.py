@@ -18,7 +18,10 @@ class Softmax(Loss):
 
     name: ClassVar[str] = "softmax"
     kernels: ClassVar[LossKernels | None] = LossKernels(
-        source="layers/softmax.cuh", step="softmax_xent", metrics="softmax_metrics"
+        source="layers/softmax.cuh",
+        step="softmax_xent",
+        metrics="softmax_metrics",
+        row="softmax_row",
     )
 
     def fits(self, classes: int) -> bool:

@@ -1,13 +1,14 @@
-// Softmax of a row by one warp, for the losses of classes. Needs common.cuh.
+// Softmax of a row by LANES lanes, for the losses of classes. Needs loss.cuh.
 
 struct Softmax { float top, sum; };
 
+template <int LANES = 32>
 __device__ __forceinline__ Softmax softmax_of(const float* z, const T* bias, int classes, int lane) {
   float top = -infinity(), sum = 0.f;
-  for (int k = lane; k < classes; k += 32) top = fmaxf(top, z[k] + to_float(bias[k]));
-  top = warp_max(top);
-  for (int k = lane; k < classes; k += 32) sum += expf(z[k] + to_float(bias[k]) - top);
-  return {top, warp_sum(sum)};
+  for (int k = lane; k < classes; k += LANES) top = fmaxf(top, z[k] + to_float(bias[k]));
+  top = lanes_max<LANES>(top);
+  for (int k = lane; k < classes; k += LANES) sum += expf(z[k] + to_float(bias[k]) - top);
+  return {top, lanes_sum<LANES>(sum)};
 }
 
 // The first class with the highest logit.

@@ -20,7 +20,10 @@ class Squared(Loss):
     name: ClassVar[str] = "squared"
     of_classes: ClassVar[bool] = False
     kernels: ClassVar[LossKernels | None] = LossKernels(
-        source="layers/squared.cuh", step="squared_error", metrics="squared_metrics"
+        source="layers/squared.cuh",
+        step="squared_error",
+        metrics="squared_metrics",
+        row="squared_row",
     )
 
     def fits(self, classes: int) -> bool:

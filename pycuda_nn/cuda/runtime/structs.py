@@ -46,3 +46,10 @@ Persistent = _struct(
     ("i", "first_step n_steps"),
     ("f", "momentum l2"),
 )
+Tiny = _struct(
+    "Tiny",
+    ("P", "x y order rates losses clock params first second partial weights block_losses counter"),
+    ("Q", "seed purpose"),
+    ("i", "first_step n_steps rows threshold"),
+    ("f", "momentum beta2 eps l2 scale"),
+)

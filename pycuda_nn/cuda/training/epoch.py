@@ -1,4 +1,4 @@
-"""The steps of an epoch, as graphs or, for a small network, in one kernel."""
+"""The steps of an epoch, as graphs or, for a small or tiny network, in one kernel."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.step.step import TrainingStep
 from pycuda_nn.cuda.step.streams import BatchSource
 from pycuda_nn.cuda.step.weights import Weights
+from pycuda_nn.cuda.tiny.kernel import TinyKernel
 
 STEPS_A_GRAPH = 8  # more steps are not faster
 _STEPS_A_LAUNCH = 4096  # tens of milliseconds; other processes can use the GPU between launches
@@ -25,13 +26,13 @@ class Epoch(ABC):
 
     def launch(self) -> None:
         """Queue the steps of an epoch on the main stream; the clock must be at the first step."""
-        self.launch_full()
+        self.launch_full(self._full_steps)
         if self._rest is not None:
             self._rest.replay(1)
 
     @abstractmethod
-    def launch_full(self) -> None:
-        """Queue the full minibatches on the stream, and advance the clock past them."""
+    def launch_full(self, steps: int) -> None:
+        """Queue the first ``steps`` full minibatches, and advance the clock past them."""
 
 
 class GraphEpoch(Epoch):
@@ -41,12 +42,12 @@ class GraphEpoch(Epoch):
         super().__init__(full_steps, rest)
         self._full = full
 
-    def launch_full(self) -> None:
+    def launch_full(self, steps: int) -> None:
         """See :class:`Epoch`."""
-        for _ in range(self._full_steps // STEPS_A_GRAPH):
+        for _ in range(steps // STEPS_A_GRAPH):
             self._full.replay(STEPS_A_GRAPH)
-        if self._full_steps % STEPS_A_GRAPH:
-            self._full.replay(self._full_steps % STEPS_A_GRAPH)
+        if steps % STEPS_A_GRAPH:
+            self._full.replay(steps % STEPS_A_GRAPH)
 
 
 class PersistentEpoch(Epoch):
@@ -66,10 +67,10 @@ class PersistentEpoch(Epoch):
         self._kernel, self._module, self._weights = kernel, module, weights
         self._source, self._stream = source, stream
 
-    def launch_full(self) -> None:
+    def launch_full(self, steps: int) -> None:
         """See :class:`Epoch`."""
         source, weights, stream = self._source, self._weights, self._stream
-        for first in range(0, self._full_steps, _STEPS_A_LAUNCH):
+        for first in range(0, steps, _STEPS_A_LAUNCH):
             self._kernel.run(
                 stream,
                 x=source.x,
@@ -80,11 +81,48 @@ class PersistentEpoch(Epoch):
                 velocity=weights.first,
                 losses=source.losses,
                 first_step=first,
-                n_steps=min(_STEPS_A_LAUNCH, self._full_steps - first),
+                n_steps=min(_STEPS_A_LAUNCH, steps - first),
             )
-        n = weights.n_params
-        grid = (-(-n // _THREADS), 1)
-        self._module.launch(
-            "round_weights", grid, _THREADS, stream, weights.master, n, weights.values
-        )
-        self._module.launch("tick", (1, 1), 1, stream, source.clock, self._full_steps)
+        _round_weights(self._module, weights, stream)
+        self._module.launch("tick", (1, 1), 1, stream, source.clock, steps)
+
+
+class TinyEpoch(Epoch):
+    """All minibatches in one kernel, also the last one, which can have fewer rows."""
+
+    def __init__(
+        self,
+        kernel: TinyKernel,
+        module: Module,
+        weights: Weights,
+        source: BatchSource,
+        stream: cuda.Stream,
+        rows: int,
+    ) -> None:
+        super().__init__(-(-rows // kernel.plan.batch), None)
+        self._kernel, self._module, self._weights = kernel, module, weights
+        self._source, self._stream, self._rows = source, stream, rows
+
+    def launch_full(self, steps: int) -> None:
+        """See :class:`Epoch`; the clock stays at the first step."""
+        weights = self._weights
+        for first in range(0, steps, _STEPS_A_LAUNCH):
+            self._kernel.run(
+                self._stream,
+                self._source,
+                params=weights.master or weights.values,
+                first=weights.first,
+                second=weights.second,
+                rows=self._rows,
+                first_step=first,
+                n_steps=min(_STEPS_A_LAUNCH, steps - first),
+            )
+        if weights.master:
+            _round_weights(self._module, weights, self._stream)
+
+
+def _round_weights(module: Module, weights: Weights, stream: cuda.Stream) -> None:
+    """Queue the rounding of the float32 weights to those of the products."""
+    n = weights.n_params
+    grid = (-(-n // _THREADS), 1)
+    module.launch("round_weights", grid, _THREADS, stream, weights.master, n, weights.values)

@@ -28,7 +28,17 @@ from pycuda_nn.cuda.step.step import TrainingStep
 from pycuda_nn.cuda.step.streams import N_STREAMS, BatchSource, Streams
 from pycuda_nn.cuda.step.tune import refine
 from pycuda_nn.cuda.step.weights import Weights, optimizer_number, rates_of
-from pycuda_nn.cuda.training.epoch import STEPS_A_GRAPH, Epoch, GraphEpoch, PersistentEpoch
+from pycuda_nn.cuda.tiny.kernel import TinyKernel
+from pycuda_nn.cuda.tiny.plan import TinyPlan
+from pycuda_nn.cuda.tiny.recognise import recognise as recognise_tiny
+from pycuda_nn.cuda.training.choice import Paths
+from pycuda_nn.cuda.training.epoch import (
+    STEPS_A_GRAPH,
+    Epoch,
+    GraphEpoch,
+    PersistentEpoch,
+    TinyEpoch,
+)
 from pycuda_nn.cuda.training.evaluation import Evaluator
 from pycuda_nn.cuda.training.order import DeviceOrder
 from pycuda_nn.cuda.training.rows import Rows, place_rows
@@ -37,10 +47,11 @@ from pycuda_nn.rng import EpochOrder
 
 Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
-Kept = TypeVar("Kept", Gemms, Evaluator, PersistentKernel, Rows, TrainingStep)
+Kept = TypeVar("Kept", Gemms, Evaluator, PersistentKernel, Rows, TinyKernel, TrainingStep)
 
 _THREADS = 256
 _TIMES, _EPOCHS = 6, 4  # of a timed session
+_STEPS_TO_TIME, _ROUNDS_TO_TIME = 256, 4
 
 
 class CudaSession(Session):
@@ -122,7 +133,7 @@ class CudaSession(Session):
                 began = time.perf_counter()
                 for _ in range(_EPOCHS):
                     cuda.memset_d32_async(self._source.clock, 0, 4, main)
-                    self._epoch.launch_full()
+                    self._epoch.launch_full(steps)
                 main.synchronize()
                 times.append((time.perf_counter() - began) / (_EPOCHS * steps))
             self._weights.load({"params": state[0], **state[1]})
@@ -136,7 +147,8 @@ class CudaSession(Session):
         placed = place_rows(self._memory, self._module, self._plan, parts, main, self._options)
         self._take({name: self._kept(rows) for name, rows in placed})
         self._noise()
-        self._epoch = self._epoch_on(self._found, resident=self._rows["train"].resident)
+        resident = self._rows["train"].resident
+        self._epoch = self._epoch_on(self._found, self._tiny, resident=resident)
         self._restart(params)
 
     def _prepare(self, parts: Mapping[str, Split], params: Array) -> None:
@@ -148,6 +160,7 @@ class CudaSession(Session):
         most_rows = max(len(part.x) for part in parts.values())
         check_reach(plan.layout, rows=most_rows, batch=self._batch, pack=plan.pack)
         self._found = recognise(plan.stack, self._batched(), precision.name, facts)
+        self._tiny = recognise_tiny(plan.stack, self._batched(), precision.name, facts)
         self._weights = self._new_weights()
         self._weights.load_params(params)
         self._module = plan.module(self._device, self._weights.master_kind)
@@ -174,7 +187,7 @@ class CudaSession(Session):
 
     def _new_weights(self) -> Weights:
         plan = self._plan
-        split = isinstance(self._found, NotCovered)
+        split = isinstance(self._found, NotCovered) and isinstance(self._tiny, NotCovered)
         return Weights(self._memory, plan.layout, plan.recipe, plan.precision, split=split)
 
     def _most_rows(self) -> int:
@@ -216,17 +229,39 @@ class CudaSession(Session):
             grid = (-(-n // _THREADS), 1)
             self._module.launch("noise", grid, _THREADS, self._streams.main, address, n)
 
-    def _epoch_on(self, found: KernelPlan | NotCovered, *, resident: bool) -> Epoch:
+    def _epoch_on(
+        self, found: KernelPlan | NotCovered, tiny: TinyPlan | NotCovered, *, resident: bool
+    ) -> Epoch:
         """Return the steps of an epoch by the fastest path, and log the path."""
         what = f"{self._plan.stack}, {self._plan.precision.name}, minibatch {self._batch:,}"
+        paths = Paths(self._seconds, self._gemms.where, self._name(), tune=self._gemms.tune)
         if isinstance(found, KernelPlan) and resident:
-            _LOG.info("training path: persistent kernel (%s)", what)
-            return self._small_epoch(found)
-        reason = "rows in host memory are not supported by the persistent kernel"
-        if isinstance(found, NotCovered):
-            reason = found.reason
-        _LOG.info("training path: captured step (%s): %s", what, reason)
-        return self._graph_epoch()
+            paths.add("persistent kernel", lambda: self._small_epoch(found))
+        else:
+            reason = "rows in host memory are not supported by the persistent kernel"
+            if isinstance(found, NotCovered):
+                reason = found.reason
+            paths.add("captured step", self._graph_epoch, reason)
+        if isinstance(tiny, TinyPlan):
+            paths.add_tiny(tiny, lambda: self._tiny_epoch(tiny))
+        return paths.fastest(what)
+
+    def _seconds(self, epoch: Epoch) -> float:
+        """Return the seconds of a step; all rates are 0, so nothing is learned."""
+        main, steps = self._streams.main, min(self._n // self._batch, _STEPS_TO_TIME)
+        least = float("inf")
+        for _ in range(_ROUNDS_TO_TIME):
+            cuda.memset_d32(self._source.clock, 0, 4)
+            began = time.perf_counter()
+            epoch.launch_full(steps)
+            main.synchronize()
+            least = min(least, time.perf_counter() - began)
+        return least / steps
+
+    def _tiny_epoch(self, plan: TinyPlan) -> TinyEpoch:
+        kernel = self._kept(TinyKernel(self._device, self._memory, plan, self._batched()))
+        main = self._streams.main
+        return TinyEpoch(kernel, self._module, self._weights, self._source, main, self._n)
 
     def _graph_epoch(self) -> GraphEpoch:
         full, main = self._step_of(self._batch), self._streams.main

@@ -19,6 +19,7 @@ from pycuda_nn.backends.testing import (
 )  # fmt: skip
 from pycuda_nn.cuda.backend import CudaBackend
 from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.training.choice import Paths
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import Backend, SgdHyper, Split, TrainingRecipe
 from pycuda_nn.rng import EpochOrder, epoch_order
@@ -26,9 +27,77 @@ from pycuda_nn.rng import EpochOrder, epoch_order
 pytestmark = pytest.mark.gpu
 
 
+@pytest.fixture(autouse=True)
+def no_tiny_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test the captured step, unless a test asks for the tiny kernel or for the fastest path."""
+    if request.node.get_closest_marker("usefixtures") is None:
+        monkeypatch.setattr(Paths, "add_tiny", lambda *_: None)
+
+
+@pytest.fixture
+def fastest_path() -> None:
+    """Choose by time."""
+
+
+@pytest.fixture
+def tiny_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose the tiny kernel, which is the last path."""
+    monkeypatch.setattr(Paths, "_timed", lambda self: (list(self._makers)[-1], None, ""))
+
+
 class TestContract(BackendContract):
     def backend(self) -> Backend:
         return CudaBackend()
+
+
+@pytest.mark.usefixtures("fastest_path")
+class TestFastestContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend()
+
+
+@pytest.mark.usefixtures("tiny_kernel")
+class TestTinyContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend()
+
+
+@pytest.mark.usefixtures("tiny_kernel")
+@pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
+@pytest.mark.parametrize("optimizer", [SGD, ADAM], ids=["sgd", "adam"])
+def test_the_tiny_kernel_rounds_only_the_rows(
+    precision: str, optimizer: SgdHyper, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In fewer bits too, weights, products and sums are float32."""
+    network, parts = sample_network("softmax", "tanh"), sample_parts("softmax")
+    rounded = {
+        name: _part(part.x.astype(np.float16).astype(np.float32), part.y)
+        for name, part in parts.items()
+    }
+    if precision == "bf16":
+        rounded = {
+            name: _part((part.x.view(np.uint32) & 0xFFFF0000).view(np.float32), part.y)
+            for name, part in parts.items()
+        }
+    params, recipe = network.initial_params(5), sample_recipe(optimizer)
+    caplog.set_level("INFO", logger="pycuda_nn")
+    backend = CudaBackend(CudaOptions(precision=precision))
+    got = backend.open(network, recipe, rounded, params)
+    want = NumpyBackend(np.float64).open(network, recipe, rounded, params)
+    rates = np.linspace(0.02, 0.01, 5)
+    for epoch in range(2):
+        order = epoch_order(70, 3, epoch)
+        np.testing.assert_allclose(
+            got.run_epoch(order, rates), want.run_epoch(order, rates), rtol=1e-4
+        )
+    assert "training path: tiny kernel" in caplog.text
+    got.close()
+
+
+@pytest.mark.usefixtures("fastest_path")
+class TestFastestDeterministicContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend(CudaOptions(deterministic=True))
 
 
 class TestDeterministicContract(BackendContract):
@@ -45,6 +114,11 @@ class TestStreamedContract(BackendContract):
 
     def backend(self) -> Backend:
         return CudaBackend()
+
+
+@pytest.mark.usefixtures("tiny_kernel")
+class TestTinyStreamedContract(TestStreamedContract):
+    """The same, in the tiny kernel."""
 
 
 @pytest.mark.parametrize(("precision", "rtol"), [("tf32", 3e-3), ("fp16", 3e-3), ("bf16", 2e-2)])

@@ -1,0 +1,76 @@
+"""Choose the fastest path of a training: time the possible paths once on each model of GPU."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pycuda_nn.cuda.runtime import cache
+from pycuda_nn.cuda.tiny.kernel import source_of
+from pycuda_nn.cuda.tiny.plan import TinyPlan, microseconds
+
+if TYPE_CHECKING:
+    from pycuda_nn.cuda.training.epoch import Epoch
+
+_LOG = logging.getLogger("pycuda_nn")
+_CLEARLY_US = 5.0  # of a step and layer: a captured step takes longer
+
+
+class Paths:
+    """The paths that cover a training, in order of preference if they are not timed."""
+
+    def __init__(
+        self, seconds: Callable[[Epoch], float], where: str, name: str, *, tune: bool
+    ) -> None:
+        """Start without a path.
+
+        Args:
+            seconds: Returns the seconds of a step of an epoch.
+            where, name: Identifiers of GPU and libraries, and of the training.
+            tune: Whether to time the paths, and to store the fastest in the cache on disk.
+        """
+        self._seconds, self._tune = seconds, tune
+        self._identity = [where, name]
+        self._makers: dict[str, Callable[[], Epoch]] = {}
+        self._reasons: dict[str, str] = {}
+
+    def add(self, path: str, make: Callable[[], Epoch], reason: str = "") -> None:
+        """Add a path; ``reason`` says why it is not a faster one."""
+        self._makers[path], self._reasons[path] = make, reason
+
+    def add_tiny(self, plan: TinyPlan, make: Callable[[], Epoch]) -> None:
+        """Add the tiny kernel; without timing, only if it is clearly faster by its model."""
+        layers = len(plan.stack.sizes) - 1
+        if not self._tune and microseconds(plan) > _CLEARLY_US * layers:
+            return
+        path, others = f"tiny kernel, {plan}", self._makers
+        self._identity.append(source_of(plan))
+        if self._tune or "captured step" not in others:
+            self._makers = {**others, path: make}
+        else:
+            self._makers = {path: make, **others}
+        self._reasons[path] = ""
+
+    def fastest(self, what: str) -> Epoch:
+        """Return the epoch of the fastest path and log its name; ``what`` names the training."""
+        chosen, epoch, why = next(iter(self._makers)), None, ""
+        if len(self._makers) > 1 and self._tune:
+            chosen, epoch, why = self._timed()
+        reason = "; ".join(filter(None, [self._reasons[chosen], why]))
+        _LOG.info("training path: %s (%s)%s", chosen, what, f": {reason}" if reason else "")
+        return epoch or self._makers[chosen]()
+
+    def _timed(self) -> tuple[str, Epoch | None, str]:
+        """Return the fastest path, its epoch unless the cache knows the path, and the times."""
+        name = cache.key(*self._identity, *self._makers) + ".path"
+        known = cache.read(name)
+        made: dict[str, Epoch] = {}
+        if known is None:
+            made = {path: make() for path, make in self._makers.items()}
+            seconds = {path: self._seconds(epoch) for path, epoch in made.items()}
+            ranked = sorted(seconds, key=seconds.__getitem__)
+            times = ", ".join(f"{path} {seconds[path] * 1e6:.1f}" for path in ranked)
+            known = cache.keep(name, f"{ranked[0]}\n{times} us a step".encode())
+        chosen, _, why = known.decode().partition("\n")
+        return chosen, made.get(chosen), why

@@ -1,0 +1,81 @@
+"""The fastest path is found by time, once, and the log says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pycuda_nn.cuda.stack import DenseStack, recognise
+from pycuda_nn.cuda.tiny.plan import TinyPlan
+from pycuda_nn.cuda.training.choice import Paths
+from pycuda_nn.network import Network
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYCUDA_NN_CACHE", str(tmp_path))
+
+
+def plan_of(sizes: tuple[int, ...] = (32, 64, 2), batch: int = 16) -> TinyPlan:
+    stack = recognise(Network.from_sizes(sizes))
+    assert isinstance(stack, DenseStack)
+    return TinyPlan(stack=stack, batch=batch, precision="float32", optimizer=0)
+
+
+class Trial:
+    """Paths whose epochs are their names; counts what is made."""
+
+    def __init__(self, seconds: dict[str, float], *, tune: bool = True) -> None:
+        self.made: list[str] = []
+        self.paths = Paths(seconds.__getitem__, "a GPU", "a network", tune=tune)  # type: ignore[arg-type]
+
+    def make(self, name: str) -> Any:
+        def made() -> str:
+            self.made.append(name)
+            return name
+
+        return made
+
+    def fastest(self, plan: TinyPlan | None = None, first: str = "captured step") -> Any:
+        self.paths.add(first, self.make("captured"), "Adam is not supported")
+        self.paths.add_tiny(plan or plan_of(), self.make("tiny"))
+        return self.paths.fastest("a network")
+
+
+def test_takes_the_faster_and_times_only_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="pycuda_nn")
+    first = Trial({"captured": 16e-6, "tiny": 3e-6})
+    assert first.fastest() == "tiny"
+    assert first.made == ["captured", "tiny"]
+    again = Trial({})  # a time would be a KeyError
+    assert again.fastest() == "tiny"
+    assert again.made == ["tiny"]
+    one, two = caplog.messages
+    assert one == two
+    assert one == (
+        "training path: tiny kernel, 1 block (a network): tiny kernel, 1 block 3.0, "
+        "captured step 16.0 us a step"
+    )
+
+
+def test_the_captured_step_says_why_it_is_used(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="pycuda_nn")
+    assert Trial({"captured": 14e-6, "tiny": 19e-6}).fastest() == "captured"
+    (line,) = caplog.messages
+    assert line.startswith("training path: captured step (a network): Adam is not supported; ")
+    assert line.endswith("captured step 14.0, tiny kernel, 1 block 19.0 us a step")
+
+
+def test_another_plan_is_timed_again() -> None:
+    assert Trial({"captured": 16e-6, "tiny": 3e-6}).fastest() == "tiny"
+    other = Trial({"captured": 16e-6, "tiny": 30e-6})
+    assert other.fastest(plan_of((32, 65, 2))) == "captured"
+
+
+def test_nothing_is_timed_if_that_is_forbidden() -> None:
+    """A rule then decides, so that every machine takes the same path."""
+    assert Trial({}, tune=False).fastest() == "tiny"
+    assert Trial({}, tune=False).fastest(plan_of((128, 200, 2), 200)) == "captured"
+    assert Trial({}, tune=False).fastest(first="persistent kernel") == "captured"
