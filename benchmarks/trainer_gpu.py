@@ -1,10 +1,11 @@
 """Compare the trainer on one GPU with PyTorch and JAX: same network, data and optimizer.
 
-    python benchmarks/trainer_gpu.py --workload mnist-b128 --precision bf16
     python benchmarks/trainer_gpu.py --json benchmarks/results/trainer_gpu.json
+    python benchmarks/trainer_gpu.py --rows tiny-b16 --rows mnist-b100 --quick     # three minutes
 
 pycuda_nn runs whole epochs of ``nn.train``, keeps every loss, and evaluates 8,192 rows after each
-epoch; PyTorch and JAX only run steps. The libraries run one after the other, in separate processes.
+epoch; PyTorch and JAX only run steps. The libraries run one after the other, in separate processes:
+first pycuda_nn with all rows of the table, then JAX, then PyTorch.
 """
 
 from __future__ import annotations
@@ -14,57 +15,121 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("mnist-b128", "netflix-b256", "netflix-b1024", "netflix-b8192")
+TUNED = ("mnist-b128", "netflix-b256", "netflix-b1024", "netflix-b8192")
+OTHERS = {
+    "tiny-b16": "32-64-1 b16, squared, Adam",
+    "small-1-b1024": "128-256-1 b1024, logistic",
+    "small-2-b1024": "128-256-2 b1024",
+    "mnist-b100": "784-512-512-10 b100",
+    "mnist-300x3-b64": "784-300x3-10 b64, dropout .5, Adam",
+    "mnist-1000x4-b256": "784-1000x4-10 b256, dropout .2",
+    "odd-b250": "513-777-333-7 b250",
+    "wide-1000-b512": "2048-4096-4096-1000 b512",
+}
+NAMES = (*TUNED, *OTHERS)
 PRECISIONS = ("bf16", "fp16", "tf32", "float32")
 TORCH = ("graph", "compiled graph")  # eager varies by half from run to run
 
 
 def main() -> None:
-    """Measure every workload and precision, and print a row for each."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    add, known = parser.add_argument, ", ".join(NAMES)
-    add("--workload", action="append", metavar="NAME", help=f"One of {known}. Repeatable.")
-    add("--precision", action="append", metavar="NAME", help=f"One of {', '.join(PRECISIONS)}. "
-        "Default: bf16. Repeatable.")  # fmt: skip
-    add("--skip-compiled", action="store_true", help="Skip torch.compile, which takes a minute.")
-    add("--ours-only", action="store_true", help="Measure only pycuda_nn.")
-    add("--json", type=Path, metavar="FILE", help="Add the rows to this file, or replace them.")
-    add("--table", type=Path, metavar="FILE", help="Only write the table of the --json file.")
-    options = parser.parse_args()
+    """Measure every row and precision, and print a line for each."""
+    options = _options()
     if options.table:
         options.table.write_text(table(json.loads(options.json.read_text())))
         return
-    variants = () if options.ours_only else TORCH[:1] if options.skip_compiled else TORCH
-    report = {"machine": {}, "rows": []}
+    report: dict = {"machine": {}, "rows": []}
     if options.json and options.json.exists():
         report = json.loads(options.json.read_text())
-    titles = f"{'us per step':<15}{'':<8}{'pycuda_nn':>10}{'JAX':>8}"
-    print(titles + "".join(f"{variant:>16}" for variant in TORCH))
-    for workload in options.workload or NAMES:
-        for precision in options.precision or ("bf16",):
-            row = _measure(workload, precision, variants)
-            report["machine"] = row.pop("machine", report["machine"])
-            others = [r for r in report["rows"] if _place(r) != _place(row)]
-            report["rows"] = [*others, row]
-            _show(row)
-            if options.json:
-                options.json.write_text(json.dumps(report, indent=1))
+    wanted = [
+        (name, p) for name in options.rows or NAMES for p in options.precision or _usual(name)
+    ]
+    found: dict[tuple[str, str], dict] = {pair: {} for pair in wanted}
+    variants = TORCH[:1] if options.quick else TORCH
+    blocks = "3" if options.quick else "5"
+    for library, argv in _libraries(wanted, variants)[: 1 if options.ours_only else None]:
+        for line in _lines(argv, blocks):
+            pair = line.pop("workload"), line.pop("precision")
+            report["machine"] = line.pop("machine", report["machine"])
+            found[pair][library] = line
+            print(f"{pair[0]:<19}{pair[1]:<9}{library:<6}{_numbers(line)}", flush=True)
+            _keep(report, found, options.json)
+    for row in report["rows"]:
+        _show(row)
     print(report["machine"])
 
 
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add = parser.add_argument
+    add("--rows", "--workload", action="append", metavar="NAME", choices=NAMES,
+        help=f"Measure only this row: {', '.join(NAMES)}. Repeatable. Default: all.")  # fmt: skip
+    add("--precision", action="append", metavar="NAME", choices=PRECISIONS,
+        help=f"One of {', '.join(PRECISIONS)}. Repeatable. Default: all for the first four rows, "
+        "bf16 and float32 for the others.")  # fmt: skip
+    add("--quick", action="store_true", help="Measure fewer epochs, and skip torch.compile, which "
+        "takes a minute.")  # fmt: skip
+    add("--ours-only", action="store_true", help="Measure only pycuda_nn.")
+    add("--json", type=Path, metavar="FILE", help="Add the rows to this file, or replace them.")
+    add("--table", type=Path, metavar="FILE", help="Only write the table of the --json file.")
+    return parser.parse_args()
+
+
+def _usual(name: str) -> tuple[str, ...]:
+    return PRECISIONS if name in TUNED else ("bf16", "float32")
+
+
+def _libraries(
+    wanted: list[tuple[str, str]], variants: tuple[str, ...]
+) -> list[tuple[str, list[str]]]:
+    """Return the name in the report and the program of each library."""
+    words = [f"{name}:{precision}" for name, precision in wanted]
+    return [
+        ("ours", [str(HERE / "peers/pycuda_nn_mlp.py"), *words]),
+        ("jax", [str(HERE / "peers/jax_mlp.py"), *words]),
+        ("torch", [str(HERE / "peers/torch_mlp.py"), ",".join(variants), *words]),
+    ]
+
+
+def _lines(argv: list[str], blocks: str) -> Iterator[dict]:
+    """Run Python and yield the JSON objects that it prints, as they come."""
+    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": path, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    process = subprocess.Popen(
+        [sys.executable, *argv], env={**env, "BENCH_BLOCKS": blocks}, stdout=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    with process:
+        for line in process.stdout or ():
+            if line.startswith("{"):
+                yield json.loads(line)
+
+
+def _keep(report: dict, found: dict[tuple[str, str], dict], file: Path | None) -> None:
+    """Put what is found into the report, sorted, and write it."""
+    rows = {(row["workload"], row["precision"]): row for row in report["rows"]}
+    for (name, precision), row in found.items():
+        if row:
+            rows[name, precision] = {"workload": name, "precision": precision, **row}
+    report["rows"] = sorted(rows.values(), key=_place)
+    if file:
+        file.write_text(json.dumps(report, indent=1))
+
+
 def table(report: dict) -> str:
-    """Return the rows as a table of reStructuredText."""
-    cells = [("workload", "precision", "pycuda_nn", "JAX", "PyTorch graph")]
+    """Return the rows as a table of reStructuredText; what is faster than pycuda_nn is bold."""
+    cells = [("network, minibatch", "precision", "pycuda_nn", "JAX", "PyTorch graph")]
     rows = sorted(report["rows"], key=_place)
     for row in rows:
-        ours, jax, torch = row.get("ours") or {}, row.get("jax") or {}, row.get("torch") or {}
-        mine = ours.get("us_a_step")
-        others = (jax.get("scan"), torch.get("graph"))
-        compared = [f"{v:,.0f} ({v / mine:.1f}x)" if v and mine else "" for v in others]
-        cells.append((row["workload"], row["precision"], f"{mine:.1f}", *compared))
+        mine, *others = _times(row)
+        if mine is None:
+            continue
+        compared = [_compared(mine, other) for other in others[:2]]
+        name = OTHERS.get(row["workload"], row["workload"])
+        cells.append((name, row["precision"], f"{mine:.1f}", *compared))
     widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
     rule = "  ".join("=" * width for width in widths)
     lines = ["  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) for line in cells]
@@ -73,11 +138,9 @@ def table(report: dict) -> str:
         name: row[name]["version"]
         for row in report["rows"]
         for name in ("jax", "torch")
-        if row.get(name)
+        if "version" in row.get(name, {})
     }
     machine = report["machine"]
-    unrolled = all("unroll" in (row.get("jax") or {}) for row in report["rows"])
-    how = "unrolled if faster" if unrolled else "not unrolled (by 8: 35 for mnist-b128 in bf16)"
     return "\n".join(
         [
             *lines,
@@ -85,17 +148,25 @@ def table(report: dict) -> str:
             f"Microseconds for each step on one {machine['gpu']} (driver {machine['driver']}, "
             f"{machine['compiler']}, PyCUDA {machine['pycuda']};",
             f"JAX {versions.get('jax')}, PyTorch {versions.get('torch')}), by "
-            "``benchmarks/trainer_gpu.py``, the programs of a row one after",
-            "the other. In brackets: how many times as long as pycuda_nn. mnist is 784-512-512-10,",
-            "netflix 512-2048-2048-512-10; b is the minibatch. pycuda_nn: the median of whole",
+            "``benchmarks/trainer_gpu.py``, the libraries one after",
+            "the other. In brackets: how many times as long as pycuda_nn; bold: faster than",
+            "pycuda_nn. mnist is 784-512-512-10, netflix 512-2048-2048-512-10; b is the minibatch.",
+            "Momentum and softmax, unless the row says otherwise; no kernel was tuned to the rows",
+            "that name their network. pycuda_nn: the median of whole",
             "epochs of ``nn.train``, with rows shuffled in each epoch, every loss kept, and",
             "8,192 rows evaluated after each. The others run steps only: JAX all steps of an",
-            f"epoch in one jitted ``lax.scan``, {how};",
-            "PyTorch one step as a CUDA graph with the",
-            "fused optimizer.",
+            "epoch in one jitted ``lax.scan``, unrolled by 8 if that is faster;",
+            "PyTorch one step as a CUDA graph with the fused optimizer.",
             "",
         ]
     )
+
+
+def _compared(mine: float, other: float | None) -> str:
+    if not other:
+        return ""
+    text = f"{other:,.0f}" if other >= 100 else f"{other:.1f}"
+    return f"**{text}** ({other / mine:.2f}x)" if other < mine else f"{text} ({other / mine:.1f}x)"
 
 
 def _place(row: dict) -> tuple[int, int]:
@@ -103,38 +174,25 @@ def _place(row: dict) -> tuple[int, int]:
     return NAMES.index(row["workload"]), PRECISIONS.index(row["precision"])
 
 
-def _measure(workload: str, precision: str, variants: tuple[str, ...]) -> dict[str, object]:
-    row: dict[str, object] = {"workload": workload, "precision": precision}
-    words = ["bench", "train", "--workload", workload, "--precision", precision, "--json"]
-    ours = _run(["-m", "pycuda_nn", *words])
-    if ours:
-        row["machine"] = ours["machine"]
-        row["ours"] = ours["rows"][0]
-    if not variants:
-        return row
-    row["jax"] = _run([str(HERE / "peers/jax_mlp.py"), workload, precision])
-    row["torch"] = _run([str(HERE / "peers/torch_mlp.py"), workload, precision, ",".join(variants)])
-    return row
+def _times(row: dict) -> list[float | None]:
+    """Return the microseconds of pycuda_nn, JAX and the variants of PyTorch."""
+    torch = row.get("torch", {})
+    times = [row.get("ours", {}).get("us_a_step"), row.get("jax", {}).get("scan")]
+    return [*times, *(torch.get(name) for name in TORCH)]
 
 
-def _run(argv: list[str]) -> dict[str, object]:
-    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
-    env = {**os.environ, "PYTHONPATH": path, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    done = subprocess.run(
-        [sys.executable, *argv], env=env, capture_output=True, text=True, check=False
+def _numbers(line: dict) -> str:
+    names = ("us_a_step", "scan", "unroll", *TORCH, "error")
+    return ", ".join(
+        f"{name} {line[name]:.1f}" if isinstance(line[name], float) else f"{name} {line[name]}"
+        for name in names
+        if name in line
     )
-    if done.returncode:
-        print(done.stderr[-1500:], file=sys.stderr)
-        return {}
-    return json.loads(done.stdout.splitlines()[-1])
 
 
-def _show(row: dict[str, object]) -> None:
-    ours, jax, torch = row.get("ours") or {}, row.get("jax") or {}, row.get("torch") or {}
-    cells = [ours.get("us_a_step"), jax.get("scan"), *(torch.get(name) for name in TORCH)]
-    widths = (10, 8, 16, 16)
-    text = [f"{'-' if v is None else f'{v:.1f}':>{w}}" for v, w in zip(cells, widths, strict=True)]
-    print(f"{row['workload']:<15}{row['precision']:<8}" + "".join(text), flush=True)
+def _show(row: dict) -> None:
+    text = [f"{'-' if v is None else f'{v:.1f}':>10}" for v in _times(row)]
+    print(f"{row['workload']:<19}{row['precision']:<9}" + "".join(text), flush=True)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class TinyKernel:
         """
         from pycuda_nn.cuda.step.weights import hyper_scalars
 
-        self.plan = plan
+        self.plan, self._shared_bytes = plan, plan.shared_bytes
         code = build(source_of(plan), device.facts.arch, plan.macros())
         dropout, blocks = plan.stack.dropout, plan.blocks
         self._constants = {
@@ -137,7 +137,7 @@ class TinyKernel:
         launch = driver.cuLaunchCooperativeKernel if together else driver.cuLaunchKernel
         more = () if together else (0,)
         address = ctypes.addressof(pointers)
-        _checked(launch(self._kernel, *grid, *block, plan.shared_bytes, where, address, *more))
+        _checked(launch(self._kernel, *grid, *block, self._shared_bytes, where, address, *more))
 
     def close(self) -> None:
         """Unload the kernel; ``memory`` owns the workspace."""

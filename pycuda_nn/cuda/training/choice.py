@@ -1,14 +1,18 @@
-"""Choose the fastest path of a training: time the possible paths once on each model of GPU."""
+"""Choose the fastest path of a training: time the possible paths once on each model of GPU.
+
+A path without enough memory for its workspace is passed over.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.tiny.kernel import source_of
 from pycuda_nn.cuda.tiny.plan import TinyPlan, microseconds
+from pycuda_nn.errors import OutOfDeviceMemory
 
 if TYPE_CHECKING:
     from pycuda_nn.cuda.training.epoch import Epoch
@@ -53,24 +57,65 @@ class Paths:
         self._reasons[path] = ""
 
     def fastest(self, what: str) -> Epoch:
-        """Return the epoch of the fastest path and log its name; ``what`` names the training."""
-        chosen, epoch, why = next(iter(self._makers)), None, ""
+        """Return the epoch of the fastest path and log its name; ``what`` names the training.
+
+        Raises:
+            OutOfDeviceMemory: There is not enough memory for any path.
+        """
         if len(self._makers) > 1 and self._tune:
             chosen, epoch, why = self._timed()
+        else:
+            chosen, epoch, why = self._first(iter(self._makers))
         reason = "; ".join(filter(None, [self._reasons[chosen], why]))
         _LOG.info("training path: %s (%s)%s", chosen, what, f": {reason}" if reason else "")
-        return epoch or self._makers[chosen]()
+        return epoch
 
-    def _timed(self) -> tuple[str, Epoch | None, str]:
-        """Return the fastest path, its epoch unless the cache knows the path, and the times."""
+    def _first(self, paths: Iterator[str]) -> tuple[str, Epoch, str]:
+        """Return the first path for which there is enough memory, and its epoch."""
+        path = next(paths)
+        try:
+            return path, self._makers[path](), ""
+        except OutOfDeviceMemory as error:
+            if len(self._makers) == 1:
+                raise
+            chosen, epoch, _ = self._first(paths)
+            return chosen, epoch, f"no {path}: {error}"
+
+    def _timed(self) -> tuple[str, Epoch, str]:
+        """Return the fastest path, its epoch, and the times, from the cache if possible."""
         name = cache.key(*self._identity, *self._makers) + ".path"
         known = cache.read(name)
+        if known is not None:
+            return self._known(*_split(known))
+        made, problem = self._all()
+        if problem:
+            return (*next(iter(made.items())), problem)
+        seconds = {path: self._seconds(epoch) for path, epoch in made.items()}
+        ranked = sorted(seconds, key=seconds.__getitem__)
+        times = ", ".join(f"{path} {seconds[path] * 1e6:.1f}" for path in ranked)
+        chosen, why = _split(cache.keep(name, f"{ranked[0]}\n{times} us a step".encode()))
+        return chosen, made[chosen], why
+
+    def _all(self) -> tuple[dict[str, Epoch], str]:
+        """Return the epochs of all paths for which there is enough memory, and why not of all."""
         made: dict[str, Epoch] = {}
-        if known is None:
-            made = {path: make() for path, make in self._makers.items()}
-            seconds = {path: self._seconds(epoch) for path, epoch in made.items()}
-            ranked = sorted(seconds, key=seconds.__getitem__)
-            times = ", ".join(f"{path} {seconds[path] * 1e6:.1f}" for path in ranked)
-            known = cache.keep(name, f"{ranked[0]}\n{times} us a step".encode())
-        chosen, _, why = known.decode().partition("\n")
-        return chosen, made.get(chosen), why
+        problem = ""
+        for path, make in self._makers.items():
+            try:
+                made[path] = make()
+            except OutOfDeviceMemory as error:
+                if not made and path == list(self._makers)[-1]:
+                    raise
+                problem = f"no {path}: {error}"
+        return made, problem
+
+    def _known(self, chosen: str, why: str) -> tuple[str, Epoch, str]:
+        others = [path for path in self._makers if path != chosen]
+        found, epoch, problem = self._first(iter([chosen, *others]))
+        return found, epoch, problem or why
+
+
+def _split(held: bytes) -> tuple[str, str]:
+    """Return the path and the times of an entry of the cache."""
+    path, _, times = held.decode().partition("\n")
+    return path, times

@@ -8,6 +8,7 @@ import pycuda.driver as cuda
 from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
 from pycuda_nn.cuda.gemm.products import forward
 from pycuda_nn.cuda.runtime.device import Memory
+from pycuda_nn.cuda.runtime.graph import Graph
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Activation
 from pycuda_nn.cuda.step.buffers import Buffers
@@ -51,6 +52,7 @@ class Evaluator:
         self._blocks = -(-self._piece // _ROWS_A_BLOCK)
         self._sums = memory.allocate(16 * self._blocks * pieces, what)
         self._products: dict[tuple[int, int, int], Gemm] = {}
+        self._graphs: dict[tuple[int, int, int, int], Graph | None] = {}
 
     def metrics(self, rows: Rows) -> Metrics:
         """Return loss and error of all ``rows``; wait for the GPU."""
@@ -66,8 +68,7 @@ class Evaluator:
         if not some:
             return 0.0, 0.0
         starts = some[:: self._piece]
-        for number, start in enumerate(starts):
-            self._forward(rows, start, min(self._piece, some.stop - start), number)
+        self._launch(rows, some)
         sums = np.empty((len(starts), self._blocks, 2))
         self._stream.synchronize()
         cuda.memcpy_dtoh(sums, self._sums)
@@ -77,10 +78,30 @@ class Evaluator:
         return float(loss), float(wrong)
 
     def close(self) -> None:
-        """Close the products."""
+        """Close the graphs and the products."""
+        for graph in filter(None, self._graphs.values()):
+            graph.close()
+        self._graphs.clear()
         for product in self._products.values():
             product.close()
         self._products.clear()
+
+    def _launch(self, rows: Rows, some: range) -> None:
+        """Queue the evaluation of some rows: the first time kernel by kernel, then as a graph."""
+
+        def queue() -> None:
+            for number, start in enumerate(some[:: self._piece]):
+                self._forward(rows, start, min(self._piece, some.stop - start), number)
+
+        key = (rows.x, some.start, some.stop, self._weights.side)
+        if key not in self._graphs:
+            self._graphs[key] = None  # the first time chooses algorithms
+            queue()
+            return
+        graph = self._graphs[key]
+        if graph is None:
+            graph = self._graphs[key] = Graph(self._stream, queue)
+        graph.launch()
 
     def _forward(self, rows: Rows, start: int, count: int, piece: int) -> None:
         a = rows.row(start)

@@ -10,6 +10,7 @@ import pytest
 from pycuda_nn.cuda.stack import DenseStack, recognise
 from pycuda_nn.cuda.tiny.plan import TinyPlan
 from pycuda_nn.cuda.training.choice import Paths
+from pycuda_nn.errors import OutOfDeviceMemory
 from pycuda_nn.network import Network
 
 
@@ -79,3 +80,33 @@ def test_nothing_is_timed_if_that_is_forbidden() -> None:
     assert Trial({}, tune=False).fastest() == "tiny"
     assert Trial({}, tune=False).fastest(plan_of((128, 200, 2), 200)) == "captured"
     assert Trial({}, tune=False).fastest(first="persistent kernel") == "captured"
+
+
+def test_a_path_without_enough_memory_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="pycuda_nn")
+
+    def full() -> Any:
+        raise OutOfDeviceMemory("the exchange", 1 << 20, 1 << 10, limited=True)
+
+    for tune in (True, False):
+        trial = Trial({"captured": 16e-6}, tune=tune)
+        trial.paths.add("captured step", trial.make("captured"))
+        trial.paths.add_tiny(plan_of(), full)
+        assert trial.paths.fastest("a network") == "captured"
+        assert "no tiny kernel, 1 block: " in caplog.messages[-1]
+        assert "the exchange" in caplog.messages[-1]
+    assert Trial({"captured": 16e-6, "tiny": 3e-6}).fastest() == "tiny"  # the cache kept nothing
+    later = Trial({})
+    later.paths.add("captured step", later.make("captured"))
+    later.paths.add_tiny(plan_of(), full)
+    assert later.paths.fastest("a network") == "captured"
+
+
+def test_no_memory_for_any_path_is_an_error() -> None:
+    def full() -> Any:
+        raise OutOfDeviceMemory("the parameters", 1 << 20, 1 << 10, limited=True)
+
+    trial = Trial({})
+    trial.paths.add("captured step", full)
+    with pytest.raises(OutOfDeviceMemory):
+        trial.paths.fastest("a network")
