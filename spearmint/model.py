@@ -11,6 +11,7 @@ from typing import Any
 
 from spearmint.conditions import Condition
 from spearmint.fidelity import Fidelity
+from spearmint.linear import LinearConstraint, texts_of
 from spearmint.outputs import Constraint, Objective
 from spearmint.pareto import Losses, dominates, front
 from spearmint.resources import Resources
@@ -77,6 +78,7 @@ class Experiment:
         maximize: Whether larger values of the only objective are better.
         objectives: The named objectives; empty for one without a name.
         constraints: Limits of values that each trial returns in addition to its objective.
+        linear: Linear constraints of variables, which all proposals meet.
         seed_points: Points to evaluate first; each can omit variables.
         trial_timeout_s: Timeout of a trial in seconds; None for no limit.
         regions: Regions, each with a separate search; empty for a search without regions.
@@ -97,6 +99,7 @@ class Experiment:
     maximize: bool = False
     objectives: tuple[Objective, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    linear: tuple[LinearConstraint, ...] = ()
     seed_points: tuple[Params, ...] = ()
     max_retries: int = 1
     trial_timeout_s: float | None = None
@@ -131,6 +134,24 @@ class Experiment:
     def study_name(self) -> str:
         """Name of its Optuna study: ``NAME``, or ``NAME@REGION``."""
         return f"{self.name}@{self.region}" if self.region else self.name
+
+    @property
+    def require(self) -> list[str]:
+        """The linear constraints as the user wrote them."""
+        return texts_of(self.linear)
+
+    def violations(self, trial: Trial) -> list[str]:
+        """Return the linear constraints that ``trial`` violates, as the user wrote them.
+
+        Only trials that others proposed, or of before the constraint, violate any.
+        """
+        values = {
+            key: value
+            for variable in self.variables
+            if variable.name in trial.params
+            for key, value in zip(variable.elements(), trial.params[variable.name], strict=True)
+        }
+        return texts_of(tuple(each for each in self.linear if not each.holds(values)))
 
     def searches(self) -> tuple[Experiment, ...]:
         """Return one experiment per region; only this one without regions."""

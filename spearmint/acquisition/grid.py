@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from spearmint.acquisition.maximize import Acquisition, spread
+from spearmint.feasible import within
 from spearmint.gp.input_warp import InputWarp
 from spearmint.gp.numerics import Array
 from spearmint.gp.space import Space
@@ -28,6 +29,6 @@ def rank_grid(
     """
     # Sobol points are balanced only if their number is a power of two.
     cube = qmc.Sobol(len(space), rng=rng).random(1 << (n_points - 1).bit_length())[:n_points]
-    points = spread(space, cube, input_warp)
+    points = within(space, spread(space, cube, input_warp), rng)
     blocks = [acquisition(points[i : i + _BLOCK]) for i in range(0, n_points, _BLOCK)]
     return np.asarray(points[np.argsort(-np.concatenate(blocks), kind="stable")])

@@ -5,6 +5,9 @@
    log EI is a sum of independent terms, so each start finds its own maximum.
 3. Step integers with few levels and categories to better neighbours.
 
+With linear constraints, candidates are moved into the feasible part, the ends of the joint run are
+pulled back along their lines, and the best of them slide along the limits by SLSQP.
+
 Source: the original Spearmint refines the best points of a grid one by one; the joint run is that
 of BoTorch, Balandat et al. 2020 (arXiv:1910.06403).
 """
@@ -12,12 +15,14 @@ of BoTorch, Balandat et al. 2020 (arXiv:1910.06403).
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations, product
 from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
+from spearmint.feasible import pull, slide, within
 from spearmint.gp.input_warp import InputWarp
 from spearmint.gp.numerics import Array
 from spearmint.gp.space import Space, distance, levels
@@ -60,6 +65,8 @@ def candidates(
 ) -> Array:
     """Return valid points: ``n_global`` (a power of two) everywhere, and others near ``best``."""
     everywhere = spread(space, qmc.Sobol(len(space), rng=rng).random(n_global), input_warp)
+    if space.linear:
+        everywhere, best = within(space, everywhere, rng), within(space, best, rng)
     return np.concatenate((everywhere, _perturbed(space, best, rng)))
 
 
@@ -94,7 +101,8 @@ def _perturbed(space: Space, best: Array, rng: np.random.Generator) -> Array:
     if space.conditions:  # a dimension of another branch has no value to perturb
         fresh = space.active(out) & ~space.active(points)
         out = np.where(fresh, space.unsettled(rng.random(out.shape)), out)
-    return space.snap(out)
+    out = space.snap(out)
+    return within(space, out, rng, points) if space.linear else out
 
 
 def maximize(
@@ -117,14 +125,16 @@ def maximize(
         pool[:_LEADERS] = pool[leaders]
     starts = pool[_spread(pool, n_starts)]
     climbed = climb(acquisition, space, starts, max_evaluations // 4)
+    if space.linear:
+        climbed = pull(space, climbed, starts)
     leading = np.argsort(-acquisition(climbed), kind="stable")[:_FINALISTS]
-    finished = climb(acquisition, space, climbed[leading], max_evaluations - max_evaluations // 4)
+    finished = finish(acquisition, space, climbed[leading], max_evaluations - max_evaluations // 4)
     # Rounding and line searches can make a point worse, so the starts are ranked as well.
     top = np.concatenate((space.snap(finished), space.snap(climbed), starts))
     if len(space.fixed):
         best = np.argsort(-acquisition(top), kind="stable")[:_STEPPING]
         stepped = _step(acquisition, space, top[best], rng)
-        stepped = space.snap(climb(acquisition, space, stepped, max_evaluations // 2))
+        stepped = space.snap(finish(acquisition, space, stepped, max_evaluations // 2))
         top = np.concatenate((stepped, top))
     ranked = top[np.argsort(-acquisition(top), kind="stable")]
     return np.concatenate((ranked, pool))
@@ -169,6 +179,13 @@ def climb(acquisition: Acquisition, space: Space, starts: Array, max_evaluations
     return points
 
 
+def finish(acquisition: Acquisition, space: Space, points: Array, max_evaluations: int) -> Array:
+    """Return ``points`` (m, D), refined as by :func:`climb`; under linear constraints by SLSQP."""
+    if not space.linear:
+        return climb(acquisition, space, points, max_evaluations)
+    return np.array([slide(acquisition, space, each, max_evaluations) for each in points])
+
+
 def _step(acquisition: Acquisition, space: Space, points: Array, rng: np.random.Generator) -> Array:
     """Return ``points`` after a few steps to the best neighbour in one dimension."""
     for _ in range(_MAX_STEPS):
@@ -196,4 +213,23 @@ def _neighbours(space: Space, point: Array, rng: np.random.Generator) -> Array:
             out.append(neighbour)
         if len(out) > _MAX_NEIGHBOURS:
             break
-    return space.settle(np.array(out))
+    if not space.linear:
+        return space.settle(np.array(out))
+    around = space.settle(np.array([*out, *_exchanges(space, point)]))
+    return np.asarray(around[np.append(True, space.meets(around[1:]))])
+
+
+def _exchanges(space: Space, point: Array) -> list[Array]:
+    """Return points that are a level away in two dimensions that have a linear constraint."""
+    out = []
+    pairs = {pair for row in space.linear for pair in combinations(sorted(row.at), 2)}
+    few = set(space.fixed.tolist())
+    for first, second in sorted(pair for pair in pairs if few.issuperset(pair)):
+        for steps in product((-1, 1), repeat=2):
+            moved = point.copy()
+            for d, step in zip((first, second), steps, strict=True):
+                legal = np.array(levels(space.dimensions[d]))
+                at = int(np.argmin(np.abs(legal - point[d])))
+                moved[d] = legal[min(max(at + step, 0), len(legal) - 1)]
+            out.append(moved)
+    return out[:_MAX_NEIGHBOURS]

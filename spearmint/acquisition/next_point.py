@@ -12,8 +12,9 @@ from spearmint.acquisition.batch import Pool
 from spearmint.acquisition.factors import Sum
 from spearmint.acquisition.grid import rank_grid
 from spearmint.acquisition.log_ei import LogEI, NegativeMean
-from spearmint.acquisition.maximize import SAME, Acquisition, candidates, climb, maximize
+from spearmint.acquisition.maximize import SAME, Acquisition, candidates, finish, maximize
 from spearmint.acquisition.prior import LogPrior
+from spearmint.feasible import draws
 from spearmint.gp.fit import fit, recent_subset
 from spearmint.gp.numerics import Array, one_blas_thread
 from spearmint.gp.posterior import Posterior
@@ -50,6 +51,8 @@ _NO_NOISE = 0.003
 _POLISHED = 1e-5
 # Number of hyperparameter samples for the first ranking of the candidates.
 _ROUGH_SAMPLES = 3
+# Number of random points in which to look for an untried one under linear constraints.
+_DRAWN = 256
 # Number of candidates for all points of a batch after the first.
 _POOL = 1024
 
@@ -93,6 +96,8 @@ def next_points(
                 some = _some_pending(pending, rng)
                 posterior = fit(space, points, y, some, settings, rng)
                 best = points[np.argsort(y, kind="stable")[:5]]
+                if space.linear:
+                    feasible = _inside(space, points, feasible)
                 if feasible is not None:
                     posterior = posterior.compared_with(points[feasible])
                     best = points[np.lexsort((y, ~feasible))[:5]]
@@ -109,6 +114,15 @@ def next_points(
         seen = np.concatenate((seen, point[None]))
         if pool is None:
             pool = Pool(posterior, last[:_POOL], _product(factor, prior))
+
+
+def _inside(
+    space: Space, points: Array, feasible: NDArray[np.bool_] | None
+) -> NDArray[np.bool_] | None:
+    """Return those of ``feasible`` that meet the linear constraints; None for all."""
+    inside = space.meets(points, loose=True)
+    inside = inside if feasible is None else inside & feasible
+    return inside if inside.any() and not inside.all() else feasible
 
 
 def _product(factor: Acquisition | None, prior: LogPrior | None) -> Acquisition | None:
@@ -178,7 +192,9 @@ def _first(
 def _lowest_mean(space: Space, posterior: Posterior, starts: Array, seen: Array) -> Array:
     """Return the point with the lowest mean, refined from ``starts``: one row, none if tried."""
     height = NegativeMean(posterior)
-    ends = space.snap(climb(height, space, starts, _POLISH_EVALUATIONS))
+    if space.linear:
+        starts = starts[space.meets(starts)]
+    ends = space.snap(finish(height, space, starts, _POLISH_EVALUATIONS))
     lowest = ends[[np.argmax(height(ends))]]
     return lowest if distance(lowest, seen).min() > _POLISHED else lowest[:0]
 
@@ -186,10 +202,19 @@ def _lowest_mean(space: Space, posterior: Posterior, starts: Array, seen: Array)
 def first_new(space: Space, ranked: Array, seen: Array, rng: np.random.Generator) -> Array:
     """Return the first row of ``ranked`` that is not in ``seen``, or else another valid point."""
     for points in (ranked, _all_points(space, rng)):
-        for point in points:
+        for point in points if not space.linear else points[space.meets(points)]:
             if not len(seen) or distance(point[None], seen).min() > SAME:
                 return np.asarray(point)
+    if space.linear:
+        return _drawn(space, seen, rng)
     return np.asarray(space.from_cube(rng.random((1, len(space))))[0])
+
+
+def _drawn(space: Space, seen: Array, rng: np.random.Generator) -> Array:
+    """Return a random feasible point; one that is not in ``seen`` if one of many draws is new."""
+    drawn = draws(space, rng, _DRAWN)
+    new = distance(drawn, seen).min(axis=1) > SAME if len(seen) else np.ones(_DRAWN, dtype=bool)
+    return np.asarray(drawn[np.argmax(new)])
 
 
 def _all_points(space: Space, rng: np.random.Generator) -> Array:

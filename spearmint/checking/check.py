@@ -12,9 +12,11 @@ from spearmint.checking.trials import record_problems, trial_problems
 from spearmint.config.reader import load_experiment
 from spearmint.controller.direct import apply_requests
 from spearmint.drivers import DriverSettings, make_driver
-from spearmint.errors import next_command
+from spearmint.errors import ConfigError, next_command
 from spearmint.layout import Layout
+from spearmint.model import Experiment
 from spearmint.requests.inbox import Inbox
+from spearmint.store.feasibility import require_feasible
 from spearmint.store.lock import holder_of
 from spearmint.store.owner import read_ownership, storage_url
 from spearmint.store.session import Session, known_regions, read_sessions, run_sessions
@@ -66,6 +68,7 @@ def _driver_name(layout: Layout) -> str:
 
 def _problems(sessions: list[Session], driver_name: str, *, runs: bool) -> Iterator[Problem]:
     layout = sessions[0].layout
+    yield from _conflicts(sessions[0].experiment)
     names = Inbox(layout).names()
     if names and not runs:
         yield Problem(
@@ -76,6 +79,14 @@ def _problems(sessions: list[Session], driver_name: str, *, runs: bool) -> Itera
     driver = make_driver(driver_name, DriverSettings(directory=layout.root))
     for session in sessions:
         yield from trial_problems(session, driver, runs=runs)
+
+
+def _conflicts(experiment: Experiment) -> Iterator[Problem]:
+    """Yield a problem if no point meets the linear constraints."""
+    try:
+        require_feasible(experiment)
+    except ConfigError as error:
+        yield Problem(error.what, error.fix)
 
 
 def _damage(layout: Layout, storage: str | None) -> Iterator[Problem]:

@@ -8,11 +8,13 @@ from itertools import repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from optuna.distributions import BaseDistribution, _get_single_value
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from spearmint.choosers.encoding import dimension, to_native
+from spearmint.choosers.inside import completed, inside_points
 from spearmint.choosers.sobol import sobol_point
 from spearmint.errors import InputError
 
@@ -51,7 +53,7 @@ class Chooser(BaseSampler):
     """Whether a study can have several objectives."""
 
     tree: Tree | None = None
-    """The parameters of the search if some are conditional; the study sets it."""
+    """The parameters of a search with conditions or linear constraints; the study sets it."""
 
     guesses: Mapping[str, tuple[float, float]] = MappingProxyType({})
     """The user's guesses, by name: the value, and its spread as a share of the range."""
@@ -68,7 +70,8 @@ class Chooser(BaseSampler):
     ) -> dict[str, BaseDistribution]:
         """Return the parameters that are sampled jointly.
 
-        In this class there are none, unless a branch of the search has finitely many points.
+        In this class there are none, unless a branch of the search has finitely many points, or
+        there are linear constraints.
         """
         if len(study.directions) > 1 and not self.several_objectives:
             raise InputError(
@@ -76,14 +79,24 @@ class Chooser(BaseSampler):
                 f"{len(study.directions)}",
                 "Use GPEIOptChooser, NSGAIISampler or TPESampler.",
             )
-        may_repeat = self.tree is not None and not self.tree.is_continuous
-        return dict(self.tree.searched) if self.tree is not None and may_repeat else {}
+        tree = self.tree
+        is_joint = tree is not None and (not tree.is_continuous or tree.linear)
+        return dict(tree.searched) if tree is not None and is_joint else {}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Return values for ``search_space``."""
-        return next(self._untried(study, (), trial.number)) if search_space else {}
+        if not search_space:
+            return {}
+        return self._with_fixed(trial, next(self._untried(study, (), trial.number)))
+
+    def _with_fixed(self, trial: FrozenTrial, chosen: dict[str, Any]) -> dict[str, Any]:
+        """Return ``chosen``, made feasible together with the values that were queued for it."""
+        fixed = trial.system_attrs.get("fixed_params", {})
+        if self.tree is None or not self.tree.linear or not fixed or not chosen:
+            return chosen
+        return completed(self.tree, chosen, fixed, np.random.default_rng([self.seed, trial.number]))
 
     def sample_independent(
         self,
@@ -148,17 +161,24 @@ class Chooser(BaseSampler):
     def _untried(
         self, study: Study, ahead: Sequence[FrozenTrial], number: int
     ) -> Iterator[dict[str, Any]]:
-        """Yield untried points of a conditional search; tried ones if 64 draws find no other."""
+        """Yield untried points of the tree; tried ones if its draws find no other."""
         tree, study = cast("Tree", self.tree), getattr(study, "_study", study)
-        trials = [t for t in study.get_trials(deepcopy=False) if t.number != number]
-        seen = {tree.key(t.params) for t in (*trials, *ahead)}
+        seen: set[str] = set()
+        if not tree.is_continuous:
+            trials = [t for t in study.get_trials(deepcopy=False) if t.number != number]
+            seen = {tree.key(t.params) for t in (*trials, *ahead)}
         while True:
-            draws = (self._drawn(tree, number + (k << 32)) for k in range(_DRAWS))
-            untried = (point for point in draws if tree.key(point) not in seen)
-            point = next(untried, None) or self._drawn(tree, number)
+            untried = (p for p in self._draws(tree, number) if tree.key(p) not in seen)
+            point = next(untried, None) or next(self._draws(tree, number))
             seen.add(tree.key(point))
             yield point
             number += 1
+
+    def _draws(self, tree: Tree, number: int) -> Iterator[dict[str, Any]]:
+        """Yield points of trial ``number``: feasible ones if there are linear constraints."""
+        if tree.linear:
+            return inside_points(tree, self.uniform, self.seed, number)
+        return (self._drawn(tree, number + (k << 32)) for k in range(_DRAWS))
 
     def _drawn(self, tree: Tree, number: int) -> dict[str, Any]:
         """Return point ``number`` of a conditional search, with its inactive parameters."""

@@ -74,18 +74,21 @@ class CMAChooser(ModelChooser):
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return a draw from the distribution after the finished trials."""
         from spearmint.acquisition.next_point import first_new
+        from spearmint.feasible import within
         from spearmint.gp.numerics import one_blas_thread
 
         with one_blas_thread():
             optimizer = self._replay(past)
             optimizer.reseed_rng(int(rng.integers(1 << 32)))
-            n_draws = 1 if np.isinf(past.space.n_points) else _DRAWS
-            draws = np.array([optimizer.ask() for _ in range(n_draws)])
+            space = past.space
+            n_draws = 1 if np.isinf(space.n_points) and not space.linear else _DRAWS
+            draws = space.snap(np.array([optimizer.ask() for _ in range(n_draws)]))
+            draws = within(space, draws, rng) if space.linear else draws
         seen = np.concatenate((past.points, past.pending))
         if _has_categories(past.trials[-1]):
             # The same numbers with another category are a different point.
             seen = seen[:0]
-        return first_new(past.space, past.space.snap(draws), seen, rng)
+        return first_new(space, draws, seen, rng)
 
     def _replay(self, past: History) -> Any:
         """Return a ``cmaes.CMA`` after all complete generations of finished trials."""

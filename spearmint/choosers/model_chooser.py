@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _MIN_INITIAL, _MAX_INITIAL = 3, 32
 # Number of Sobol points in which to look for an untried point of a small space.
 _SOBOL_TRIES = 64
+# Linear constraints: this many times as many, to find a feasible point.
+_MORE_TRIES = 8
 # Seed of the selection of trials, so that it differs from the randomness of the model.
 _SELECTION = 1
 
@@ -53,7 +55,7 @@ class ModelChooser(Chooser):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the parameters that all complete trials have; all of a search with conditions."""
+        """Return the parameters that all complete trials have; all of a tree."""
         super().infer_relative_search_space(study, trial)
         if self.tree is not None:
             return self.tree.searched
@@ -63,9 +65,9 @@ class ModelChooser(Chooser):
         self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Return the point that the model proposes; a Sobol point for the first trials."""
-        return next(
-            self._joint(study, self._trials(study, trial.number), trial.number, search_space)
-        )
+        trials = self._trials(study, trial.number)
+        point = next(self._joint(study, trials, trial.number, search_space))
+        return self._with_fixed(trial, point)
 
     def joint_many(
         self, study: Study, ahead: Sequence[FrozenTrial], number: int
@@ -130,7 +132,7 @@ class ModelChooser(Chooser):
         while self._is_early(past):
             # In an infinite space no point repeats, and sample_independent gives the same point
             # faster.
-            if not past.space.may_repeat:
+            if not past.space.may_repeat and not past.space.linear:
                 yield None
                 point = self._sobol_points(past, [number])[0]
             else:
@@ -138,7 +140,17 @@ class ModelChooser(Chooser):
                 yield point
             past = with_pending(past, point)
             number += 1
-        yield from self.best_points(past, map(self._rng, count(number)))
+        for point in self.best_points(past, map(self._rng, count(number))):
+            yield self._inside(past.space, point, number)
+            number += 1
+
+    def _inside(self, space: Space, point: Array, number: int) -> Array:
+        """Return ``point``, moved to be feasible if a chooser of users ignores the constraints."""
+        if not space.linear or space.meets(point[None])[0]:
+            return point
+        from spearmint.feasible import within
+
+        return np.asarray(within(space, point[None], self._rng(number))[0])
 
     def _rng(self, number: int) -> np.random.Generator:
         """Return the source of randomness of trial ``number``."""
@@ -164,7 +176,8 @@ class ModelChooser(Chooser):
         """Return the first untried Sobol point, starting at ``number``."""
         from spearmint.acquisition.next_point import first_new
 
-        points = self._sobol_points(past, range(number, number + _SOBOL_TRIES))
+        n_tries = _SOBOL_TRIES * (_MORE_TRIES if past.space.linear else 1)
+        points = self._sobol_points(past, range(number, number + n_tries))
         return first_new(past.space, points, np.concatenate((past.tried, past.pending)), rng)
 
     def _sobol_points(self, past: History, numbers: Iterable[int]) -> Array:

@@ -1,8 +1,8 @@
-"""The parameters of a search in which some are active only where others have certain values."""
+"""The parameters of a search with conditions or linear constraints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,20 +13,24 @@ from optuna.trial import Trial
 
 from spearmint.choosers.encoding import dimension, to_float
 from spearmint.conditions import Condition, holds
-from spearmint.gp.space import Space, Test
+from spearmint.gp.rows import Row
+from spearmint.gp.space import Dimension, Space, Test
+from spearmint.linear import LinearConstraint
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Conditional parameters, by element name.
+    """Parameters with conditions or linear constraints, by element name.
 
     Attributes:
         distributions: All parameters, those that others need first.
         requirements: By name of each conditional parameter, all conditions that must hold.
+        linear: Linear constraints, which all proposals meet.
     """
 
     distributions: Mapping[str, BaseDistribution]
     requirements: Mapping[str, tuple[Condition, ...]]
+    linear: tuple[LinearConstraint, ...] = ()
 
     def is_active(self, name: str, params: Mapping[str, Any]) -> bool:
         """Return whether the parameter ``name`` is active at a point."""
@@ -81,7 +85,7 @@ class Tree:
         """Return the space of ``names``, in this order.
 
         A parameter counts as always active if a condition needs one that is not among ``names``. A
-        parent with a single value always has it.
+        parent with a single value always has it. Linear constraints need all their parameters.
         """
         order = list(names)
         places = {name: i for i, name in enumerate(order)}
@@ -92,7 +96,36 @@ class Tree:
             if tests and all(c.parent in places for c in tests):
                 at = tuple((places[c.parent], self._floats(c)) for c in tests)
                 conditions.append((places[name], at))
-        return Space(tuple(dimension(self.distributions[n]) for n in order), tuple(conditions))
+        dimensions = tuple(dimension(self.distributions[n]) for n in order)
+        rows = (self._row(each, places, dimensions) for each in self.linear)
+        return Space(dimensions, tuple(conditions), tuple(row for row in rows if row is not None))
+
+    def _row(
+        self,
+        constraint: LinearConstraint,
+        places: Mapping[str, int],
+        dimensions: Sequence[Dimension],
+    ) -> Row | None:
+        """Return a constraint on dimensions; None if it does not restrict them."""
+        single = {n: w for n, w in constraint.weights if n in self._single and n not in places}
+        weights = {places[n]: w for n, w in constraint.weights if n in places}
+        if not weights or len(weights) + len(single) < len(constraint.weights):
+            return None
+        high = constraint.high - sum(w * float(self._single[n]) for n, w in single.items())
+        largest = (
+            abs(w) * max(abs(dimensions[d].low), abs(dimensions[d].high))
+            for d, w in weights.items()
+        )
+        return Row(
+            tuple(weights),
+            tuple(weights.values()),
+            high,
+            is_equal=constraint.is_equal,
+            is_strict=constraint.is_strict,
+            is_whole=constraint.is_whole,
+            size=abs(high) + sum(largest) or 1.0,
+            text=constraint.text,
+        )
 
     def _floats(self, condition: Condition) -> tuple[float, ...]:
         values = (to_float(self.distributions[condition.parent], v) for v in condition.values)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 import cloup
 
 from spearmint.cli.options import json_option, storage_option
 from spearmint.cli.targets import split_directory
-from spearmint.errors import next_command
+from spearmint.errors import InputError, next_command
+
+if TYPE_CHECKING:
+    from spearmint.model import Experiment
+    from spearmint.requests.points import Point
 
 
 @cloup.command()
@@ -31,7 +36,7 @@ def add(
 
     NAME={A,B} has several values, and NAME=A,B one value for each element. Several values of
     several variables make all combinations, each without the variables that are inactive in it.
-    Variables that are left out are chosen by the search.
+    Variables that are left out are chosen by the search. Points that violate require are refused.
 
     \b
     Examples:
@@ -47,7 +52,7 @@ def add(
 
     directory, values = split_directory(words, lambda word: "=" in word)
     experiment = known_regions(load_experiment(directory))
-    points = read_points(values, experiment.variables)
+    points = _inside(experiment, read_points(values, experiment.variables))
     regions = experiment.regions or ("",)
     if region is not None:
         regions = (pick_region(experiment.regions, region),)
@@ -68,6 +73,27 @@ def add(
         click.echo(f"{_count(points, regions)} The running search evaluates new ones next.")
     else:
         click.echo(f"New ones run with the next: {next_command(experiment.directory)}")
+
+
+def _inside(experiment: Experiment, points: list[Point]) -> list[Point]:
+    """Return the points that meet the linear constraints; print that others are left out.
+
+    Raises:
+        InputError: No point meets them.
+    """
+    from spearmint.store.feasibility import point_problem
+
+    if not experiment.linear:
+        return points
+    problems = [point_problem(experiment, point) for point in points]
+    inside = [point for point, problem in zip(points, problems, strict=True) if not problem]
+    wrong = next(filter(None, problems), "")
+    if not inside:
+        raise InputError(wrong, "Change its values, or relax the constraint in config.pb.")
+    if wrong:
+        left = len(points) - len(inside)
+        click.echo(f"{left} of {len(points)} points are left out: {wrong}", err=True)
+    return inside
 
 
 def _count(points: list[dict[str, float | int | str]], regions: tuple[str, ...]) -> str:

@@ -58,7 +58,7 @@ def best(config: Path, region: str | None, storage: str | None, as_json: bool) -
     elif as_json:
         click.echo(json.dumps(found[0].to_json(), indent=2))
     else:
-        _print(found[0], experiment.maximize, _rung(found[0], experiment))
+        _print(found[0], experiment, _rung(found[0], experiment))
 
 
 def _rung(found: Recommendation, experiment: Experiment) -> str:
@@ -108,7 +108,7 @@ def _print_regions(found: list[Recommendation], experiment: Experiment, as_json:
                 click.echo(f"{each.trial.region}: {line}")
 
 
-def _print(found: Recommendation, maximize: bool, rung: str = "") -> None:
+def _print(found: Recommendation, experiment: Experiment, rung: str = "") -> None:
     from spearmint.view.expectation import expectation
 
     trial = found.trial
@@ -120,5 +120,7 @@ def _print(found: Recommendation, maximize: bool, rung: str = "") -> None:
         click.echo(f"{name}: {format_value(value)}")
     for name, values in trial.params.items():
         click.echo(f"{name}: {', '.join(format_value(value) for value in values)}")
-    for line in expectation(found, maximize=maximize):
+    for text in experiment.violations(trial):
+        click.echo(f"violates require: {text}")
+    for line in expectation(found, maximize=experiment.maximize):
         click.echo(line)

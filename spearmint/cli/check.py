@@ -21,8 +21,9 @@ def check(config: Path, fix: bool, storage: str | None, as_json: bool) -> int:
     """Compare the database of a search with its queue and folders.
 
     It names results that are not stored, results that came late, jobs of trials that have ended,
-    folders of no trial, requests that no process applied, and a damaged database. Without --fix
-    nothing changes. The exit code is 1 if problems remain.
+    folders of no trial, requests that no process applied, linear constraints (require) that no
+    point meets, and a damaged database. Without --fix nothing changes. The exit code is 1 if
+    problems remain.
 
     \b
     Examples:
@@ -30,12 +31,17 @@ def check(config: Path, fix: bool, storage: str | None, as_json: bool) -> int:
       spearmint check --fix examples/digits
     """
     from spearmint.checking import check_search
+    from spearmint.config.reader import load_experiment
 
     found = check_search(config, storage, fix=fix)
+    require = load_experiment(config).require
     if as_json:
         rows = [{"what": p.what, "fix": p.fix, "repaired": p.is_repaired} for p in found]
-        click.echo(json.dumps({"problems": rows}, indent=2))
+        stated = {"require": require} if require else {}
+        click.echo(json.dumps({"problems": rows, **stated}, indent=2))
     else:
+        for text in require:
+            click.echo(f"Require: {text}")
         for problem in found:
             done = "Repaired. " if problem.is_repaired else ""
             click.echo(f"{problem.what}\n  {done}{problem.fix}")

@@ -54,6 +54,7 @@ from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.resources import Resources
 from spearmint.run_options import RunOptions
+from spearmint.store.feasibility import require_feasible
 from spearmint.store.owner import read_ownership
 from spearmint.store.records import Records
 from spearmint.store.session import Session, run_sessions
@@ -89,6 +90,8 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     require_launcher(experiment)
     require_one_objective(chosen, experiment)
     require_no_rungs(experiment)
+    if not chosen.cancel:
+        require_feasible(experiment)
     _tools(experiment, chosen)
     if chosen.budget is not None and not chosen.cancel:
         BillMeter(chosen.bill or DEFAULT_BILL, datetime.now(UTC))  # raises before anything starts

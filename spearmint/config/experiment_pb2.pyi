@@ -40,7 +40,7 @@ class Parameter(_message.Message):
     def __init__(self, name: _Optional[str] = ..., int_val: _Optional[_Iterable[int]] = ..., str_val: _Optional[_Iterable[str]] = ..., dbl_val: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Experiment(_message.Message):
-    __slots__ = ("language", "name", "variable", "direction", "seed_point", "resources", "constraint", "objective", "fidelity")
+    __slots__ = ("language", "name", "variable", "direction", "seed_point", "resources", "constraint", "objective", "fidelity", "require")
     class ParameterSpec(_message.Message):
         __slots__ = ("name", "size", "type", "options", "min", "max", "log", "when", "guess", "spread")
         class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -116,6 +116,7 @@ class Experiment(_message.Message):
     CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
     OBJECTIVE_FIELD_NUMBER: _ClassVar[int]
     FIDELITY_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_FIELD_NUMBER: _ClassVar[int]
     language: Language
     name: str
     variable: _containers.RepeatedCompositeFieldContainer[Experiment.ParameterSpec]
@@ -125,4 +126,5 @@ class Experiment(_message.Message):
     constraint: _containers.RepeatedCompositeFieldContainer[Experiment.Constraint]
     objective: _containers.RepeatedCompositeFieldContainer[Experiment.Objective]
     fidelity: Experiment.Fidelity
-    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., resources: _Optional[_Union[Experiment.Resources, _Mapping]] = ..., constraint: _Optional[_Iterable[_Union[Experiment.Constraint, _Mapping]]] = ..., objective: _Optional[_Iterable[_Union[Experiment.Objective, _Mapping]]] = ..., fidelity: _Optional[_Union[Experiment.Fidelity, _Mapping]] = ...) -> None: ...
+    require: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, language: _Optional[_Union[Language, str]] = ..., name: _Optional[str] = ..., variable: _Optional[_Iterable[_Union[Experiment.ParameterSpec, _Mapping]]] = ..., direction: _Optional[_Union[Direction, str]] = ..., seed_point: _Optional[_Iterable[_Union[Experiment.SeedPoint, _Mapping]]] = ..., resources: _Optional[_Union[Experiment.Resources, _Mapping]] = ..., constraint: _Optional[_Iterable[_Union[Experiment.Constraint, _Mapping]]] = ..., objective: _Optional[_Iterable[_Union[Experiment.Objective, _Mapping]]] = ..., fidelity: _Optional[_Union[Experiment.Fidelity, _Mapping]] = ..., require: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -13,6 +13,7 @@ from spearmint.config.document import Document
 from spearmint.config.fidelity import read_fidelity
 from spearmint.config.hips import NAME as HIPS_NAME
 from spearmint.config.hips import is_hips
+from spearmint.config.linear import read_linear, require_inside
 from spearmint.config.objectives import read_objectives
 from spearmint.config.regions import region_problem
 from spearmint.config.values import read_values
@@ -85,6 +86,11 @@ def _experiment(document: Document) -> Experiment:
     _require_regions(document, run.get("regions", ()))
     objectives = read_objectives(document, variables)
     is_one = len(objectives) == 1
+    linear = read_linear(document, variables)
+    seed_points = tuple(
+        read_seed_point(document, i, variables) for i in range(len(message.seed_point))
+    )
+    require_inside(document, linear, variables, seed_points)
     return Experiment(
         path=document.path,
         name=_name(document, language),
@@ -93,10 +99,9 @@ def _experiment(document: Document) -> Experiment:
         maximize=objectives[0].maximize if is_one else message.direction == pb.MAXIMIZE,
         objectives=objectives,
         constraints=read_constraints(document, variables, objectives),
-        seed_points=tuple(
-            read_seed_point(document, i, variables) for i in range(len(message.seed_point))
-        ),
         fidelity=read_fidelity(document),
+        linear=linear,
+        seed_points=seed_points,
         resources=Resources(**needed),
         **run,
     )

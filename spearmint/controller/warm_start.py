@@ -12,6 +12,7 @@ from optuna.distributions import BaseDistribution
 from spearmint.choosers.encoding import dimension, from_float, to_float
 from spearmint.gp.numerics import Array
 from spearmint.gp.space import Space
+from spearmint.linear import violated
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.distributions import distributions, to_flat, tree_of
 
@@ -32,7 +33,7 @@ def warm_points(
     searched = {name: found for name, found in everything if not found.single()}
     if not searched:
         return []
-    tree = tree_of(experiment.variables)
+    tree = tree_of(experiment.variables, experiment.linear)
     space = tree.space(searched) if tree else Space(tuple(dimension(d) for d in searched.values()))
     problems = [_observations(experiment, trials, searched, space) for trials in finished]
     points = [
@@ -42,7 +43,10 @@ def warm_points(
         }
         for point in portfolio(space, problems, size)
     ]
-    return [tree.searched_at(point) for point in points] if tree else points
+    if tree is None:
+        return points
+    inside = (point for point in points if violated(experiment.linear, tree.active(point)) is None)
+    return [tree.searched_at(point) for point in inside]
 
 
 def _observations(

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spearmint.gp.numerics import Array
+from spearmint.gp.rows import Row
 
 # An integer with more levels is optimised like a continuous number and rounded at the end.
 FEW_LEVELS = 24
@@ -74,6 +75,13 @@ class Dimension:
             v = self.low + self.step * np.clip(level, 0.0, self.n_levels - 1.0)
         return np.clip(v, self.low, self.high)
 
+    def smooth(self, c: Array) -> tuple[Array, Array]:
+        """Return the values of numbers at ``c`` without rounding to levels, and their slopes."""
+        low, high = self._ends()
+        v = low * (1.0 - c) + high * c
+        v, slope = (np.exp(v), np.exp(v) * (high - low)) if self.log else (v, high - low + 0.0 * v)
+        return v, slope
+
     def coordinate(self, v: Array) -> Array:
         """Return the coordinates of native values ``v`` (categories: the index)."""
         if self.is_category:
@@ -102,10 +110,12 @@ class Space:
         dimensions: The D dimensions.
         conditions: The tests that must all hold for a conditional dimension to be active, by
             dimension. They include those of the dimensions that they test.
+        linear: Linear constraints, which all proposals meet.
     """
 
     dimensions: tuple[Dimension, ...]
     conditions: tuple[tuple[int, tuple[Test, ...]], ...] = ()
+    linear: tuple[Row, ...] = ()
 
     def __len__(self) -> int:
         """Return D, the number of dimensions."""
@@ -151,6 +161,22 @@ class Space:
             for other, values in tests:
                 found = np.round(self.dimensions[other].value(points[:, other]))
                 out[:, d] &= np.isin(found, values)
+        return out
+
+    def meets(self, points: Array, *, loose: bool = False) -> NDArray[np.bool_]:
+        """Return which points meet the linear constraints, shape ``(m,)``.
+
+        Args:
+            points: Valid points, shape ``(m, D)``.
+            loose: Whether rounding errors are allowed, as for points of users.
+        """
+        out = np.ones(len(points), dtype=bool)
+        active = self.active(points) if self.conditions else None
+        values = {d: self.dimensions[d].value(points[:, d]) for row in self.linear for d in row.at}
+        for row in self.linear:
+            above = sum(w * values[d] for w, d in zip(row.weights, row.at, strict=True)) - row.high
+            inside = (np.abs(above) if row.is_equal else above) <= row.room(loose=loose)
+            out &= inside if active is None else inside | ~active[:, row.at].all(axis=1)
         return out
 
     def together(self, points: Array) -> Array:

@@ -162,6 +162,7 @@ def _about(digest: Digest) -> dict[str, Any]:
         "objectives": [goal.name for goal in experiment.objectives] if experiment.has_front else [],
         "variables": experiment.variables,
         "constraints": digest.constraints,
+        "require": experiment.require,
         "elements": len(digest.elements()),
         "written": _moment(datetime.now()),
         "version": __version__,

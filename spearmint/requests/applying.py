@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from spearmint.config.linear import unmet
 from spearmint.config.variables import fits
 from spearmint.model import Trial, TrialState
 from spearmint.requests.inbox import Action, Inbox, Request
@@ -53,8 +54,10 @@ def _add(study: Study, request: Request, trials: Iterable[Trial]) -> str:
 
 def _is_inside(study: Study, point: Mapping[str, Any]) -> bool:
     """Return whether a point is in the space; another program can have written the request."""
-    elements = {key: v for v in study.experiment.variables for key in v.elements()}
-    return all(key in elements and fits(elements[key], value) for key, value in point.items())
+    variables, linear = study.experiment.variables, study.experiment.linear
+    elements = {key: v for v in variables for key in v.elements()}
+    known = all(key in elements and fits(elements[key], value) for key, value in point.items())
+    return known and unmet(linear, variables, point) is None
 
 
 def new_points(

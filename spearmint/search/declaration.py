@@ -13,6 +13,7 @@ from spearmint.config.reader import load_experiment
 from spearmint.config.variables import describe
 from spearmint.errors import InputError, NotWritable, StudyMismatch, next_command, reason_of
 from spearmint.layout import Layout, write_text
+from spearmint.linear import texts_of
 from spearmint.model import Experiment, Kind
 from spearmint.outputs import output_lines
 from spearmint.search.space import Space
@@ -58,7 +59,7 @@ def declare(
         differences = _differences(stored, space, maximize)
         if differences:
             _require_empty(known, differences, storage)
-        elif _guesses(known) == _guesses(space):
+        elif _changeable(known) == _changeable(space):
             return known
     elif stored := stored_declaration(name, storage_url(Layout(directory), storage)):
         maximize = stored.get(_DIRECTION) == "maximize" if maximize is None else maximize
@@ -95,6 +96,7 @@ def _message(name: str, space: Space, maximize: bool) -> pb.Experiment:
                 added.log = True
             if variable.guess is not None:
                 added.guess, added.spread = variable.guess, variable.spread
+    message.require.extend(texts_of(space.linear))
     for constraint in space.constraints:
         block = message.constraint.add(name=constraint.name)
         if math.isfinite(constraint.low):
@@ -127,8 +129,10 @@ def _differences(stored: Mapping[str, str], space: Space, maximize: bool) -> lis
     ]
 
 
-def _guesses(space: Space | Experiment) -> list[tuple[float | None, float]]:
-    return [(variable.guess, variable.spread) for variable in space.variables]
+def _changeable(space: Space | Experiment) -> tuple[object, ...]:
+    """Return the parts that can change during a search."""
+    guesses = [(variable.guess, variable.spread) for variable in space.variables]
+    return guesses, texts_of(space.linear)
 
 
 def _lines(space: Space | Experiment) -> dict[str, str]:

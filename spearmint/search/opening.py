@@ -17,6 +17,7 @@ from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.search.declaration import declare
 from spearmint.search.space import Space
+from spearmint.store.feasibility import require_feasible
 from spearmint.store.lock import ExperimentLock
 from spearmint.store.session import Session, in_region, open_sessions
 
@@ -41,6 +42,7 @@ class Tools:
         """
         chooser = make_chooser(self.method, _as_text(self.method_args), seed=self.seed)
         experiment = find()
+        require_feasible(experiment)
         name = self.pruner or experiment.pruner
         args = self.pruner_args or experiment.pruner_args
         pruner = make_pruner(name, _as_text(args)) if name else None

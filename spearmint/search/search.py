@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,8 @@ class Search(AskTell):
         constraints: Limits of other values of a trial, for a space: ``(low, high)`` by name, with
             None for no limit. The function then returns a dict with these names and the objective,
             whose name is ``objective`` unless there are ``objectives``.
+        require: Linear constraints of the variables, for a space, that all proposals meet: a text
+            such as ``"units_1 >= units_2"``, or a list of them.
         pruner: Name of the pruner, for functions that report values.
         pruner_args: Its arguments.
 
@@ -67,6 +69,7 @@ class Search(AskTell):
         direction: str | None = None,
         objectives: Mapping[str, str] | None = None,
         constraints: Mapping[str, Any] | None = None,
+        require: str | Sequence[str] | None = None,
         method: str = "GPEIOptChooser",
         method_args: Arguments | None = "",
         seed: int = 1,
@@ -97,15 +100,17 @@ class Search(AskTell):
                     "direction and objectives exclude each other",
                     'Write: objectives={"error": "minimize", "speed": "maximize"}',
                 )
-            space = read_space(config, constraints, objectives)
+            space = read_space(config, constraints, objectives, require)
             if len(space.objectives) == 1:
                 maximize = space.objectives[0].maximize
             self._opened.open_space(Path(directory), space, maximize=maximize)
         elif isinstance(config, str | Path):
-            if any(each is not None for each in (directory, maximize, objectives, constraints)):
+            only = (directory, maximize, objectives, constraints, require)
+            if any(each is not None for each in only):
                 raise InputError(
-                    "directory, direction, objectives and constraints are only for a space",
-                    "config.pb has the last three, and its directory has the search.",
+                    "directory, direction, objectives, constraints and require are only for a "
+                    "space",
+                    "config.pb has the last four, and its directory has the search.",
                 )
             self._opened.open_config(Path(config), region)
         else:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from spearmint.config.conditions import ConditionProblem, with_conditions
+from spearmint.config.linear import guesses_problem, linear_constraints
+from spearmint.config.linear_text import LinearProblem
 from spearmint.config.variables import describe, guess_problem
 from spearmint.errors import InputError
+from spearmint.linear import LinearConstraint
 from spearmint.model import Kind, Params, Variable
 from spearmint.outputs import Constraint, Objective
 from spearmint.search.guess import Guess
@@ -34,12 +37,14 @@ class Space:
         choices: By variable: each choice by its text in the study.
         constraints: Limits of other values that the function returns.
         objectives: The named objectives; empty for one without a name.
+        linear: Linear constraints of the variables.
     """
 
     variables: tuple[Variable, ...]
     choices: Mapping[str, Mapping[str, Any]]
     constraints: tuple[Constraint, ...] = ()
     objectives: tuple[Objective, ...] = ()
+    linear: tuple[LinearConstraint, ...] = ()
 
     def values(self, params: Params) -> dict[str, Any]:
         """Return the Python value of each variable: float, int or the choice as it was given."""
@@ -53,6 +58,7 @@ def read_space(
     space: Mapping[str, Any],
     constraints: Mapping[str, Any] | None = None,
     objectives: Mapping[str, str] | None = None,
+    require: str | Sequence[str] | None = None,
 ) -> Space:
     """Return the space that a dict describes.
 
@@ -80,7 +86,27 @@ def read_space(
     variables = tuple(_with_guess(each, guesses.get(each.name)) for each in variables)
     variables = _with_conditions(variables, needed)
     goals = read_objectives(objectives, variables)
-    return Space(variables, choices, read_constraints(constraints, variables, goals), goals)
+    limits = read_constraints(constraints, variables, goals)
+    return Space(variables, choices, limits, goals, _linear(require, variables))
+
+
+def _linear(
+    require: str | Sequence[str] | None, variables: tuple[Variable, ...]
+) -> tuple[LinearConstraint, ...]:
+    """Return the linear constraints of a text, or of several."""
+    texts = [require] if isinstance(require, str) else require or ()
+    found: list[LinearConstraint] = []
+    for text in texts:
+        if not isinstance(text, str) or not _is_unicode(text):
+            fix = 'Write a text, or a list of them: require=["units_1 >= units_2"]'
+            raise InputError(f"invalid require: {text!r}", fix)
+        try:
+            found += linear_constraints(text, variables)
+        except LinearProblem as error:
+            raise InputError(error.what, error.fix) from None
+    if problem := guesses_problem(found, variables):
+        raise InputError(*problem)
+    return tuple(found)
 
 
 def _with_guess(variable: Variable, guess: Guess | None) -> Variable:

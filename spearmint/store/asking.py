@@ -14,6 +14,7 @@ from optuna.trial import TrialState as OptunaState
 from optuna.trial import create_trial
 
 from spearmint.choosers.base import Chooser
+from spearmint.choosers.feasible_sampler import FeasibleSampler
 from spearmint.choosers.tree import Tree
 from spearmint.errors import InputError
 from spearmint.model import Experiment, Trial, TrialState
@@ -121,9 +122,10 @@ class Asking:
         try:
             yield
         except (ImportError, NotImplementedError, TypeError, ValueError) as error:
-            sampler = type(self._study.sampler).__name__
+            sampler = self._study.sampler
+            sampler = sampler.sampler if isinstance(sampler, FeasibleSampler) else sampler
             raise InputError(
-                f"{sampler} cannot propose trials for this config.pb: {error}",
+                f"{type(sampler).__name__} cannot propose trials for this config.pb: {error}",
                 "Choose another --method.",
             ) from error
 

@@ -15,6 +15,7 @@ from optuna.distributions import (
 from spearmint.choosers.tree import Tree
 from spearmint.conditions import active_variables, holds, parents_first, requirements
 from spearmint.config.variables import as_typed
+from spearmint.linear import LinearConstraint
 from spearmint.model import Kind, Params, Variable
 
 Distributions = dict[str, BaseDistribution]
@@ -25,10 +26,12 @@ def distributions(variables: Iterable[Variable]) -> Distributions:
     return {key: _distribution(variable) for variable in variables for key in variable.elements()}
 
 
-def tree_of(variables: Sequence[Variable]) -> Tree | None:
-    """Return the parameters of a search with conditional variables; None if it has none."""
+def tree_of(
+    variables: Sequence[Variable], linear: tuple[LinearConstraint, ...] = ()
+) -> Tree | None:
+    """Return the parameters of a search with conditions or linear constraints; else None."""
     needed = requirements(tuple(variables))
-    if not needed:
+    if not needed and not linear:
         return None
     by_element = {
         key: needed[variable.name]
@@ -36,7 +39,7 @@ def tree_of(variables: Sequence[Variable]) -> Tree | None:
         if variable.name in needed
         for key in variable.elements()
     }
-    return Tree(distributions(parents_first(variables)), by_element)
+    return Tree(distributions(parents_first(variables)), by_element, linear)
 
 
 def guesses_of(variables: Iterable[Variable]) -> dict[str, tuple[float, float]]:

@@ -19,6 +19,7 @@ from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.base import Chooser
+from spearmint.choosers.feasible_sampler import FeasibleSampler
 from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED, INFEASIBLE
 from spearmint.choosers.rungs import is_paused
 from spearmint.conditions import parents_first
@@ -61,7 +62,7 @@ class Study(Asking, Aggregates, Annotations, Pausing, Recommending):
         self._storage = storage
         self._study = study
         self._distributions = distributions(parents_first(experiment.variables))
-        self._tree = tree_of(experiment.variables)
+        self._tree = tree_of(experiment.variables, experiment.linear)
         self._token = str(study.user_attrs.get(TOKEN, study.study_name))
 
     def use(self, sampler: BaseSampler, pruner: BasePruner | None = None) -> None:
@@ -69,6 +70,8 @@ class Study(Asking, Aggregates, Annotations, Pausing, Recommending):
         if isinstance(sampler, Chooser):
             sampler.tree = self._tree
             sampler.guesses = guesses_of(self.experiment.variables)
+        elif self._tree is not None and self._tree.linear:
+            sampler = FeasibleSampler(sampler, self._tree)
         self._study.sampler = sampler
         self._study.pruner = pruner or NopPruner()
 

@@ -73,6 +73,7 @@ def status_data(sessions: list[Session]) -> dict[str, object]:
         "directory": str(first.layout.root),
         "controller": holder_of(first.layout),
         "avoided_hosts": avoided_hosts(first.layout),
+        **({"require": first.experiment.require} if first.experiment.linear else {}),
     }
     if not first.experiment.region:
         return {**about, **_search_data(first)}
@@ -130,6 +131,8 @@ def status_screen(sessions: list[Session], *, top: int, broken: int) -> Renderab
     regions = f"{len(sessions)} regions, " if len(sessions) > 1 else ""
     seconds = format_duration(sum(session.study.seconds() for session in sessions))
     head = Text(f"{name}: {runs}; {regions}{counts}; {seconds} of trial time")
+    if first.experiment.linear:
+        head.append(f"\nRequire: {'; '.join(first.experiment.require)}")
     below = [*_gpu_parts(sessions), *_host_parts(first)]
     if len(sessions) == 1:
         return Group(head, *_trial_parts(first, unfinished[0], top, broken), *below)

@@ -42,7 +42,16 @@ def trial_data(session: Session, trial: Trial, lines: int) -> dict[str, Any]:
         "log": str(log),
         "tail": "\n".join(tail[-lines:] if lines else []),
         "curve": {str(step): value for step, value in sorted(curve.items())},
+        **_require(session, trial),
     }
+
+
+def _require(session: Session, trial: Trial) -> dict[str, Any]:
+    """Return the linear constraints, and those that the trial violates; empty without any."""
+    experiment = session.experiment
+    if not experiment.linear:
+        return {}
+    return {"require": experiment.require, "violates": experiment.violations(trial)}
 
 
 def _attempts(trial: Trial, folder: TrialFolder) -> list[dict[str, Any]]:
@@ -73,6 +82,8 @@ def trial_lines(trial: Trial, page: Mapping[str, Any], *, bars: bool) -> Iterato
         yield f"  {name}: {', '.join(format_value(value) for value in values)}"
     for number, reached in enumerate(trial.rungs, 1):
         yield f"Rung {number}: {format_value(reached)}"
+    for text in page.get("require", ()):
+        yield f"Require: {text}{' (violated)' if text in page['violates'] else ''}"
     if trial.reason:
         yield f"Reason: {plain(trial.reason)}"
     if trial.tags:
