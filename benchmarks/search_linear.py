@@ -88,7 +88,12 @@ def layers(p: Params) -> float:
 
 
 PROBLEMS = {
-    "hs24": Problem(_reals(5, 2), ["1.7320508 * x1 <= x0", "x0 + 1.7320508 * x1 <= 6"], hs24, -1.0),
+    "hs24": Problem(
+        _reals(5, 2),
+        ["1.7320508075688772 * x1 <= x0", "x0 + 1.7320508075688772 * x1 <= 6"],
+        hs24,
+        -1.0,
+    ),
     "hs37": Problem(_reals(42, 3), ["x0 + 2*x1 + 2*x2 <= 72"], hs37, -3456.0),
     "hs76": Problem(
         _reals(5, 4),

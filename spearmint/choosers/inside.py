@@ -74,12 +74,12 @@ def completed(
 
 def is_completable(tree: Tree, fixed: Mapping[str, Any]) -> bool:
     """Return whether some values of the other parameters make ``fixed`` feasible."""
-    from spearmint.feasible import draws, nearest
+    from spearmint.feasible import nearest, starts
 
     names = list(tree.searched)
     space = tree.space(names)
     kept = tuple(d for d, name in enumerate(names) if name in fixed)
-    for point in draws(space, np.random.default_rng(0), _DRAWS):
+    for point in starts(space):
         named = {**_named(tree, names, space, point), **fixed}
         if nearest(space, _coordinates(tree, names, space, named), kept) is not None:
             return True

@@ -62,6 +62,8 @@ def front_points(
     product = feasibility(past, limits, settings, rng) if limits is not None else None
     given = [each for each in (product, factor) if each is not None]
     counts = limits.feasible if limits is not None else np.ones(len(past.y), dtype=bool)
+    inside = counts & past.space.meets(past.points, loose=True)
+    counts = inside if inside.any() else counts
     kept = _kept(past.losses, counts, rng)
     both = reduce(Sum, given) if given else None
     model = _Front(past, kept, counts, product, both, settings)

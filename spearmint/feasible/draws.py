@@ -7,7 +7,7 @@ import numpy as np
 from spearmint.errors import InputError
 from spearmint.feasible.pull import pull
 from spearmint.feasible.starts import starts
-from spearmint.feasible.sweep import sweep
+from spearmint.feasible.sweep import constrained, sweep
 from spearmint.gp.numerics import Array
 from spearmint.gp.space import Space
 
@@ -34,6 +34,8 @@ def draws(space: Space, rng: np.random.Generator, count: int) -> Array:
     if not len(known):
         raise InputError("no point meets the linear constraints", "Relax them.")
     more = known[rng.integers(len(known), size=count - len(inside))]
+    fresh = space.unsettled(rng.random(more.shape))
+    more = space.settle(np.where(constrained(space), more, fresh))
     return np.concatenate((inside, sweep(space, more, rng, _SPREAD)))
 
 

@@ -50,10 +50,10 @@ class Program:
         return all(self._low[d] <= self._high[d] for d in self._low)
 
     def _tighten_by(self, at: tuple[int, ...], weights: tuple[float, ...], high: float) -> None:
-        pairs = list(zip(weights, at, strict=True))
-        for weight, d in pairs:
-            others = sum(self._least(w, k) for w, k in pairs if k != d)
-            self._narrow(d, (high - others) / weight, below=weight > 0.0)
+        least = [self._least(weight, d) for weight, d in zip(weights, at, strict=True)]
+        total = sum(least)
+        for weight, d, own in zip(weights, at, least, strict=True):
+            self._narrow(d, (high - (total - own)) / weight, below=weight > 0.0)
 
     def _least(self, weight: float, d: int) -> float:
         return min(weight * self._low[d], weight * self._high[d])

@@ -13,8 +13,8 @@ from spearmint.gp.numerics import Array
 from spearmint.gp.rows import Row
 from spearmint.gp.space import Space
 
-# Number of points from different targets, shared by the branches, and the number of branches.
-_POINTS, _MOST_BRANCHES = 16, 32
+# Number of points from different targets, shared by the branches.
+_POINTS = 16
 # Below this margin, in units of a scaled constraint, FLOAT variables have no room: the constraints
 # are an equality of real numbers, or the solver's tolerance is larger.
 _NO_ROOM = 10.0 * TOLERANCE
@@ -28,10 +28,11 @@ def starts(space: Space) -> Array:
     """
     rng = np.random.default_rng(0)
     known = branches(space)
-    picked = [known[i] for i in rng.permutation(len(known))[:_MOST_BRANCHES]]
     found: list[Array] = []
-    for branch in picked:
-        for _ in range(-(-_POINTS // len(picked))):
+    for branch in (known[i] for i in rng.permutation(len(known))):
+        if len(found) >= _POINTS:
+            break
+        for _ in range(max(1, _POINTS // len(known))):
             point = space.from_cube(with_fixed(space, rng.random((1, len(space))), branch))
             point = space.settle(with_fixed(space, point, branch))
             near = nearest(space, point[0])

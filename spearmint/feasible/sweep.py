@@ -7,6 +7,7 @@ make the points uniform: hit-and-run along the axes, Smith 1984 (Operations Rese
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spearmint.gp.numerics import Array
 from spearmint.gp.rows import Row
@@ -15,12 +16,29 @@ from spearmint.gp.space import Space, levels
 _ROUNDING = 1e-9
 
 
+def constrained(space: Space) -> NDArray[np.bool_]:
+    """Return which dimensions are in linear constraints or select their branch, shape ``(D,)``."""
+    out = np.zeros(len(space), dtype=bool)
+    out[[d for row in space.linear for d in row.at]] = True
+    for d, tests in space.conditions:
+        if out[d]:
+            out[[other for other, _ in tests]] = True
+    return out
+
+
 def sweep(space: Space, points: Array, rng: np.random.Generator, count: int) -> Array:
-    """Return feasible points after ``count`` moves along each dimension, from ``points`` (m, D)."""
-    points = points.copy()
+    """Return feasible points after ``count`` moves along each constrained dimension.
+
+    Args:
+        space: The space.
+        points: Feasible points, shape ``(m, D)``.
+        rng: The source of randomness.
+        count: Number of moves along each dimension.
+    """
+    points, dims = points.copy(), np.flatnonzero(constrained(space))
     equal = [row for row in space.linear if row.is_equal and len(row.at) > 1]
     for _ in range(count):
-        for d in rng.permutation(len(space)):
+        for d in rng.permutation(dims):
             move = _other_category if space.is_category[d] else _along
             _accept(space, points, move(space, points, int(d), rng), rng)
         for row in equal:

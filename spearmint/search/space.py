@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spearmint.config.conditions import ConditionProblem, with_conditions
-from spearmint.config.linear import guesses_problem, linear_constraints
-from spearmint.config.linear_text import LinearProblem
 from spearmint.config.variables import describe, guess_problem
 from spearmint.errors import InputError
 from spearmint.linear import LinearConstraint
@@ -18,6 +16,7 @@ from spearmint.model import Kind, Params, Variable
 from spearmint.outputs import Constraint, Objective
 from spearmint.search.guess import Guess
 from spearmint.search.outputs import read_constraints, read_objectives
+from spearmint.search.require import read_require
 from spearmint.search.when import When
 
 _FORMS = (
@@ -87,26 +86,7 @@ def read_space(
     variables = _with_conditions(variables, needed)
     goals = read_objectives(objectives, variables)
     limits = read_constraints(constraints, variables, goals)
-    return Space(variables, choices, limits, goals, _linear(require, variables))
-
-
-def _linear(
-    require: str | Sequence[str] | None, variables: tuple[Variable, ...]
-) -> tuple[LinearConstraint, ...]:
-    """Return the linear constraints of a text, or of several."""
-    texts = [require] if isinstance(require, str) else require or ()
-    found: list[LinearConstraint] = []
-    for text in texts:
-        if not isinstance(text, str) or not _is_unicode(text):
-            fix = 'Write a text, or a list of them: require=["units_1 >= units_2"]'
-            raise InputError(f"invalid require: {text!r}", fix)
-        try:
-            found += linear_constraints(text, variables)
-        except LinearProblem as error:
-            raise InputError(error.what, error.fix) from None
-    if problem := guesses_problem(found, variables):
-        raise InputError(*problem)
-    return tuple(found)
+    return Space(variables, choices, limits, goals, read_require(require, variables))
 
 
 def _with_guess(variable: Variable, guess: Guess | None) -> Variable:

@@ -46,7 +46,7 @@ def point_problem(experiment: Experiment, point: Mapping[str, Any]) -> str:
         return ""
     from spearmint.choosers.inside import is_completable  # imports numpy
 
-    used = {name for each in experiment.linear for name in each.names}
-    if not used.intersection(point) or is_completable(tree, point):
+    some = (each for each in experiment.linear if not set(point).isdisjoint(each.names))
+    if all(set(each.names) <= set(point) for each in some) or is_completable(tree, point):
         return ""
     return f"with {shown}, no values of the other variables meet require"

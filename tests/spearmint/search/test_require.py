@@ -14,8 +14,9 @@ from spearmint.errors import ConfigError, InputError
 SPACE = {"first": range(1, 100), "second": range(1, 100), "x": (0.0, 1.0)}
 
 
-def test_proposals_meet_the_constraints(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"directory": tmp_path, "method": "SequentialChooser"}
+@pytest.mark.parametrize("method", ["SequentialChooser", "TPESampler"])
+def test_proposals_meet_the_constraints(tmp_path: Path, method: str) -> None:
+    options: dict[str, Any] = {"directory": tmp_path, "method": method}
     require = ["first >= second", "x + first / 100 <= 0.5"]
     with spearmint.Search(SPACE, require=require, **options) as search:
         asked = [search.ask(), *search.ask_many(3)]
