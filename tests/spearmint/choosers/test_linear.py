@@ -145,6 +145,26 @@ def test_trials_that_violate_a_constraint_are_observations() -> None:
         assert violated(known.linear, point) is None
 
 
+@pytest.mark.parametrize("limits", [False, True])
+@pytest.mark.parametrize("goals", [1, 2])
+def test_with_measured_constraints_and_several_objectives(goals: int, limits: bool) -> None:
+    known = tree("tiny")
+    sampler = make_chooser("GPEIOptChooser", QUICK, seed=4)
+    assert isinstance(sampler, Chooser)
+    sampler.tree = known
+    study = optuna.create_study(sampler=sampler, directions=["minimize"] * goals)
+    outside = dict.fromkeys(known.distributions, 0.9)
+    worst = [-9.0] * goals
+    study.add_trial(create_trial(params=outside, distributions=known.distributions, values=worst))
+    for _ in range(8):
+        trial = study.ask()
+        known.suggest(trial)
+        assert violated(known.linear, trial.params) is None
+        if limits:
+            trial.set_constraint("least", 0.01 - trial.params["x0"])
+        study.tell(trial, [loss(trial.params), trial.params["x3"]][:goals])
+
+
 class Corner(ModelChooser):
     """A chooser of a user that knows no constraints."""
 
