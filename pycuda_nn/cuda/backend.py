@@ -34,8 +34,9 @@ class CudaBackend(Backend):
 
     name = "cuda"
 
-    def __init__(self, options: CudaOptions | None = None) -> None:
-        self._options = options or CudaOptions()
+    def __init__(self, options: CudaOptions | None = None, *, timed: bool = True) -> None:
+        """Keep the options; ``timed`` times several GPUs next to one at the start."""
+        self._options, self._timed = options or CudaOptions(), timed
 
     @property
     def saves(self) -> bool:
@@ -81,7 +82,7 @@ class CudaBackend(Backend):
         if self._options.gpus != 1 or self._options.hosts != 1:
             from pycuda_nn.cuda.parallel.choose import open_session
 
-            return open_session(plan, self._options, parts, params)
+            return open_session(plan, self._options, parts, params, timed=self._timed)
         from pycuda_nn.cuda.training.session import CudaSession
 
         return CudaSession(plan, self._options, parts, params)

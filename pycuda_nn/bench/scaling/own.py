@@ -57,7 +57,7 @@ def _time_case(case: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, fl
     options: dict[str, Any] = {"precision": plan["precision"]}
     if case["gpus"] > 1:
         options.update(gpus=case["gpus"], exchange=case["exchange"])
-    backend = nn.CudaBackend(nn.CudaOptions(**options))
+    backend = nn.CudaBackend(nn.CudaOptions(**options), timed=False)
     return time_steps(
         backend, tuple(case["sizes"]), case["batch"], plan["row_bytes"], plan["seconds"]
     )

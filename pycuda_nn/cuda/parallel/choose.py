@@ -31,9 +31,16 @@ _TIMED_STEPS = 16  # full minibatches of a training that is only timed
 
 
 def open_session(
-    plan: TrainingPlan, options: CudaOptions, parts: Mapping[str, Split], params: Array
+    plan: TrainingPlan,
+    options: CudaOptions,
+    parts: Mapping[str, Split],
+    params: Array,
+    *,
+    timed: bool = True,
 ) -> Session:
     """Return a session on as many GPUs as ``options`` ask for.
+
+    Without ``timed`` it does not compare several GPUs with one, except for ``auto``.
 
     Raises:
         BackendUnavailable: There are fewer GPUs.
@@ -47,6 +54,8 @@ def open_session(
     most = _most(options, batch)
     if most == 1:
         return CudaSession(plan, _one(options), parts, params)
+    if not timed and options.gpus != "auto":
+        return _on_gpus(plan, options, parts, params, most)
     alone = _seconds_alone(plan, options, parts, params)
     if options.gpus != "auto":
         return _opened(plan, options, parts, params, most, alone)
@@ -133,6 +142,20 @@ def _timed_alone(
         session.close()
 
 
+def _on_gpus(
+    plan: TrainingPlan,
+    options: CudaOptions,
+    parts: Mapping[str, Split],
+    params: Array,
+    size: int,
+) -> DataParallelSession:
+    ordinals = range(options.device, options.device + size)
+    exchange = options.exchange
+    if exchange == "auto":
+        exchange = "peer" if all_can_access(ordinals) else "nccl"
+    return DataParallelSession(plan, options, parts, params, ordinals=ordinals, exchange=exchange)
+
+
 def _opened(
     plan: TrainingPlan,
     options: CudaOptions,
@@ -142,13 +165,7 @@ def _opened(
     alone: float,
 ) -> DataParallelSession:
     """Return a session on ``size`` GPUs, after its times were logged next to those of one GPU."""
-    ordinals = range(options.device, options.device + size)
-    exchange = options.exchange
-    if exchange == "auto":
-        exchange = "peer" if all_can_access(ordinals) else "nccl"
-    session = DataParallelSession(
-        plan, options, parts, params, ordinals=ordinals, exchange=exchange
-    )
+    session = _on_gpus(plan, options, parts, params, size)
     try:
         times = session.step_times()
     except BaseException:

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from pycuda_nn.errors import DeviceError, PycudaNNError
+from pycuda_nn.errors import DeviceError, OutOfDeviceMemory, PycudaNNError
 
 Worker = TypeVar("Worker")
 Answer = TypeVar("Answer")
@@ -151,6 +151,9 @@ class Ranks(Generic[Worker]):
             return DeviceError("the GPUs were stopped")
         rank, error = next(iter(causes.items()))
         if isinstance(error, RankFailed) or not isinstance(error, PycudaNNError):
+            return error
+        if isinstance(error, OutOfDeviceMemory):  # its class and its numbers are of use
+            error.what = f"{self._gpus[rank]}: {error.what}; the other GPUs were stopped"
             return error
         if error.exit_code == DeviceError.exit_code:
             failed = RankFailed(rank, self._gpus[rank], error.what, error.fix)

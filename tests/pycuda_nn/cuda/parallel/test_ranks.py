@@ -131,9 +131,10 @@ def test_errors_that_are_not_of_a_gpu_stay_as_they_are(group: Group, error: Exce
 
 
 def test_a_gpu_without_enough_memory_is_named(group: Group) -> None:
-    with pytest.raises(RankFailed, match=r"GPU 2 .*out of GPU memory") as caught:
+    with pytest.raises(OutOfDeviceMemory, match=r"2.*out of GPU memory") as caught:
         group.fail({2: OutOfDeviceMemory("rows", 1 << 30, 1 << 20, limited=False)})
-    assert isinstance(caught.value.__cause__, OutOfDeviceMemory)
+    assert "the other GPUs were stopped" in str(caught.value)
+    assert caught.value.needed_bytes == 1 << 30
 
 
 def test_after_a_failure_the_ranks_can_still_be_closed(group: Group) -> None:
