@@ -32,6 +32,7 @@ OTHERS = {
 }
 NAMES = (*TUNED, *OTHERS)
 PRECISIONS = ("bf16", "fp16", "tf32", "float32")
+_TITLES = {"jax": "JAX", "torch": "PyTorch graph"}
 TORCH = ("graph", "compiled graph")  # eager varies by half from run to run
 
 
@@ -121,45 +122,52 @@ def _keep(report: dict, found: dict[tuple[str, str], dict], file: Path | None) -
 
 def table(report: dict) -> str:
     """Return the rows as a table of reStructuredText; what is faster than pycuda_nn is bold."""
-    cells = [("network, minibatch", "precision", "pycuda_nn", "JAX", "PyTorch graph")]
-    rows = sorted(report["rows"], key=_place)
+    rows = [row for row in sorted(report["rows"], key=_place) if row.get("ours")]
+    peers = {
+        library: next(row[library]["version"] for row in rows if "version" in row.get(library, {}))
+        for library in ("jax", "torch")
+        if any("version" in row.get(library, {}) for row in rows)
+    }
+    cells = [["network, minibatch", "precision", "pycuda_nn", *(_TITLES[peer] for peer in peers)]]
     for row in rows:
-        mine, *others = _times(row)
-        if mine is None:
-            continue
-        compared = [_compared(mine, other) for other in others[:2]]
+        mine, jax, torch, *_ = _times(row)
+        of = {"jax": jax, "torch": torch}
         name = OTHERS.get(row["workload"], row["workload"])
-        cells.append((name, row["precision"], f"{mine:.1f}", *compared))
+        compared = [_compared(mine, of[peer]) for peer in peers]
+        cells.append([name, row["precision"], f"{mine:.1f}", *compared])
     widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
     rule = "  ".join("=" * width for width in widths)
     lines = ["  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) for line in cells]
     lines = [rule, lines[0].rstrip(), rule, *(line.rstrip() for line in lines[1:]), rule]
-    versions = {
-        name: row[name]["version"]
-        for row in report["rows"]
-        for name in ("jax", "torch")
-        if "version" in row.get(name, {})
-    }
-    machine = report["machine"]
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"Microseconds for each step on one {machine['gpu']} (driver {machine['driver']}, "
-            f"{machine['compiler']}, PyCUDA {machine['pycuda']};",
-            f"JAX {versions.get('jax')}, PyTorch {versions.get('torch')}), by "
-            "``benchmarks/trainer_gpu.py``, the libraries one after",
-            "the other. In brackets: how many times as long as pycuda_nn; bold: faster than",
-            "pycuda_nn. mnist is 784-512-512-10, netflix 512-2048-2048-512-10; b is the minibatch.",
-            "Momentum and softmax, unless the row says otherwise; no kernel was tuned to the rows",
-            "that name their network. pycuda_nn: the median of whole",
-            "epochs of ``nn.train``, with rows shuffled in each epoch, every loss kept, and",
-            "8,192 rows evaluated after each. The others run steps only: JAX all steps of an",
-            "epoch in one jitted ``lax.scan``, unrolled by 8 if that is faster;",
-            "PyTorch one step as a CUDA graph with the fused optimizer.",
-            "",
-        ]
-    )
+    return "\n".join([*lines, "", *_legend(report["machine"], rows, peers), ""])
+
+
+def _legend(machine: dict, rows: list[dict], peers: dict[str, str]) -> list[str]:
+    """Return the text below the table."""
+    versions = "; ".join(f"{_TITLES[peer].split()[0]} {peers[peer]}" for peer in peers)
+    lines = [
+        f"Microseconds for each step on one {machine['gpu']} (driver {machine['driver']}, "
+        f"{machine['compiler']}, PyCUDA {machine['pycuda']};",
+        f"{versions}), by ``benchmarks/trainer_gpu.py``, the libraries one after",
+        "the other. In brackets: how many times as long as pycuda_nn; bold: faster than pycuda_nn.",
+    ]
+    if any(row["workload"] in TUNED for row in rows):
+        lines.append("mnist is 784-512-512-10, netflix 512-2048-2048-512-10; b is the minibatch.")
+    if any(row["workload"] in OTHERS for row in rows):
+        lines.append(
+            "Momentum and softmax, unless the row names others. An empty cell is not measured."
+        )
+    lines += [
+        "pycuda_nn: the median of whole epochs of ``nn.train``, with rows shuffled in each epoch,",
+        "every loss kept, and 8,192 rows evaluated after each. The others run steps only:",
+    ]
+    if "jax" in peers:
+        unrolled = all("unroll" in row["jax"] for row in rows if "scan" in row.get("jax", {}))
+        how = "unrolled by 8 if faster" if unrolled else "not unrolled (by 8: 35 for mnist-b128)"
+        lines.append(f"JAX all steps of an epoch in one jitted ``lax.scan``, {how}.")
+    if "torch" in peers:
+        lines.append("PyTorch one step as a CUDA graph with the fused optimizer.")
+    return lines
 
 
 def _compared(mine: float, other: float | None) -> str:
