@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from abc import ABC, abstractmethod
 
 import pycuda.driver as cuda
@@ -15,6 +17,7 @@ from pycuda_nn.cuda.tiny.kernel import TinyKernel
 
 STEPS_A_GRAPH = 8  # more steps are not faster
 _STEPS_A_LAUNCH = 4096  # tens of milliseconds; other processes can use the GPU between launches
+_STEPS_TO_TIME, _ROUNDS_TO_TIME = 256, 4
 _THREADS = 256
 
 
@@ -119,6 +122,20 @@ class TinyEpoch(Epoch):
             )
         if weights.master:
             _round_weights(self._module, weights, self._stream)
+
+
+def seconds_of_step(
+    epoch: Epoch, source: BatchSource, stream: cuda.Stream, full_steps: int
+) -> float:
+    """Return the seconds of a step, while all rates are 0 so that nothing is learned."""
+    steps, least = min(full_steps, _STEPS_TO_TIME), math.inf
+    for _ in range(_ROUNDS_TO_TIME):
+        cuda.memset_d32(source.clock, 0, 4)
+        began = time.perf_counter()
+        epoch.launch_full(steps)
+        stream.synchronize()
+        least = min(least, time.perf_counter() - began)
+    return least / steps
 
 
 def _round_weights(module: Module, weights: Weights, stream: cuda.Stream) -> None:

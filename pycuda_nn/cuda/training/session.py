@@ -38,6 +38,7 @@ from pycuda_nn.cuda.training.epoch import (
     GraphEpoch,
     PersistentEpoch,
     TinyEpoch,
+    seconds_of_step,
 )
 from pycuda_nn.cuda.training.evaluation import Evaluator
 from pycuda_nn.cuda.training.order import DeviceOrder
@@ -50,8 +51,6 @@ _LOG = logging.getLogger("pycuda_nn")
 Kept = TypeVar("Kept", Gemms, Evaluator, PersistentKernel, Rows, TinyKernel, TrainingStep)
 
 _THREADS = 256
-_TIMES, _EPOCHS = 6, 4  # of a timed session
-_STEPS_TO_TIME, _ROUNDS_TO_TIME = 256, 4
 
 
 class CudaSession(Session):
@@ -123,21 +122,12 @@ class CudaSession(Session):
 
     def step_seconds(self) -> float:
         """Return the seconds of a step with rates of 0; weights and moments end as at the start."""
-        main, steps = self._streams.main, self._n // self._batch
         with self._device.active():
-            state = self._weights.params(), self._weights.moments()
+            params, moments = self._weights.params(), self._weights.moments()
             cuda.memset_d8(self._source.rates, 0, 4 * -(-self._n // self._batch))
-            times = []
-            for _ in range(_TIMES):
-                main.synchronize()
-                began = time.perf_counter()
-                for _ in range(_EPOCHS):
-                    cuda.memset_d32_async(self._source.clock, 0, 4, main)
-                    self._epoch.launch_full(steps)
-                main.synchronize()
-                times.append((time.perf_counter() - began) / (_EPOCHS * steps))
-            self._weights.load({"params": state[0], **state[1]})
-        return float(np.median(times[1:]))
+            seconds = self._seconds(self._epoch)
+            self._weights.load({"params": params, **moments})
+        return seconds
 
     # Parts
 
@@ -247,16 +237,7 @@ class CudaSession(Session):
         return paths.fastest(what)
 
     def _seconds(self, epoch: Epoch) -> float:
-        """Return the seconds of a step; all rates are 0, so nothing is learned."""
-        main, steps = self._streams.main, min(self._n // self._batch, _STEPS_TO_TIME)
-        least = float("inf")
-        for _ in range(_ROUNDS_TO_TIME):
-            cuda.memset_d32(self._source.clock, 0, 4)
-            began = time.perf_counter()
-            epoch.launch_full(steps)
-            main.synchronize()
-            least = min(least, time.perf_counter() - began)
-        return least / steps
+        return seconds_of_step(epoch, self._source, self._streams.main, self._n // self._batch)
 
     def _tiny_epoch(self, plan: TinyPlan) -> TinyEpoch:
         kernel = self._kept(TinyKernel(self._device, self._memory, plan, self._batched()))
