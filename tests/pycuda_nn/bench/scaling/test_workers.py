@@ -86,7 +86,7 @@ def test_a_training_that_diverges_has_no_time() -> None:
 def test_one_gpu_needs_no_exchange_and_more_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
     monkeypatch.setattr(own.nn, "CudaOptions", lambda **options: seen.append(options))
-    monkeypatch.setattr(own.nn, "CudaBackend", lambda options: NumpyBackend())
+    monkeypatch.setattr(own.nn, "CudaBackend", lambda options, timed: NumpyBackend())
     plan = {"precision": "bf16", "row_bytes": 0, "seconds": 0.0}
     case = {"sizes": [8, 16, 10], "batch": 32, "exchange": "nccl"}
     own._time_case({**case, "gpus": 1}, plan)
