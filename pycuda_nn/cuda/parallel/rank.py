@@ -158,6 +158,8 @@ class RankSession(CudaSession):
         """Tune the products and record the steps; ``dealt`` is where the ranks hold their rows."""
         with self._device.active():
             self._noise()
+            first = EpochOrder(n=self._n, seed=self._plan.recipe.seed, epoch=0)
+            self._order.draw(first, self._streams.main)  # as in training, for the timing
             self._dealt = list(dealt)
             self._full = self._shared_step(self._batch)
             rest = self._n % self._batch

@@ -5,29 +5,21 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
+from pycuda_nn.cuda.persistent.device_code import FILES
 from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import build, kernel_source
 from pycuda_nn.cuda.runtime.precision import PRECISIONS
 from pycuda_nn.cuda.stack import DenseStack
 from pycuda_nn.errors import DeviceError
-from pycuda_nn.protocols import SgdHyper, TrainingRecipe
+from pycuda_nn.protocols import AdamHyper, TrainingRecipe
+from pycuda_nn.rng import Purpose
 
 if TYPE_CHECKING:
     import pycuda.driver as cuda
 
     from pycuda_nn.cuda.runtime.device import Device, Facts, Memory
 
-FILES = (
-    "cuda/runtime/common.cuh",
-    "cuda/persistent/tensor.cuh",
-    "cuda/persistent/layout.cuh",
-    "cuda/persistent/words.cuh",
-    "cuda/persistent/passes.cuh",
-    "cuda/persistent/worker.cuh",
-    "cuda/persistent/server.cuh",
-    "cuda/persistent/persistent.cuh",
-)
 _THREADS = 384
 _EMPTY = 0xFFFFFFFF  # a word of the exchange that is not written yet
 
@@ -53,7 +45,7 @@ class PersistentKernel:
             memory: Allocates the workspace.
             plan: Distribution of the work, from ``recognise``.
             stack: The network.
-            recipe: A recipe with momentum SGD.
+            recipe: The recipe of the plan.
             precision: ``bf16`` or ``fp16``.
             options: Additional compiler options.
 
@@ -62,19 +54,16 @@ class PersistentKernel:
             KernelBuildError: The kernel cannot be compiled.
             OutOfDeviceMemory: There is not enough memory for the workspace.
         """
-        if not isinstance(recipe.optimizer, SgdHyper):
-            raise DeviceError("persistent kernel: only momentum SGD is supported")
         self.plan = plan
-        source = plan.source(stack.activation, nesterov=recipe.optimizer.nesterov)
         macro = f"-D{PRECISIONS[precision].macro}"
-        code = build(source + kernel_source(*FILES), _arch(device.facts), (macro, *options))
-        self._momentum, self._l2 = recipe.optimizer.momentum, recipe.l2
+        code = build(source_of(plan), _arch(device.facts), (macro, *options))
+        self._constants = constants(stack, recipe)
         self._module, self._kernel = _load(code, plan)
         self._exchange = memory.allocate(
             4 * plan.exchange_words, "the exchange of the persistent kernel"
         )
         self._counter = memory.allocate(4, "the counter of the persistent kernel")
-        self.profile = 0  # address of 32 clocks (int64) per block, if compiled with -DPROFILE
+        self.profile = 0  # address of CLOCKS (words.cuh) int64 per block, with -DPROFILE
 
     def run(
         self,
@@ -85,8 +74,10 @@ class PersistentKernel:
         order: int,
         rates: int,
         params: int,
-        velocity: int,
+        first: int,
+        second: int,
         losses: int,
+        clock: int,
         first_step: int,
         n_steps: int,
     ) -> None:
@@ -96,11 +87,12 @@ class PersistentKernel:
 
         Args:
             x: Rows in the type of the precision, (n, padded d), zero padded.
-            y: Class numbers, int32, (n,).
+            y: Class numbers, int32, (n,), or targets, float32, (n, outputs).
             order: Rows of the epoch, int32; step i takes order[i * b : (i + 1) * b].
             rates: Learning rate of each step of the epoch, float32.
-            params, velocity: float32 in the padded layout; updated.
+            params, first, second: Parameters and moments, float32 in the padded layout; updated.
             losses: Mean loss of each step of the epoch, float32; step i writes losses[i].
+            clock: Two int64: any number, and the number of steps before this epoch.
 
         Raises:
             DeviceError: The driver rejects the launch.
@@ -119,15 +111,16 @@ class PersistentKernel:
             order=order,
             rates=rates,
             params=params,
-            velocity=velocity,
+            first=first,
+            second=second,
             losses=losses,
+            clock=clock,
             exchange=self._exchange,
             counter=self._counter,
             profile=self.profile,
             first_step=first_step,
             n_steps=n_steps,
-            momentum=self._momentum,
-            l2=self._l2,
+            **self._constants,
         )
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
         grid, block = (self.plan.blocks, 1, 1), (_THREADS, 1, 1)
@@ -143,6 +136,31 @@ class PersistentKernel:
 
             driver.cuModuleUnload(self._module)
             self._module = None
+
+
+def source_of(plan: KernelPlan) -> str:
+    """Return the complete source of the kernel of a plan."""
+    return plan.source() + plan.variant.functions + kernel_source(*FILES)
+
+
+def constants(stack: DenseStack, recipe: TrainingRecipe) -> dict[str, float]:
+    """Return the fields of the argument of the kernel that a training does not change."""
+    optimizer, dropout = recipe.optimizer, stack.dropout
+    beta1, beta2, eps = 0.0, 0.0, 0.0
+    if isinstance(optimizer, AdamHyper):
+        _, beta1, beta2, eps = optimizer.scalars(0.0, 1)
+    else:
+        beta1 = optimizer.momentum
+    return {
+        "seed": recipe.seed,
+        "purpose": int(Purpose.DROPOUT),
+        "threshold": dropout.threshold,
+        "scale": dropout.scale,
+        "momentum": beta1,
+        "beta2": beta2,
+        "eps": eps,
+        "l2": recipe.l2,
+    }
 
 
 def _arch(facts: Facts) -> str:

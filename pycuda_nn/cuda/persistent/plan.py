@@ -10,21 +10,28 @@ import itertools
 from dataclasses import dataclass
 
 from pycuda_nn.cuda.layout import ParameterLayout
+from pycuda_nn.cuda.persistent.groups import chunks, column_groups, row_groups
 from pycuda_nn.cuda.persistent.tiles import WARPS, Tiles, block_loads, busiest, round_up, tilings
+from pycuda_nn.cuda.persistent.variant import Variant
 from pycuda_nn.cuda.stack import DenseStack
 
-_MAX_CHUNK = 128  # rows of the operands of a weight gradient in shared memory
-_MAX_FRAGMENTS = 14  # of 16 x 8 weights per warp: 8 registers of a thread each, with velocities
+_MAX_FRAGMENTS = {1: 14, 2: 9}  # of 16 x 8 weights per warp, by moments: 4 registers of each
+_MAX_ROW_GROUPS = 32  # a warp sums their losses
 _ROWS = (16, 32, 64, 128)  # rows of a row group: a warp multiplies 16 or 32, up to 4 warps share
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelPlan:
-    """A partition of one training; ``sizes`` are padded."""
+    """A partition of one training; ``sizes`` are padded.
 
+    A minibatch of ``batch`` rows is padded to ``row_groups`` times ``rows``.
+    """
+
+    variant: Variant
     sizes: tuple[int, ...]
     widths: tuple[int, ...]
     batch: int
+    rows: int
     row_groups: int
     column_groups: int
     chunk: int
@@ -36,9 +43,9 @@ class KernelPlan:
         return self.row_groups * self.column_groups
 
     @property
-    def rows(self) -> int:
-        """Rows of the minibatch in a row group."""
-        return self.batch // self.row_groups
+    def padded(self) -> int:
+        """Rows of a minibatch with padding."""
+        return self.rows * self.row_groups
 
     @property
     def tall(self) -> int:
@@ -53,30 +60,34 @@ class KernelPlan:
     @property
     def exchange_words(self) -> int:
         """Size of the three exchange buffers, in words of 4 bytes."""
-        sizes, batch = self.sizes, self.batch
+        sizes, batch = self.sizes, self.padded
         weights = [i * o for i, o in itertools.pairwise(sizes)]
         elements = batch * (sum(sizes[1:-1]) + sum(sizes[1:])) + sum(weights) + sum(weights[1:-1])
+        elements += batch * sizes[-2] if self.variant.slopes else 0
         words = elements // 2 + sum(sizes[1:]) + self.row_groups
         return 3 * round_up(words, 64)
 
     @property
     def shared_bytes(self) -> int:
         """Shared memory of a block, in bytes."""
-        sizes, rows = self.sizes, self.rows
+        sizes, rows, variant = self.sizes, self.rows, self.variant
+        own = sum(self.share(h) * self.strip(h) for h in range(1, len(sizes) - 1)) * rows
         elements = (
             rows * _lanes(sizes[0]),
-            8 if self.chunk < self.batch else self.chunk * _matrix(self.tiles[0].ins),
+            8 if self.chunk < self.padded else self.chunk * _matrix(self.tiles[0].ins),
             self._stage(),
+            rows * _matrix(max(sizes[1:-1])) if variant.slopes else 8,
             sizes[-1] * _matrix(sizes[-2]),
             rows * (sizes[-1] + 8),
+            2 * (own // 16 if variant.dropout else 8),
         )
         words = (
             2 * self.deep * rows * (24 if self.tall == 2 else 40),
-            sum(self.share(h) * self.strip(h) for h in range(1, len(sizes) - 1)) * rows // 2,
-            2 * sum(tiles.outs for tiles in self.tiles),
+            own // 2,
+            (1 + variant.moments) * sum(tiles.outs for tiles in self.tiles),
             rows,
-            2 * self.batch,
-            2 * rows,
+            2 * self.padded,
+            2 * rows * variant.targets,
         )
         return sum(round_up(2 * n, 16) for n in elements) + sum(round_up(4 * n, 16) for n in words)
 
@@ -95,15 +106,16 @@ class KernelPlan:
         rows = self.rows * _matrix(max(self.sizes[1:-1]))
         deltas = [self.chunk * _matrix(tiles.outs) for tiles in self.tiles]
         inputs = [self.chunk * _matrix(tiles.ins) for tiles in self.tiles]
-        if self.chunk < self.batch:
+        if self.chunk < self.padded:
             return max(rows, 2 * max(map(sum, zip(deltas, inputs, strict=True))))
         return max(rows, sum(deltas)) + sum(inputs[1:])
 
-    def source(self, activation: str, *, nesterov: bool) -> str:
-        """Return the definitions at the start of the kernel source."""
+    def source(self) -> str:
+        """Return the definitions of the kernel source."""
         values: dict[str, object] = {
             "LAYERS": len(self.tiles),
-            "BATCH": self.batch,
+            "EXAMPLES": self.batch,
+            "ROWS": self.rows,
             "ROW_GROUPS": self.row_groups,
             "COLUMN_GROUPS": self.column_groups,
             "CHUNK": self.chunk,
@@ -113,15 +125,13 @@ class KernelPlan:
             "TILE_IN": _listed([tiles.ins for tiles in self.tiles]),
             "FIRST_BLOCK": _listed([tiles.first_block for tiles in self.tiles]),
             "SHARED_BYTES": self.shared_bytes,
-            activation.upper(): 1,
+            **self.variant.definitions(),
         }
-        if nesterov:
-            values["NESTEROV"] = 1
         return "".join(f"#define PLAN_{name} {value}\n" for name, value in values.items())
 
 
 def quickest(
-    stack: DenseStack, batch: int, multiprocessors: int, shared_bytes: int
+    stack: DenseStack, variant: Variant, batch: int, multiprocessors: int, shared_bytes: int
 ) -> KernelPlan | None:
     """Return the fastest partition by the model of :func:`cycles`, or None if none fits."""
     sizes = ParameterLayout(stack.network).sizes
@@ -130,10 +140,9 @@ def quickest(
         plans = [
             plan
             for rows in _ROWS
-            if batch % rows == 0
-            for groups in _column_groups(widest, min(most, multiprocessors // (batch // rows)))
-            if (plan := partition(stack, batch, batch // rows, groups))
-            and plan.shared_bytes <= shared_bytes
+            if (down := row_groups(batch, rows)) <= min(_MAX_ROW_GROUPS, multiprocessors)
+            for groups in column_groups(widest, min(most, multiprocessors // down))
+            if (plan := partition(stack, variant, batch, (rows, down, groups), shared_bytes))
         ]
         if plans:
             return min(plans, key=cycles)
@@ -162,19 +171,52 @@ def cycles(plan: KernelPlan) -> float:
     for layer in range(1, last):
         strip = product(sizes[layer + 1], plan.strip(layer))
         total += 1500 * (layer + 1 < last) + plan.share(layer) * strip
-    return total + 1000 + max(block_loads(plan.tiles, plan.blocks, plan.batch))
+    return total + 1000 + max(block_loads(plan.tiles, plan.blocks, plan.padded))
 
 
 def partition(
-    stack: DenseStack, batch: int, row_groups: int, column_groups: int
+    stack: DenseStack,
+    variant: Variant,
+    batch: int,
+    shape: tuple[int, int, int],
+    shared_bytes: int,
 ) -> KernelPlan | None:
-    """Return the plan with these groups, or None if a matrix has too many tiles."""
+    """Return the plan with this shape, or None if registers or shared memory do not suffice.
+
+    Args:
+        stack: The network.
+        variant: Variant of the kernel.
+        batch: Rows of a minibatch.
+        shape: Rows of a row group, row groups and column groups.
+        shared_bytes: Shared memory of a block.
+    """
     sizes = ParameterLayout(stack.network).sizes
-    blocks = row_groups * column_groups
+    rows, down, across = shape
+    blocks, padded = down * across, rows * down
+    tiles = _tiles_of(sizes, blocks, padded)
+    if not tiles or sum(one.fragments for one in tiles) > _MAX_FRAGMENTS[variant.moments]:
+        return None
+    plan = KernelPlan(
+        variant=variant,
+        sizes=sizes,
+        widths=stack.sizes,
+        batch=batch,
+        rows=rows,
+        row_groups=down,
+        column_groups=across,
+        chunk=padded,
+        tiles=tiles,
+    )
+    plans = (dataclasses.replace(plan, chunk=chunk) for chunk in chunks(padded))
+    return next((plan for plan in plans if plan.shared_bytes <= shared_bytes), None)
+
+
+def _tiles_of(sizes: tuple[int, ...], blocks: int, padded: int) -> tuple[Tiles, ...]:
+    """Return the tiles of each matrix, the largest placed first; none if they do not fit."""
     tiles: dict[int, Tiles] = {}
     layers = list(enumerate(itertools.pairwise(sizes)))
     for layer, (ins, outs) in sorted(layers, key=lambda item: -item[1][0] * item[1][1]):
-        loads = block_loads(tiles.values(), blocks, batch)
+        loads = block_loads(tiles.values(), blocks, padded)
         places = {0, *((placed.first_block + placed.count) % blocks for placed in tiles.values())}
         choices = [
             dataclasses.replace(tiling, first_block=first)
@@ -182,26 +224,9 @@ def partition(
             for first in places
         ]
         if not choices:
-            return None
-        tiles[layer] = min(choices, key=lambda choice: busiest(choice, loads, batch))
-    if sum(chosen.fragments for chosen in tiles.values()) > _MAX_FRAGMENTS:
-        return None
-    chunk = max(size for size in range(16, min(batch, _MAX_CHUNK) + 1, 16) if batch % size == 0)
-    return KernelPlan(
-        sizes=sizes,
-        widths=stack.sizes,
-        batch=batch,
-        row_groups=row_groups,
-        column_groups=column_groups,
-        chunk=chunk,
-        tiles=tuple(tiles[layer] for layer in range(len(tiles))),
-    )
-
-
-def _column_groups(widest: int, most: int) -> list[int]:
-    """Return the largest number of groups for each possible number of tiles per group."""
-    largest = {-(-widest // groups): groups for groups in range(1, most + 1)}
-    return sorted(largest.values())
+            return ()
+        tiles[layer] = min(choices, key=lambda choice: busiest(choice, loads, padded))
+    return tuple(tiles[layer] for layer in range(len(tiles)))
 
 
 def _lanes(n: int) -> int:

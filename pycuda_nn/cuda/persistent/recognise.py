@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 from pycuda_nn.cuda.layout import padded
 from pycuda_nn.cuda.persistent.plan import KernelPlan, quickest
+from pycuda_nn.cuda.persistent.variant import LOSSES, variant_of
 from pycuda_nn.cuda.stack import DenseStack, NotCovered
-from pycuda_nn.layers import Softmax
-from pycuda_nn.protocols import SgdHyper, TrainingRecipe
+from pycuda_nn.protocols import TrainingRecipe
 
 if TYPE_CHECKING:
     from pycuda_nn.cuda.runtime.device import Facts
 
 _PRECISIONS = ("bf16", "fp16")
 _CAPABILITY = (8, 0)  # asynchronous copies, bfloat16 in tensor cores
-_ACTIVATIONS = ("relu", "tanh", "sigmoid")  # as in words.cuh
-_MAX_HIDDEN, _MAX_BATCH, _MAX_OUTPUTS = 4, 512, 64
+_MAX_HIDDEN, _MAX_BATCH, _MAX_OUTPUTS = 4, 1024, 64
 
 
 def recognise(
@@ -25,13 +24,16 @@ def recognise(
 ) -> KernelPlan | NotCovered:
     """Return the plan of the persistent kernel for a training on a GPU, or why it has none.
 
-    It supports 1 to 4 hidden layers, softmax over up to 64 classes, momentum SGD without dropout,
-    batches of 16 to 512 rows in steps of 16, bf16 and fp16. The weights must fit in registers and
-    the operands of a step in shared memory: up to about a million weights on an H200.
+    It supports 1 to 4 hidden layers, up to 64 outputs, batches of up to 1,024 rows, bf16 and fp16,
+    and every optimizer, activation, dropout and loss with kernels. The weights and their moments
+    must fit in registers and the operands of a step in shared memory: up to about a million weights
+    on an H200, two thirds of that with Adam.
     """
     for reason in _reasons(stack, recipe, precision, facts):
         return NotCovered(f"{reason} not supported by the persistent kernel")
-    plan = quickest(stack, recipe.batch_size, facts.multiprocessors, facts.shared_bytes)
+    variant = variant_of(stack, recipe)
+    gpu = (facts.multiprocessors, facts.shared_bytes)
+    plan = quickest(stack, variant, recipe.batch_size, *gpu)
     if plan is None:
         return NotCovered("the network is too large for the persistent kernel on this GPU")
     return plan
@@ -46,17 +48,11 @@ def _reasons(
         yield f"{precision} is"
     if facts.compute_capability < _CAPABILITY:
         yield "compute capability {}.{} is".format(*facts.compute_capability)
-    if type(stack.loss) is not Softmax:
-        yield f"the loss '{stack.loss.name}' is"
-    if stack.activation not in _ACTIVATIONS:
-        yield f"the activation '{stack.activation}' is"
-    if not isinstance(recipe.optimizer, SgdHyper):
-        yield "Adam is"
-    if stack.drops:
-        yield "dropout is"
+    if type(stack.loss) not in LOSSES:
+        yield f"the loss '{stack.loss.label}' is"
     if not 1 <= hidden <= _MAX_HIDDEN:
         yield f"{hidden} hidden layers are"
     if padded(stack.sizes[-1]) > _MAX_OUTPUTS:
-        yield f"{stack.sizes[-1]} classes are"
-    if not 0 < batch <= _MAX_BATCH or batch % 16:
+        yield f"{stack.sizes[-1]} outputs are"
+    if batch > _MAX_BATCH:
         yield f"a minibatch of {batch:,} is"

@@ -42,9 +42,10 @@ Sgemm = _struct(
 )
 Persistent = _struct(
     "Persistent",
-    ("P", "x y order rates params velocity losses exchange counter profile"),
-    ("i", "first_step n_steps"),
-    ("f", "momentum l2"),
+    ("P", "x y order rates params first second losses clock exchange counter profile"),
+    ("Q", "seed purpose"),
+    ("i", "first_step n_steps threshold"),
+    ("f", "scale momentum beta2 eps l2"),
 )
 Tiny = _struct(
     "Tiny",

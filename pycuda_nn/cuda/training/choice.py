@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pycuda_nn.cuda.training.epoch import Epoch
 
 _LOG = logging.getLogger("pycuda_nn")
+_CLEARLY = 0.85  # of the time of a path that is not tuned: tuning gains less
 _CLEARLY_US = 5.0  # of a step and layer: a captured step takes longer
 
 
@@ -38,10 +39,31 @@ class Paths:
         self._identity = [where, name]
         self._makers: dict[str, Callable[[], Epoch]] = {}
         self._reasons: dict[str, str] = {}
+        self._plain: dict[str, Callable[[], Epoch]] = {}
 
-    def add(self, path: str, make: Callable[[], Epoch], reason: str = "") -> None:
-        """Add a path; ``reason`` says why it is not a faster one."""
+    def add(
+        self,
+        path: str,
+        make: Callable[[], Epoch],
+        reason: str = "",
+        *,
+        source: str = "",
+        plain: Callable[[], Epoch] | None = None,
+    ) -> None:
+        """Add a path.
+
+        Args:
+            path: Its name.
+            make: Returns its epoch.
+            reason: Why it is not a faster path.
+            source: Code of its kernel, if it has one: another kernel is timed again.
+            plain: Returns an epoch that is not tuned, which takes seconds. It is timed first, and
+                tuned only if that can make it the fastest path.
+        """
         self._makers[path], self._reasons[path] = make, reason
+        self._identity += [source] if source else []
+        if plain is not None:
+            self._plain[path] = plain
 
     def add_tiny(self, plan: TinyPlan, make: Callable[[], Epoch]) -> None:
         """Add the tiny kernel; without timing, only if it is clearly faster by its model."""
@@ -50,7 +72,7 @@ class Paths:
             return
         path, others = f"tiny kernel, {plan}", self._makers
         self._identity.append(source_of(plan))
-        if self._tune or "captured step" not in others:
+        if self._tune or "persistent kernel" in others:
             self._makers = {**others, path: make}
         else:
             self._makers = {path: make, **others}
@@ -89,8 +111,14 @@ class Paths:
             return self._known(*_split(known))
         made, problem = self._all()
         if problem:
-            return (*next(iter(made.items())), problem)
+            path = next(iter(made))
+            return path, self._makers[path]() if path in self._plain else made[path], problem
         seconds = {path: self._seconds(epoch) for path, epoch in made.items()}
+        for path in self._plain:
+            others = [seconds[other] for other in made if other != path]
+            if min(others) > _CLEARLY * seconds[path]:
+                made[path] = self._makers[path]()
+                seconds[path] = self._seconds(made[path])
         ranked = sorted(seconds, key=seconds.__getitem__)
         times = ", ".join(f"{path} {seconds[path] * 1e6:.1f}" for path in ranked)
         chosen, why = _split(cache.keep(name, f"{ranked[0]}\n{times} us a step".encode()))
@@ -102,7 +130,7 @@ class Paths:
         problem = ""
         for path, make in self._makers.items():
             try:
-                made[path] = make()
+                made[path] = self._plain.get(path, make)()
             except OutOfDeviceMemory as error:
                 if not made and path == list(self._makers)[-1]:
                     raise

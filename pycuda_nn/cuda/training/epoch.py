@@ -81,8 +81,10 @@ class PersistentEpoch(Epoch):
                 order=source.order,
                 rates=source.rates,
                 params=weights.master,
-                velocity=weights.first,
+                first=weights.first,
+                second=weights.second,
                 losses=source.losses,
+                clock=source.clock,
                 first_step=first,
                 n_steps=min(_STEPS_A_LAUNCH, steps - first),
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import time
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ import pycuda.driver as cuda
 from pycuda_nn.cuda.gemm.matmul import Gemms
 from pycuda_nn.cuda.layout import check_reach
 from pycuda_nn.cuda.options import CudaOptions
-from pycuda_nn.cuda.persistent.kernel import PersistentKernel
+from pycuda_nn.cuda.persistent.kernel import PersistentKernel, source_of
 from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.persistent.recognise import recognise
 from pycuda_nn.cuda.runtime.device import Device, Memory
@@ -226,14 +227,20 @@ class CudaSession(Session):
         what = f"{self._plan.stack}, {self._plan.precision.name}, minibatch {self._batch:,}"
         paths = Paths(self._seconds, self._gemms.where, self._name(), tune=self._gemms.tune)
         if isinstance(found, KernelPlan) and resident:
-            paths.add("persistent kernel", lambda: self._small_epoch(found))
-        else:
-            reason = "rows in host memory are not supported by the persistent kernel"
-            if isinstance(found, NotCovered):
-                reason = found.reason
-            paths.add("captured step", self._graph_epoch, reason)
+            source = source_of(found)
+            paths.add("persistent kernel", lambda: self._small_epoch(found), source=source)
+        reason = (
+            "" if resident else "rows in host memory are not supported by the persistent kernel"
+        )
+        if isinstance(found, NotCovered):
+            reason = found.reason
+        plain = functools.partial(self._graph_epoch, tune=False)
+        paths.add("captured step", self._graph_epoch, reason, plain=plain)
         if isinstance(tiny, TinyPlan):
             paths.add_tiny(tiny, lambda: self._tiny_epoch(tiny))
+        # Rows as in training: to read one row all the time is slower in the persistent kernel.
+        first = EpochOrder(n=self._n, seed=self._plan.recipe.seed, epoch=0)
+        self._order.draw(first, self._streams.main)
         return paths.fastest(what)
 
     def _seconds(self, epoch: Epoch) -> float:
@@ -244,7 +251,7 @@ class CudaSession(Session):
         main = self._streams.main
         return TinyEpoch(kernel, self._module, self._weights, self._source, main, self._n)
 
-    def _graph_epoch(self) -> GraphEpoch:
+    def _graph_epoch(self, *, tune: bool = True) -> GraphEpoch:
         full, main = self._step_of(self._batch), self._streams.main
         n_steps = self._n // self._batch
 
@@ -256,7 +263,7 @@ class CudaSession(Session):
             main.synchronize()
             return time.perf_counter() - began
 
-        if self._gemms.tune:
+        if tune and self._gemms.tune:
             steps = min(STEPS_A_GRAPH, n_steps)
             refine(full, self._gemms, try_steps, self._name(), most_steps=steps)
         return GraphEpoch(full, n_steps, self._rest())

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pycuda_nn.cuda.layout import ParameterLayout
-from pycuda_nn.cuda.persistent.kernel import FILES
+from pycuda_nn.cuda.persistent.device_code import FILES
+from pycuda_nn.cuda.persistent.kernel import constants
 from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import kernel_source
@@ -36,8 +37,8 @@ def emulated_source(case: Case, plan: KernelPlan) -> str:
     kernel = kernel_source(*FILES[2:])
     assert kernel.count(_SHARED) == 1
     kernel = kernel.replace(_SHARED, "unsigned char* memory = emulator::current->block->shared;")
-    head = plan.source(case.activation, nesterov=case.nesterov)
-    return head + (_HERE / "emulator.h").read_text() + kernel + _ENTRIES
+    emulator = (_HERE / "emulator.h").read_text()
+    return plan.source() + emulator + plan.variant.functions + kernel + _ENTRIES
 
 
 class Emulation:
@@ -70,10 +71,11 @@ class Emulation:
         params = layout.spread(arrays["params"])
         state = {
             "params": params,
-            "velocity": np.zeros_like(params),
+            "first": np.zeros_like(params),
+            "second": np.zeros_like(params),
             "losses": np.full(sum(launches), np.nan, dtype=np.float32),
         }
-        given = {name: arrays[name] for name in ("y", "order", "rates")} | state
+        given = {name: arrays[name] for name in ("y", "order", "rates", "clock")} | state
         given["x"] = _aligned(self.case.padded_x(arrays["x"]))
         first = 0
         for steps in launches:
@@ -83,8 +85,7 @@ class Emulation:
                 **{name: array.ctypes.data for name, array in given.items()},
                 first_step=first,
                 n_steps=steps,
-                momentum=self.case.recipe.optimizer.momentum,
-                l2=self.case.l2,
+                **constants(self.case.stack, self.case.recipe),
             )
             ended = self._library.emulate(ctypes.byref(argument), seed, in_order)
             assert ended, "the kernel deadlocks"

@@ -186,6 +186,11 @@ inline unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float a, float b) { return a / b; }
+inline float square_root(float x) { return std::sqrt(x); }
+inline unsigned long long opaque(unsigned long long x) { return x; }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
 inline unsigned __float_as_uint(float x) { unsigned u; memcpy(&u, &x, 4); return u; }
 inline float __uint_as_float(unsigned u) { float x; memcpy(&x, &u, 4); return x; }
 inline void __syncwarp() { emulator::meet(emulator::current->warp->meeting, 32, true); }

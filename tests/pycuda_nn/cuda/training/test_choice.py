@@ -110,3 +110,35 @@ def test_no_memory_for_any_path_is_an_error() -> None:
     trial.paths.add("captured step", full)
     with pytest.raises(OutOfDeviceMemory):
         trial.paths.fastest("a network")
+
+
+class Three(Trial):
+    """A persistent kernel, and a captured step that can be tuned."""
+
+    def fastest(self, plan: TinyPlan | None = None, first: str = "captured step") -> Any:
+        self.paths.add("persistent kernel", self.make("persistent"), source="a kernel")
+        self.paths.add(first, self.make("tuned"), plain=self.make("plain"))
+        return self.paths.fastest("a network")
+
+
+def test_a_close_captured_step_is_tuned_before_it_is_compared() -> None:
+    paths = Three({"persistent": 20e-6, "plain": 21e-6, "tuned": 19e-6})
+    assert paths.fastest() == "tuned"
+    assert paths.made == ["persistent", "plain", "tuned"]
+    again = Three({})
+    assert again.fastest() == "tuned"
+    assert again.made == ["tuned"]
+
+
+def test_tuning_is_skipped_if_it_cannot_matter(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="pycuda_nn")
+    paths = Three({"persistent": 10e-6, "plain": 30e-6})
+    assert paths.fastest() == "persistent"
+    assert paths.made == ["persistent", "plain"]
+    assert caplog.messages[0].endswith("persistent kernel 10.0, captured step 30.0 us a step")
+
+
+def test_a_captured_step_alone_is_tuned() -> None:
+    paths = Trial({})
+    paths.paths.add("captured step", paths.make("tuned"), plain=paths.make("plain"))
+    assert paths.paths.fastest("a network") == "tuned"

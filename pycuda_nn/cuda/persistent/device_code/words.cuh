@@ -1,8 +1,16 @@
-// Words that blocks exchange, copies of matrices to shared memory, activations, place of a thread.
+// Words that blocks exchange, copies of matrices to shared memory, barriers, places of the clocks.
 
+// Clocks of a block, if compiled with -DPROFILE. The names tell what has just ended. Layers and hidden
+// layers follow the first name of their kind.
+enum {
+  STEP_BEGAN = 0, FIRST_HIDDEN = 1, INPUTS_REQUESTED = 2, NEXT_HIDDEN = 2,
+  LAST_HIDDEN_FETCHED = 8, OUTPUT_DONE, LAST_DELTA, ALL_DELTAS, DELTAS_REQUESTED,
+  LAYER_UPDATED = 12, GRADIENT_FETCHED = 16, BACKWARD_PRODUCT = 20, FORWARD_PRODUCT = 24,
+  STEP_ENDED = 30, STEP_WAITS = 31, CLOCKS = 32
+};
 #if defined(PROFILE)
 #define MARK(k) \
-  if (threadIdx.x == 0 && step == a.n_steps / 2) a.profile[blockIdx.x * 32 + (k)] = clock64();
+  if (threadIdx.x == 0 && step == a.n_steps / 2) a.profile[blockIdx.x * CLOCKS + (k)] = clock64();
 #else
 #define MARK(k)
 #endif
@@ -79,40 +87,3 @@ __device__ __forceinline__ void settle_fetched(T* to, int me, int wide, Row row)
     }
   }
 }
-
-// ---- activations
-__device__ __forceinline__ float activated(float z) {
-#if defined(PLAN_RELU)
-  return z < 0.f ? 0.f : z;  // keeps NaN
-#elif defined(PLAN_TANH)
-  return tanhf(z);
-#else
-  return 0.5f * tanhf(0.5f * z) + 0.5f;
-#endif
-}
-__device__ __forceinline__ float slope(float a) {  // given a = activated(z)
-#if defined(PLAN_RELU)
-  return a > 0.f ? 1.f : 0.f;
-#elif defined(PLAN_TANH)
-  return 1.f - a * a;
-#else
-  return a * (1.f - a);
-#endif
-}
-__device__ __forceinline__ unsigned sloped(float even_delta, float odd_delta, unsigned a) {
-  return pair(even_delta * slope(even(a)), odd_delta * slope(odd(a)));
-}
-
-// ---- parameters of a thread in layer l and all layers above
-template <int l> struct Mine : Mine<l + 1> {
-  float w[fragments<l>][4], v[fragments<l>][4];  // e: row g + 8 (e / 2), column 2 t + e % 2
-};
-template <> struct Mine<LAYERS> {};
-
-struct Place {  // place of a thread
-  int block, row, group, me, warp, lane, g, t;
-  __device__ Place()
-      : block(blockIdx.x), row(blockIdx.x / COLUMN_GROUPS * ROWS),
-        group(blockIdx.x % COLUMN_GROUPS), me(threadIdx.x), warp(threadIdx.x / 32),
-        lane(threadIdx.x % 32), g(threadIdx.x % 32 / 4), t(threadIdx.x % 4) {}
-};

@@ -22,6 +22,18 @@ __device__ __forceinline__ float odd(unsigned both) {
   return to_float(T{(unsigned short)(both >> 16)});
 }
 
+__device__ __forceinline__ float square_root(float x) {
+  float root;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+  return root;
+}
+
+// The same number; the compiler then computes nothing from it before a loop, to save registers.
+__device__ __forceinline__ unsigned long long opaque(unsigned long long x) {
+  asm volatile("" : "+l"(x));
+  return x;
+}
+
 // ---- tensor cores; lane 4 g + t of a warp holds rows g and g + 8, columns 2 t and 2 t + 1
 
 // c (16, 8) += a (16, 16) b (16, 8). a0: row g, k 2t; a1: row g + 8; a2, a3: the same, k 2t + 8;

@@ -1,5 +1,7 @@
 // A server: the work of a step other than its arithmetic.
 
+struct Masked { int layer, width, column, row; };  // place of 16 elements of a hidden layer
+
 struct Server : Place {
   const Persistent& a;
   Shared& s;
@@ -10,15 +12,41 @@ struct Server : Place {
       : a(args), s(shared), server(threadIdx.x - WORKERS) {}
 
   __device__ __forceinline__ void fetch_indices(int step) {
-    const int* order = a.order + (long long)(a.first_step + step) * BATCH;
-    for (int i = server; i < BATCH; i += SERVERS) s.index[step & 1][i] = order[i];
-    for (int i = server; i < ROWS; i += SERVERS) s.label[step & 1][i] = a.y[order[row + i]];
+    const int* order = a.order + (long long)(a.first_step + step) * EXAMPLES;
+    for (int i = server; i < BATCH; i += SERVERS)
+      s.index[step & 1][i] = order[min(i, EXAMPLES - 1)];
+    for (int i = server; i < ROWS * TARGETS; i += SERVERS) {
+      const long long index = order[min(row + i / TARGETS, EXAMPLES - 1)];
+      s.targets[step & 1][i] = a.y[index * TARGETS + i % TARGETS];
+    }
   }
   __device__ __forceinline__ void fetch_input(int step) {
     const int* index = s.index[step & 1] + row;
     fetch<SERVERS, ROWS, size<0>, INPUT_PITCH>(
         s.input, server, size<0>, [&](int r) { return a.x + (long long)index[r] * size<0>; });
     copy_commit();
+  }
+
+  // Draws which elements of our strips are kept: mask i belongs to 16 elements of s.own.
+  template <int h> __device__ __forceinline__ void locate(unsigned i, Masked& to) const {
+    if (h < HIDDEN && i >= own_at<h + 1> / 8) {
+      locate<h + 1 < HIDDEN ? h + 1 : HIDDEN>(i, to);
+      return;
+    }
+    constexpr unsigned TILES = strip<h>;
+    i -= own_at<h> / 8;
+    to = {h, width<h>, int((group + i / (TILES * ROWS) * COLUMN_GROUPS) * TILES + i % TILES) * 16,
+          int(i / TILES % ROWS)};
+  }
+  __device__ __forceinline__ void draw_masks(int step) {
+    const unsigned long long total = a.clock[1] + a.first_step + step;
+#pragma unroll 1
+    for (int i = server; i < own_at<LAYERS> / 8; i += SERVERS) {
+      Masked m;
+      locate<1>(i, m);
+      const unsigned long long e = (unsigned long long)(row + m.row) * m.width + m.column;
+      if (m.column < m.width) s.masks[step & 1][i] = kept_from(a, e, total, m.layer);
+    }
   }
 
   __device__ __forceinline__ void fetch_output_weights() {
@@ -47,6 +75,8 @@ struct Server : Place {
       const int at = row * size<h> + first;
       empty<ROWS, WIDE>(old.data(hidden_at<h>) + at, size<h>, ROWS, WIDE);
       empty<ROWS, WIDE>(old.data(delta_at<h>) + at, size<h>, ROWS, WIDE);
+      if constexpr (SLOPES && h == HIDDEN)
+        empty<ROWS, WIDE>(old.data(slopes_at) + at, size<h>, ROWS, WIDE);
     }
     if constexpr (h < HIDDEN) empty_hidden<h + 1>();
   }
@@ -79,13 +109,14 @@ struct Server : Place {
     begin(word, place);
     settle(word, place);
     const float loss = warp_sum(__uint_as_float(word[0]));
-    if (lane == 0) a.losses[a.first_step + step] = loss / BATCH;
+    if (lane == 0) a.losses[a.first_step + step] = loss / EXAMPLES;
   }
 
   __device__ void run() {
     fetch_indices(0);
     sync_servers();
     fetch_input(0);
+    if constexpr (DROPOUT) draw_masks(0);
     for (int step = 0; step < a.n_steps; step++) {
       const bool more = step + 1 < a.n_steps;
       now.base = a.exchange + step % 3 * TURN;
@@ -98,6 +129,7 @@ struct Server : Place {
       if (more) fetch_indices(step + 1);
       barrier_sync<INPUT_READ, THREADS>();
       if (more) fetch_input(step + 1);
+      if (DROPOUT && more) draw_masks(step + 1);
       if (server == 0) await(a.counter, BLOCKS * (step + 1));
       sync_servers();
       empty_old();

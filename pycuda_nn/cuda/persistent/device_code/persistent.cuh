@@ -1,9 +1,9 @@
 // Many training steps of a small network in one launch; all blocks are resident.
 //
 // ROW_GROUPS x COLUMN_GROUPS blocks. In the passes a block has ROWS rows of the minibatch and
-// tiles of 16 columns of each hidden layer; each block of a row group computes all logits of the
+// tiles of 16 columns of each hidden layer; each block of a row group computes all outputs of the
 // group and the gradient of the last hidden layer. In the update a block has a tile of each weight
-// matrix; masters and velocities stay in its registers.
+// matrix; weights and moments stay in its registers. A picture is in docs/why/persistent_kernel.rst.
 //
 // Blocks exchange words; a word is EMPTY until it is written. The steps use three buffers in turn.
 // The writer empties the words of step i - 1 in step i, after every block has arrived at the counter
@@ -12,7 +12,7 @@
 // barrier, and a result is read as soon as it is written.
 //
 // Warps 0 to 7 are workers. Warps 8 to 11 are servers: they fetch the weights of the last layer and
-// the rows of the next step, count arrivals, empty buffers, and sum losses.
+// the rows of the next step, draw its dropout, count arrivals, empty buffers, and sum losses.
 //
 // Fragments that are read directly from the exchange have 16 bytes per lane: lane t has k = 8 t to
 // 8 t + 7 of 32. This permutes k in the same way for both operands of mma.

@@ -2,17 +2,23 @@
 // shared memory. The plan (plan.py) defines the PLAN_ macros. Layers count from 0, hidden layers
 // from 1: layer l leads from hidden layer l (0: the input) to hidden layer l + 1.
 
-constexpr int LAYERS = PLAN_LAYERS, HIDDEN = LAYERS - 1, BATCH = PLAN_BATCH;
+constexpr int LAYERS = PLAN_LAYERS, HIDDEN = LAYERS - 1;
 constexpr int ROW_GROUPS = PLAN_ROW_GROUPS, COLUMN_GROUPS = PLAN_COLUMN_GROUPS;
 constexpr int BLOCKS = ROW_GROUPS * COLUMN_GROUPS;
-constexpr int ROWS = BATCH / ROW_GROUPS;  // rows of the minibatch in a group of blocks
-constexpr int CHUNK = PLAN_CHUNK;         // rows of a weight gradient in shared memory
+constexpr int ROWS = PLAN_ROWS;  // rows of the minibatch in a group of blocks
+// Rows of the minibatch, and with the padding: copies of the last row, without loss and gradient.
+constexpr int EXAMPLES = PLAN_EXAMPLES, BATCH = ROWS * ROW_GROUPS;
+constexpr int CHUNK = PLAN_CHUNK;  // rows of a weight gradient in shared memory
 constexpr int CHUNKS = BATCH / CHUNK;
+constexpr int MOMENTS = PLAN_MOMENTS;    // of a parameter: velocity, or Adam's two
+constexpr bool DROPOUT = PLAN_DROPOUT;   // whether elements of the hidden layers are dropped
+constexpr bool SLOPES = PLAN_SLOPES;     // whether slopes are stored: they need more than the value
+constexpr int TARGETS = PLAN_TARGETS;    // words of the target of a row
 
 constexpr int WARPS = 8, WORKERS = 32 * WARPS, SERVERS = 128, THREADS = WORKERS + SERVERS;
 constexpr int TALL = ROWS > 16 ? 2 : 1;     // tiles of 16 rows that a warp multiplies
-constexpr int BESIDE = ROWS / (16 * TALL);  // warps that share the rows
-constexpr int DEEP = WARPS / BESIDE;        // warps that share the depth of a product
+constexpr int ROW_WARPS = ROWS / (16 * TALL);  // warps that share the rows
+constexpr int DEEP = WARPS / ROW_WARPS;        // warps that share the depth of a product
 
 __host__ __device__ constexpr int at_least(int a, int b) { return a > b ? a : b; }
 __host__ __device__ constexpr int at_most(int a, int b) { return a < b ? a : b; }
@@ -61,7 +67,8 @@ template <> constexpr int delta_at<1> = hidden_at<LAYERS>;  // gradients of z, t
 template <int l> constexpr int forward_at = delta_at<LAYERS + 1> + weights_at<l>;  // W (out, in)
 template <int l>  // W (in, out) of the layers between hidden layers
 constexpr int backward_at = forward_at<LAYERS> + weights_at<l> - weights_at<1>;
-constexpr int WORDS = backward_at<HIDDEN> / 2;  // followed by floats: biases, a loss per row group
+constexpr int slopes_at = backward_at<HIDDEN>;  // of the last hidden layer
+constexpr int WORDS = (slopes_at + (SLOPES ? BATCH * size<HIDDEN> : 0)) / 2;  // followed by floats: biases, a loss per row group
 constexpr int TURN = (WORDS + bias_at<LAYERS> + ROW_GROUPS + 63) / 64 * 64;  // in words
 
 struct Turn {
@@ -79,6 +86,7 @@ constexpr int OUTPUT_PITCH = OUTPUTS + 8, OUTPUT_WEIGHTS_PITCH = pitch_of_matric
 constexpr int SUM_PITCH = TALL == 1 ? 40 : 24;
 template <int h> constexpr int own_at = own_at<h - 1> + share<h - 1> * strip<h - 1> * ROW_PAIRS;
 template <> constexpr int own_at<1> = 0;
+constexpr int MASKS = DROPOUT ? own_at<LAYERS> / 8 : 8;  // of 16 elements
 
 // Operands of the weight gradients: all layers side by side, with the deltas in the memory of the
 // rows of a hidden layer; or two chunks in turn. The inputs of the first layer are separate.
@@ -96,28 +104,38 @@ constexpr int STAGE = CHUNKS > 1 ? at_least(ROWS * HIDDEN_PITCH, 2 * widest_pair
 template <int l> constexpr int biases_at = biases_at<l - 1> + tile_out<l - 1>;
 template <> constexpr int biases_at<0> = 0;
 
+struct Parameter { float value, moments[MOMENTS]; };
+
 struct alignas(16) Shared {
   T input[ROWS * INPUT_PITCH];                         // rows of this step, later of the next
   T columns[CHUNKS > 1 ? 8 : CHUNK * input_pitch<0>];  // of the input, all rows of the minibatch
   T hidden[STAGE];                                     // rows of a hidden layer, later operands
+  T slopes[SLOPES ? ROWS * HIDDEN_PITCH : 8];          // of the last hidden layer
   T output_weights[OUTPUTS * OUTPUT_WEIGHTS_PITCH];
   T output[ROWS * OUTPUT_PITCH];         // gradient of the logits
   float sums[2][DEEP][ROWS][SUM_PITCH];  // parts of a product
-  unsigned own[own_at<LAYERS>];          // strips of the hidden layers of this block
-  float2 biases[biases_at<LAYERS>];      // master and velocity of the biases of this block
+  unsigned own[own_at<LAYERS>];          // strips of the hidden layers of this block, or slopes
+  Parameter biases[biases_at<LAYERS>];   // of this block
   float losses[ROWS];
-  int index[2][BATCH], label[2][ROWS];
+  int index[2][BATCH];
+  unsigned targets[2][ROWS * TARGETS];   // class numbers, or floats
+  unsigned short masks[2][MASKS];        // of the elements in `own` that are kept
 };
 static_assert(sizeof(Shared) <= PLAN_SHARED_BYTES, "the plan counts less shared memory");
 
 struct Persistent {  // argument of the kernel
   const T* x;
-  const int *y, *order;
+  const unsigned* y;
+  const int* order;
   const float* rates;
-  float *params, *velocity, *losses;
+  float *params, *first, *second, *losses;
+  const long long* clock;  // clock[1]: number of steps before this epoch
   unsigned* exchange;
   int* counter;
   long long* profile;
+  unsigned long long seed, purpose;
   int first_step, n_steps;
-  float momentum, l2;
+  unsigned threshold;  // an element is dropped if its 16 bits are below it
+  float scale;         // of the elements that are kept
+  float momentum, beta2, eps, l2;
 };
