@@ -25,7 +25,7 @@ from sge_jobs.node.claim.locks import Held, Locks
 from sge_jobs.node.claim.run_directory import LockError
 from sge_jobs.node.claim.upgrade import remove_old
 from sge_jobs.node.devices import RESTRICTED, RESTRICTING, DeviceRule
-from sge_jobs.node.gpus import cell_counts, detect, inventory
+from sge_jobs.node.gpus import cell_counts, detect, inventory, topology
 from sge_jobs.node.mps import Mps
 from sge_jobs.node.mps_daemons import end_unused, has_daemon, start_missing
 from sge_jobs.node.rotation import COMPLEX, KEPT, Rotation, check_host
@@ -34,6 +34,7 @@ from sge_jobs.node.uses import for_scheduler, intruders, shares_left, use_of
 
 _FIND_AGAIN_S = 20.0
 _ASK_AGAIN_S = 300.0
+_LINK_AGAIN_S = 300.0
 _MUTEX_S = 5.0
 
 
@@ -66,7 +67,8 @@ class Sensor:
         self._mps = mps or Mps()
         self._boot = inventory.boot_id()
         self._found: inventory.Inventory | None = None
-        self._find_at = self._ask_at = 0.0
+        self._find_at = self._ask_at = self._link_at = 0.0
+        self._links: dict[str, str] = {}
         self._complex, self._given = cell_counts.GpuComplex(), 0
         self._devices = devices or DeviceRule()
         self._rotation = Rotation(self.host, lambda: self._devices.problem or check())
@@ -113,12 +115,30 @@ class Sensor:
             found = in_child(lambda: inventory.encode(detect.detect(self._declared), self._boot))
             fresh = inventory.decode(found, self._boot) if found is not None else None
             if fresh is not None:
+                self._find_links(fresh)
                 self._found = fresh
             elif self._found is None:
                 self._found = inventory.Inventory(source="none", gpus=())
             self._ask()
             self._find_at = time.monotonic() + _FIND_AGAIN_S
         return self._found
+
+    def _find_links(self, found: inventory.Inventory) -> None:
+        """Find how the GPUs are connected if they have changed, or some time has passed.
+
+        NVSwitches connect GPUs only after their service has started.
+        """
+        same = self._found is not None and found.uuids == self._found.uuids
+        if same and time.monotonic() < self._link_at:
+            return
+
+        def cache() -> str:
+            rows = topology.find_links(found, self._declared).rows
+            return inventory.encode(inventory.Inventory(source="", gpus=(), links=rows), self._boot)
+
+        decoded = inventory.decode(in_child(cache) or "", self._boot)
+        self._links = {} if decoded is None else decoded.links
+        self._link_at = time.monotonic() + _LINK_AGAIN_S
 
     def _ask(self) -> None:
         """Query the master how the cell counts GPUs, and how many it configures for this host."""
@@ -139,6 +159,7 @@ class Sensor:
         fresh = inventory.Inventory(
             source=known.source, gpus=known.gpus, per_slot=self._complex.per_slot,
             chosen=self._complex.chosen, closed=self._devices.closed, blocked=blocked,
+            links=self._links,
         )  # fmt: skip
         text = inventory.encode(fresh, self._boot)
         with contextlib.suppress(OSError):

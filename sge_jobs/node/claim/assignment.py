@@ -14,6 +14,7 @@ from sge_jobs.node.claim.record import WHOLE, Record
 from sge_jobs.node.claim.request import Request, only_value, query_request
 from sge_jobs.node.claim.run_directory import LockError
 from sge_jobs.node.gpus import inventory
+from sge_jobs.node.gpus.links import Links
 from sge_jobs.node.queries import QueryFailed
 
 TYPE_CHECKING = False
@@ -139,7 +140,7 @@ class Assignment:
                 self._restrict(locks, known)
                 if joined or not known.per_slot:
                     return self._answer(joined, known, mine)
-            taken, states = locks.claim(wanted, usable, mine)
+            taken, states = locks.claim(wanted, usable, mine, Links(known.links))
             self._restrict(locks, known)
         if taken:
             return self._answer(taken, known, mine)
@@ -162,7 +163,7 @@ class Assignment:
     def _answer(self, taken: list[str], known: inventory.Inventory, mine: Record) -> Answer | None:
         """Return the answer for the GPUs ``taken``; None while the MPS daemon of a share starts."""
         if mine.share == WHOLE or not taken:
-            return Answer(taken)
+            return Answer(Links(known.links).order(taken))
         from sge_jobs.node.mps import MpsStart, client_variables  # slow to import
 
         if self._daemon is None:

@@ -1,6 +1,9 @@
 """The files of the GPUs, one per GPU, which only root can open: users cannot lock or write them.
 
 A file has its full size from the start, so that a claim does not need free space.
+
+A job gets several GPUs at once or none: the file ``claims`` names the GPUs of a claim while their
+files are written. If the claim is cut short, the next process that gets the mutex undoes it.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ from sge_jobs.node.gpus.inventory import RUN_DIRECTORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 DIRECTORY = RUN_DIRECTORY + "/locks"
 HOLDERS = 64
 """Most records in one file: the processes that can share a GPU, and the tasks of parallel jobs."""
 
-_CLAIMS = "claims"
+_CLAIMS, _CLAIMS_SIZE, _LONGEST = "claims", 8192, 65536
+_TITLE = "sge_jobs claim 1"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -46,8 +50,11 @@ class LockFiles:
         os.close(self._directory)
 
     def mutex(self, until: float) -> int:
-        """Return the descriptor of the lock on all files; -1 if it is not free by ``until``."""
-        descriptor = self._open(_CLAIMS, 0)
+        """Return the descriptor of the lock on all files; -1 if it is not free by ``until``.
+
+        Undoes a claim of several GPUs whose process was killed.
+        """
+        descriptor = self._open(_CLAIMS, _CLAIMS_SIZE)
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -57,7 +64,60 @@ class LockFiles:
                     return -1
                 time.sleep(0.005)
             else:
-                return descriptor
+                break
+        try:
+            self._undo(descriptor)
+        except (OSError, LockError) as error:
+            os.close(descriptor)
+            raise LockError(f"{self._path}/{_CLAIMS}: {error}") from error
+        return descriptor
+
+    def write_all(self, holders: Mapping[str, Sequence[Record]], mine: Record) -> None:
+        """Replace the records in several files, of which ``mine`` is the new one: all or none.
+
+        The caller holds the mutex.
+
+        Raises:
+            LockError: As :meth:`write`; no file has ``mine`` then.
+        """
+        if len(holders) < 2:
+            for name, found in holders.items():
+                self.write(name, found)
+            return
+        lines = [_TITLE, "{} {}".format(*mine.identity), *holders, "end", ""]
+        claims = self._open(_CLAIMS, _CLAIMS_SIZE)
+        try:
+            os.pwrite(claims, "\n".join(lines).encode() + b"\0", 0)
+            for name, found in holders.items():
+                self.write(name, found)
+            os.pwrite(claims, b"\0", 0)
+        except OSError as error:
+            raise LockError(f"{self._path}/{_CLAIMS}: {error.strerror}") from error
+        except LockError:
+            self._undo(claims)
+            raise
+        finally:
+            os.close(claims)
+
+    def _undo(self, claims: int) -> None:
+        """Remove the new record of a claim that was cut short from the files that it names."""
+        text = os.pread(claims, _LONGEST, 0).partition(b"\0")[0]
+        title, *lines = text.decode("ascii", "replace").split("\n")
+        if title != _TITLE:
+            return
+        if lines[-2:] == ["end", ""]:  # otherwise no file was written
+            for name in lines[1:-2]:
+                self._remove(name, lines[0])
+        os.pwrite(claims, b"\0", 0)
+
+    def _remove(self, name: str, identity: str) -> None:
+        try:
+            holders = self.read(name)
+            left = [one for one in holders if "{} {}".format(*one.identity) != identity]
+            if len(left) < len(holders):
+                self.write(name, left)
+        except LockError:  # the claim did not get as far, or the GPU is given to nobody
+            pass
 
     def read(self, name: str) -> list[Record]:
         """Return the records in file ``name``, by place; it is created if missing.

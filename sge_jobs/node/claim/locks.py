@@ -4,7 +4,8 @@ A GPU belongs to the jobs in its file as long as their shepherds run or processe
 additional group of such a job. Nothing releases a GPU: the kernel knows which processes run. So a
 GPU is free when the job's processes are gone, whatever was killed in which order.
 
-Every access to the files requires the mutex, which the kernel releases when its holder ends.
+Every access to the files requires the mutex, which the kernel releases when its holder ends. A job
+never waits while it has a part of its GPUs, so jobs that want several do not block each other.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sge_jobs.node.claim.packing import choose
 from sge_jobs.node.claim.processes import Process, carriers
 from sge_jobs.node.claim.record import WHOLE, Record
 from sge_jobs.node.claim.run_directory import LockError
+from sge_jobs.node.gpus.links import Links
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,11 +88,12 @@ class Locks(LockFiles):
         )
 
     def claim(
-        self, wanted: int, uuids: Sequence[str], mine: Record
+        self, wanted: int, uuids: Sequence[str], mine: Record, links: Links | None = None
     ) -> tuple[list[str], list[LockState]]:
         """Claim ``wanted`` GPUs of ``uuids``, or a share of one; the caller holds the mutex.
 
-        A job that already has GPUs keeps these.
+        A job that already has GPUs keeps these. Of the free GPUs, it gets those with the best
+        ``links`` between them.
 
         Returns:
             UUID of each claimed GPU; if too few are free, none and the state of every GPU.
@@ -99,12 +102,13 @@ class Locks(LockFiles):
         taken = [state.uuid for state in states if _has(state, mine)]
         if taken:
             return taken, states
-        if mine.share < WHOLE:
-            chosen = choose(states, mine)
-            taken = [chosen.uuid] if chosen is not None else []
+        shared = choose(states, mine) if mine.share < WHOLE else None
+        if shared is not None and not shared.free:
+            taken = [shared.uuid]
         else:
-            taken = [state.uuid for state in states if state.free][:wanted]
-        if len(taken) < wanted:
+            free = [state.uuid for state in states if state.free]
+            taken = (links or Links()).choose(free, wanted)
+        if not taken:
             return [], states
         self.give(taken, states, mine)
         return taken, states
@@ -124,10 +128,9 @@ class Locks(LockFiles):
         return taken
 
     def give(self, uuids: Sequence[str], states: Sequence[LockState], mine: Record) -> None:
-        """Add ``mine`` to the files of ``uuids``, whose ``states`` are known."""
-        for state in states:
-            if state.uuid in uuids:
-                self.write(state.uuid, [*state.holders, mine])
+        """Add ``mine`` to the files of ``uuids``, whose ``states`` are known: to all or none."""
+        holders = {state.uuid: [*state.holders, mine] for state in states if state.uuid in uuids}
+        self.write_all(holders, mine)
 
 
 class Held:

@@ -41,6 +41,8 @@ def detect(declared: str = DECLARED) -> Inventory:
 def parse_declared(text: str, host: str) -> list[Gpu]:
     """Return the GPUs that a file declares: one UUID per line, or ``count = N`` for invented UUIDs.
 
+    A line ``island = 0 1`` says that GPUs with these indices are connected by NVLink.
+
     Raises:
         ValueError: A line is invalid.
     """
@@ -52,12 +54,13 @@ def parse_declared(text: str, host: str) -> list[Gpu]:
             continue
         if mark and key == "count" and value.isdigit():
             uuids += [f"GPU-{host}-{place}" for place in range(int(value))]
+        elif mark and key == "island" and all(map(str.isdigit, value.split())):
+            continue  # see topology.parse_islands
         elif valid_uuid(words):
             uuids.append(words)
         else:
-            raise ValueError(
-                f"{DECLARED}, line {number}: expected a UUID or 'count = N', not '{line}'"
-            )
+            expected = "a UUID, 'count = N' or 'island = 0 1'"
+            raise ValueError(f"{DECLARED}, line {number}: expected {expected}, not '{line}'")
     return [Gpu(index=place, uuid=uuid) for place, uuid in enumerate(dict.fromkeys(uuids))]
 
 
@@ -66,8 +69,8 @@ def _host() -> str:
     return "".join(char if char.isalnum() and char.isascii() else "-" for char in name)
 
 
-def _nvml() -> Any:
-    """Return pynvml with NVML initialized, or None."""
+def open_nvml() -> Any:
+    """Return pynvml with NVML initialized, which the caller shuts down; None without NVML."""
     try:
         import pynvml
     except ImportError:
@@ -80,13 +83,13 @@ def _nvml() -> Any:
 
 
 def _by_nvml() -> list[Gpu]:
-    nvml = _nvml()
+    nvml = open_nvml()
     if nvml is None:
         return []
     try:
         found = [
             Gpu(index=place, uuid=uuid, name=name, memory_mib=_memory_mib(nvml, handle))
-            for place, (handle, uuid, name) in enumerate(_handles(nvml))
+            for place, (handle, uuid, name) in enumerate(handles(nvml))
             if uuid
         ]
     except nvml.NVMLError:
@@ -96,7 +99,7 @@ def _by_nvml() -> list[Gpu]:
     return found
 
 
-def _handles(nvml: Any) -> Iterator[tuple[Any, str, str]]:
+def handles(nvml: Any) -> Iterator[tuple[Any, str, str]]:
     """Yield handle, UUID and model of each GPU; for a GPU with MIG slices, of each slice.
 
     A GPU that has fallen off the bus has an empty UUID, so that the others keep their indices.
@@ -139,8 +142,8 @@ def _text(value: str | bytes) -> str:
 
 
 def _by_smi() -> list[Gpu]:
-    gpus = parse_smi_list(_smi_output("-L"))
-    memory = _smi_output("--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits")
+    gpus = parse_smi_list(smi_output("-L"))
+    memory = smi_output("--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits")
     for line in memory.splitlines() if gpus else ():
         uuid, _, mib = line.partition(", ")
         for gpu in gpus:
@@ -149,7 +152,8 @@ def _by_smi() -> list[Gpu]:
     return gpus
 
 
-def _smi_output(*arguments: str) -> str:
+def smi_output(*arguments: str) -> str:
+    """Return the output of nvidia-smi, also if it fails."""
     try:
         return _smi(*arguments)
     except QueryFailed as error:  # also if only one of many GPUs fails
@@ -172,13 +176,25 @@ def parse_smi_list(text: str) -> list[Gpu]:
     return [Gpu(index=place, uuid=uuid, name=name) for place, (name, uuid) in enumerate(rows)]
 
 
+def smi_numbers(text: str) -> dict[str, str]:
+    """Return the UUID of each GPU without MIG slices in ``nvidia-smi -L``, by name: ``GPU0``."""
+    whole = {gpu.uuid for gpu in parse_smi_list(text)}
+    found = {}
+    for line in text.splitlines():
+        name, _, rest = line.partition(":")
+        uuid = rest.rpartition("(UUID: ")[2].rstrip(") ")
+        if name.startswith("GPU ") and uuid in whole:
+            found[name.replace(" ", "")] = uuid
+    return found
+
+
 def processes() -> list[GpuProcess]:
     """Return the processes that currently compute on a GPU; empty if they cannot be queried."""
     found = _processes_by_nvml()
     if found is not None:
         return found
     query = "--query-compute-apps=gpu_uuid,pid,process_name"
-    return parse_smi_processes(_smi_output(query, "--format=csv,noheader"))
+    return parse_smi_processes(smi_output(query, "--format=csv,noheader"))
 
 
 def parse_smi_processes(text: str) -> list[GpuProcess]:
@@ -195,12 +211,12 @@ def parse_smi_processes(text: str) -> list[GpuProcess]:
 
 
 def _processes_by_nvml() -> list[GpuProcess] | None:
-    nvml = _nvml()
+    nvml = open_nvml()
     if nvml is None:
         return None
     found = []
     try:
-        for handle, uuid, _ in _handles(nvml):
+        for handle, uuid, _ in handles(nvml):
             for process in _running(nvml, handle) if uuid else ():
                 found.append(GpuProcess(uuid=uuid, pid=process.pid, name=_name_of(process.pid)))
     except nvml.NVMLError:

@@ -44,9 +44,10 @@ class Inventory:
         chosen: Whether Grid Engine chooses the GPUs of a job (``gpu`` is an RSMAP).
         closed: Whether only the processes of its jobs can open the device of a GPU.
         blocked: Processes outside Grid Engine that use a GPU, by UUID.
+        links: Rows of :class:`sge_jobs.node.gpus.links.Links`, which starters do not import.
     """
 
-    __slots__ = ("blocked", "chosen", "closed", "gpus", "per_slot", "source")
+    __slots__ = ("blocked", "chosen", "closed", "gpus", "links", "per_slot", "source")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Inventory:
         chosen: bool = False,
         closed: bool = False,
         blocked: Mapping[str, Sequence[int]] | None = None,
+        links: Mapping[str, str] | None = None,
     ) -> None:
         self.source = source
         self.gpus = tuple(gpus)
@@ -64,6 +66,7 @@ class Inventory:
         self.chosen = chosen
         self.closed = closed
         self.blocked = {uuid: tuple(pids) for uuid, pids in (blocked or {}).items()}
+        self.links = dict(links or {})
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -125,6 +128,7 @@ def encode(inventory: Inventory, boot: str) -> str:
         f"closed {int(inventory.closed)}",
         *(f"gpu {gpu.index} {gpu.uuid} {gpu.name}".rstrip() for gpu in inventory.gpus),
         *(f"memory {gpu.uuid} {gpu.memory_mib}" for gpu in inventory.gpus if gpu.memory_mib),
+        *(f"links {uuid} {row}" for uuid, row in inventory.links.items()),
         *(f"blocked {uuid} {' '.join(map(str, pids))}" for uuid, pids in inventory.blocked.items()),
         "end",
     ]
@@ -138,6 +142,7 @@ def decode(text: str, boot: str) -> Inventory | None:
         return None
     gpus: list[Gpu] = []
     blocked: dict[str, list[int]] = {}
+    links: dict[str, str] = {}
     fields = {"source": "", "per_slot": "0", "chosen": "0", "closed": "0"}
     for line in lines[1:-2]:
         key, _, value = line.partition(" ")
@@ -152,6 +157,9 @@ def decode(text: str, boot: str) -> Inventory | None:
             for gpu in gpus:
                 if gpu.uuid == uuid and mib.isdigit():
                     gpu.memory_mib = int(mib)
+        elif key == "links":
+            uuid, _, row = value.partition(" ")
+            links[uuid] = row
         elif key == "blocked":
             uuid, *pids = value.split()
             blocked[uuid] = [int(pid) for pid in pids if pid.isdigit()]
@@ -160,6 +168,7 @@ def decode(text: str, boot: str) -> Inventory | None:
     return Inventory(
         source=fields["source"], gpus=gpus, per_slot=fields["per_slot"] == "1",
         chosen=fields["chosen"] == "1", closed=fields["closed"] == "1", blocked=blocked,
+        links=links,
     )  # fmt: skip
 
 

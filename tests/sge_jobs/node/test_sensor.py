@@ -252,3 +252,27 @@ def test_the_program_answers_as_grid_engine_asks() -> None:
 
 def test_the_places_are_those_of_the_starter() -> None:
     assert inventory.CACHE.startswith(inventory.RUN_DIRECTORY)
+
+
+def test_links_are_looked_up_once_and_when_the_gpus_change(
+    made: sensor.Sensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look() -> dict[str, str]:
+        monkeypatch.setattr(made, "_find_at", 0.0)
+        serve(made, "\n")
+        known = read_cache(str(tmp_path / "run" / "gpus"))
+        assert known is not None
+        return known.links
+
+    (tmp_path / "declared").write_text("GPU-a\nGPU-b\nisland = 0 1\n")
+    assert look() == {"GPU-a": "01", "GPU-b": "10"}
+    (tmp_path / "declared").write_text("GPU-a\nGPU-b\nisland = 0\n")
+    assert look() == {"GPU-a": "01", "GPU-b": "10"}
+    (tmp_path / "declared").write_text("GPU-a\nGPU-c\nisland = 0\n")
+    assert look() == {"GPU-a": "04", "GPU-c": "40"}
+    (tmp_path / "declared").write_text("GPU-a\nGPU-c\nisland = 0 1\n")
+    monkeypatch.setattr(made, "_link_at", 0.0)  # after some minutes
+    assert look() == {"GPU-a": "01", "GPU-c": "10"}
+    monkeypatch.setattr(made, "_link_at", 0.0)
+    monkeypatch.setattr(sensor.topology, "find_links", lambda *_: 1 / 0)
+    assert look() == {}

@@ -14,6 +14,7 @@ from sge_jobs.node.claim.attendant import Attendant
 from sge_jobs.node.claim.locks import Locks
 from sge_jobs.node.claim.spools import Spools
 from sge_jobs.node.gpus.inventory import Gpu, Inventory, boot_id, encode
+from sge_jobs.node.gpus.topology import parse_islands
 from tests.sge_jobs.node.claim.shepherds import kill, shepherd
 from tests.sge_jobs.node.claim.test_starter import REQUEST, XML
 
@@ -47,11 +48,15 @@ class FakeCell:
         per_slot: bool = False,
         chosen: bool = False,
         blocked: dict[str, list[int]] | None = None,
+        islands: tuple[str, ...] = (),
     ) -> None:
         found = [Gpu(index=place, uuid=uuid) for place, uuid in enumerate(uuids)]
+        lines = "".join(f"island = {' '.join(group)}\n" for group in islands)
+        self.links = parse_islands(lines, uuids)
         known = Inventory(
-            source="declared", gpus=found, per_slot=per_slot, chosen=chosen, blocked=blocked
-        )
+            source="declared", gpus=found, per_slot=per_slot, chosen=chosen, blocked=blocked,
+            links=self.links.rows,
+        )  # fmt: skip
         Path(self.settings.cache).write_text(encode(known, boot_id()))
 
     def job(
