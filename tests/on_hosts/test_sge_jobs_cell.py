@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sge_jobs.gpu_state import GpuStatus, GpuUse, decode
 from sge_jobs.scripts import script_path
+from tests.on_hosts.conftest import MakeSearch
 from tests.testbed.cell import REPOSITORY, USER, Cell
 from tests.testbed.fabric import Node
 from tests.waiting import until
@@ -321,6 +326,68 @@ def test_a_parallel_job_shares_its_gpus_and_slots_count_where_the_site_says_so(
         assert all(line.count("GPU-") == 2 for line in lines), lines
     finally:
         cell.qconf_file("-Mc", complexes)
+
+
+@pytest.fixture
+def islands(cell: Cell) -> Iterator[Node]:
+    """A host with six declared GPUs: an island of two, and one of four with the higher numbers."""
+    node = cell.fabric.nodes[HOST]
+    before = node.inside("/etc/sge-gpus").read_text()
+
+    def declare(text: str, count: int) -> None:
+        node.write("/etc/sge-gpus", text)
+        cell.qconf("-mattr", "exechost", "complex_values", f"gpu={count}", HOST)
+        until(lambda: len(uses(cell)) == count, 60, 0.2)
+
+    declare("count = 6\nisland = 0 5\nisland = 1 2 3 4\n", 6)
+    yield node
+    cell.run("qdel", "-u", "*")
+    cell.wait_idle()
+    declare(before, 2)
+
+
+def children_of_sensor(node: Node) -> list[int]:
+    """Return the attendant, and a process that queries the GPUs now."""
+    pids = node.processes("sge_jobs.node.sensor")
+    found = []
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).ppid() in pids:
+                found.append(pid)
+    return found
+
+
+def test_several_gpus_of_one_island_or_none_whatever_is_killed(
+    cell: Cell, log: Log, islands: Node
+) -> None:
+    sleeper(cell, 2)  # by index it would have GPUs of both islands
+    cell.submit(log.script(0), "-l", f"gpu=4,hostname={HOST}")
+    until(lambda: len(log.runs()) == 1, 60, 0.1)
+    assert log.runs()[0].gpus == tuple(f"GPU-{HOST}-{place}" for place in (1, 2, 3, 4))
+    cell.kill("sleep 300", islands)
+    wanted = {}
+    for count in (4, 3, 5, 4, 2, 4, 6, 4):
+        wanted[cell.submit(log.script(0.3), "-l", f"gpu={count},hostname={HOST}")] = count
+    for _ in range(4):
+        attendants: list[int] = []
+        until(lambda found=attendants: found.extend(children_of_sensor(islands)) or found, 60, 0.05)
+        for pid in attendants:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    cell.wait_idle(180)
+    runs = {run.job.partition(".")[0]: run for run in log.runs()[1:]}
+    assert {job: len(set(run.gpus)) for job, run in runs.items()} == wanted
+    assert overlaps(log.runs()) == []
+
+
+def test_a_trial_of_a_search_has_several_gpus_of_one_island(
+    cell: Cell, islands: Node, make_search: MakeSearch
+) -> None:
+    search = make_search(trials=3, steps=1)
+    search.start("--gpus=4").end()
+    island = tuple(f"GPU-{HOST}-{place}" for place in (1, 2, 3, 4))
+    assert {run.gpus for run in search.runs()} == {island}
+    assert len(search.runs()) == 3
 
 
 def test_the_values_are_those_that_json_and_people_see(cell: Cell, log: Log) -> None:

@@ -103,6 +103,51 @@ def test_a_gpu_that_does_not_answer_sends_the_job_elsewhere(folder: Path) -> Non
     assert done.returncode == 0, done.stderr
 
 
+STAND_IN = """#!/bin/sh
+case "$*" in
+    "-c import pycuda_nn") ;;
+    "-m pycuda_nn train --help") echo "  {option} N|all  Train on N GPUs." ;;
+    *) for word; do echo "[$word]"; done ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpus", "options", "given"),
+    [
+        ("GPU-a,GPU-b", (), ["[--gpus]", "[all]"]),
+        ("GPU-a,GPU-b", ("--backend", "cuda"), ["[--backend]", "[cuda]", "[--gpus]", "[all]"]),
+        ("GPU-a,GPU-b", ("--gpus", "auto"), ["[--gpus]", "[auto]"]),
+        ("GPU-a,GPU-b", ("--gpus=1",), ["[--gpus=1]"]),
+        ("GPU-a,GPU-b", ("--device", "1"), ["[--device]", "[1]"]),
+        ("GPU-a,GPU-b", ("--backend", "numpy"), ["[--backend]", "[numpy]"]),
+        ("GPU-a", (), []),
+        ("", (), []),
+    ],
+)
+def test_a_job_with_several_gpus_trains_on_all_of_them(
+    folder: Path, gpus: str, options: tuple[str, ...], given: list[str]
+) -> None:
+    python = folder / "python"
+    python.write_text(STAND_IN.format(option="--gpus"))
+    python.chmod(0o755)
+    variables = {"PYTHON": str(python), "CUDA_VISIBLE_DEVICES": gpus}
+    done = run("train_model", "--data", "my rows", *options, directory=folder, **variables)
+    words = ["[-m]", "[pycuda_nn]", "[train]", "[--data]", "[my rows]", *given]
+    assert [line for line in done.stdout.splitlines() if line.startswith("[")] == words
+
+
+def test_an_older_trainer_says_that_it_uses_one_gpu(folder: Path) -> None:
+    python = folder / "python"
+    python.write_text(STAND_IN.format(option="--device"))
+    python.chmod(0o755)
+    variables = {"PYTHON": str(python), "CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}
+    done = run("train_model", "--data", "rows", directory=folder, **variables)
+    assert "--gpus" in done.stdout
+    assert "[--gpus]" not in done.stdout
+    assert done.stdout.endswith("[rows]\n")
+
+
 def task(number: int, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     arguments = ("--regions", "the regions", "--data", "{region}s", "--out", "out put")
     return run(
