@@ -22,6 +22,7 @@ from sge_jobs.scripts import script_path
 from tests.on_hosts.conftest import MakeSearch
 from tests.testbed.cell import REPOSITORY, USER, Cell
 from tests.testbed.fabric import Node
+from tests.testbed.torchrun import write_torch
 from tests.waiting import until
 
 pytestmark = pytest.mark.sge
@@ -324,8 +325,41 @@ def test_a_parallel_job_shares_its_gpus_and_slots_count_where_the_site_says_so(
         lines = seen()
         assert len(lines) == 5
         assert all(line.count("GPU-") == 2 for line in lines), lines
+        check_training_on_two_hosts(cell)
     finally:
         cell.qconf_file("-Mc", complexes)
+
+
+def check_training_on_two_hosts(cell: Cell) -> None:
+    """Train with torchrun on each host, also when one is killed, and when the job is deleted."""
+    folder = cell.home / "two hosts"
+    folder.mkdir()
+    folder.chmod(0o777)
+    write_torch(cell.home / "lib")
+    shared = f"PYTHON={sys.executable},PYTHONPATH={cell.home / 'lib'},MINE=x y"
+    options = ("-wd", str(folder), "-v", shared, "-pe", "spread", "4")
+    for action, ends in (("exit 0", True), ("train 0", True), ("train 1", True), ("train", False)):
+        out = folder / action
+        words = (str(script_path("train_hosts")), "train.py", "$HOME", action)
+        job = cell.submit("", *options, "-o", str(out), *words)
+
+        def told(out: Path = out) -> list[dict[str, object]]:
+            lines = out.read_text().splitlines() if out.exists() else []
+            return [json.loads(line) for line in lines if line.startswith("{")]
+
+        until(lambda: len(told()) == 2, 90, 0.1, progress=lambda: len(told()))
+        if not ends:
+            cell.run("qdel", job)
+        cell.wait_idle()
+        ranks = {one["node_rank"]: one for one in told()}
+        assert set(ranks) == {0, 1}
+        for one in ranks.values():
+            assert one["program"] == ["train.py", "$HOME", action]
+            assert (one["folder"], one["mine"], one["nproc_per_node"]) == (str(folder), "x y", 2)
+            assert str(one["gpus"]).count(f"GPU-{one['host']}-") == 2
+        assert ranks[0]["host"] != ranks[1]["host"]
+        assert ("a rank failed" in out.read_text()) == (action in ("train 0", "train 1"))
+        until(lambda: not any(node.processes("sleep 3011") for node in cell.hosts), 60, 0.2)
 
 
 @pytest.fixture

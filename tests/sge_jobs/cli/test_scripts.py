@@ -13,9 +13,10 @@ import pytest
 
 from sge_jobs.errors import InputError
 from sge_jobs.scripts import script_names, script_path
+from tests.testbed.torchrun import write_torch
 
 ROOT = Path(__file__).resolve().parents[3]
-NAMES = ("gpu_selftest", "mulc_benchmark", "train_model", "train_regions")
+NAMES = ("gpu_selftest", "mulc_benchmark", "train_hosts", "train_model", "train_regions")
 SETTINGS = ("--set", "epochs=2", "--set", "hidden=8", "--fractions", "0.2,0.2,0.6")
 
 
@@ -146,6 +147,41 @@ def test_an_older_trainer_says_that_it_uses_one_gpu(folder: Path) -> None:
     assert "--gpus" in done.stdout
     assert "[--gpus]" not in done.stdout
     assert done.stdout.endswith("[rows]\n")
+
+
+def test_a_program_is_trained_by_torchrun_with_a_rank_for_each_gpu(folder: Path) -> None:
+    write_torch(folder / "lib")
+    (folder / "hosts").write_text(
+        "localhost 2 a.q@localhost UNDEFINED\nlocalhost 1 b.q@localhost 0\n"
+    )
+    program = ("my train.py", "--set", "a b", "$HOME")
+    variables = {
+        "PE_HOSTFILE": str(folder / "hosts"), "PYTHONPATH": str(folder / "lib"), "MINE": "x\ny'z",
+    }  # fmt: skip
+    for gpus, ranks in (("GPU-a,GPU-b", 2), ("GPU-a", 1), ("", 3)):
+        given = {**variables, "CUDA_VISIBLE_DEVICES": gpus}
+        done = run("train_hosts", *program, directory=folder, **given)
+        assert done.returncode == 0, done.stderr
+        (found,) = (json.loads(line) for line in done.stdout.splitlines() if line[0] == "{")
+        assert (found["nnodes"], found["node_rank"], found["nproc_per_node"]) == (1, 0, ranks)
+        assert (found["program"], found["mine"]) == (list(program), variables["MINE"])
+        assert (found["folder"], found["gpus"]) == (str(folder), gpus)
+    failed = run("train_hosts", "train.py", "exit 7", directory=folder, **variables)
+    assert (failed.returncode, "code 7" in failed.stderr) == (1, True), failed.stderr
+
+
+def test_a_mistake_of_the_user_starts_no_host(folder: Path) -> None:
+    write_torch(folder / "lib")
+    (folder / "hosts").write_text("localhost 2 a.q@localhost UNDEFINED\n")
+    lib, hosts = str(folder / "lib"), str(folder / "hosts")
+    for arguments, python_path, file, words in (
+        ((), lib, hosts, "missing program"),
+        (("train.py",), lib, "/nonexistent", "qsub -pe"),
+        (("train.py",), "/nonexistent", hosts, "VENV"),
+    ):
+        variables = {"PYTHONPATH": python_path, "PE_HOSTFILE": file}
+        done = run("train_hosts", *arguments, directory=folder, **variables)
+        assert (done.returncode, words in done.stderr) == (100, True), done.stderr
 
 
 def task(number: int, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
