@@ -59,9 +59,14 @@ def _is_queued(session: Session, trial: Trial) -> bool:
 
 
 def _counts(session: Session, unfinished: Iterable[Trial]) -> dict[str, int]:
-    """Return the number of trials by state; queued trials do not count as running."""
+    """Return the number of trials by state; queued trials do not count as running.
+
+    Only a search with rungs has paused trials.
+    """
     queued = sum(_is_queued(session, trial) for trial in unfinished)
     counts = {str(state): n for state, n in session.study.counts().items()}
+    if session.experiment.fidelity is None:
+        del counts["paused"]
     return {**counts, "running": counts["running"] - queued, "queued": queued}
 
 
@@ -232,7 +237,7 @@ def _front_heading(session: Session, shown: list[Trial]) -> str:
 
 def _region_table(sessions: list[Session], by_search: list[dict[str, int]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    columns = [name for name in _COLUMNS if name != "paused" or any(c[name] for c in by_search)]
+    columns = [name for name in _COLUMNS if all(name in counts for counts in by_search)]
     for heading in ("region", *columns, "best", "trial"):
         table.add_column(heading, justify="left" if heading == "region" else "right")
     table.add_column("parameters")

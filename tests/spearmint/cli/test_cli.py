@@ -53,7 +53,7 @@ def test_status_best_and_export_agree(searched: ExperimentDir) -> None:
     assert json.loads(searched.command("best", "--json").stdout) == best
     status = json.loads(searched.command("status", "--json").stdout)
     assert status["best"] == best
-    none = dict.fromkeys(("running", "queued", "pruned", "paused", "broken"), 0)
+    none = dict.fromkeys(("running", "queued", "pruned", "broken"), 0)
     assert status["trials"] == {"complete": 4, **none}
     assert status["controller"] is None
     assert f"trial: {best['id']}" in searched.command("best").stdout
