@@ -99,7 +99,7 @@ PROBLEMS = {
         _reals(5, 4),
         ["x0 + 2*x1 + x2 + x3 <= 5", "3*x0 + x1 + 2*x2 - x3 <= 4", "x1 + 4*x2 >= 1.5"],
         hs76,
-        -4.681818,
+        -4.6818181818,
     ),
     "simplex": Problem(
         _reals(1, 6), ["x0 + x1 + x2 + x3 + x4 + x5 <= 1"], hartmann, -1.515027, trials=40
