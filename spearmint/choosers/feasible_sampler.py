@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +11,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from spearmint.choosers.inside import completed
+from spearmint.choosers.inside import completed, drawn_inside
 from spearmint.choosers.tree import Tree
-from spearmint.linear import violated
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -50,13 +49,16 @@ class FeasibleSampler(BaseSampler):
         """Return a feasible point."""
         fixed = trial.system_attrs.get("fixed_params", {})
         for _ in range(_TRIES):
-            point = {**self._sampled(study, trial), **fixed}
-            if violated(self._tree.linear, point) is None:
+            point = self._sampled(study, trial, fixed)
+            if self._tree.is_inside(point):
                 return point
-        seed = [trial.number, len(self._tree.searched)]
-        return completed(self._tree, point, fixed, np.random.default_rng(seed))
+        rng = np.random.default_rng([trial.number, len(self._tree.searched)])
+        every = {**drawn_inside(self._tree, rng), **point}  # also of other branches
+        return completed(self._tree, every, fixed, rng)
 
-    def _sampled(self, study: Study, trial: FrozenTrial) -> dict[str, Any]:
+    def _sampled(
+        self, study: Study, trial: FrozenTrial, fixed: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return the active parameters as Optuna would ask the sampler for them."""
         sampler, probe = self.sampler, copy.copy(trial)
         joint = sampler.infer_relative_search_space(study, probe)
@@ -65,8 +67,8 @@ class FeasibleSampler(BaseSampler):
         for name, distribution in self._tree.distributions.items():
             if distribution.single() or not self._tree.is_active(name, point):
                 continue
-            if name in chosen:
-                point[name] = chosen[name]
+            if name in fixed or name in chosen:
+                point[name] = fixed.get(name, chosen.get(name))
             else:
                 point[name] = sampler.sample_independent(study, probe, name, distribution)
             probe.distributions = {**probe.distributions, name: distribution}

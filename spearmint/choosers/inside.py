@@ -47,6 +47,14 @@ def inside_points(
         yield _named(tree, names, space, point)
 
 
+def drawn_inside(tree: Tree, rng: np.random.Generator) -> dict[str, Any]:
+    """Return a random feasible point, with the parameters that are inactive."""
+    from spearmint.feasible import draws
+
+    space = tree.space(tree.searched)
+    return _named(tree, tree.searched, space, draws(space, rng, 1)[0])
+
+
 def completed(
     tree: Tree, chosen: Mapping[str, Any], fixed: Mapping[str, Any], rng: np.random.Generator
 ) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from spearmint.choosers.encoding import dimension, to_float
 from spearmint.conditions import Condition, holds
 from spearmint.gp.rows import Row
 from spearmint.gp.space import Dimension, Space, Test
-from spearmint.linear import LinearConstraint
+from spearmint.linear import LinearConstraint, violated
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,10 @@ class Tree:
     def _single(self) -> dict[str, Any]:
         known = self.distributions.items()
         return {name: _get_single_value(d) for name, d in known if d.single()}
+
+    def is_inside(self, params: Mapping[str, Any]) -> bool:
+        """Return whether a point meets the linear constraints of its active parameters."""
+        return violated(self.linear, self.active({**self._single, **params})) is None
 
     def suggest(self, trial: Trial) -> None:
         """Ask the sampler of ``trial`` for its active parameters, parents first."""

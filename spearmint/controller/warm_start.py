@@ -12,7 +12,6 @@ from optuna.distributions import BaseDistribution
 from spearmint.choosers.encoding import dimension, from_float, to_float
 from spearmint.gp.numerics import Array
 from spearmint.gp.space import Space
-from spearmint.linear import violated
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.distributions import distributions, to_flat, tree_of
 
@@ -45,8 +44,7 @@ def warm_points(
     ]
     if tree is None:
         return points
-    inside = (point for point in points if violated(experiment.linear, tree.active(point)) is None)
-    return [tree.searched_at(point) for point in inside]
+    return [tree.searched_at(point) for point in points if tree.is_inside(point)]
 
 
 def _observations(

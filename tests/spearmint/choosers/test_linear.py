@@ -184,3 +184,18 @@ def test_a_parameter_with_one_value_counts() -> None:
     assert known is not None
     (row,) = known.space(known.searched).linear
     assert (row.at, row.high) == ((0,), 0.5)
+    study = study_of(make_chooser("TPESampler", {}, seed=4), known, 12)
+    assert all(trial.params["x"] <= 0.5 for trial in study.trials)
+
+
+def test_a_queued_branch_is_completed_by_a_sampler_of_optuna() -> None:
+    variables = (MODEL, real("C", when=SVM), real("x"))
+    known = tree_of(variables, tuple(linear_constraints("C + x <= 0.001", variables)))
+    assert known is not None
+    study = study_of(make_chooser("TPESampler", {}, seed=4), known, 2)
+    for _ in range(3):
+        study.enqueue_trial({"model": "svm"})
+        trial = study.ask()
+        known.suggest(trial)
+        assert set(trial.params) == {"model", "C", "x"}
+        assert violated(known.linear, trial.params) is None
