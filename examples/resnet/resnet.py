@@ -36,7 +36,9 @@ def network(classes, lr, trained, group, decay):
     if "WEIGHTS" in os.environ:
         state = torch.load(os.environ["WEIGHTS"], "cpu", weights_only=True)
         body = {name: value for name, value in state.items() if not name.startswith("fc.")}
-        model.load_state_dict(body, strict=False)
+        lacks = set(model.load_state_dict(body, strict=False).missing_keys)
+        if lacks - {"fc.weight", "fc.bias"}:
+            raise ValueError(f"{os.environ['WEIGHTS']} is not a {ARCH}: it has no {min(lacks)}")
         for name in STAGES[trained + 1 :]:
             model.get_submodule(name).requires_grad_(False)
     model.to(DEVICE, memory_format=torch.channels_last)

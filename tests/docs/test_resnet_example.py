@@ -101,6 +101,16 @@ def test_frozen_stages_stay_as_the_weights_are(
     assert after["fc.weight"].shape[0] == 2
 
 
+def test_weights_of_another_network_are_refused(
+    resnet: ModuleType, tmp_path: Path, torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = resnet.models.get_model("resnet18").state_dict()
+    torch.save({f"module.{name}": value for name, value in state.items()}, tmp_path / "w.pth")
+    monkeypatch.setenv("WEIGHTS", str(tmp_path / "w.pth"))
+    with pytest.raises(ValueError, match=r"w\.pth is not a resnet18"):
+        resnet.main(1, params())
+
+
 def test_a_retried_trial_continues(
     resnet: ModuleType, tmp_path: Path, torch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
