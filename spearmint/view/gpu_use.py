@@ -13,7 +13,7 @@ from spearmint.trial.gpu_use import gpu_use_of
 
 PAGE = "docs/how_to/gpu_busy.rst"
 LATEST = 20
-"""Complete trials, the last ones, of which a summary tells."""
+"""Trials of each state, the last ones, of which a summary tells."""
 
 _MUCH = 0.3  # share of the time that a GPU waited
 _LEAST_S = 20.0  # shorter trials say little
@@ -46,6 +46,8 @@ def gpu_use(layout: Layout, trial: Trial) -> dict[str, Any] | None:
     """Return how the last job of a trial used its GPUs; None if that is not known."""
     folder = layout.folder(trial.id)
     try:
+        if not folder.gpu_use.exists():  # most searches: one look at each trial
+            return None
         return gpu_use_of(folder, (read_json(folder.runner) or {}).get("start"))
     except OSError:
         return None
@@ -58,10 +60,10 @@ def gpu_uses(layout: Layout, trials: Iterable[Trial]) -> dict[int, dict[str, Any
 
 
 def latest(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that run and the last 20 complete ones, which tell how it is now."""
+    """Return the last 20 trials that run and the last 20 complete ones."""
     running = [trial for trial in trials if trial.state is TrialState.RUNNING]
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
-    return [*running, *complete[-LATEST:]]
+    return [*running[-LATEST:], *complete[-LATEST:]]
 
 
 def summary_of(uses: Iterable[Mapping[str, Any]]) -> GpuSummary | None:

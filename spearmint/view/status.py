@@ -28,7 +28,6 @@ from spearmint.view.gpu_use import (
     LATEST,
     busy_text,
     gpu_uses,
-    latest,
     summary_lines,
     summary_of,
 )
@@ -155,8 +154,12 @@ def _gpu_parts(sessions: list[Session]) -> Iterable[RenderableType]:
 
 def _latest_uses(session: Session) -> dict[int, dict[str, Any]]:
     study = session.study
-    trials = [*study.last(TrialState.RUNNING), *study.last(TrialState.COMPLETE, LATEST)]
-    return gpu_uses(session.layout, latest(trials))
+    trials = [
+        trial
+        for state in (TrialState.RUNNING, TrialState.COMPLETE)
+        for trial in study.last(state, LATEST)
+    ]
+    return gpu_uses(session.layout, trials)
 
 
 def _host_parts(session: Session) -> Iterable[RenderableType]:

@@ -84,7 +84,8 @@ class Host:
         return read_json(self.folder.result) or {}
 
     def use(self) -> dict[str, Any]:
-        """Return what is stored of the last job."""
+        """Return what is stored of the last job, after the last write of its monitor."""
+        until(lambda: not self.monitor_runs())
         return dict(read_attempts(self.folder)[-1]["gpu_use"])
 
     def monitor_runs(self) -> bool:
@@ -104,7 +105,6 @@ def test_the_gpus_of_a_trial_are_sampled_and_no_others(tmp_path: Path) -> None:
     assert 0 <= use["first_use_s"] <= use["seconds"]
     assert use["shared"] is False
     assert "samples" not in host.state["gpus"][0]
-    until(lambda: not host.monitor_runs())
 
 
 def test_a_trial_that_never_uses_its_gpu_was_not_busy(tmp_path: Path) -> None:
@@ -236,7 +236,6 @@ def test_the_gpus_of_all_ranks_are_sampled_without_their_locks(tmp_path: Path) -
     result = host.run("0,1", ranks="2", after=after)
     assert result.get("value") == 1.5, result
     assert host.use()["gpu_busy"] == 0.75
-    until(lambda: not host.monitor_runs())
 
 
 def test_a_trial_without_gpus_imports_nothing_for_them(tmp_path: Path) -> None:
