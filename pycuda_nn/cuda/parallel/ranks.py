@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -15,6 +16,7 @@ Worker = TypeVar("Worker")
 Answer = TypeVar("Answer")
 Call = Callable[[Any], Any]
 
+_LOOK_S = 0.5  # a signal that comes just before a wait does not interrupt it
 _STOP_LIMIT_S = 10.0  # for the other ranks, after one failed; their waits end within milliseconds
 
 
@@ -128,17 +130,20 @@ class Ranks(Generic[Worker]):
         self, answers: dict[int, Any], errors: dict[int, BaseException], limit_s: float | None
     ) -> None:
         """Wait for all ranks; once one of them has failed, only for a limited time."""
+        until = None if limit_s is None else time.monotonic() + limit_s
         while self._busy:
             try:
-                rank, good, value = self._answers.get(timeout=limit_s)
+                rank, good, value = self._answers.get(timeout=_LOOK_S)
             except queue.Empty:
-                return
+                if until is not None and time.monotonic() > until:
+                    return
+                continue
             self._busy.discard(rank)
             if good:
                 answers[rank] = value
-            else:
-                errors[rank] = value
-                limit_s = _STOP_LIMIT_S
+                continue
+            errors[rank] = value
+            until = until or time.monotonic() + _STOP_LIMIT_S
 
     def _first(self, errors: dict[int, BaseException]) -> BaseException:
         """Return the error to raise: that of the rank that failed by itself."""
