@@ -65,7 +65,7 @@ class TestDealtContract(BackendContract):
     @pytest.fixture(autouse=True)
     def no_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("pycuda_nn.cuda.parallel.session._RESERVE_BYTES", 0)
-        monkeypatch.setattr("pycuda_nn.cuda.parallel.rank.RankSession.room", lambda _: 3600)
+        monkeypatch.setattr("pycuda_nn.cuda.parallel.rank.RankSession.room", lambda _: 6000)
 
     def backend(self) -> Backend:
         return CudaBackend(CudaOptions(gpus=2, exchange="peer"))

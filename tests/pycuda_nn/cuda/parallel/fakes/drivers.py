@@ -49,18 +49,28 @@ def _driver() -> dict[str, Any]:
         return array.view(Pinned)
 
     error = type("Error", (Exception,), {})
+    out_of_memory = type("MemoryError", (error,), {})
+
+    def allocate(n_bytes: int) -> Allocation:
+        if n_bytes > MACHINE.free_bytes():
+            raise out_of_memory
+        return Allocation(MACHINE.allocate(n_bytes))
+
     return {
         "Stream": Stream, "Event": Event, "Device": Device, "Context": Context,
-        "Error": error, "MemoryError": type("MemoryError", (error,), {}), "init": lambda: None,
+        "Error": error, "MemoryError": out_of_memory, "init": lambda: None,
         "event_flags": SimpleNamespace(DISABLE_TIMING=2, BLOCKING_SYNC=1),
         "device_attribute": SimpleNamespace(
             MULTIPROCESSOR_COUNT=132, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=1 << 17, L2_CACHE_SIZE=1
         ),
-        "mem_alloc": lambda n_bytes: Allocation(MACHINE.allocate(n_bytes)),
-        "mem_get_info": lambda: (1 << 36, 1 << 36),
+        "mem_alloc": allocate,
+        "mem_get_info": lambda: (MACHINE.free_bytes(), 1 << 36),
         "memset_d8": lambda to, value, n: ctypes.memset(int(to), value, n) and None,
         "memset_d8_async": lambda to, value, n, stream: MACHINE.queue(
             stream, "memset", arguments=(to, value, n)
+        ),
+        "memset_d32_async": lambda to, value, n, stream: MACHINE.queue(
+            stream, "memset", arguments=(to, value, 4 * n)
         ),
         "memcpy_htod": upload,
         "memcpy_dtod_async": lambda to, source, n, stream: MACHINE.queue(
@@ -95,6 +105,33 @@ def _bindings() -> dict[str, Any]:
     }
 
 
+class _Names:
+    """Gives every name a value."""
+
+    def __getattr__(self, name: str) -> int:
+        return 1
+
+
+def _cublas() -> dict[str, Any]:
+    """Return the names of cuBLASLt: products are queued, and one algorithm is proposed."""
+
+    def propose(*arguments: Any) -> None:
+        ctypes.c_int.from_address(arguments[-1]).value = 1
+
+    makers = ["matmul_desc", "matrix_layout", "matmul_preference"]
+    nothing = [f"{name}_{what}" for name in makers for what in ("destroy", "set_attribute")]
+    return {
+        "cuBLASLtError": type("cuBLASLtError", (Exception,), {}), "get_version": lambda: 1,
+        "create": lambda: 1, "destroy": lambda handle: None,
+        **{f"{name}_create": lambda *_: 1 for name in makers},
+        **{name: lambda *_: None for name in nothing},
+        "matmul_algo_get_heuristic": propose,
+        "matmul": lambda *arguments: MACHINE.queue(MACHINE.streams[arguments[-1]], "matmul"),
+        "MatmulDescAttribute": _Names(), "MatmulPreferenceAttribute": _Names(),
+        "MatrixLayoutAttribute": _Names(), "Epilogue": _Names(), "ReductionScheme": _Names(),
+    }  # fmt: skip
+
+
 def _nccl() -> dict[str, Any]:
     """Return the names of ``nccl.bindings.nccl``; the ranks of a reduction are found later."""
 
@@ -105,19 +142,19 @@ def _nccl() -> dict[str, Any]:
         MACHINE.queue(MACHINE.streams[stream], "all_reduce", arguments=(to, count, kind))
 
     return {
-        "DataType": SimpleNamespace(Float32=7, Bfloat16=9), "RedOp": SimpleNamespace(Sum=0),
+        "DataType": SimpleNamespace(Float32=7, Bfloat16=9, Float64=8),
+        "comm_init_all": lambda size, ordinals: list(ordinals), "RedOp": SimpleNamespace(Sum=0),
         "group_start": lambda: None, "group_end": lambda: None, "all_reduce": all_reduce,
         "comm_destroy": lambda communicator: None, "comm_abort": lambda communicator: None,
     }  # fmt: skip
 
 
 def _modules() -> dict[str, ModuleType]:
-    cublas = {"create": lambda: 1, "cuBLASLtError": type("cuBLASLtError", (Exception,), {})}
     found = {}
     for name, names in (
         ("pycuda", {}), ("pycuda.driver", _driver()),
         ("cuda", {}), ("cuda.bindings", {}), ("cuda.bindings.driver", _bindings()),
-        ("nvmath", {}), ("nvmath.bindings", {}), ("nvmath.bindings.cublasLt", cublas),
+        ("nvmath", {}), ("nvmath.bindings", {}), ("nvmath.bindings.cublasLt", _cublas()),
         ("nccl", {}), ("nccl.bindings", {}), ("nccl.bindings.nccl", _nccl()),
     ):  # fmt: skip
         found[name] = module = ModuleType(name)

@@ -53,7 +53,8 @@ class Machine:
     def __init__(self, gpus: int = 4) -> None:
         self.gpus = gpus
         self.operations: list[Operation] = []
-        self.allocations: dict[int, np.ndarray[Any, Any]] = {}
+        self.allocations: dict[int, tuple[int, np.ndarray[Any, Any]]] = {}  # of which GPU
+        self.sizes: dict[int, int] = {}  # bytes of GPUs that are small
         self.streams: dict[int, Stream] = {}
         self.numbers = itertools.count(1)
         self.meaning: tuple[Any, ...] = ()
@@ -81,10 +82,16 @@ class Machine:
         finally:
             self.stack.pop()
 
+    def free_bytes(self) -> int:
+        """Return the free memory of the current GPU."""
+        rank = self.stack[-1]
+        used = sum(memory.nbytes for owner, memory in self.allocations.values() if owner == rank)
+        return self.sizes.get(rank, 1 << 36) - used
+
     def allocate(self, n_bytes: int) -> int:
         memory = np.zeros(n_bytes + 256, np.uint8)
         address = -(-memory.ctypes.data // 256) * 256
-        self.allocations[address] = memory
+        self.allocations[address] = (self.stack[-1], memory)
         return address
 
     def queue(self, stream: Stream, name: str, **more: Any) -> Operation:

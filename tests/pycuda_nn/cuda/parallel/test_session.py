@@ -1,0 +1,149 @@
+"""Sessions on fake GPUs, whose kernels do nothing: threads, recorded steps, memory, failures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pycuda_nn.backends.testing import ADAM, SGD, sample_network, sample_parts, sample_recipe
+from pycuda_nn.errors import PycudaNNError
+from pycuda_nn.rng import EpochOrder
+from tests.pycuda_nn.cuda.parallel.fakes.drivers import faked_drivers
+from tests.pycuda_nn.cuda.parallel.fakes.gpu import MACHINE, Operation, reset
+
+RATES = np.full(5, 0.01)  # 70 rows in minibatches of 16
+RAN: list[Operation] = []
+
+
+def _ended(operations: list[Operation]) -> None:
+    RAN.extend(operations)
+    for one in operations:
+        one.after = frozenset()
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Return a function that opens a session; all memory and threads must be gone in the end."""
+    reset(gpus=8)
+    MACHINE.run = _ended
+    with faked_drivers():
+        from pycuda_nn.cuda.backend import CudaBackend
+        from pycuda_nn.cuda.options import CudaOptions
+        from pycuda_nn.cuda.parallel import choose
+        from pycuda_nn.cuda.parallel.session import DataParallelSession
+        from pycuda_nn.cuda.runtime import module
+
+        timed = DataParallelSession.step_times
+        monkeypatch.setattr(DataParallelSession, "step_times", lambda self: timed(self, 1e-3))
+
+        monkeypatch.setattr(module, "build", lambda source, arch, options: b"kernels")
+        monkeypatch.setattr(choose, "_seconds_alone", lambda *_: 1.0)
+
+        def open_session(
+            loss: str = "softmax", *, dropout: float = 0.0, optimizer: Any = SGD, **options: Any
+        ) -> Any:
+            network = sample_network(loss, "relu", dropout)
+            backend = CudaBackend(CudaOptions(deterministic=True, **options))
+            recipe, params = sample_recipe(optimizer), network.initial_params(5)
+            return backend.open(network, recipe, sample_parts(loss), params)
+
+        yield open_session
+    assert not MACHINE.allocations
+    assert not MACHINE.stack
+    assert not [one for one in threading.enumerate() if one.name.startswith(("GPU", "beats"))]
+    reset()
+    RAN.clear()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gpus": 2},
+        {"gpus": 3, "precision": "bf16", "exact_gradients": True},
+        {"gpus": 2, "exchange": "nccl"},
+        {"gpus": 8, "precision": "fp16", "loss": "squared", "dropout": 0.5, "optimizer": ADAM},
+    ],
+    ids=str,
+)
+def test_a_training_and_its_state(opened: Callable[..., Any], options: dict[str, Any]) -> None:
+    session = opened(**options)
+    for epoch in range(3):
+        losses = session.run_epoch(EpochOrder(n=70, seed=1, epoch=epoch), RATES)
+        assert losses.shape == (5,)
+    assert set(session.evaluate("valid").__dict__) >= {"loss"}
+    state = session.state()
+    assert int(state["step"]) == 15
+    session.load_state(state)
+    for name, values in session.state().items():  # no kernel has changed it
+        np.testing.assert_array_equal(values, state[name])
+    session.run_epoch(np.arange(70), RATES)
+    assert session.replicas_are_equal()
+    session.close()
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared", "logistic"])
+@pytest.mark.parametrize(("room", "place"), [(6000, "dealt"), (0, "pinned")])
+def test_rows_that_do_not_fit(
+    opened: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    room: int,
+    place: str,
+    loss: str,
+) -> None:
+    from pycuda_nn.cuda.parallel import rank, session
+
+    monkeypatch.setattr(session, "_RESERVE_BYTES", 0)
+    monkeypatch.setattr(rank.RankSession, "room", lambda _: room)
+    caplog.set_level("INFO")
+    RAN.clear()
+    found = opened(loss, gpus=2)
+    where = {"dealt": "dealt out over the memory", "pinned": "in pinned host memory"}[place]
+    assert f"train: 70 rows {where}" in caplog.text
+    found.run_epoch(np.arange(70), RATES)
+    names = {one.name for one in RAN}
+    assert ("gather_dealt" in names) == (place == "dealt")
+    found.close()
+
+
+def test_every_rank_runs_the_same_exchanges_in_the_same_order(opened: Callable[..., Any]) -> None:
+    session = opened(gpus=3)
+    RAN.clear()
+    session.run_epoch(np.arange(70), RATES)
+    queued: list[list[Any]] = [[], [], []]
+    for one in RAN:
+        if one.name in ("exchange", "exchange_bias"):
+            queued[one.rank].append((one.name, one.blocks))
+    assert queued[0] == queued[1] == queued[2]
+    assert len(queued[0]) == 5 * 2 * 3  # steps, weights and biases, layers
+    session.close()
+
+
+def test_a_rank_without_memory_ends_all(opened: Callable[..., Any]) -> None:
+    MACHINE.sizes[1] = 1 << 20
+    with pytest.raises(PycudaNNError, match=r"GPU 1 .*out of GPU memory") as caught:
+        opened(gpus=3)
+    assert "the other GPUs were stopped" in str(caught.value)
+
+
+def test_a_rank_that_raises_in_an_epoch_ends_all(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pycuda_nn.cuda.parallel import rank
+
+    session = opened(gpus=3)
+    launch = rank.RankSession._launch
+
+    def failing(self: Any, queued: Any, stopped: Any) -> None:
+        if self.rank == 2:
+            raise RuntimeError("broken")
+        launch(self, queued, stopped)
+
+    monkeypatch.setattr(rank.RankSession, "_launch", failing)
+    with pytest.raises(RuntimeError, match="broken"):
+        session.run_epoch(np.arange(70), RATES)
+    session.close()
