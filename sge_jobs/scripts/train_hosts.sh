@@ -99,7 +99,8 @@ commands() { # RANK PROGRAM...: prints what a host executes
     printf ' --master-addr=%q --master-port=%d' "${hosts[0]}" "$port"
     printf ' %q' "${@:2}"
     printf ' </dev/null\n'
-    [ "$1" = 0 ] || printf 'code=$?; [ $code = 0 ] || eval "$end"; exit $code\n'
+    # In another session, too: Grid Engine kills this one as soon as one of its first processes ends.
+    [ "$1" = 0 ] || printf '[ $? = 0 ] || { setsid bash -c "$end" end "$1" >/dev/null 2>&1 & wait $!; exit 1; }\n'
     echo '}'
 }
 
