@@ -168,9 +168,9 @@ class Ranks(Generic[Worker]):
 
     def _stuck_error(self, causes: dict[int, BaseException]) -> RankFailed:
         rank, what = min(self._busy), "does not answer"
-        for other, error in causes.items():
+        if causes:
+            other, error = next(iter(causes.items()))
             what += f" after {self._gpus[other]} failed: {getattr(error, 'what', error)}"
-            break
         return RankFailed(rank, self._gpus[rank], what, "Check nvidia-smi.")
 
     def _serve(self, rank: int) -> None:

@@ -59,7 +59,7 @@ class Machine:
         self.numbers = itertools.count(1)
         self.meaning: tuple[Any, ...] = ()
         self.run: Callable[[list[Operation]], None] | None = None  # at a synchronize, if given
-        self._lock = threading.Lock()
+        self._lock, self._running = threading.Lock(), threading.Lock()
         self._local = threading.local()
 
     @property
@@ -101,7 +101,8 @@ class Machine:
             **{"meaning": self.meaning, "capture": capture.number if capture else 0, **more},
         )  # fmt: skip
         if capture is None:
-            self.operations.append(operation)
+            with self._lock:
+                self.operations.append(operation)
         else:
             assert stream in capture.joined, "work on a stream that has not joined the capture"
             capture.operations.append(operation)
@@ -111,9 +112,12 @@ class Machine:
     def synchronize(self) -> None:
         """Run what all GPUs have queued: any of it can wait for any other."""
         assert self.capture is None, "a capture cannot wait for the GPU"
-        with self._lock:
-            if self.run is not None and self.operations:
+        if self.run is None:
+            return
+        with self._running:
+            with self._lock:
                 operations, self.operations = self.operations, []
+            if operations:
                 self.run(operations)
 
     def begin(self, stream: Stream) -> None:
@@ -146,7 +150,8 @@ class Machine:
             new[old] = Operation(
                 old.rank, old.name, after, old.meaning, old.arguments, old.blocks, old.threads
             )
-        self.operations += new.values()
+        with self._lock:
+            self.operations += new.values()
         stream.tail = frozenset(new[one] for one in capture.tail) or stream.tail
 
 
