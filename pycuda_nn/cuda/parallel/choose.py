@@ -14,6 +14,7 @@ from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.parallel.hosts import meet
 from pycuda_nn.cuda.parallel.nccl import new_unique_id
 from pycuda_nn.cuda.parallel.peers import all_can_access
+from pycuda_nn.cuda.parallel.room import MOST_LAYERS
 from pycuda_nn.cuda.parallel.session import DataParallelSession
 from pycuda_nn.cuda.parallel.structs import MOST_RANKS
 from pycuda_nn.cuda.runtime import cache
@@ -150,9 +151,16 @@ def _on_gpus(
     size: int,
 ) -> DataParallelSession:
     ordinals = range(options.device, options.device + size)
-    exchange = options.exchange
+    exchange, layers = options.exchange, len(plan.layout.layers)
     if exchange == "auto":
-        exchange = "peer" if all_can_access(ordinals) else "nccl"
+        near = layers <= MOST_LAYERS and all_can_access(ordinals)
+        exchange = "peer" if near else "nccl"
+    if exchange == "peer" and layers > MOST_LAYERS:
+        raise ConfigError(
+            f"--exchange peer: {layers} layers, but the built-in kernels exchange at most "
+            f"{MOST_LAYERS}",
+            "Use --exchange nccl.",
+        )
     return DataParallelSession(plan, options, parts, params, ordinals=ordinals, exchange=exchange)
 
 

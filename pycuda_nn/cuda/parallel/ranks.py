@@ -82,7 +82,7 @@ class Ranks(Generic[Worker]):
         return self._run(some, lambda rank: call(self._workers[rank]))
 
     def stop(self, reason: BaseException | None = None) -> None:
-        """End the waits of all ranks, once; ``reason`` is raised if no rank failed by itself."""
+        """End the waits of all ranks, once; ``reason`` is raised, not the errors that follow it."""
         with self._lock:
             first, self._stopped = not self._stopped, True
             self._reason = self._reason or reason

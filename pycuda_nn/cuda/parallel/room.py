@@ -10,6 +10,7 @@ from pycuda_nn.cuda.parallel.structs import FLAGS
 
 _LOCAL_BYTES = 64  # turns and arrived blocks of a layer
 _MOST_INNER, _MOST_FIRST, _MOST_BIAS = 32, 64, 16
+MOST_LAYERS = 48  # more exchanges that wait could take all multiprocessors
 _FREE = 8  # multiprocessors that no exchange takes
 _BIASES_A_MULTIPROCESSOR = 2  # next to a block of weights
 THREADS = 512  # of a block
