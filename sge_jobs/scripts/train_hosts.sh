@@ -1,5 +1,5 @@
 #!/bin/bash
-# Train one PyTorch program on several hosts: torchrun on each host of a parallel environment.
+# Train one program on several hosts of a parallel environment: PyTorch by torchrun, or pycuda-nn train.
 #
 # Usage:
 #   qsub -pe NAME SLOTS SCRIPT PROGRAM.py [options of the program]
@@ -8,16 +8,21 @@
 #   qsub -pe spread 8 "$(sge-jobs scripts train_hosts)" train.py --epochs 30
 #   qsub -pe spread 8 -v VENV="$HOME/venv",NCCL_SOCKET_IFNAME=eth0 \
 #       "$(sge-jobs scripts train_hosts)" -m package.train --epochs 30
+#   qsub -pe spread 8 "$(sge-jobs scripts train_hosts)" -m pycuda_nn train \
+#       --data rows.npz --checkpoint net.npz
 #
 # The cell needs a parallel environment with control_slaves TRUE, and counts GPUs for each slot (YES instead of JOB for
 # gpu in qconf -sc). All hosts must see the working directory and Python. Each host has a process (rank) for each of its
 # GPUs, or for each slot if it has none. A rank that fails on one host ends the job on all hosts.
 #
 # Variables (qsub -v NAME=VALUE) reach the programs on all hosts. The script uses:
-#   PYTHON   Python with PyTorch. Default: python3.
+#   PYTHON   Python with PyTorch or pycuda_nn. Default: python3.
 #   VENV     Python virtual environment to use instead of PYTHON.
 #   MODULES  environment modules to load first, e.g. "cuda/13.0 python".
-#   PORT     port of the first host at which the ranks meet. Default: a free one.
+#   PORT     port of the first host at which the ranks of PyTorch meet. Default: a free one.
+#
+# "-m pycuda_nn train" gets --gpus all, --hosts, --host and --meet: its processes meet in a private folder in the working
+# directory. A job that Grid Engine reruns resumes from its checkpoint.
 #
 # Exit codes: 0 done; 1 a rank failed;
 # 100 invalid options: the job stays in the error state Eqw until "qmod -cj JOB".
@@ -47,8 +52,8 @@ choose_python() {
     fi
     python=${PYTHON:-python3}
     [ -z "${VENV-}" ] || python=$VENV/bin/python
-    "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' 2>/dev/null \
-        || fail 100 "$python on $(uname -n) has no PyTorch: set PYTHON or VENV with qsub -v"
+    "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)' "$package" 2>/dev/null \
+        || fail 100 "$python on $(uname -n) has no package $package: set PYTHON or VENV with qsub -v"
 }
 
 read_hosts() { # sets hosts and slots
@@ -94,10 +99,15 @@ commands() { # RANK PROGRAM...: prints what a host executes
     printf 'commas=${CUDA_VISIBLE_DEVICES//[!,]/} ranks=%d\n' "${slots[$host]}"
     printf '[ -z "${CUDA_VISIBLE_DEVICES-}" ] || ranks=$((${#commas} + 1))\n'
     [ "$1" != 0 ] || printf 'exec '
-    printf '%q -m torch.distributed.run --nnodes=%d --node-rank=%d --nproc-per-node=$ranks' \
-        "$python" ${#hosts[@]} "$1"
-    printf ' --master-addr=%q --master-port=%d' "${hosts[0]}" "$port"
-    printf ' %q' "${@:2}"
+    if [ "$package" = pycuda_nn ]; then
+        printf '%q' "$python"
+        printf ' %q' "${@:2}" --gpus all --hosts ${#hosts[@]} --host "$1" --meet "$meet"
+    else
+        printf '%q -m torch.distributed.run --nnodes=%d --node-rank=%d --nproc-per-node=$ranks' \
+            "$python" ${#hosts[@]} "$1"
+        printf ' --master-addr=%q --master-port=%d' "${hosts[0]}" "$port"
+        printf ' %q' "${@:2}"
+    fi
     printf ' </dev/null\n'
     # In another session, too: Grid Engine kills this one as soon as one of its first processes ends.
     [ "$1" = 0 ] || printf '[ $? = 0 ] || { setsid bash -c "$end" end "$1" >/dev/null 2>&1 & wait $!; exit 1; }\n'
@@ -119,7 +129,7 @@ start() { # RANK PROGRAM...
 }
 
 stop() {
-    rm -f "$alive"
+    rm -rf "$alive" "$meet"
     kill "${pids[0]-}" 2>/dev/null
     for _ in {1..30}; do
         [ -n "$(jobs -rp)" ] || break
@@ -131,10 +141,16 @@ case ${1-} in
     -h | --help) usage; exit 0 ;;
     '') fail 100 "missing program; see --help" ;;
 esac
+package=torch
+[ "$1 ${2-}" != "-m pycuda_nn" ] || package=pycuda_nn
 read_hosts
 choose_python
 port=${PORT:-$("$python" -c 'import socket; s = socket.create_server(("", 0)); print(s.getsockname()[1])')}
 printf '%s: job %s on %d hosts: %s\n' "$(date '+%F %T')" "${JOB_ID:-none}" ${#hosts[@]} "${hosts[*]}"
+meet=$(mktemp -d "$PWD/.meet.XXXXXX") || fail 1 "cannot write in $PWD"
+if [ "$package" = pycuda_nn ] && [ "${RESTARTED:-0}" != 0 ]; then
+    case " $* " in *' --checkpoint'*) set -- "$@" --resume ;; esac
+fi
 alive=$(mktemp "${TMPDIR:-/tmp}/alive.XXXXXX") || fail 1 "cannot write in ${TMPDIR:-/tmp} of $(uname -n)"
 trap stop EXIT
 pids=()
@@ -146,7 +162,7 @@ for host in "${hosts[@]}"; do
     wait -n || {
         code=$?
         for rank in "${!hosts[@]}"; do
-            kill -0 "${pids[rank]}" 2>/dev/null || printf 'torchrun has ended on %s\n' "${hosts[rank]}" >&2
+            kill -0 "${pids[rank]}" 2>/dev/null || printf 'the program has ended on %s\n' "${hosts[rank]}" >&2
         done
         fail 1 "a rank failed (exit code $code)"
     }

@@ -170,6 +170,24 @@ def test_a_program_is_trained_by_torchrun_with_a_rank_for_each_gpu(folder: Path)
     assert (failed.returncode, "code 7" in failed.stderr) == (1, True), failed.stderr
 
 
+def test_pycuda_nn_trains_on_all_hosts_without_torchrun(folder: Path) -> None:
+    (folder / "hosts").write_text("localhost 2 a.q@localhost UNDEFINED\n")
+    python = folder / "python"
+    python.write_text(STAND_IN.replace('"-c import pycuda_nn")', "-c*)").format(option=""))
+    python.chmod(0o755)
+    program = ("-m", "pycuda_nn", "train", "--data", "my rows", "--checkpoint", "a b.npz")
+    variables = {"PE_HOSTFILE": str(folder / "hosts"), "PYTHON": str(python)}
+    for restarted, more in (("0", []), ("1", ["--resume"])):
+        done = run("train_hosts", *program, directory=folder, **variables, RESTARTED=restarted)
+        assert done.returncode == 0, done.stderr
+        words = [line[1:-1] for line in done.stdout.splitlines() if line.startswith("[")]
+        assert words[:-1] == [
+            *program, *more, "--gpus", "all", "--hosts", "1", "--host", "0", "--meet",
+        ]  # fmt: skip
+        assert not Path(words[-1]).exists()  # removed at the end
+        assert Path(words[-1]).parent == folder
+
+
 def test_a_mistake_of_the_user_starts_no_host(folder: Path) -> None:
     write_torch(folder / "lib")
     (folder / "hosts").write_text("localhost 2 a.q@localhost UNDEFINED\n")
