@@ -62,7 +62,8 @@ def _attempts(trial: Trial, folder: TrialFolder) -> list[dict[str, Any]]:
         if trial.state is TrialState.RUNNING:
             last["seconds"] = time.time() - float(last.get("start") or time.time())
         else:
-            last["seconds"], last["reason"] = trial.seconds, trial.reason
+            seconds = None if trial.seconds is None else trial.seconds - trial.earlier_s
+            last["seconds"], last["reason"] = seconds, trial.reason
     return found
 
 

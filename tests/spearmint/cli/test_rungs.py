@@ -64,6 +64,10 @@ def test_all_commands_agree_on_paused_trials(searched: ExperimentDir) -> None:
     assert "Job 1: " in page
     assert "paused at 1 epochs" in page
     assert "steps 1 to 4" in page
+    data = json.loads(commands.spearmint("show", searched.root, str(best["id"]), "--json").stdout)
+    jobs = [attempt["seconds"] for attempt in data["attempts"]]
+    assert len(jobs) == 3
+    assert sum(jobs) == pytest.approx(best["seconds"])
     assert "No problem" in searched.command("check").stdout
     assert searched.command("report").returncode == 0
     epochs = Counter((searched.root / "epochs.txt").read_text().split())
