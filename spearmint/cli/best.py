@@ -104,6 +104,10 @@ def _print_regions(found: list[Recommendation], experiment: Experiment, as_json:
         trials = [each.trial for each in found]
         make_console().print(trial_table(trials, experiment.variables))
         for each in found:
+            if rung := _rung(each, experiment):
+                click.echo(f"{each.trial.region}: {rung}")
+            for text in experiment.violations(each.trial):
+                click.echo(f"{each.trial.region}: violates require: {text}")
             for line in expectation(each, maximize=experiment.maximize):
                 click.echo(f"{each.trial.region}: {line}")
 

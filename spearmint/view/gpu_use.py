@@ -15,6 +15,9 @@ PAGE = "docs/how_to/gpu_busy.rst"
 LATEST = 20
 """Trials of each state, the last ones, of which a summary tells."""
 
+SUMMARISED = (TrialState.RUNNING, TrialState.PAUSED, TrialState.COMPLETE)
+"""These states."""
+
 _MUCH = 0.3  # share of the time that a GPU waited
 _LEAST_S = 20.0  # shorter trials say little
 _UNEVEN = 0.2  # between the GPUs of a trial
@@ -60,10 +63,9 @@ def gpu_uses(layout: Layout, trials: Iterable[Trial]) -> dict[int, dict[str, Any
 
 
 def latest(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the last 20 trials that run and the last 20 complete ones."""
-    running = [trial for trial in trials if trial.state is TrialState.RUNNING]
-    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
-    return [*running[-LATEST:], *complete[-LATEST:]]
+    """Return the last 20 trials that run, the last 20 paused ones and the last 20 complete ones."""
+    by_state = [[trial for trial in trials if trial.state is state] for state in SUMMARISED]
+    return [trial for some in by_state for trial in some[-LATEST:]]
 
 
 def summary_of(uses: Iterable[Mapping[str, Any]]) -> GpuSummary | None:

@@ -26,6 +26,7 @@ from spearmint.store.session import Session
 from spearmint.store.study import Study
 from spearmint.view.gpu_use import (
     LATEST,
+    SUMMARISED,
     busy_text,
     gpu_uses,
     summary_lines,
@@ -156,7 +157,8 @@ def _latest_uses(session: Session) -> dict[int, dict[str, Any]]:
     study = session.study
     trials = [
         trial
-        for state in (TrialState.RUNNING, TrialState.COMPLETE)
+        for state in SUMMARISED
+        if state is not TrialState.PAUSED or session.experiment.fidelity is not None
         for trial in study.last(state, LATEST)
     ]
     return gpu_uses(session.layout, trials)
@@ -180,7 +182,7 @@ def _trial_parts(
         yield Text(f"Rungs: {rungs_text(experiment.fidelity, session.study.climbers().values())}")
     if not best and (highest := session.study.at_highest_rung(top)):
         yield Text(f"\n{_rung_heading(experiment, highest[0])}")
-        yield trial_table(highest, experiment.variables)
+        yield trial_table(highest, experiment.variables, _gpu_busy(session, highest))
     if best:
         heading = "Best trials" if not experiment.has_front else _front_heading(session, best)
         yield Text(f"\n{heading if best[0].is_feasible else 'No trial is feasible; nearest'}")

@@ -92,6 +92,18 @@ def test_the_best_paused_trial_is_recommended_before_any_is_complete(
     assert row["state"] == "broken"
 
 
+def test_best_says_at_which_rung_each_region_is(make_experiment: MakeExperiment) -> None:
+    config = CONFIG + 'require: "x <= 0.9"\nregion: "de"\nregion: "us"\n'
+    experiment = make_experiment(CODE, config)
+    done = experiment.run("--max-finished-jobs=1")
+    assert done.returncode == 0, done.stderr
+    (experiment.root / "config.pb").write_text(config.replace("0.9", "0.0"))
+    shown = experiment.command("best").stdout
+    for region in ("de", "us"):
+        assert f"{region}: 1 of 4 epochs; no trial is complete yet" in shown
+        assert f"{region}: violates require: x <= 0.0" in shown
+
+
 def test_a_pruner_is_refused(make_experiment: MakeExperiment) -> None:
     done = make_experiment(CODE, CONFIG).run("--pruner=median")
     assert done.returncode == 2

@@ -94,6 +94,21 @@ def test_a_search_shows_how_busy_its_gpus_were(
     assert "<td>80 %</td>" in text
 
 
+def test_paused_trials_count(make_experiment: MakeExperiment, tmp_path: Path) -> None:
+    rungs = 'fidelity { name: "epochs" min: 1 max: 2 reduction_factor: 2 }\n'
+    experiment = make_experiment("def main(j, p): return 1.0\n", ONE_FLOAT + rungs)
+    called(experiment, "--method=random", "--max-finished-jobs=1", str(experiment.root))
+    folder = Layout(experiment.root).folder(1)
+    start = json.loads(folder.runner.read_text())["start"]
+    write_json(folder.gpu_use, {"start": start, **use()})
+    status = called(experiment, "status", str(experiment.root))
+    assert "GPU busy 58 % (1 trial)" in status
+    (row,) = [line for line in status.splitlines() if line.split()[:1] == ["1"]]
+    assert "58 %" in row
+    text = write_report(read_sessions(experiment.root, None, None), tmp_path / "a").read_text()
+    assert "GPU waited 42 %" in text
+
+
 def test_the_report_gives_the_advice(
     make_experiment: MakeExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
