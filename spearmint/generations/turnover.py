@@ -15,7 +15,7 @@ from spearmint.controller.tally import Tally
 from spearmint.errors import InputError
 from spearmint.fidelity import next_to_resume
 from spearmint.layout import Layout, read_json, write_json
-from spearmint.model import Experiment
+from spearmint.model import Experiment, Trial
 from spearmint.requests.inbox import Action, Inbox, Request
 from spearmint.store.distributions import to_flat
 from spearmint.store.lock import ExperimentLock
@@ -81,12 +81,21 @@ def _plan(
     numbers = [int(p.name) for p in layout.generations.glob("*/") if p.name.isdecimal()]
     points = {
         session.experiment.region: [
-            to_flat(experiment.variables, trial.params) for trial in session.study.best(count)
+            to_flat(experiment.variables, trial.params) for trial in _best(session, count)
         ]
         for session in sessions
     }
     number = max(numbers, default=0) + 1
     return {"generation": number, "points": points, "token": _token(layout.database)}
+
+
+def _best(session: Session, count: int) -> list[Trial]:
+    """Return at most ``count`` best trials that meet the linear constraints."""
+    experiment = session.experiment
+    if not experiment.linear:
+        return session.study.best(count)
+    trials = session.study.best(None)
+    return [trial for trial in trials if not experiment.violations(trial)][:count]
 
 
 def _is_finished(session: Session, limits: StudyLimits, *, then_final: bool) -> bool:

@@ -40,16 +40,17 @@ def apply(study: Study, inbox: Inbox, request: Request) -> str:
 
 def _add(study: Study, request: Request, trials: Iterable[Trial]) -> str:
     variables = study.experiment.variables
-    inside = (point for point in request.points if _is_inside(study, point))
+    inside = [point for point in request.points if _is_inside(study, point)]
     active = (active_point(point, variables) for point in inside)
     points: list[Mapping[str, Any]] = [point for point in active if point]
     if not request.repeat:
         points = new_points(study, points, trials)
     for point in points:
         study.enqueue(point, repeat=True)
-    known = len(request.points) - len(points)
+    known, outside = len(inside) - len(points), len(request.points) - len(inside)
     text = f"Queued {len(points)} point{'s' if len(points) != 1 else ''}"
-    return f"{text}; {known} were tried or queued before" if known else text
+    text += f"; {known} were tried or queued before" if known else ""
+    return f"{text}; {outside} left out, outside of bounds or require" if outside else text
 
 
 def _is_inside(study: Study, point: Mapping[str, Any]) -> bool:

@@ -121,3 +121,18 @@ def test_a_kill_at_each_step_loses_nothing(make_experiment: MakeExperiment) -> N
     done = experiment.run("--max-finished-jobs=4")
     assert done.returncode == 0, done.stderr
     assert first_points(experiment.root, "") == best_points(old, "")
+
+
+def test_a_generation_begins_inside_the_linear_constraints(
+    make_experiment: MakeExperiment,
+) -> None:
+    config = ONE_FLOAT + "seed_point { param { name: 'x' dbl_val: 0.5 } }\n"
+    config += "seed_point { param { name: 'x' dbl_val: 0.1 } }\n"
+    experiment = make_experiment(CODE, config=config)
+    assert experiment.run("--max-finished-jobs=2").returncode == 0
+    inside = ONE_FLOAT + 'require: "x <= 0.4"\n'
+    (experiment.root / "config.pb").write_text(inside)
+    done = experiment.run("--again", "--max-finished-jobs=2")
+    assert done.returncode == 0, done.stderr
+    assert "Queued 1 point.\n" in done.stdout
+    assert first_points(experiment.root, "", 1) == [[0.1]]

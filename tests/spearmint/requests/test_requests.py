@@ -51,6 +51,14 @@ def test_points_that_were_tried_are_left_out_unless_repeated(make_loop, tmp_path
     assert {"x": 0.25} in search.study.queued_points()
 
 
+def test_points_outside_are_not_called_known(make_loop, tmp_path) -> None:
+    search = make_loop(FakeDriver())
+    inbox = put(tmp_path, add(0.5, 1e6))
+    text = apply(search.study, inbox, inbox.read(inbox.names()[0]))
+    assert text == "Queued 1 point; 1 left out, outside of bounds or require."
+    assert search.study.queued_points() == [{"x": 0.5}]
+
+
 @pytest.mark.parametrize(
     "step", ["enqueue", "mark_applied", "remove"], ids=["queueing", "marking", "deleting"]
 )
