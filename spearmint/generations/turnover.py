@@ -90,11 +90,13 @@ def _plan(
 
 
 def _best(session: Session, count: int) -> list[Trial]:
-    """Return at most ``count`` best trials that meet the linear constraints."""
-    experiment = session.experiment
-    if not experiment.linear:
-        return session.study.best(count)
-    trials = session.study.best(None)
+    """Return at most ``count`` best trials that meet the linear constraints.
+
+    If none is complete, they are of the highest rung that any reached.
+    """
+    experiment, study = session.experiment, session.study
+    most = None if experiment.linear else count
+    trials = study.best(most) or study.at_highest_rung(most)
     return [trial for trial in trials if not experiment.violations(trial)][:count]
 
 
@@ -103,7 +105,7 @@ def _is_finished(session: Session, limits: StudyLimits, *, then_final: bool) -> 
         return False
     tally = Tally(limits=limits, maximize=session.experiment.maximize)
     tally.restore(session.study)
-    if not tally.complete or tally.wants_trial(0) or _resumes_paused(session):
+    if not (tally.complete or tally.paused) or tally.wants_trial(0) or _resumes_paused(session):
         return False
     return not then_final or has_final(session.experiment, session.layout, session.study)
 

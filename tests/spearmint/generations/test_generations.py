@@ -136,3 +136,15 @@ def test_a_generation_begins_inside_the_linear_constraints(
     assert done.returncode == 0, done.stderr
     assert "Queued 1 point.\n" in done.stdout
     assert first_points(experiment.root, "", 1) == [[0.1]]
+
+
+def test_a_generation_without_a_complete_trial_ends_at_its_rungs(
+    make_experiment: MakeExperiment,
+) -> None:
+    rungs = 'fidelity { name: "epochs" min: 1 max: 4 reduction_factor: 2 }\n'
+    experiment = make_experiment(CODE, config=ONE_FLOAT + rungs)
+    assert experiment.run("--max-finished-jobs=1").returncode == 0
+    ((point,),) = (row["params"]["x"] for row in rows(experiment.root))
+    done = experiment.run("--again", "--max-finished-jobs=1")
+    assert "Generation 1 is in " in done.stdout
+    assert first_points(experiment.root, "") == [[point]]
