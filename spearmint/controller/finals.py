@@ -52,8 +52,13 @@ class Finals:
         pairs = zip(self.studies, self._trainings, strict=True)
         missing = [
             f"{study.experiment.study_name}: not trained"
+            + (
+                ""
+                if study.tally.complete
+                else ", because no trial is complete: raise --max-finished-jobs"
+            )
             for study, training in pairs
-            if self.starts and study.tally.complete and not training.is_over
+            if self.starts and not training.is_over and (study.tally.complete or study.tally.paused)
         ]
         return missing + [training.failure for training in self._trainings if training.failure]
 

@@ -107,7 +107,9 @@ def _is_finished(session: Session, limits: StudyLimits, *, then_final: bool) -> 
     tally.restore(session.study)
     if not (tally.complete or tally.paused) or tally.wants_trial(0) or _resumes_paused(session):
         return False
-    return not then_final or has_final(session.experiment, session.layout, session.study)
+    if not then_final or not tally.complete:  # paused trials have no final model
+        return True
+    return has_final(session.experiment, session.layout, session.study)
 
 
 def _resumes_paused(session: Session) -> bool:

@@ -143,8 +143,13 @@ def test_a_generation_without_a_complete_trial_ends_at_its_rungs(
 ) -> None:
     rungs = 'fidelity { name: "epochs" min: 1 max: 4 reduction_factor: 2 }\n'
     experiment = make_experiment(CODE, config=ONE_FLOAT + rungs)
-    assert experiment.run("--max-finished-jobs=1").returncode == 0
+    first = experiment.run("--max-finished-jobs=1", "--then-final")
+    assert first.returncode == 1
+    assert (
+        "trial: not trained, because no trial is complete: raise --max-finished-jobs"
+        in first.stderr
+    )
     ((point,),) = (row["params"]["x"] for row in rows(experiment.root))
-    done = experiment.run("--again", "--max-finished-jobs=1")
+    done = experiment.run("--again", "--then-final", "--max-finished-jobs=1")
     assert "Generation 1 is in " in done.stdout
     assert first_points(experiment.root, "") == [[point]]
