@@ -92,6 +92,7 @@ def render_regions(
             "link": link,
             "counts": _counts([digest]),
             "best": _row(digest.recommended, digest, None) if digest.recommended else None,
+            "rung": _rung(digest),
             "front": len(digest.front),
         }
         for digest, link in zip(digests, links, strict=True)

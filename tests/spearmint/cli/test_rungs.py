@@ -92,7 +92,7 @@ def test_the_best_paused_trial_is_recommended_before_any_is_complete(
     assert row["state"] == "broken"
 
 
-def test_best_says_at_which_rung_each_region_is(make_experiment: MakeExperiment) -> None:
+def test_best_and_report_say_at_which_rung_each_region_is(make_experiment: MakeExperiment) -> None:
     config = CONFIG + 'require: "x <= 0.9"\nregion: "de"\nregion: "us"\n'
     experiment = make_experiment(CODE, config)
     done = experiment.run("--max-finished-jobs=1")
@@ -102,6 +102,9 @@ def test_best_says_at_which_rung_each_region_is(make_experiment: MakeExperiment)
     for region in ("de", "us"):
         assert f"{region}: 1 of 4 epochs; no trial is complete yet" in shown
         assert f"{region}: violates require: x <= 0.0" in shown
+    assert experiment.command("report").returncode == 0
+    html = (experiment.root / "report" / "index.html").read_text()
+    assert html.count("at 1 of 4 epochs") == 2
 
 
 def test_a_pruner_is_refused(make_experiment: MakeExperiment) -> None:
