@@ -15,6 +15,8 @@ from spearmint.gp.space import Space
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.distributions import distributions, to_flat, tree_of
 
+_ALL_RUNGS = 2**31  # more than a trial can pass before it is complete
+
 
 def warm_points(
     experiment: Experiment, finished: Sequence[Sequence[Trial]], size: int
@@ -53,16 +55,18 @@ def _observations(
     searched: Mapping[str, BaseDistribution],
     space: Space,
 ) -> tuple[Array, Array]:
-    """Return points ``(n, D)`` and ranks to minimise ``(n,)`` of the complete trials.
+    """Return points ``(n, D)`` and ranks to minimise ``(n,)`` of complete and paused trials.
 
-    Infeasible trials follow the feasible ones, those with the smallest excess first.
+    Infeasible trials follow the feasible ones, those with the smallest excess first. Paused trials
+    follow the complete ones, those of the highest rung first.
     """
     sign = -1.0 if experiment.maximize else 1.0
     rows: list[list[float | None]] = []
-    values: list[tuple[float, float]] = []
+    values: list[tuple[float, int, float]] = []
     for trial in trials:
-        value = trial.value or 0.0
-        if trial.state is TrialState.COMPLETE and math.isfinite(value):
+        passed = len(trial.rungs) if trial.state is TrialState.PAUSED else _ALL_RUNGS
+        value = trial.rungs[-1] if trial.state is TrialState.PAUSED else trial.value or 0.0
+        if trial.state in (TrialState.COMPLETE, TrialState.PAUSED) and math.isfinite(value):
             flat = to_flat(experiment.variables, trial.params)
             rows.append(
                 [
@@ -71,7 +75,7 @@ def _observations(
                 ]
             )
             excess = sum(trial.excess.values())
-            values.append((excess, sign * value if excess == 0.0 else 0.0))
+            values.append((excess, -passed, sign * value if excess == 0.0 else 0.0))
     points = np.array(rows, dtype=np.float64).reshape(-1, len(searched))
     order = {value: rank for rank, value in enumerate(sorted(set(values)))}
     inactive = np.isnan(points)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
+from spearmint.controller.warm_start import warm_points
 from spearmint.drivers import Job, JobRequest, JobState
 from spearmint.errors import QueueFull
 from spearmint.fidelity import Fidelity
@@ -327,3 +328,15 @@ def test_each_region_has_its_own_rungs(make_loop) -> None:
     search.run()
     figures = {region: (each.complete, each.paused) for region, each in search.figures.items()}
     assert figures == {"us": (1, 1), "eu": (1, 1)}
+
+
+def test_a_warm_start_learns_from_paused_trials(make_loop) -> None:
+    search = loop(make_loop, Trains(), finished=9)
+    search.run()
+    trials = search.study.trials()
+    assert states(search.study) == {TrialState.COMPLETE: 1, TrialState.PAUSED: 8}
+    climbed = sorted(trials, key=lambda trial: -len(trial.rungs))[:3]
+    assert [len(trial.rungs) for trial in climbed] == [2, 2, 2]
+    points = warm_points(search.study.experiment, [trials], 3)
+    assert points
+    assert {point["x"] for point in points} <= {trial.params["x"][0] for trial in climbed}
