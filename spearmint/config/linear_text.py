@@ -26,7 +26,7 @@ from spearmint.model import Kind, Variable
 _MOST_LETTERS, _MOST_BRACKETS = 10_000, 50
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?(?!\w)")
 _SIGN = re.compile(r"<=|>=|==|<|>")
-_INDEX = re.compile(r"\s*\[\s*(\d+)\s*\]")
+_INDEX = re.compile(r"\s*\[\s*(\d{1,9})\s*\]")
 _WORD = re.compile(r"[^\s+*/()<>=-]+|.")
 _FORM = 'Write, for example: require: "units_1 >= units_2" or "momentum + 2 * dropout <= 1.2"'
 

@@ -70,6 +70,7 @@ def test_a_chain_of_signs_is_several_constraints() -> None:
         ("a >= aa", ["'aa'", "Did you mean 'a'"]),
         ("units >= 2", ["2 elements", "units[0]"]),
         ("units[2] >= 9", ["2 elements"]),
+        pytest.param(f"units[{'9' * 5000}] >= 9", ["2 elements"], id="long index"),
         ("act > 1", ["ENUM"]),
         ("a - a <= 1", ["no variable"]),
         ("m / 0 < 1", ["by 0"]),
