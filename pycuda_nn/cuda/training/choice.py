@@ -6,7 +6,7 @@ A path without enough memory for its workspace is passed over.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pycuda_nn.cuda.runtime import cache
@@ -87,20 +87,20 @@ class Paths:
         if len(self._makers) > 1 and self._tune:
             chosen, epoch, why = self._timed()
         else:
-            chosen, epoch, why = self._first(iter(self._makers))
+            chosen, epoch, why = self._first(list(self._makers))
         reason = "; ".join(filter(None, [self._reasons[chosen], why]))
         _LOG.info("training path: %s (%s)%s", chosen, what, f": {reason}" if reason else "")
         return epoch
 
-    def _first(self, paths: Iterator[str]) -> tuple[str, Epoch, str]:
+    def _first(self, paths: Sequence[str]) -> tuple[str, Epoch, str]:
         """Return the first path for which there is enough memory, and its epoch."""
-        path = next(paths)
+        path, *others = paths
         try:
             return path, self._makers[path](), ""
         except OutOfDeviceMemory as error:
-            if len(self._makers) == 1:
+            if not others:
                 raise
-            chosen, epoch, _ = self._first(paths)
+            chosen, epoch, _ = self._first(others)
             return chosen, epoch, f"no {path}: {error}"
 
     def _timed(self) -> tuple[str, Epoch, str]:
@@ -139,7 +139,7 @@ class Paths:
 
     def _known(self, chosen: str, why: str) -> tuple[str, Epoch, str]:
         others = [path for path in self._makers if path != chosen]
-        found, epoch, problem = self._first(iter([chosen, *others]))
+        found, epoch, problem = self._first([chosen, *others])
         return found, epoch, problem or why
 
 

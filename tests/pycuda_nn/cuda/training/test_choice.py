@@ -106,10 +106,25 @@ def test_no_memory_for_any_path_is_an_error() -> None:
     def full() -> Any:
         raise OutOfDeviceMemory("the parameters", 1 << 20, 1 << 10, limited=True)
 
-    trial = Trial({})
-    trial.paths.add("captured step", full)
+    for tune in (True, False):
+        for others in (["captured step"], ["persistent kernel", "captured step"]):
+            trial = Trial({}, tune=tune)
+            for path in others:
+                trial.paths.add(path, full)
+            with pytest.raises(OutOfDeviceMemory):
+                trial.paths.fastest("a network")
+
+
+def test_no_memory_for_any_path_is_an_error_if_the_fastest_is_known() -> None:
+    def full() -> Any:
+        raise OutOfDeviceMemory("the parameters", 1 << 20, 1 << 10, limited=True)
+
+    assert Trial({"captured": 16e-6, "tiny": 3e-6}).fastest() == "tiny"
+    later = Trial({})
+    later.paths.add("captured step", full)
+    later.paths.add_tiny(plan_of(), full)
     with pytest.raises(OutOfDeviceMemory):
-        trial.paths.fastest("a network")
+        later.paths.fastest("a network")
 
 
 class Three(Trial):
