@@ -11,6 +11,7 @@ from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.errors import ConfigError, PycudaNNError, TrainingDiverged
 from pycuda_nn.protocols import Backend
 from pycuda_nn.training.history import EpochReport
+from pycuda_nn.training.large_batch import check_rows
 from pycuda_nn.training.many import ManyResult, train_many
 
 
@@ -135,10 +136,12 @@ class _Together:
         configs: list[TrainConfig] = []
         for trial in chosen:
             try:
-                configs.append(config(trial.params))
+                made = config(trial.params)
+                check_rows(made, len(train))
             except PycudaNNError as error:
                 self._search.tell(trial, None, reason=_line(error))
                 continue
+            configs.append(made)
             self._trials.append(trial)
         train_many(
             configs,

@@ -54,6 +54,20 @@ def test_one_that_diverges_or_has_wrong_settings_breaks_alone(parts: Parts, tmp_
     assert "lr" in wild.reason
 
 
+def test_a_minibatch_of_more_rows_than_there_are_breaks_alone(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    times = iter([1000, 2])
+
+    def scaled(params: dict[str, float]) -> nn.TrainConfig:
+        return nn.TrainConfig(hidden=(8,), epochs=1, batch_size=8, scale_batch=next(times))
+
+    with open_search(tmp_path) as search:
+        run_trials(search, scaled, train, valid, trials=2, batch=2, backend="numpy")
+        large, good = search.trials
+    assert (large.state, good.state) == (TrialState.BROKEN, TrialState.COMPLETE)
+    assert "scale_batch = 1000" in large.reason
+
+
 def test_a_pruner_stops_single_networks(
     parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
