@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import contextlib
 import json
 import logging
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ _LOG = logging.getLogger("pycuda_nn")
 _LIMIT_S = 600.0  # for all hosts to come
 _PAUSE_S = 0.2
 _START = "start.json"
+_NEW_FOLDER = "Give all hosts a new, empty folder."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,31 +49,72 @@ def meet(options: CudaOptions, gpus: int, new_id: Callable[[], bytes]) -> World:
         new_id: Called on the first host: returns the bytes for all ranks.
 
     Raises:
-        ConfigError: The folder is not private, or was used before.
+        ConfigError: The folder is not private, was used before, or is of another number of hosts.
         DeviceError: A host did not come.
     """
     folder = Path(options.meet)
     _check_private(folder)
-    own = folder / f"host-{options.host}.json"
-    if own.exists():
-        raise ConfigError(
-            f"--meet {folder}: host {options.host} was here before",
-            "Give all hosts a new, empty folder for each start.",
-        )
-    _write(own, {"gpus": gpus})
+    _claim(folder, options.host)
+    own = {"gpus": gpus, "hosts": options.hosts}
+    _write(folder / f"host-{options.host}.json", own)
     _LOG.info("waiting for %d hosts in %s", options.hosts, folder)
+    start = folder / _START
     if options.host == 0:
         names = [folder / f"host-{host}.json" for host in range(options.hosts)]
-        counts = [int(_wait_for(name)["gpus"]) for name in names]
-        start = {"gpus": counts, "id": base64.b64encode(new_id()).decode()}
-        _write(folder / _START, start)
-    start = _wait_for(folder / _START)
-    counts = [int(count) for count in start["gpus"]]
+        counts = [_gpus_of(name, options.hosts) for name in names]
+        _write(start, {"gpus": counts, "id": base64.b64encode(new_id()).decode()})
+    return _world(start, options)
+
+
+def _claim(folder: Path, host: int) -> None:
+    """Take the number of this host; only one process can, also of two at the same time."""
     try:
+        (folder / f"host-{host}").touch(mode=0o600, exist_ok=False)
+    except FileExistsError as error:
+        raise ConfigError(
+            f"--meet {folder}: host {host} was here before",
+            "Give all hosts a new, empty folder for each start, and each its own --host.",
+        ) from error
+    except OSError as error:
+        raise DeviceError(f"cannot write in {folder}: {error.strerror}") from error
+
+
+def _gpus_of(path: Path, hosts: int) -> int:
+    """Return the GPUs of a host, after it has come."""
+    found = _wait_for(path)
+    with _reading(path):
+        gpus, wanted = int(found["gpus"]), int(found["hosts"])
+    if gpus < 1:
+        raise ConfigError(f"{path} is damaged: {gpus} GPUs", _NEW_FOLDER)
+    _check_hosts(path, wanted, hosts)
+    return gpus
+
+
+def _world(path: Path, options: CudaOptions) -> World:
+    """Return the ranks in ``path``, after the first host has written it."""
+    start = _wait_for(path)
+    with _reading(path):
+        counts = [int(count) for count in start["gpus"]]
         unique_id = base64.b64decode(start["id"], validate=True)
-    except binascii.Error as error:
-        raise ConfigError(f"{folder / _START} is damaged: {error}") from error
+    _check_hosts(path, len(counts), options.hosts)
     return World(size=sum(counts), first=sum(counts[: options.host]), unique_id=unique_id)
+
+
+def _check_hosts(path: Path, found: int, hosts: int) -> None:
+    if found != hosts:
+        raise ConfigError(
+            f"{path} is of {found} hosts, but --hosts is {hosts}",
+            "Give all hosts the same --hosts, and a new, empty folder.",
+        )
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn what is no message of a host into ConfigError."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:  # also of base64
+        raise ConfigError(f"{path} is damaged: {error!r}", _NEW_FOLDER) from error
 
 
 def _check_private(folder: Path) -> None:
