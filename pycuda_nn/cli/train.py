@@ -249,7 +249,8 @@ def train(
             backend=chosen,
             note=note,
         )
-    _print_result(result, checkpoint, chosen.name, targets, as_json)
+    saved = checkpoint if chosen.saves else None
+    _print_result(result, saved, chosen.name, targets, as_json)
 
 
 def _backend(name: str, cuda: CudaOptions) -> Backend:

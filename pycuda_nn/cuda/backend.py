@@ -97,14 +97,14 @@ class CudaBackend(Backend):
         """See :class:`Backend`; networks of the same shape share every kernel.
 
         Raises:
-            ConfigError: The kernels do not support a network, or ``gpus`` is not 1.
+            ConfigError: The kernels do not support a network, or ``gpus`` or ``hosts`` is not 1.
         """
         if len(networks) < 2:
             return super().open_many(networks, recipes, parts, params)
-        if self._options.gpus != 1:
+        if self._options.gpus != 1 or self._options.hosts != 1:
             raise ConfigError(
                 "several networks at once train on one GPU, not on several",
-                "Remove gpus from the options, or train one network at a time.",
+                "Remove gpus and hosts from the options, or train one network at a time.",
             )
         stacks = [_stack_of(network) for network in networks]
         from pycuda_nn.cuda.many.group import open_group

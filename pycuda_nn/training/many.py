@@ -131,6 +131,7 @@ def _train(
     for chosen, covered in _by_backend(members, backend):
         parts = parts_of(covered[0].begin, train, valid)
         begins = [member.begin for member in covered]
+        paths = [member.path if chosen.saves else None for member in covered]
         group = chosen.open_many(
             [begin.network for begin in begins],
             [recipe(member.config) for member in covered],
@@ -139,8 +140,8 @@ def _train(
         )
         try:
             runs = [
-                TrainingRun(session, one.config, one.begin, parts, one.path, one.on_epoch)
-                for session, one in zip(group.sessions, covered, strict=True)
+                TrainingRun(session, one.config, one.begin, parts, path, one.on_epoch)
+                for session, one, path in zip(group.sessions, covered, paths, strict=True)
             ]
             _epochs(group, runs, covered, end)
         finally:

@@ -12,7 +12,7 @@ import pycuda.driver as cuda
 
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.parallel.hosts import meet
-from pycuda_nn.cuda.parallel.nccl import new_unique_id
+from pycuda_nn.cuda.parallel.nccl import check_installed, new_unique_id
 from pycuda_nn.cuda.parallel.peers import all_can_access
 from pycuda_nn.cuda.parallel.room import MOST_LAYERS
 from pycuda_nn.cuda.parallel.session import DataParallelSession
@@ -69,6 +69,7 @@ def _on_hosts(
     """Return the session of this host, after all hosts have met."""
     batch = min(plan.recipe.batch_size, len(parts["train"].x))
     ordinals = range(options.device, options.device + _most(options, batch))
+    check_installed()
     world = meet(options, len(ordinals), new_unique_id)
     if world.size > batch:
         raise ConfigError(

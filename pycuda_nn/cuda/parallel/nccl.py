@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pycuda.driver as cuda
@@ -19,6 +21,7 @@ from starmint import extra_command
 
 _BLOCKS_A_MULTIPROCESSOR = 4
 _IN_PROGRESS = 7  # ncclInProgress
+_NETWORK = "Set NCCL_DEBUG=INFO to see why, and NCCL_SOCKET_IFNAME to the network of the hosts."
 
 
 def communicators(ordinals: Sequence[int]) -> list[Any]:
@@ -27,14 +30,8 @@ def communicators(ordinals: Sequence[int]) -> list[Any]:
     Raises:
         DeviceError: NCCL is not installed, or cannot connect the GPUs.
     """
-    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # a failed program could block the multicast
-    try:
+    with _loading("one GPU: --gpus 1"):
         from nccl.bindings import nccl
-    except (ImportError, RuntimeError, OSError) as error:  # no package, or no library
-        raise DeviceError(
-            f"these GPUs exchange gradients by NCCL, which cannot be loaded: {error}",
-            f"Install it: {extra_command('gpu')}; or train on one GPU: --gpus 1.",
-        ) from error
     try:
         return list(nccl.comm_init_all(len(ordinals), list(ordinals)))
     except Exception as error:
@@ -44,28 +41,54 @@ def communicators(ordinals: Sequence[int]) -> list[Any]:
         ) from error
 
 
+def check_installed() -> None:
+    """Raise DeviceError if NCCL cannot be loaded, before other hosts wait for this one."""
+    with _loading("one host"):
+        importlib.import_module("nccl.core")
+
+
 def new_unique_id() -> bytes:
-    """Return the bytes with which the ranks of several processes find each other."""
+    """Return the bytes with which the ranks of several processes find each other.
+
+    Raises:
+        DeviceError: NCCL is not installed, or finds no network.
+    """
+    check_installed()
     from nccl.core import get_unique_id
 
-    return bytes(get_unique_id())
+    try:
+        return bytes(get_unique_id())
+    except Exception as error:
+        raise DeviceError(f"NCCL cannot begin: {error}", _NETWORK) from error
 
 
 def joined(unique_id: bytes, rank: int, size: int) -> Any:
     """Return the communicator of ``rank``; waits for all ranks. Its context must be active.
 
     Raises:
-        DeviceError: NCCL cannot connect the ranks.
+        DeviceError: NCCL is not installed, or cannot connect the ranks.
     """
-    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+    check_installed()
     from nccl.core import Communicator, UniqueId
 
     try:
         return Communicator.init(size, rank, UniqueId.from_bytes(unique_id))
     except Exception as error:
         raise DeviceError(
-            f"NCCL cannot connect rank {rank} of {size}: {error}",
-            "Set NCCL_DEBUG=INFO to see why, and NCCL_SOCKET_IFNAME to the network of the hosts.",
+            f"NCCL cannot connect rank {rank} of {size}: {error}", _NETWORK
+        ) from error
+
+
+@contextlib.contextmanager
+def _loading(otherwise: str) -> Iterator[None]:
+    """Say how to install NCCL if an import fails; ``otherwise`` is what needs no NCCL."""
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # a failed program could block the multicast
+    try:
+        yield
+    except (ImportError, RuntimeError, OSError) as error:  # no package, or no library
+        raise DeviceError(
+            f"these GPUs exchange gradients by NCCL, which cannot be loaded: {error}",
+            f"Install it: {extra_command('gpu')}; or train on {otherwise}.",
         ) from error
 
 

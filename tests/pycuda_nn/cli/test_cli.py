@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import pycuda_nn as nn
+from pycuda_nn.backends import load
 from pycuda_nn.cli.main import cli, main
 from pycuda_nn.cli.progress import shown
 from pycuda_nn.training import checkpoint as files
@@ -265,6 +266,20 @@ def test_an_option_that_the_data_does_not_read_is_refused(
 ) -> None:
     assert main([str(trained) if word == "NET" else word for word in args]) == 2
     assert re.match(f"Error: {start}", capsys.readouterr().err)
+
+
+def test_another_host_than_the_first_names_no_checkpoint(
+    table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load("numpy"), "saves", False)
+    net = table.with_name("n.npz")
+    args = ["train", "--data", str(table), "--checkpoint", str(net), "--backend", "numpy"]
+    args += ["--set", "epochs=1"]
+    assert main(args) == 0
+    assert "--checkpoint" not in capsys.readouterr().out
+    assert main([*args, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoint"] is None
+    assert not net.exists()
 
 
 def test_options_for_large_minibatches_are_settings_of_the_checkpoint(

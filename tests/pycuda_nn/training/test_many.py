@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pycuda_nn as nn
+from pycuda_nn.backends import load
 from pycuda_nn.errors import CheckpointError, ConfigError
 
 Parts = tuple[nn.Dataset, nn.Dataset, nn.Dataset]
@@ -103,3 +105,22 @@ def test_wrong_lists_of_checkpoints_are_errors(parts: Parts, tmp_path: Path) -> 
     with pytest.raises(ConfigError, match="same checkpoint file"):
         nn.train_many(CONFIGS[:2], train, valid, checkpoints=[tmp_path / "a", tmp_path / "a"])
     assert nn.train_many([], train, valid) == []
+
+
+def test_another_host_than_the_first_writes_no_checkpoint(parts: Parts, tmp_path: Path) -> None:
+    class OtherHost(load("numpy")):  # type: ignore[misc]
+        saves = False
+
+    train, valid, _ = parts
+    files = [tmp_path / "one.npz", tmp_path / "two.npz"]
+    nn.train_many(CONFIGS[:2], train, valid, checkpoints=files, backend=OtherHost())
+    nn.train(CONFIGS[0], train, valid, checkpoint=files[0], backend=OtherHost())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [{"gpus": 2}, {"hosts": 2, "meet": "folder"}], ids=str)
+def test_several_networks_are_refused_on_several_gpus(options: dict[str, Any]) -> None:
+    backend = nn.CudaBackend(nn.CudaOptions(**options))
+    network = nn.Network.from_sizes((2, 3, 2))
+    with pytest.raises(ConfigError, match="train on one GPU"):
+        backend.open_many([network, network], [], {}, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -191,6 +192,17 @@ def test_auto_holds_the_memory_of_one_training_at_a_time(trainings: Trainings) -
     trainings.seconds = {2: 0.6, 4: 0.4, 8: 0.3}
     trainings.open(gpus="auto")
     assert trainings.most_open == 1
+
+
+def test_a_host_without_nccl_does_not_let_others_wait(
+    trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pycuda_nn.cuda.parallel.hosts._LIMIT_S", 0.0)
+    tmp_path.chmod(0o700)
+    for host in range(2):
+        with pytest.raises(DeviceError, match=r"NCCL, which cannot be loaded.*nccl\.core"):
+            trainings.open(gpus=1, hosts=2, host=host, meet=str(tmp_path))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("gpus", [4, "auto"])
