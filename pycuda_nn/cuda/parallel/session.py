@@ -114,6 +114,7 @@ class DataParallelSession(Session):
         self._ranks: Ranks[RankSession] = Ranks(names, self._stop)
         self._made: list[RankSession] = []
         self._closed = threading.Event()
+        self._watcher: threading.Thread | None = None
         try:
             self._build()
         except BaseException:
@@ -153,6 +154,8 @@ class DataParallelSession(Session):
     def close(self) -> None:
         """See :class:`Session`."""
         self._closed.set()
+        if self._watcher is not None:  # it must not ask a communicator that is being destroyed
+            self._watcher.join(LIMIT_S)
         made, self._made = self._made, []
         if made and not self._ranks.stuck:
             ignored = (DeviceError,) if self._ranks.stopped else ()  # a GPU that failed fails again
@@ -207,7 +210,8 @@ class DataParallelSession(Session):
             )
         )
         if self._world is not None:
-            threading.Thread(target=self._watch, name="hosts", daemon=True).start()
+            self._watcher = threading.Thread(target=self._watch, name="hosts", daemon=True)
+            self._watcher.start()
         held = self._place()
         for some in ([0], range(1, len(self._ordinals))):  # the others find what the first tuned
             ranks.each(lambda rank: rank.record(self._params, held), only=some)

@@ -147,3 +147,30 @@ def test_a_rank_that_raises_in_an_epoch_ends_all(
     with pytest.raises(RuntimeError, match="broken"):
         session.run_epoch(np.arange(70), RATES)
     session.close()
+
+
+def test_no_rank_is_asked_for_other_hosts_while_it_is_closed(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pycuda_nn.cuda.parallel import choose, rank, session
+    from pycuda_nn.cuda.parallel.hosts import World
+
+    world = World(size=2, first=0, unique_id=b"")
+    monkeypatch.setattr(choose, "check_installed", lambda: None)
+    monkeypatch.setattr(choose, "meet", lambda *_: world)
+    monkeypatch.setattr(session, "joined", lambda *_: 1)
+    monkeypatch.setattr(session, "_WATCH_S", 0.01)
+    asked, closed, was_open = threading.Event(), threading.Event(), []
+
+    def problem(self: Any) -> None:
+        asked.set()
+        closed.wait(0.3)
+        was_open.append(bool(self.__dict__))
+
+    monkeypatch.setattr(rank.RankSession, "problem", problem)
+    found = opened(gpus=2, hosts=2, meet="folder")
+    asked.wait()
+    found.close()
+    closed.set()
+    assert not [one for one in threading.enumerate() if one.name == "hosts"]
+    assert all(was_open)
