@@ -120,6 +120,7 @@ def _seconds_alone(
     optimizer, facts = optimizer_number(plan.recipe), gpu_name(options.device)
     what = f"{plan.stack} {plan.stack.sizes} {plan.stack.activation} {plan.stack.loss.name}"
     what += f" {plan.stack.dropout} {batch} {optimizer} {plan.precision.name}"
+    what += " deterministic" if options.deterministic else ""
     name = cache.key("seconds of a step on one GPU", facts, what) + ".seconds"
     known = cache.read(name)
     if known is None:

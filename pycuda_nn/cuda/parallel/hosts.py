@@ -110,7 +110,7 @@ def _check_hosts(path: Path, found: int, hosts: int) -> None:
 
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Turn what is no message of a host into ConfigError."""
+    """Raise ConfigError for anything that a host does not write."""
     try:
         yield
     except (KeyError, TypeError, ValueError) as error:  # also of base64

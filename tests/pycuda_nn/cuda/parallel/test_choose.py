@@ -194,6 +194,25 @@ def test_auto_holds_the_memory_of_one_training_at_a_time(trainings: Trainings) -
     assert trainings.most_open == 1
 
 
+def test_a_time_without_tuned_products_is_kept_apart(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYCUDA_NN_CACHE", str(tmp_path))
+    with faked_drivers():
+        from pycuda_nn.cuda.options import CudaOptions
+        from pycuda_nn.cuda.parallel import choose
+        from tests.pycuda_nn.cuda.parallel.fakes.step import Case
+
+        times = iter([2.0, 1.0])
+        monkeypatch.setattr(choose, "_timed_alone", lambda *_: next(times))
+        plan = Case(size=2, optimizer=SGD, rows=32).plan
+        parts = {"train": Split(x=np.zeros((64, 4)), y=np.zeros(64))}
+        kinds = [CudaOptions(gpus=2, deterministic=kind) for kind in (True, False, True)]
+        found = [choose._seconds_alone(plan, kind, parts, np.zeros(1)) for kind in kinds]
+    reset()
+    assert found == [2.0, 1.0, 2.0]
+
+
 def test_a_host_without_nccl_does_not_let_others_wait(
     trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

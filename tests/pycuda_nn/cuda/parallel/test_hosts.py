@@ -50,7 +50,8 @@ def test_two_processes_of_one_host_do_not_both_come(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither has written anything when the other looks."""
-    write, refused = hosts._write, []
+    write = hosts._write
+    refused: list[Path] = []
 
     def late(path: Path, value: object) -> None:
         if path.name == "host-1.json" and not refused:
