@@ -106,9 +106,9 @@ def scaling(
         quick=quick,
     )
     report = measure(settings, lambda line: click.echo(line, err=True))
+    click.echo(json.dumps(_plain(report)) if as_json else scaling_table(report))
     if plot is not None:
         write_plot(plot, report)
-    click.echo(json.dumps(_plain(report)) if as_json else scaling_table(report))
     if all(row.us_a_step is None for row in report.rows):
         raise DeviceError("no training was timed", "See the errors above.")
 

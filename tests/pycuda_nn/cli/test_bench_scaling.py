@@ -93,6 +93,12 @@ def test_json_and_plot(gpus: Gpus, tmp_path: Path) -> None:
     assert file.read_text().count("<svg") == 1
 
 
+def test_a_plot_that_cannot_be_written_does_not_cost_the_times(gpus: Gpus, tmp_path: Path) -> None:
+    result = run("--quick", "--plot", str(tmp_path / "missing" / "scaling.svg"))
+    assert isinstance(result.exception, OSError)  # the command names the file
+    assert "Weak scaling" in result.stdout
+
+
 def test_nothing_timed_is_a_failure(gpus: Gpus) -> None:
     gpus.us = None
     result = run("--quick")
