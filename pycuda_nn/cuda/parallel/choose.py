@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ from pycuda_nn.cuda.runtime.device import gpu_name
 from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.cuda.step.weights import optimizer_number
 from pycuda_nn.cuda.training.session import CudaSession
-from pycuda_nn.errors import BackendUnavailable, ConfigError
+from pycuda_nn.errors import BackendUnavailable, ConfigError, OutOfDeviceMemory
 from pycuda_nn.protocols import Session, Split
 
 Array = npt.NDArray[Any]
@@ -114,7 +115,8 @@ def _seconds_alone(
 ) -> float:
     """Return the seconds of a step on one GPU, on a few minibatches of the rows.
 
-    The cache on disk keeps them, since finding the algorithms of a step takes seconds.
+    They are infinite if one GPU has not enough memory. Otherwise the cache on disk keeps them,
+    since finding the algorithms of a step takes seconds.
     """
     train, batch = parts["train"], min(plan.recipe.batch_size, len(parts["train"].x))
     optimizer, facts = optimizer_number(plan.recipe), gpu_name(options.device)
@@ -125,7 +127,10 @@ def _seconds_alone(
     known = cache.read(name)
     if known is None:
         rows = range(min(len(train.x), _TIMED_STEPS * batch))
-        found = _timed_alone(plan, options, train, rows, params)
+        try:
+            found = _timed_alone(plan, options, train, rows, params)
+        except OutOfDeviceMemory:
+            return math.inf
         known = cache.keep(name, repr(found).encode())
     return float(known)
 
@@ -183,11 +188,13 @@ def _opened(
         raise
     session.times = times
     session.alone = alone
+    gain = "one GPU has not enough memory"
+    if math.isfinite(alone):
+        gain = f"{alone / times.whole:.2f} times one GPU ({1e6 * alone:.1f} us), "
+        gain += f"efficiency {100 * alone / (size * times.whole):.0f} %"
     _LOG.info(
-        "%d GPUs: %.1f us a step, %.2f times one GPU (%.1f us), efficiency %.0f %%; exchange "
-        "%.1f us, of which %.1f us are not hidden",
-        size, 1e6 * times.whole, alone / times.whole, 1e6 * alone,
-        100 * alone / (size * times.whole), 1e6 * times.exchange, 1e6 * times.waiting,
+        "%d GPUs: %.1f us a step, %s; exchange %.1f us, of which %.1f us are not hidden",
+        size, 1e6 * times.whole, gain, 1e6 * times.exchange, 1e6 * times.waiting,
     )  # fmt: skip
     if times.whole > alone and options.gpus != "auto":
         _LOG.warning(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pycuda_nn.backends.testing import SGD
-from pycuda_nn.errors import BackendUnavailable, ConfigError, DeviceError
+from pycuda_nn.errors import BackendUnavailable, ConfigError, DeviceError, OutOfDeviceMemory
 from pycuda_nn.protocols import Split
 from tests.pycuda_nn.cuda.parallel.fakes.drivers import faked_drivers
 from tests.pycuda_nn.cuda.parallel.fakes.gpu import MACHINE, reset
@@ -31,6 +31,7 @@ class Trainings:
         monkeypatch.setattr(choose, "CudaSession", self._single)
         monkeypatch.setattr(choose, "DataParallelSession", self._parallel)
         monkeypatch.setattr(choose, "all_can_access", lambda ordinals: self.peers)
+        self.timed = choose._seconds_alone
         monkeypatch.setattr(choose, "_seconds_alone", self._alone)
 
     def open(self, *, gpus: int | str, there: int = 8, rows: int = 64, **more: Any) -> Any:
@@ -230,3 +231,23 @@ def test_a_failure_while_timing_closes_everything(trainings: Trainings, gpus: in
     with pytest.raises(DeviceError, match="while it was timed"):
         trainings.open(gpus=gpus)
     assert trainings.open_sizes == []
+
+
+def test_one_gpu_without_enough_memory_is_no_obstacle(
+    trainings: Trainings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    def full(*_: Any) -> float:
+        raise OutOfDeviceMemory("the parameters", 1 << 40, 1 << 30, limited=False)
+
+    monkeypatch.setenv("PYCUDA_NN_CACHE", str(tmp_path))
+    monkeypatch.setattr(trainings.choose, "_seconds_alone", trainings.timed)
+    monkeypatch.setattr(trainings.choose, "_timed_alone", full)
+    caplog.set_level(logging.INFO, logger="pycuda_nn")
+    trainings.seconds = {2: 0.5}
+    for gpus in (2, "auto"):
+        assert trainings.open(gpus=gpus, there=2).size == 2
+    assert all("one GPU has not enough memory" in line for line in caplog.messages)
+    assert not list(tmp_path.iterdir())  # the memory can be free next time
