@@ -237,7 +237,7 @@ def train(
     old = checkpoint if resume and checkpoint is not None and checkpoint.exists() else None
     config = _with_defaults(config, parts, given, old)
     targets = 0 if parts.train.classes is not None else parts.train.y.shape[1]
-    rows = len(parts.train) if cuda.gpus != 1 else 0
+    rows = len(parts.train) if cuda.gpus != 1 or cuda.hosts != 1 else 0
     with shown(config.epochs, sys.stderr, targets, rows) as show:
         result = run(
             config,

@@ -129,7 +129,7 @@ start() { # RANK PROGRAM...
 }
 
 stop() {
-    rm -rf "$alive" "$meet"
+    rm -rf "$alive" ${meet:+"$meet"}
     kill "${pids[0]-}" 2>/dev/null
     for _ in {1..30}; do
         [ -n "$(jobs -rp)" ] || break
@@ -147,9 +147,10 @@ read_hosts
 choose_python
 port=${PORT:-$("$python" -c 'import socket; s = socket.create_server(("", 0)); print(s.getsockname()[1])')}
 printf '%s: job %s on %d hosts: %s\n' "$(date '+%F %T')" "${JOB_ID:-none}" ${#hosts[@]} "${hosts[*]}"
-meet=$(mktemp -d "$PWD/.meet.XXXXXX") || fail 1 "cannot write in $PWD"
-if [ "$package" = pycuda_nn ] && [ "${RESTARTED:-0}" != 0 ]; then
-    case " $* " in *' --checkpoint'*) set -- "$@" --resume ;; esac
+meet=
+if [ "$package" = pycuda_nn ]; then
+    meet=$(mktemp -d "$PWD/.meet.XXXXXX") || fail 1 "cannot write in $PWD"
+    [ "${RESTARTED:-0}" = 0 ] || case " $* " in *' --checkpoint'*) set -- "$@" --resume ;; esac
 fi
 alive=$(mktemp "${TMPDIR:-/tmp}/alive.XXXXXX") || fail 1 "cannot write in ${TMPDIR:-/tmp} of $(uname -n)"
 trap stop EXIT

@@ -23,7 +23,8 @@ for _ in range(600 if given.node_rank else 0):
     except OSError:
         time.sleep(0.1)
 told = {"host": socket.gethostname(), "folder": os.getcwd(), "mine": os.environ.get("MINE"),
-        "gpus": os.environ.get("CUDA_VISIBLE_DEVICES"), **vars(given)}
+        "gpus": os.environ.get("CUDA_VISIBLE_DEVICES"), "files": sorted(os.listdir()),
+        **vars(given)}
 os.write(1, (json.dumps(told) + "\\n").encode())
 action, _, number = given.program[-1].partition(" ")
 if action == "train":  # until somebody ends it

@@ -92,7 +92,6 @@ class GradientExchange(ABC):
     """
 
     name: ClassVar[str]
-    shards_of_all: ClassVar[bool]  # whether every rank updates all weights
 
     def __init__(
         self,
@@ -164,7 +163,6 @@ class PeerExchange(GradientExchange):
     """Kernels that read and write the memory of the other GPUs directly, over NVLink or PCIe."""
 
     name = "peer"
-    shards_of_all = False
 
     def queue_bias(
         self, context: StepContext, kernels: StepKernels, number: int, j: int, side: int,

@@ -96,7 +96,6 @@ class NcclExchange(GradientExchange):
     """All-reduce of gradients by NCCL; every rank then updates all weights."""
 
     name = "nccl"
-    shards_of_all = True
 
     def __init__(self, *parts: Any, communicator: Any) -> None:
         """Use ``communicator``; the other arguments are those of :class:`GradientExchange`."""

@@ -166,6 +166,7 @@ def test_a_program_is_trained_by_torchrun_with_a_rank_for_each_gpu(folder: Path)
         assert (found["nnodes"], found["node_rank"], found["nproc_per_node"]) == (1, 0, ranks)
         assert (found["program"], found["mine"]) == (list(program), variables["MINE"])
         assert (found["folder"], found["gpus"]) == (str(folder), gpus)
+        assert found["files"] == ["hosts", "lib", "spool"]  # none of the script: ranks use a port
     failed = run("train_hosts", "train.py", "exit 7", directory=folder, **variables)
     assert (failed.returncode, "code 7" in failed.stderr) == (1, True), failed.stderr
 
