@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import psutil
+
 STEP_S = 0.02
 _SLOWER = 3  # a busy machine, also at what costs no polls, such as the boot of a host
 _LONGEST_S = 300.0
@@ -44,3 +46,11 @@ def until(
     else:
         return
     raise TimeoutError(f"not true within {limit_s:g} s of an idle machine")
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process exists and is not a zombie; it can end at any instant."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -27,7 +27,7 @@ from spearmint.trial.warm import forks
 from spearmint.trial.warm.client import Started, WarmProcess
 from spearmint.trial.warm.imports import imports_of
 from spearmint.trial.warm.messages import send
-from tests.waiting import until
+from tests.waiting import is_running, until
 
 LIMIT_S = 60
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="trials are forked on Linux only")
@@ -166,7 +166,7 @@ def test_a_process_in_its_own_session_ends_with_the_trial(
     job = driver.submit(request)
     until_gone(driver, job)
     driver.cancel([job])
-    assert not _runs(int((tmp_path / "child").read_text()))
+    assert not is_running(int((tmp_path / "child").read_text()))
 
 
 def test_a_warm_process_that_hangs_or_dies_is_replaced(
@@ -202,7 +202,7 @@ def test_a_trial_outlives_the_warm_process_and_its_driver(tmp_path: Path) -> Non
     (warm,) = driver._warm._processes.values()
     pid = warm._child.pid
     del driver, warm
-    until(lambda: not _runs(pid), LIMIT_S, 0.05)
+    until(lambda: not is_running(pid), LIMIT_S, 0.05)
     heir = LocalDriver(DriverSettings(directory=tmp_path))
     assert heir.adopt(request.folder) == job
     heir.cancel([job])
@@ -221,13 +221,6 @@ def test_imports_are_found_without_running_the_code(tmp_path: Path) -> None:
     assert imports_of(tmp_path, "wrapper").writes_environment
     (tmp_path / "wrapper.py").write_text("print 'Python 2'\n")
     assert imports_of(tmp_path, "wrapper").modules == []
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_many_trials_leave_no_open_file_and_one_keeper_that_waits(
@@ -249,7 +242,7 @@ def test_many_trials_leave_no_open_file_and_one_keeper_that_waits(
     until(lambda: len(keeper.children()) == 1, LIMIT_S, 0.05)
     (runner,) = keeper.children()
     found.kill()
-    until(lambda: not _runs(keeper.pid) and not _runs(runner.pid), LIMIT_S, 0.05)
+    until(lambda: not is_running(keeper.pid) and not is_running(runner.pid), LIMIT_S, 0.05)
 
 
 def test_a_keeper_that_was_killed_costs_no_trial(driver: WarmDriver, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from spearmint.drivers.testing.trials import make_request
 from tests.spearmint.drivers.test_warm_starts import LIMIT_S, WarmDriver, driver, run
-from tests.waiting import until
+from tests.waiting import is_running, until
 
 __all__ = ["driver"]
 
@@ -60,15 +60,8 @@ def test_later_trials_have_the_modules_and_the_process_stays_the_same(
     assert list(driver._warm._processes.values()) == [warm]
     processes = psutil.Process(warm.pid).children(recursive=True)
     os.kill(warm.pid, 9)
-    until(lambda: not any(_runs(each) for each in processes), LIMIT_S, 0.05)
+    until(lambda: not any(is_running(each.pid) for each in processes), LIMIT_S, 0.05)
     assert run(driver, make_request(tmp_path, code(MANY), 900))[1] == len(MANY)
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_few_modules_are_not_worth_a_process(driver: WarmDriver, tmp_path: Path) -> None:

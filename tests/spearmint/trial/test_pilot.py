@@ -11,12 +11,12 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from spearmint.layout import TrialFolder, write_json
 from spearmint.trial.environment import DONE_FILE, JOB_ID_VARIABLE, PENDING_DIR
 from spearmint.trial.pending import PendingTrials
+from tests.waiting import is_running, until
 
 CODE = {
     "quick": "def main(job_id, params):\n    print('ran', job_id)\n    return float(job_id)\n",
@@ -171,8 +171,7 @@ def test_a_signal_between_two_trials_ends_the_job(pending: PendingTrials, tmp_pa
     job.send_signal(signal.SIGSTOP)
     (tmp_path / "go").touch()
     runner = json.loads(first.runner.read_text())["pid"]
-    while psutil.pid_exists(runner) and psutil.Process(runner).status() != psutil.STATUS_ZOMBIE:
-        time.sleep(0.01)
+    until(lambda: not is_running(runner), step_s=0.01)
     job.send_signal(signal.SIGTERM)
     job.send_signal(signal.SIGCONT)
     assert job.wait(30) == -signal.SIGTERM

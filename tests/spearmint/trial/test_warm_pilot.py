@@ -19,7 +19,7 @@ from spearmint.layout import TrialFolder, write_json
 from spearmint.trial.pending import PendingTrials
 from spearmint.trial.warm import forks
 from tests.spearmint.trial.test_pilot import offer, start, value
-from tests.waiting import until
+from tests.waiting import is_running, until
 
 LIMIT_S = 60
 NAME = "wrapper"
@@ -92,13 +92,6 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     made = Job(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(made.installed), prepend=os.pathsep)
     return made
-
-
-def runs(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_trials_are_forked_and_stay_in_the_job(job: Job, monkeypatch) -> None:
@@ -194,7 +187,7 @@ def test_a_signal_while_modules_are_imported_ends_the_job(job: Job) -> None:
     children = psutil.Process(pilot.pid).children(recursive=True)
     pilot.send_signal(signal.SIGTERM)
     assert pilot.wait(LIMIT_S) == -signal.SIGTERM
-    assert not any(runs(child.pid) for child in children)
+    assert not any(is_running(child.pid) for child in children)
 
 
 def test_modules_that_must_not_be_forked_start_new_processes(job: Job) -> None:
@@ -249,7 +242,7 @@ def test_a_signal_reaches_a_trial_whose_keeper_was_killed_once(job: Job) -> None
     facts = job.until_facts(1)
     psutil.Process(facts["parent"]).kill()
     until(lambda: psutil.Process(facts["pid"]).ppid() == pilot.pid, LIMIT_S, 0.01)
-    until(lambda: not runs(facts["parent"]), LIMIT_S, 0.01)
+    until(lambda: not is_running(facts["parent"]), LIMIT_S, 0.01)
     pilot.send_signal(signal.SIGTERM)
     assert pilot.wait(LIMIT_S) == 3
     assert (job.root / "term").read_text() == "x"
@@ -266,10 +259,10 @@ def test_a_trial_of_a_killed_pilot_goes_on_and_obeys_signals(job: Job) -> None:
     assert warm is not None
     pilot.kill()
     pilot.wait()
-    until(lambda: not runs(warm.pid), LIMIT_S, 0.01)
-    assert runs(facts["pid"])
+    until(lambda: not is_running(warm.pid), LIMIT_S, 0.01)
+    assert is_running(facts["pid"])
     keeper.terminate()
-    until(lambda: not runs(facts["pid"]) and not runs(keeper.pid), LIMIT_S, 0.01)
+    until(lambda: not is_running(facts["pid"]) and not is_running(keeper.pid), LIMIT_S, 0.01)
     assert (job.root / "term").read_text() == "x"
 
 
