@@ -161,7 +161,7 @@ def train(
         )
     chosen = [KNOWN[name] for name in names or WORKLOADS]
     options = [
-        cuda_options(precision, ordinal, memory_limit, deterministic=False)
+        cuda_options(precision=precision, device=ordinal, memory_limit=memory_limit)
         for precision in precisions
     ]
     with _active(ordinal) as device:

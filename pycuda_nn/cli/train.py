@@ -12,7 +12,7 @@ from typing import Any
 import click
 import cloup
 
-from pycuda_nn.backends import BACKENDS, load, pick
+from pycuda_nn.cli.gpu_options import GPU_OPTIONS, chosen_backend, cuda_of
 from pycuda_nn.cli.large_batch import LARGE_BATCH_OPTIONS, large_batch_words
 from pycuda_nn.cli.options import (
     FILE,
@@ -26,19 +26,11 @@ from pycuda_nn.cli.options import (
 from pycuda_nn.cli.progress import shown, train_rmse
 from pycuda_nn.cli.toml_settings import defaults_for, read_settings, settings_of
 from pycuda_nn.config import TrainConfig
-from pycuda_nn.cuda.options import (
-    EXCHANGES,
-    GPU_WORDS,
-    PRECISION_NAMES,
-    CudaOptions,
-    cuda_options,
-)
 from pycuda_nn.data.arrays import TASKS
 from pycuda_nn.data.dataset import task_line
 from pycuda_nn.data.sources import load_splits
 from pycuda_nn.data.split import Splits, check_fractions
 from pycuda_nn.errors import ConfigError
-from pycuda_nn.protocols import Backend
 from pycuda_nn.training.loop import TrainResult
 from pycuda_nn.training.loop import train as run
 
@@ -52,14 +44,6 @@ def _fractions(context: click.Context, option: click.Parameter, text: str) -> tu
         ) from error
     check_fractions(values)
     return values
-
-
-def _gpus(context: click.Context, option: click.Parameter, text: str | None) -> int | str | None:
-    if text is None or text in GPU_WORDS:
-        return text
-    if not (text.isascii() and text.isdecimal() and int(text)):
-        raise click.BadParameter(f"invalid number '{text}': expected a number from 1, all or auto")
-    return int(text)
 
 
 @cloup.command()
@@ -118,59 +102,7 @@ def _gpus(context: click.Context, option: click.Parameter, text: str | None) -> 
     ),
 )  # fmt: skip
 @LARGE_BATCH_OPTIONS
-@cloup.option_group(
-    "GPU",
-    cloup.option(
-        "--backend", cls=HelpOption, default="auto", metavar="NAME",
-        help=f"Train with {', '.join(BACKENDS)} or auto, which uses the GPU if available. "
-        "Default: auto.",
-    ),
-    cloup.option(
-        "--precision", cls=HelpOption, metavar="NAME",
-        help=f"Compute in one of {', '.join(PRECISION_NAMES)}: float32 gives the results of "
-        "numpy, bf16 is the fastest. Default: float32.",
-    ),
-    cloup.option(
-        "--device", cls=HelpOption, type=click.IntRange(0), metavar="N",
-        help="Use this GPU, counted from 0 in CUDA_VISIBLE_DEVICES. Default: 0.",
-    ),
-    cloup.option(
-        "--gpus", cls=HelpOption, metavar="N", callback=_gpus,
-        help="Train on N GPUs at once, on all, or on as many as make a step fastest (auto). The "
-        "minibatch stays the same: each GPU computes a part of it. Default: 1.",
-    ),
-    cloup.option(
-        "--exchange", cls=HelpOption, type=click.Choice(EXCHANGES), default="auto",
-        help="Exchange gradients by built-in kernels (peer) or NCCL; auto uses NCCL only where the "
-        "GPUs cannot access each other's memory. Default: auto.",
-    ),
-    cloup.option(
-        "--exact-gradients", is_flag=True,
-        help="Exchange gradients of bf16 in float32; others always are.",
-    ),
-    cloup.option(
-        "--hosts", cls=HelpOption, type=click.IntRange(1), default=1, metavar="N",
-        help="Train on N hosts at once, one process on each, by NCCL. Default: 1.",
-    ),
-    cloup.option(
-        "--host", cls=HelpOption, type=click.IntRange(0), default=0, metavar="K",
-        help="This process is on host K, from 0. Host 0 writes the checkpoint. Default: 0.",
-    ),
-    cloup.option(
-        "--meet", cls=HelpOption, default="", metavar="DIR",
-        help="Meet the processes of the other hosts in this empty, private folder, which all hosts "
-        "share. Default: none, for one host.",
-    ),
-    cloup.option(
-        "--memory-limit", cls=HelpOption, metavar="SIZE",
-        help="Use at most this much GPU memory, e.g. 2GiB; rows that do not fit stay in host "
-        "memory. Default: all free memory.",
-    ),
-    cloup.option(
-        "--deterministic", is_flag=True,
-        help="Choose no algorithm by timing, for the same bits on every GPU of the same model.",
-    ),
-)  # fmt: skip
+@GPU_OPTIONS
 @JSON
 def train(
     source: str,
@@ -186,19 +118,8 @@ def train(
     overwrite: bool,
     scale_batch: int | None,
     scale_rule: str | None,
-    backend: str,
-    precision: str | None,
-    device: int | None,
-    memory_limit: str | None,
-    deterministic: bool,
-    gpus: int | str | None,
-    exchange: str,
-    exact_gradients: bool,
-    hosts: int,
-    host: int,
-    meet: str,
     as_json: bool,
-    **table: Any,
+    **more: Any,
 ) -> None:
     """Train a network.
 
@@ -214,16 +135,12 @@ def train(
       pycuda-nn train --data rows.npz --backend cuda --precision bf16 --device 1
       pycuda-nn train --data rows.npz --precision bf16 --gpus all --set batch_size=8192
     """
-    cuda = cuda_options(
-        precision, device, memory_limit, deterministic=deterministic,
-        gpus=gpus, exchange=exchange, exact_gradients=exact_gradients,
-        hosts=hosts, host=host, meet=meet,
-    )  # fmt: skip
-    chosen = _backend(backend, cuda)
+    cuda = cuda_of(more)
+    chosen = chosen_backend(more["backend"], cuda)
     words += tuple(large_batch_words(scale_batch, scale_rule))
     config, given = read_settings(config_file, words)
     check_source(source, labels, target)
-    options = table_options(source, table)
+    options = table_options(source, more)
     _check_checkpoint(checkpoint, resume, overwrite)
     how = {"fractions": fractions, "seed": split_seed, "target": target, "task": task}
     parts = load_splits(source, labels, table=options, **how)  # type: ignore[arg-type]
@@ -251,20 +168,6 @@ def train(
         )
     saved = checkpoint if chosen.saves else None
     _print_result(result, saved, chosen.name, targets, as_json)
-
-
-def _backend(name: str, cuda: CudaOptions) -> Backend:
-    """Return the chosen backend; options for a GPU without the backend cuda raise ConfigError."""
-    chosen = pick(name, {"cuda": cuda})
-    if cuda != CudaOptions() and chosen.name != "cuda":
-        reason = load("cuda").missing() or f"--backend is {name}"
-        raise ConfigError(
-            "--precision, --device, --memory-limit, --deterministic, --gpus, --exchange, "
-            "--exact-gradients and --hosts need the backend cuda: "
-            f"{reason}",
-            "Remove these options.",
-        )
-    return chosen
 
 
 def _with_defaults(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from pycuda_nn.errors import ConfigError, did_you_mean
 
@@ -88,36 +89,19 @@ class CudaOptions:
             )
 
 
-def cuda_options(
-    precision: str | None,
-    device: int | None,
-    memory_limit: str | None,
-    *,
-    deterministic: bool,
-    gpus: int | str | None = None,
-    exchange: str = "auto",
-    exact_gradients: bool = False,
-    hosts: int = 1,
-    host: int = 0,
-    meet: str = "",
-) -> CudaOptions:
+def cuda_options(**given: Any) -> CudaOptions:
     """Return the options of a command line; None means that an option was not given.
+
+    Args:
+        given: Values of the attributes of :class:`CudaOptions`; ``memory_limit`` as text.
 
     Raises:
         ConfigError: An option is invalid.
     """
-    return CudaOptions(
-        precision=precision or "float32",
-        device=device or 0,
-        memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
-        deterministic=deterministic,
-        gpus=1 if gpus is None else gpus,
-        exchange=exchange,
-        exact_gradients=exact_gradients,
-        hosts=hosts,
-        host=host,
-        meet=meet,
-    )
+    values = {name: value for name, value in given.items() if value is not None}
+    if "memory_limit" in values:
+        values["memory_limit"] = parse_bytes(values["memory_limit"])
+    return CudaOptions(**values)
 
 
 def parse_bytes(text: str) -> int:

@@ -43,17 +43,17 @@ def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
 
 
 def test_what_is_not_given_is_the_default() -> None:
-    assert cuda_options(None, None, None, deterministic=False) == CudaOptions()
+    assert cuda_options(precision=None, memory_limit=None) == CudaOptions()
 
 
 @pytest.mark.parametrize("gpus", [1, 4, "all", "auto"])
 def test_numbers_of_gpus(gpus: int | str) -> None:
-    assert cuda_options(None, None, None, deterministic=False, gpus=gpus).gpus == gpus
+    assert cuda_options(precision=None, memory_limit=None, gpus=gpus).gpus == gpus
 
 
 def test_no_gpus_are_not_one_gpu() -> None:
     with pytest.raises(ConfigError, match="'0'"):
-        cuda_options(None, None, None, deterministic=False, gpus=0)
+        cuda_options(precision=None, memory_limit=None, gpus=0)
 
 
 def test_every_precision_can_be_computed() -> None:
