@@ -66,6 +66,18 @@ class RunOptions:
         help="Set arguments of the chooser, e.g. mcmc_iters=5.",
         absent="those of the chooser",
     )
+    learn_from: tuple[str, ...] = _trial(
+        (),
+        TEXT,
+        "--learn-from",
+        repeated=True,
+        metavar="DIR",
+        help="Learn from the earlier search in DIR, also of another user: first try its best "
+        "points, then use its model as far as it ranks the trials of this search right. Its "
+        "variables and bounds can differ. Or the URL of a storage, with #STUDY at the end. Give "
+        "it in each run, as --method.",
+        absent="no earlier search",
+    )
     max_concurrent: int | None = _trial(
         None,
         INTEGER,

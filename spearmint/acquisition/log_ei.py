@@ -75,6 +75,9 @@ class LogEI:
         gp = self._posterior
         k, slope = gp.kernel(points)
         mean = gp.mean[:, None, None] + k @ gp.alpha
+        trend = gp.trend.with_gradient(points) if gp.trend is not None else None
+        if trend is not None:
+            mean += trend[0][:, None]
         half = k @ gp.inverse_factor.transpose(0, 2, 1)
         left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
         std = np.sqrt(gp.scale[:, None] * left)[:, :, None]
@@ -88,7 +91,10 @@ class LogEI:
         by_k = by_mean @ gp.alpha.transpose(0, 2, 1)
         by_k -= 2.0 * by_left[:, :, None] * (half @ gp.inverse_factor)
         by_k *= slope
-        return value, gp.pull(points, by_k)
+        gradient = gp.pull(points, by_k)
+        if trend is not None:
+            gradient += by_mean.sum(axis=(0, 2))[:, None] * trend[1]
+        return value, gradient
 
 
 class NegativeMean:
@@ -111,7 +117,11 @@ class NegativeMean:
         alpha = gp.alpha.mean(axis=2)
         mean = gp.mean[:, None] + (k @ alpha[:, :, None])[:, :, 0]
         by_k = slope * (alpha[:, None, :] / -len(alpha))
-        return -mean.mean(axis=0), gp.pull(points, by_k)
+        value, gradient = -mean.mean(axis=0), gp.pull(points, by_k)
+        if gp.trend is not None:
+            trend, by_points = gp.trend.with_gradient(points)
+            value, gradient = value - trend, gradient - by_points
+        return value, gradient
 
 
 def _log_mean(log_per_sample: Array) -> tuple[Array, Array]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,9 @@ _DRAWN = 256
 # Number of candidates for all points of a batch after the first.
 _POOL = 1024
 
+Model: TypeAlias = Callable[[Space, Array, Array, Array, Settings, np.random.Generator], Posterior]
+"""Fits a model as :func:`spearmint.gp.fit.fit` does."""
+
 
 def next_points(
     space: Space,
@@ -68,6 +72,7 @@ def next_points(
     factor: Acquisition | None = None,
     feasible: NDArray[np.bool_] | None = None,
     prior: LogPrior | None = None,
+    model: Model = fit,
 ) -> Iterator[Array]:
     """Yield valid points to evaluate next, shape ``(D,)``, from one fit of the model.
 
@@ -84,6 +89,7 @@ def next_points(
         feasible: The observations with which a point must compare, shape ``(n,)``; at most
             ``MAX_OBSERVATIONS`` with at least one. None for all.
         prior: The user's guess where the best point is.
+        model: Fits the model of the objective.
     """
     seen = np.concatenate((points, pending))
     pool = None
@@ -94,7 +100,7 @@ def next_points(
                     kept = recent_subset(y, KEPT_OBSERVATIONS, rng)
                     points, y = points[kept], y[kept]
                 some = _some_pending(pending, rng)
-                posterior = fit(space, points, y, some, settings, rng)
+                posterior = model(space, points, y, some, settings, rng)
                 best = points[np.argsort(y, kind="stable")[:5]]
                 if space.linear:
                     feasible = _inside(space, points, feasible)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from optuna.study import Study
 
     from spearmint.choosers.tree import Tree
+    from spearmint.transfer.earlier import EarlierSearch
 
 
 # Number of draws in which to look for an untried point of a conditional search.
@@ -57,6 +58,12 @@ class Chooser(BaseSampler):
 
     guesses: Mapping[str, tuple[float, float]] = MappingProxyType({})
     """The user's guesses, by name: the value, and its spread as a share of the range."""
+
+    learns = False
+    """Whether the model uses ``earlier``."""
+
+    earlier: Sequence[EarlierSearch] = ()
+    """Earlier searches to learn from."""
 
     def __init__(self, *, seed: int | None = None) -> None:
         """Set ``seed``, or draw a random seed if it is None."""

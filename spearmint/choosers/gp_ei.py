@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from spearmint.choosers.history import History, history
+from spearmint.choosers.learning import model_of
 from spearmint.choosers.limits import constrained_points, limits_of
 from spearmint.choosers.model_chooser import ModelChooser
 from spearmint.choosers.objectives import front_points
@@ -42,6 +43,7 @@ class GPEIOptChooser(ModelChooser):
     selects_trials = True
     models_limits = True
     several_objectives = True
+    learns = True
 
     def __init__(
         self,
@@ -101,7 +103,15 @@ class GPEIOptChooser(ModelChooser):
         factor = self._factor(past, settings, rng)
         every = chain((rng,), rngs)
         return next_points(
-            past.space, points, y, past.pending, settings, every, factor=factor, prior=prior
+            past.space,
+            points,
+            y,
+            past.pending,
+            settings,
+            every,
+            factor=factor,
+            prior=prior,
+            model=model_of(past),
         )
 
     def _settings(self) -> Settings:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from spearmint.choosers.tree import Tree
     from spearmint.gp.numerics import Array
+    from spearmint.transfer.ensemble import Ensemble
 
 ABANDONED = "abandoned"
 """Attribute of a trial that never got all its parameters."""
@@ -47,6 +48,7 @@ class History:
         trials: The trials of ``points``, in the same order.
         unvalued: The trials of ``infeasible``, in the same order.
         guesses: The user's guesses, by dimension: their coordinate and spread.
+        ensemble: The models of earlier searches; None if there are none.
     """
 
     space: Space
@@ -57,6 +59,7 @@ class History:
     trials: tuple[FrozenTrial, ...]
     unvalued: tuple[FrozenTrial, ...] = ()
     guesses: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    ensemble: Ensemble | None = None
 
     @property
     def y(self) -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spearmint.choosers.history import History, with_pending
+from spearmint.choosers.learning import model_of
 
 if TYPE_CHECKING:
     from spearmint.acquisition.maximize import Acquisition
@@ -114,7 +115,15 @@ def constrained_points(
         points, y, feasible = points[kept], y[kept], feasible[kept]
     every = _chain(rng, rngs)
     yield from next_points(
-        past.space, points, y, past.pending, settings, every, factor=product, feasible=feasible
+        past.space,
+        points,
+        y,
+        past.pending,
+        settings,
+        every,
+        factor=product,
+        feasible=feasible,
+        model=model_of(past),
     )
 
 

@@ -21,6 +21,7 @@ from spearmint.choosers.history import (
     trials_of,
     with_pending,
 )
+from spearmint.choosers.learning import ensemble_of
 from spearmint.choosers.sobol import sobol_point
 from spearmint.gp.space import Space
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from spearmint.gp.numerics import Array
+    from spearmint.transfer.ensemble import Ensemble
 
 # Number of Sobol points before the first model: the dimensions plus one, within these limits.
 _MIN_INITIAL, _MAX_INITIAL = 3, 32
@@ -51,6 +53,7 @@ class ModelChooser(Chooser):
     """
 
     selects_trials = False
+    _fitted: tuple[tuple[tuple[str, ...], Space], Ensemble | None] | None = None
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -107,12 +110,20 @@ class ModelChooser(Chooser):
         if not space:
             return repeat({})
         past = self._history(study, trials, space)
+        if self.earlier and self.learns:
+            past = replace(past, ensemble=self._ensemble(space, past.space))
         if self.guesses:
             past = replace(past, guesses=self._guessed(space, past.space))
         return (
             {} if point is None else self._named(space, past.space.values(point))
             for point in self._points(past, number)
         )
+
+    def _ensemble(self, names: Mapping[str, BaseDistribution], space: Space) -> Ensemble | None:
+        """Return the models of the earlier searches; they are fitted once for a space."""
+        if self._fitted is None or self._fitted[0] != (tuple(names), space):
+            self._fitted = (tuple(names), space), ensemble_of(self.earlier, names, space)
+        return self._fitted[1]
 
     def _guessed(self, names: Iterable[str], space: Space) -> dict[int, tuple[float, float]]:
         """Return the coordinate and the spread of each guess, by dimension."""
@@ -160,6 +171,8 @@ class ModelChooser(Chooser):
         """Return whether there are too few trials for a model."""
         n, n_pending = len(past.tried), len(past.pending)
         few = n < 2 or n + n_pending < self.n_initial(len(past.space))
+        if few and past.ensemble is not None:
+            few = not past.ensemble.is_proven(past.space, past.points, past.y)
         return few or not len(past.y)
 
     def _history(

@@ -101,6 +101,7 @@ def require_one_objective(options: RunOptions, experiment: Experiment) -> None:
         "--warm-start": experiment.warm_start,
         "--then-final": options.then_final,
         "--again": options.again,
+        "--learn-from": options.learn_from,
     }
     given = [flag for flag, is_given in needing.items() if is_given]
     if experiment.has_front and given:

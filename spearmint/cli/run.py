@@ -45,6 +45,7 @@ def run(config: Path | None, run_job: Path | None, **options: Any) -> None:
     \b
     Examples:
       spearmint --max-concurrent=2 --max-finished-jobs=40 examples/branin/config.pb
+      spearmint --learn-from=last_month --learn-from=/home/ann/digits digits/config.pb
       spearmint --pruner=median --patience=20 --max-time=2h experiment/config.pb
       spearmint --driver=SGE --gpus=1 --walltime=4h --queue-ahead=2 experiment/config.pb
       spearmint --driver=SLURM --queue=gpu --project=lab --qos=long experiment/config.pb

@@ -54,6 +54,7 @@ from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.resources import Resources
 from spearmint.run_options import RunOptions
+from spearmint.store.earlier import earlier_searches
 from spearmint.store.feasibility import require_feasible
 from spearmint.store.owner import read_ownership
 from spearmint.store.records import Records
@@ -179,11 +180,13 @@ def _search(
     """Run the search. If jobs run without this command, reopen everything after disk failures."""
     console = make_console()
     has_begun, reported = False, ""
+    earlier = earlier_searches(options.learn_from, experiment.directory)
     while True:
         try:
             with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
                 for session in sessions:
                     session.study.use(*_tools(experiment, options))
+                    session.study.learn(earlier)
                 if not has_begun:
                     greet(console, sessions, options, driver.name)
                 has_begun = True

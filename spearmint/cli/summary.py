@@ -34,6 +34,10 @@ def greet(console: Console, sessions: Sequence[Session], options: RunOptions, dr
         markup=False,
         soft_wrap=True,
     )
+    for session in sessions:
+        region = f"{session.experiment.region}: " if session.experiment.region else ""
+        for lesson in session.study.lessons:
+            console.print(f"{region}{lesson}", markup=False, soft_wrap=True)
     if experiment.language is Language.SHELL and (note := _not_executable(experiment)):
         console.print(note, markup=False, soft_wrap=True)
 

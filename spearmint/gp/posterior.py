@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from spearmint.gp.input_warp import InputWarp
     from spearmint.gp.numerics import Array
+    from spearmint.gp.trend import Trend
 
 # Minimum variance in units of the amplitude: below it, 1 - k' K^-1 k is a rounding error.
 VARIANCE_FLOOR = 1e-10
@@ -45,7 +46,8 @@ VARIANCE_FLOOR = 1e-10
 class Posterior:
     """S x F Gaussian processes over the same N points.
 
-    The attribute ``points`` has warped coordinates; arguments of methods are not warped.
+    The attribute ``points`` has warped coordinates; arguments of methods are not warped. ``trend``
+    is a known part of the mean.
     """
 
     points: Array
@@ -58,6 +60,7 @@ class Posterior:
     best: Array
     noise: Array
     input_warp: InputWarp | None = None
+    trend: Trend | None = None
 
     def thinned(self, n_samples: int) -> Posterior:
         """Return a posterior with at most ``n_samples`` samples, far apart in their chain."""
@@ -73,6 +76,8 @@ class Posterior:
         """Return the noise-free mean ``(S, m, F)`` and variance ``(S, m)`` at ``points``."""
         k = matern52(self._sq_distances(self._warped(points)))
         mean = self.mean[:, None, None] + k @ self.alpha
+        if self.trend is not None:
+            mean += self.trend(points)[:, None]
         half = k @ self.inverse_factor.transpose(0, 2, 1)
         left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
         return mean, self.scale[:, None] * left

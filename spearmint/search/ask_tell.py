@@ -155,6 +155,12 @@ class AskTell:
 
     @property
     @one_thread
+    def lessons(self) -> list[str]:
+        """What the search learns from ``learn_from``, and what it ignores, in lines."""
+        return list(self._study.lessons)
+
+    @property
+    @one_thread
     def pending(self) -> list[Proposal]:
         """Proposals without a result, including those of earlier processes."""
         return [self._proposal(trial) for trial in self._study.running()]

@@ -111,6 +111,8 @@ def run_trials(session: Session, n_jobs: int, options: RunOptions, *, progress: 
             records=Records(session.layout, study.experiment, grid_size=options.grid_size),
             observer=observer,
         )
+        for lesson in study.lessons:
+            observer.note(lesson)
         limits = SearchLimits(
             concurrent=n_jobs, time_s=options.max_time, trial_time_s=options.max_trial_time
         )

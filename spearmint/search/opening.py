@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.search.declaration import declare
 from spearmint.search.space import Space
+from spearmint.store.earlier import earlier_searches
 from spearmint.store.feasibility import require_feasible
 from spearmint.store.lock import ExperimentLock
 from spearmint.store.session import Session, in_region, open_sessions
@@ -34,6 +35,7 @@ class Tools:
     storage: str | None
     pruner: str
     pruner_args: Arguments | None
+    learn_from: Sequence[str | Path] = ()
 
     def open(self, find: Callable[[], Experiment]) -> Session:
         """Return the study with the chooser and the pruner; the caller holds the lock.
@@ -52,8 +54,10 @@ class Tools:
                 f"{len(experiment.objectives)}",
                 "Remove the pruner.",
             )
+        earlier = earlier_searches([str(each) for each in self.learn_from], experiment.directory)
         (session,) = open_sessions(experiment, self.storage)
         session.study.use(chooser, pruner)
+        session.study.learn(earlier)
         return session
 
 

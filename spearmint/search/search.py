@@ -48,6 +48,9 @@ class Search(AskTell):
             such as ``"units_1 >= units_2"``, or a list of them.
         pruner: Name of the pruner, for functions that report values.
         pruner_args: Its arguments.
+        learn_from: Directories of earlier searches to learn from, or URLs of storages with
+            ``#STUDY`` at the end. Their variables and bounds can differ; :attr:`lessons` says
+            what is used.
 
     Raises:
         InputError: The space or an argument is invalid.
@@ -77,6 +80,7 @@ class Search(AskTell):
         region: str | None = None,
         pruner: str = "",
         pruner_args: Arguments | None = "",
+        learn_from: str | Path | Sequence[str | Path] = (),
     ) -> None:
         self._opened = OpenSearch(
             Tools(
@@ -86,6 +90,7 @@ class Search(AskTell):
                 storage=storage,
                 pruner=pruner,
                 pruner_args=pruner_args,
+                learn_from=[learn_from] if isinstance(learn_from, str | Path) else learn_from,
             )
         )
         maximize = direction_of(direction)

@@ -39,6 +39,7 @@ from spearmint.store.frozen_trials import (
     to_trial,
     user_attributes,
 )
+from spearmint.store.learning import Learning
 from spearmint.store.pausing import Pausing
 from spearmint.store.recommending import Recommending
 from spearmint.store.sql.aggregates import Aggregates
@@ -51,7 +52,7 @@ _IMPORTED = "imported"
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
-class Study(Asking, Aggregates, Annotations, Pausing, Recommending):
+class Study(Asking, Aggregates, Annotations, Learning, Pausing, Recommending):
     """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
     def __init__(

@@ -12,7 +12,7 @@ import pytest
 HEAVY = {"optuna", "numpy", "scipy", "sqlalchemy", "rich", "matplotlib"}
 ROOMS = [
     "acquisition", "checking", "choosers", "choosers.testing", "config", "controller",
-    "generations", "gp", "html_report", "importing", "requests", "store", "view",
+    "generations", "gp", "html_report", "importing", "requests", "store", "transfer", "view",
 ]  # fmt: skip
 
 

@@ -1,0 +1,7 @@
+"""Read earlier searches to learn from, also those of other users, without writing to them."""
+
+from __future__ import annotations
+
+from spearmint.store.earlier.sources import earlier_searches
+
+__all__ = ["earlier_searches"]

@@ -1,0 +1,203 @@
+"""Read earlier searches to learn from, also those of other users; nothing is written.
+
+Only numbers, names of variables and texts of categories are read, straight from the tables of
+Optuna.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from spearmint.errors import InputError, did_you_mean, reason_of
+from spearmint.layout import Layout
+from spearmint.store.earlier.files import is_database, reading_file
+from spearmint.store.earlier.trials import read_names, read_search
+from spearmint.store.owner import has_secret, read_ownership
+from spearmint.store.sql.sqlite import file_of
+from spearmint.transfer.earlier import EarlierSearch
+from spearmint.transfer.match import printable
+
+MOST_SEARCHES = 20
+"""Maximum number of earlier searches; each proposal asks the models of the useful ones."""
+
+
+def earlier_searches(sources: Sequence[str], directory: Path) -> list[EarlierSearch]:
+    """Return the earlier searches in all of ``sources``.
+
+    Args:
+        sources: Directories or URLs, see ``read_earlier``.
+        directory: Directory of the search that learns.
+
+    Raises:
+        InputError: One of them cannot be read, or there are too many.
+    """
+    found = [each for source in sources for each in read_earlier(source, directory)]
+    if len(found) > MOST_SEARCHES:
+        raise InputError(
+            f"{len(found)} earlier searches to learn from; the limit is {MOST_SEARCHES}",
+            "Name fewer. #STUDY at the end of a directory selects one of its regions.",
+        )
+    return found
+
+
+def read_earlier(source: str, here: Path) -> list[EarlierSearch]:
+    """Return the searches in ``source``, one for each region.
+
+    Args:
+        source: Directory of a search, its config.pb, an SQLite file, or the URL of a storage. A
+            study of several is named by ``#NAME`` at the end.
+        here: Directory of the search that learns.
+
+    Raises:
+        InputError: There is nothing to learn from, or it cannot be read.
+    """
+    place, study = _split(source)
+    try:
+        if "://" in place:
+            return _read_url(place, study, _without_password(place))
+        return _read_path(Path(place).expanduser(), study, here)
+    except InputError as error:
+        what = f"cannot learn from {_without_password(source)}: {error.what}"
+        raise InputError(what, error.fix) from None
+    except (SQLAlchemyError, sqlite3.Error, OSError, ValueError, KeyError) as error:
+        cause = getattr(error, "orig", None) or error
+        text = reason_of(cause) if isinstance(cause, OSError) else str(cause).splitlines()[0]
+        raise InputError(f"cannot learn from {_without_password(source)}: {text}") from None
+
+
+def _split(source: str) -> tuple[str, str | None]:
+    """Return the place, and the study that follows ``#``, if any."""
+    if "#" not in source or Path(source).exists():
+        return source, None
+    place, _, study = source.rpartition("#")
+    return place, study
+
+
+def _read_path(path: Path, study: str | None, here: Path) -> list[EarlierSearch]:
+    """Return the searches in a directory or file."""
+    name = str(path)
+    if not path.exists():
+        raise InputError("no such file or directory", "Name the directory of an earlier search.")
+    if path.is_file() and not is_database(path):
+        path = path.parent
+    if path.is_file():
+        with reading_file(path) as connection:
+            return _searches(connection, name, _chosen(_names(connection), study))
+    return _read_folder(path, study, here)
+
+
+def _read_folder(path: Path, study: str | None, here: Path) -> list[EarlierSearch]:
+    """Return the searches in the directory of a search."""
+    name = str(path)
+    layout = Layout(path.resolve())
+    if layout.root == here.resolve():
+        raise InputError("it is the directory of this search itself", "Name another directory.")
+    known = read_ownership(layout)
+    if known is not None and known.storage:
+        _require_trusted(layout.experiment, known.storage)
+        if known.secret:
+            raise InputError(
+                f"its storage {known.storage} requires a password",
+                "Give the URL of the storage, with #STUDY at the end, instead of the directory.",
+            )
+        url, first = known.storage, known.name
+        return _read_url(url, study, name, owned=first)
+    if not layout.database.is_file():
+        raise InputError("no search there", "Name the directory of a search that has trials.")
+    with reading_file(layout.database) as connection:
+        names = _names(connection)
+        chosen = (
+            _chosen(names, study)
+            if study is not None
+            else _owned(names, known.name if known else None)
+        )
+        return _searches(connection, name, chosen)
+
+
+def _require_trusted(path: Path, url: str) -> None:
+    """Raise InputError if another user could have written which server to connect to."""
+    info = path.stat()
+    if info.st_uid not in (os.getuid(), 0) or info.st_mode & 0o002:
+        raise InputError(
+            f"another user can have written its storage {url}",
+            "If you trust it, give the URL with #STUDY at the end instead of the directory.",
+        )
+
+
+def _read_url(
+    url: str, study: str | None, name: str, *, owned: str | None = None
+) -> list[EarlierSearch]:
+    """Return ``study`` of a storage, or those of the experiment ``owned``, or the only one."""
+    file = file_of(url)
+    if file is not None and not file.is_file():
+        raise InputError(f"no such file: {file}")
+    with reading_file(file) if file is not None else _connected(url) as connection:
+        names = _names(connection)
+        chosen = _owned(names, owned) if owned and study is None else _chosen(names, study)
+        return _searches(connection, name, chosen)
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[Connection]:
+    """Yield a connection to a server."""
+    try:
+        engine = create_engine(url, poolclass=NullPool)
+    except ImportError as error:
+        raise InputError(f"missing database driver: {error}") from None
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _names(connection: Connection) -> list[str]:
+    """Return the names of all studies."""
+    names = read_names(connection)
+    if not names:
+        raise InputError("the database has no search", "Name another directory.")
+    return names
+
+
+def _chosen(names: Sequence[str], study: str | None) -> list[str]:
+    """Return the study ``study`` of a storage, or the only one."""
+    if study is None and len(names) == 1:
+        return list(names)
+    listed = f"The studies are: {', '.join(names)}."
+    if study is None:
+        raise InputError("the storage has several studies", f"Add #STUDY at the end. {listed}")
+    if study not in names:
+        raise InputError(f"no study {study!r}", f"{listed} {did_you_mean(study, names)}".rstrip())
+    return [study]
+
+
+def _owned(names: Sequence[str], experiment: str | None) -> list[str]:
+    """Return the studies of ``experiment`` and of its regions; all if it is not known."""
+    if experiment is None:
+        return list(names)
+    own = [n for n in names if n == experiment or n.startswith(f"{experiment}@")]
+    return own or list(names)
+
+
+def _searches(connection: Connection, place: str, names: Sequence[str]) -> list[EarlierSearch]:
+    if len(names) == 1:
+        return [read_search(connection, names[0], place)]
+    return [
+        read_search(connection, n, f"{place} ({printable(n.rpartition('@')[2])})") for n in names
+    ]
+
+
+def _without_password(url: str) -> str:
+    """Return ``url``; of one with a password, only the part that has none."""
+    if "://" not in url or not has_secret(url):
+        return url
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"

@@ -1,0 +1,229 @@
+"""Earlier searches are read as they are: running, broken, huge, of other users; never written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.trial import create_trial
+
+from spearmint.errors import InputError
+from spearmint.store.earlier import earlier_searches, sources
+from spearmint.store.sql.sqlite import sqlite_url
+from spearmint.transfer import EarlierSearch
+from tests.spearmint.store.studies import opened, point
+
+HERE = Path("/nowhere")
+SPACE = {"x": FloatDistribution(0.0, 1.0), "act": CategoricalDistribution(["relu", None, 3])}
+
+
+def read(*names: str | Path) -> list[EarlierSearch]:
+    return earlier_searches([str(name) for name in names], HERE)
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(p.relative_to(folder)): (p.stat().st_mtime_ns, p.read_bytes())
+        for p in folder.rglob("*")
+        if p.is_file()
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the directory of a search with six complete trials and one that runs."""
+    root = tmp_path / "a #1 50% dir"
+    root.mkdir()
+    study = opened(root, sqlite_url(root / "spearmint.db"))
+    for i in range(6):
+        study.add_complete({"X": (i / 10, 0.5), "act": ("tanh",)}, float(i), source="test")
+    study.add_running(point())
+    return root
+
+
+def made(path: Path, *names: str, directions: tuple[str, ...] = ("minimize",)) -> str:
+    """Make a database with studies of one trial each, and return its URL."""
+    for name in names:
+        study = optuna.create_study(
+            storage=f"sqlite:///{path}", study_name=name, directions=directions
+        )
+        values = [0.5] * len(directions)
+        study.add_trial(
+            create_trial(params={"x": 0.25, "act": 3}, distributions=SPACE, values=values)
+        )
+    return f"sqlite:///{path}"
+
+
+def test_a_finished_search_is_read_and_stays_as_it_was(folder: Path) -> None:
+    before = contents(folder)
+    (search,) = read(folder)
+    assert [t.value for t in search.trials] == [0, 1, 2, 3, 4, 5]
+    assert search.trials[3].params == {"X[0]": 0.3, "X[1]": 0.5, "act": "tanh"}
+    assert (search.name, search.maximize, search.n_complete) == (str(folder), False, 6)
+    assert read(folder / "config.pb")[0].trials == search.trials
+    assert contents(folder) == before
+
+
+@pytest.fixture
+def running(folder: Path) -> Iterator[Path]:
+    """Hold a write lock on the database, as a running search does while it stores a result."""
+    with closing(sqlite3.connect(folder / "spearmint.db")) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("UPDATE trial_values SET value = value + 1")
+        connection.commit()
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("UPDATE trial_values SET value = 99")
+        yield folder
+
+
+def test_a_running_search_is_read_as_it_is_stored(running: Path) -> None:
+    names = {p.name for p in running.iterdir()}
+    assert "spearmint.db-wal" in names
+    (search,) = read(running)
+    assert [t.value for t in search.trials] == [1, 2, 3, 4, 5, 6]
+    assert {p.name for p in running.iterdir()} == names
+
+
+def test_a_killed_search_is_read_with_its_log_and_stays_as_it_was(
+    running: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "killed"
+    copy.mkdir()
+    for name in ("spearmint.db", "spearmint.db-wal"):  # no -shm: the host was rebooted
+        shutil.copy(running / name, copy / name)
+    before = contents(copy)
+    (search,) = read(copy)
+    assert [t.value for t in search.trials] == [1, 2, 3, 4, 5, 6]
+    assert contents(copy) == before
+
+
+def test_categories_of_other_programs_are_texts(tmp_path: Path) -> None:
+    (search,) = read(made(tmp_path / "o.db", "one"))
+    assert search.trials[0].params == {"x": 0.25, "act": "3"}
+    assert read(tmp_path / "o.db")[0].trials == search.trials
+
+
+def test_one_study_of_several_is_named(tmp_path: Path) -> None:
+    url = made(tmp_path / "o.db", "one", "two")
+    with pytest.raises(InputError, match="one, two"):
+        read(url)
+    assert len(read(f"{url}#two", f"{tmp_path / 'o.db'}#one")) == 2
+    with pytest.raises(InputError, match="'three'"):
+        read(f"{url}#three")
+
+
+def test_the_regions_of_a_search_are_searches_with_their_names(tmp_path: Path) -> None:
+    made(tmp_path / "spearmint.db", "mine@us", "mine@d\x1b[2Je")
+    assert [s.name for s in read(tmp_path)] == [f"{tmp_path} (us)", f"{tmp_path} (d?[2Je)"]
+
+
+@pytest.mark.parametrize("rubbish", [b"", b"SQLite format 3\0" + b"x" * 5000, b"hello"])
+def test_a_broken_database_is_an_error_that_names_it(tmp_path: Path, rubbish: bytes) -> None:
+    (tmp_path / "spearmint.db").write_bytes(rubbish)
+    with pytest.raises(InputError, match=str(tmp_path)) as error:
+        read(tmp_path)
+    assert error.value.exit_code == 2
+    assert list(tmp_path.iterdir()) == [tmp_path / "spearmint.db"]
+
+
+def test_contents_that_are_not_numbers_are_ignored(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "spearmint.db")) as connection:
+        connection.execute("UPDATE trial_values SET value = 'many' WHERE trial_id = 1")
+        connection.execute("UPDATE trial_values SET value = 9e999 WHERE trial_id = 2")
+        connection.execute("UPDATE trial_params SET param_value = 77 WHERE param_name = 'act'")
+        connection.commit()
+    (search,) = read(folder)
+    assert [t.value for t in search.trials] == [2, 3, 4, 5]
+    assert "act" not in search.trials[0].params
+
+
+def test_a_distribution_that_cannot_be_read_is_an_error(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "spearmint.db")) as connection:
+        connection.execute('UPDATE trial_params SET distribution_json = \'{"name": "os"}\'')
+        connection.commit()
+    with pytest.raises(InputError, match="cannot learn from"):
+        read(folder)
+
+
+def test_several_objectives_no_search_and_the_search_itself_are_errors(
+    tmp_path: Path, folder: Path
+) -> None:
+    url = made(tmp_path / "o.db", "two", directions=("minimize", "maximize"))
+    with pytest.raises(InputError, match="2 objectives"):
+        read(url)
+    for name in (tmp_path, tmp_path / "missing", "sqlite:////missing.db", "nothing://x"):
+        with pytest.raises(InputError, match="cannot learn from"):
+            read(name)
+    with pytest.raises(InputError, match="this search itself"):
+        earlier_searches([str(folder)], folder)
+
+
+def test_a_fifo_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "spearmint.db")
+    with pytest.raises(InputError):
+        read(tmp_path)
+
+
+def test_of_many_trials_the_best_and_some_others_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spearmint.store.earlier.trials._MOST_TRIALS", 3)
+    (search,) = read(folder)
+    assert len(search.trials) == 3
+    assert search.n_complete == 6
+    assert min(t.value for t in search.trials) == 0
+
+
+def test_infeasible_trials_are_marked(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "spearmint.db")) as connection:
+        for trial, gap in ((1, 0.5), (2, -0.5)):
+            connection.execute(
+                "INSERT INTO trial_system_attributes (trial_id, key, value_json) VALUES (?, ?, ?)",
+                (trial, "constraints:memory", json.dumps(gap)),
+            )
+        connection.commit()
+    (search,) = read(folder)
+    assert [t.is_feasible for t in search.trials] == [False, *[True] * 5]
+
+
+def _owned(folder: Path, storage: str, mode: int) -> None:
+    (folder / ".spearmint").mkdir()
+    path = folder / ".spearmint" / "experiment.json"
+    known = {"name": "one", "token": "t", "root": str(folder), "host": "h", "storage": storage}
+    path.write_text(json.dumps(known))
+    path.chmod(mode)
+
+
+def test_a_storage_that_another_user_could_have_written_is_not_connected_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    url = made(tmp_path / "o.db", "one", "one@us", "other")
+    for folder, mode in ((mine, 0o644), (theirs, 0o666)):
+        folder.mkdir()
+        _owned(folder, url, mode)
+    assert [s.name for s in read(mine)] == [f"{mine} (one)", f"{mine} (us)"]
+    monkeypatch.setattr(sources, "_read_url", None)  # would raise TypeError
+    with pytest.raises(InputError, match="another user"):
+        read(theirs)
+
+
+def test_a_password_is_not_shown() -> None:
+    with pytest.raises(InputError) as error:
+        read("mysql+nothing://ann:secret@host/db#one")
+    assert "secret" not in str(error.value)
+
+
+def test_too_many_searches_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MOST_SEARCHES", 1)
+    with pytest.raises(InputError, match="limit is 1"):
+        read(made(tmp_path / "a.db", "one"), made(tmp_path / "b.db", "one"))
