@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution
@@ -36,12 +37,19 @@ def _choices(distribution: BaseDistribution) -> tuple[str, ...]:
 def ensemble_of(
     earlier: Iterable[EarlierSearch], names: Mapping[str, BaseDistribution], space: Space
 ) -> Ensemble | None:
-    """Return the models of the earlier searches; None if none of them can be used."""
+    """Return the models of the earlier searches; None if none of them can be used.
+
+    They are fitted once in a process, also for several regions.
+    """
+    return _fitted(tuple(earlier), variables_of(names, space))
+
+
+@lru_cache(maxsize=4)
+def _fitted(earlier: tuple[EarlierSearch, ...], variables: Variables) -> Ensemble | None:
     from spearmint.transfer.ensemble import Ensemble
 
-    variables = variables_of(names, space)
     tasks = [task for each in earlier if (task := matched(each, variables)).is_usable]
-    return Ensemble(space, tasks) if tasks else None
+    return Ensemble(variables.space, tasks) if tasks else None
 
 
 def first_points(

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from spearmint.gp.numerics import Array
-    from spearmint.transfer.ensemble import Ensemble
 
 # Number of Sobol points before the first model: the dimensions plus one, within these limits.
 _MIN_INITIAL, _MAX_INITIAL = 3, 32
@@ -53,7 +52,6 @@ class ModelChooser(Chooser):
     """
 
     selects_trials = False
-    _fitted: tuple[tuple[tuple[str, ...], Space], Ensemble | None] | None = None
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -111,19 +109,13 @@ class ModelChooser(Chooser):
             return repeat({})
         past = self._history(study, trials, space)
         if self.earlier and self.learns:
-            past = replace(past, ensemble=self._ensemble(space, past.space))
+            past = replace(past, ensemble=ensemble_of(self.earlier, space, past.space))
         if self.guesses:
             past = replace(past, guesses=self._guessed(space, past.space))
         return (
             {} if point is None else self._named(space, past.space.values(point))
             for point in self._points(past, number)
         )
-
-    def _ensemble(self, names: Mapping[str, BaseDistribution], space: Space) -> Ensemble | None:
-        """Return the models of the earlier searches; they are fitted once for a space."""
-        if self._fitted is None or self._fitted[0] != (tuple(names), space):
-            self._fitted = (tuple(names), space), ensemble_of(self.earlier, names, space)
-        return self._fitted[1]
 
     def _guessed(self, names: Iterable[str], space: Space) -> dict[int, tuple[float, float]]:
         """Return the coordinate and the spread of each guess, by dimension."""

@@ -34,10 +34,8 @@ def greet(console: Console, sessions: Sequence[Session], options: RunOptions, dr
         markup=False,
         soft_wrap=True,
     )
-    for session in sessions:
-        region = f"{session.experiment.region}: " if session.experiment.region else ""
-        for lesson in session.study.lessons:
-            console.print(f"{region}{lesson}", markup=False, soft_wrap=True)
+    for lesson in dict.fromkeys(text for each in sessions for text in each.study.lessons):
+        console.print(lesson, markup=False, soft_wrap=True)
     if experiment.language is Language.SHELL and (note := _not_executable(experiment)):
         console.print(note, markup=False, soft_wrap=True)
 

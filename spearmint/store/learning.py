@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import optuna
@@ -10,6 +11,7 @@ from optuna.distributions import BaseDistribution
 
 from spearmint.choosers.base import Chooser
 from spearmint.choosers.encoding import dimension
+from spearmint.choosers.feasible_sampler import FeasibleSampler
 from spearmint.choosers.learning import first_points, n_initial_of, variables_of
 from spearmint.choosers.tree import Tree
 from spearmint.errors import InputError
@@ -19,6 +21,8 @@ from spearmint.transfer import EarlierSearch, Task, matched, n_seeds
 
 LEARNED = "spearmint:learned"
 """Attribute of a study: the earlier searches whose best points it has tried."""
+# This many times as many points, because some violate the linear constraints.
+_SPARE = 8
 
 
 class Learning:
@@ -67,7 +71,8 @@ class Learning:
         if isinstance(sampler, Chooser) and sampler.learns:
             sampler.earlier = [each for each, _ in usable]
         else:
-            name = type(sampler).__name__
+            known = sampler.sampler if isinstance(sampler, FeasibleSampler) else sampler
+            name = type(known).__name__
             lines.append(
                 f"{name} has no model of earlier searches: it tries their best points only"
             )
@@ -91,12 +96,13 @@ class Learning:
     ) -> None:
         """Queue the best points, once, unless the study has begun."""
         study = self._study
-        if LEARNED in study.user_attrs or study.get_trials(deepcopy=False, states=_BEGUN):
+        if LEARNED in study.user_attrs:
             return
-        size = n_seeds(n_initial_of(study.sampler, len(names)), len(tasks))
-        for point in first_points(tasks, names, space, size):
-            if (kept := self._feasible(point)) is not None:
-                study.enqueue_trial(kept, skip_if_exists=True)
+        if not study.get_trials(deepcopy=False, states=_BEGUN):
+            size = n_seeds(n_initial_of(study.sampler, len(names)), len(tasks))
+            points = map(self._feasible, first_points(tasks, names, space, _SPARE * size))
+            for point in islice(filter(None, points), size):
+                study.enqueue_trial(point, skip_if_exists=True)
         study.set_user_attr(LEARNED, [task.text for task in tasks])
 
     def _feasible(self, point: dict[str, Any]) -> dict[str, Any] | None:

@@ -21,9 +21,9 @@ class EarlierTrial:
     is_feasible: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EarlierSearch:
-    """Trials of an earlier search.
+    """Trials of an earlier search. Two objects are never equal.
 
     Attributes:
         name: How messages name it.

@@ -33,8 +33,6 @@ from spearmint.gp.space import Space
 from spearmint.transfer.match import Task
 from spearmint.transfer.weights import LEAST_RANKED, left_out_means, weights
 
-_KEPT = 200
-"""Trials of an earlier search in its model: a third the best, the others at random."""
 _SAMPLES, _BURNIN = 3, 4
 # Maximum number of trials of this search that are ranked.
 _RANKED = 128
@@ -48,15 +46,13 @@ class EarlierModel:
 
     def __init__(self, space: Space, task: Task) -> None:
         """Fit the model to the dimensions that both searches have."""
-        rng = np.random.default_rng([_SEED, len(task.y)])
-        kept = subset(task.y, _KEPT, rng) if len(task.y) > _KEPT else np.arange(len(task.y))
         self._shared = task.shared
         shared = Space(tuple(space.dimensions[d] for d in task.shared))
-        points, y = task.points[np.ix_(kept, task.shared)], task.y[kept]
+        points, rng = task.points[:, task.shared], np.random.default_rng([_SEED, len(task.y)])
         # Coordinates outside of the bounds have no input warp.
         settings = Settings(mcmc_iters=_SAMPLES, burnin=_BURNIN, input_warp=False)
         with one_blas_thread():
-            posterior = fit(shared, points, y, points[:0], settings, rng)
+            posterior = fit(shared, points, task.y, points[:0], settings, rng)
         self._mean = NegativeMean(posterior.thinned(_SAMPLES))
 
     def __call__(self, points: Array) -> Array:

@@ -23,6 +23,8 @@ _SHARED = 0.2
 _MOST_NAMED, _LONGEST = 10, 60  # names of other users in messages
 LEAST_TRIALS = 5
 """Minimum number of trials of an earlier search to learn from."""
+MOST_TRIALS = 200
+"""Maximum number of trials in its model: a third the best, the others at random."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,13 @@ def matched(earlier: EarlierSearch, variables: Variables) -> Task:
     inactive = absent.reshape(rows.shape) & conditional
     least = max(_SHARED * len(trials), 1.0)
     shared = np.flatnonzero(near.sum(axis=0) >= np.where(conditional, 1.0, least))
-    kept = (near | inactive)[:, shared].all(axis=1)
+    sign = -1.0 if earlier.maximize else 1.0
+    kept = np.flatnonzero((near | inactive)[:, shared].all(axis=1))
+    kept = kept[_some(np.array([sign * trials[i].value for i in kept]))]
     points = np.where(np.isnan(rows), space.centre, rows)[kept]
     if space.conditions:
         points = space.settle(points)
-    sign = -1.0 if earlier.maximize else 1.0
-    used = [trial for trial, keeps in zip(trials, kept, strict=True) if keeps]
+    used = [trials[i] for i in kept]
     return Task(
         points=points,
         y=np.array([sign * trial.value for trial in used]),
@@ -97,6 +100,15 @@ def matched(earlier: EarlierSearch, variables: Variables) -> Task:
         shared=shared,
         text=_text(earlier, variables, shared, len(used)),
     )
+
+
+def _some(y: Array) -> NDArray[np.intp]:
+    """Return the indices of the trials to use."""
+    if len(y) <= MOST_TRIALS:
+        return np.arange(len(y))
+    from spearmint.gp.fit import subset  # imports scipy
+
+    return subset(y, MOST_TRIALS, np.random.default_rng(len(y)))
 
 
 def _row(trial: EarlierTrial, variables: Variables) -> list[float]:

@@ -18,11 +18,11 @@ _APART = 0.15
 
 
 def n_seeds(n_initial: int, n_tasks: int) -> int:
-    """Return how many of the first ``n_initial`` points earlier searches give.
+    """Return how many of the first ``n_initial`` points earlier searches give: one each.
 
-    The others show whether the earlier searches mislead.
+    It is at most a third: the others show whether the earlier searches mislead.
     """
-    return min(n_tasks + 1, -(-n_initial // 3)) if n_tasks else 0
+    return min(n_tasks, -(-n_initial // 3))
 
 
 def seed_points(space: Space, tasks: Sequence[Task], size: int) -> list[tuple[Task, Array]]:

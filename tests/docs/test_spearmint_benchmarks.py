@@ -25,6 +25,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
         "search",
         "search_constraints",
         "search_fidelity",
+        "search_learn",
         "search_objectives",
         "first_hour",
         "search_overhead",

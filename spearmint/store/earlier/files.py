@@ -43,7 +43,10 @@ def _uri(path: Path) -> str | None:
     log, shared = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
     with path.open("rb") as file:
         uses_log = file.read(20)[18:] == b"\2\2"
-    if uses_log and log.exists() and not shared.exists():
+    for other in (log, shared):
+        if other.exists() and not other.is_file():
+            raise InputError(f"{other} is not a file")
+    if uses_log and log.exists() and (shared.is_symlink() or not shared.exists()):
         return None
     how = "immutable=1" if uses_log and not log.exists() else "mode=ro"
     return f"{path.absolute().as_uri()}?{how}"

@@ -100,7 +100,7 @@ def _read_folder(path: Path, study: str | None, here: Path) -> list[EarlierSearc
     layout = Layout(path.resolve())
     if layout.root == here.resolve():
         raise InputError("it is the directory of this search itself", "Name another directory.")
-    known = read_ownership(layout)
+    known = read_ownership(layout) if layout.experiment.is_file() else None
     if known is not None and known.storage:
         _require_trusted(layout.experiment, known.storage)
         if known.secret:

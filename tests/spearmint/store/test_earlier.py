@@ -106,6 +106,21 @@ def test_a_killed_search_is_read_with_its_log_and_stays_as_it_was(
     assert contents(copy) == before
 
 
+def with_log(path: Path) -> None:
+    """Give the file of a database that nobody uses a write-ahead log, which is then empty."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+
+
+def test_a_database_that_nobody_uses_gets_no_log(tmp_path: Path) -> None:
+    made(tmp_path / "o.db", "one")
+    with_log(tmp_path / "o.db")
+    before = contents(tmp_path)
+    assert list(before) == ["o.db"]
+    assert len(read(tmp_path / "o.db")[0].trials) == 1
+    assert contents(tmp_path) == before
+
+
 def test_categories_of_other_programs_are_texts(tmp_path: Path) -> None:
     (search,) = read(made(tmp_path / "o.db", "one"))
     assert search.trials[0].params == {"x": 0.25, "act": "3"}
@@ -167,10 +182,19 @@ def test_several_objectives_no_search_and_the_search_itself_are_errors(
         earlier_searches([str(folder)], folder)
 
 
-def test_a_fifo_is_not_opened(tmp_path: Path) -> None:
+def test_a_fifo_is_not_opened(tmp_path: Path, folder: Path) -> None:
+    """Opening one would wait for another process."""
     os.mkfifo(tmp_path / "spearmint.db")
     with pytest.raises(InputError):
         read(tmp_path)
+    (folder / ".spearmint").mkdir()
+    os.mkfifo(folder / ".spearmint" / "experiment.json")
+    assert len(read(folder)[0].trials) == 6
+    made(tmp_path / "o.db", "one")
+    with_log(tmp_path / "o.db")
+    os.mkfifo(tmp_path / "o.db-wal")
+    with pytest.raises(InputError, match="not a file"):
+        read(tmp_path / "o.db")
 
 
 def test_of_many_trials_the_best_and_some_others_are_read(
