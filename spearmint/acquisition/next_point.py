@@ -72,7 +72,7 @@ def next_points(
     factor: Acquisition | None = None,
     feasible: NDArray[np.bool_] | None = None,
     prior: LogPrior | None = None,
-    model: Model = fit,
+    model: Model | None = None,
 ) -> Iterator[Array]:
     """Yield valid points to evaluate next, shape ``(D,)``, from one fit of the model.
 
@@ -89,7 +89,7 @@ def next_points(
         feasible: The observations with which a point must compare, shape ``(n,)``; at most
             ``MAX_OBSERVATIONS`` with at least one. None for all.
         prior: The user's guess where the best point is.
-        model: Fits the model of the objective.
+        model: Fits the model of the objective; None for ``fit``.
     """
     seen = np.concatenate((points, pending))
     pool = None
@@ -100,7 +100,7 @@ def next_points(
                     kept = recent_subset(y, KEPT_OBSERVATIONS, rng)
                     points, y = points[kept], y[kept]
                 some = _some_pending(pending, rng)
-                posterior = model(space, points, y, some, settings, rng)
+                posterior = (model or fit)(space, points, y, some, settings, rng)
                 best = points[np.argsort(y, kind="stable")[:5]]
                 if space.linear:
                     feasible = _inside(space, points, feasible)

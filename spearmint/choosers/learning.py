@@ -77,8 +77,6 @@ def n_initial_of(sampler: BaseSampler, n_dimensions: int) -> int:
     return min(max(_FEWEST, n_dimensions + 1), _MOST)
 
 
-def model_of(past: History) -> Model:
-    """Return what fits the model of the objective."""
-    from spearmint.gp.fit import fit
-
-    return past.ensemble.fit if past.ensemble is not None else fit
+def model_of(past: History) -> Model | None:
+    """Return what fits the model of the objective; None for the model without earlier searches."""
+    return past.ensemble.fit if past.ensemble is not None else None
