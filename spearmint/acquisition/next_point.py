@@ -59,6 +59,9 @@ _POOL = 1024
 
 Model: TypeAlias = Callable[[Space, Array, Array, Array, Settings, np.random.Generator], Posterior]
 """Fits a model as :func:`spearmint.gp.fit.fit` does."""
+OnFit = Callable[[float, bool], None]
+"""Receives the log of the largest expected improvement, in standard deviations of the (warped)
+objective, and whether there is no noise."""
 
 
 def next_points(
@@ -73,6 +76,7 @@ def next_points(
     feasible: NDArray[np.bool_] | None = None,
     prior: LogPrior | None = None,
     model: Model | None = None,
+    on_fit: OnFit | None = None,
 ) -> Iterator[Array]:
     """Yield valid points to evaluate next, shape ``(D,)``, from one fit of the model.
 
@@ -90,6 +94,7 @@ def next_points(
             ``MAX_OBSERVATIONS`` with at least one. None for all.
         prior: The user's guess where the best point is.
         model: Fits the model of the objective; None for ``fit``.
+        on_fit: Called after the fit, before the first point.
     """
     seen = np.concatenate((points, pending))
     pool = None
@@ -109,7 +114,7 @@ def next_points(
                     best = points[np.lexsort((y, ~feasible))[:5]]
                 if prior is not None:
                     best = np.concatenate((best, prior.moved(best[:2])))
-                ranked = _first(space, best, posterior, seen, settings, rng, factor, prior)
+                ranked = _first(space, best, posterior, seen, settings, rng, factor, prior, on_fit)
                 last = ranked
             else:
                 pool.add(seen[-1], settings.pending_samples, rng)
@@ -177,6 +182,7 @@ def _first(
     rng: np.random.Generator,
     factor: Acquisition | None,
     prior: LogPrior | None,
+    on_fit: OnFit | None = None,
 ) -> Array:
     """Return valid points for the first point of a batch, best first."""
     margin = _margin(posterior, settings, rng)
@@ -187,6 +193,8 @@ def _first(
     ranked = _ranked(space, best, acquisition, posterior, settings, rng, rough=rough)
     exact = settings.noiseless or posterior.noise_sd < _NO_NOISE
     left = acquisition(ranked[:1])[0] - (prior(ranked[:1])[0] if prior is not None else 0.0)
+    if on_fit is not None:
+        on_fit(float(left), exact)
     converged = left < np.log(_POLISH_BELOW)
     plain = factor is None and not settings.grid_size and not len(space.fixed)
     if exact and plain and converged and rng.random() < _POLISH_SHARE:

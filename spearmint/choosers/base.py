@@ -65,8 +65,12 @@ class Chooser(BaseSampler):
     earlier: Sequence[EarlierSearch] = ()
     """Earlier searches to learn from."""
 
+    total: int | None = None
+    """Number of trials after which the search ends; None if it is not known."""
+
     def __init__(self, *, seed: int | None = None) -> None:
         """Set ``seed``, or draw a random seed if it is None."""
+        self._notices: list[str] = []
         if seed is None:
             seed = secrets.randbits(63)
         # numpy does not accept negative seeds.
@@ -214,6 +218,11 @@ class Chooser(BaseSampler):
                 params[name] = self.sample_independent(study, trial, name, distribution)
             trial.distributions = {**trial.distributions, name: distribution}
         return params if self.tree is None else self.tree.active(params)
+
+    def notices(self) -> list[str]:
+        """Return messages for the user since the last call; proposals do not depend on them."""
+        texts, self._notices = self._notices, []
+        return texts
 
     def uniform(self, number: int, place: int) -> float:
         """Return coordinate ``place`` of point ``number`` in the unit cube, in [0, 1)."""

@@ -39,6 +39,7 @@ class GPConstrainedEIChooser(GPEIOptChooser):
     """
 
     models_limits = False
+    looks_elsewhere = False
     several_objectives = False
 
     def _history(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from spearmint.acquisition.maximize import Acquisition
+    from spearmint.acquisition.next_point import OnFit
     from spearmint.acquisition.prior import LogPrior
     from spearmint.gp.numerics import Array
     from spearmint.gp.settings import Settings
@@ -37,6 +39,7 @@ class GPEIOptChooser(ModelChooser):
         grid_subset: Maximum number of candidates that L-BFGS-B refines.
         warp: Whether to learn a monotone transformation of the objective.
         input_warp: Whether to learn a monotone transformation of each numeric parameter.
+        elsewhere: Whether two of three trials look for another minimum after convergence.
         seed: Any integer. Default: random.
     """
 
@@ -44,6 +47,7 @@ class GPEIOptChooser(ModelChooser):
     models_limits = True
     several_objectives = True
     learns = True
+    looks_elsewhere = True
 
     def __init__(
         self,
@@ -55,6 +59,7 @@ class GPEIOptChooser(ModelChooser):
         grid_subset: int = 20,
         warp: bool = True,
         input_warp: bool = True,
+        elsewhere: bool = True,
         seed: int | None = None,
     ) -> None:
         super().__init__(seed=seed)
@@ -74,6 +79,7 @@ class GPEIOptChooser(ModelChooser):
         self.grid_subset = grid_subset
         self.warp = warp
         self.input_warp = input_warp
+        self.elsewhere = elsewhere
 
     def _history(
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
@@ -81,11 +87,27 @@ class GPEIOptChooser(ModelChooser):
         """Return the trials, those that violate measured constraints with their values."""
         return history(study, trials, space, limits=self.models_limits, tree=self.tree)
 
+    def _points(self, past: History, number: int) -> Iterator[Array | None]:
+        """Yield the points of trials ``number`` and later; None for a Sobol point of the trial."""
+        if not self.elsewhere or not self.looks_elsewhere or self._is_early(past):
+            return super()._points(past, number)
+        from spearmint.choosers.elsewhere import Model, points_with_restarts
+
+        left = math.inf if self.total is None else self.total - len(past.tried) - len(past.pending)
+        least = self.n_initial(len(past.space))
+        model = Model(self.seed, least, left, self._rng, self.best_points, self._notices.append)
+        return points_with_restarts(model, past, number) or super()._points(past, number)
+
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point with the largest expected improvement."""
         return next(self.best_points(past, iter([rng])))
 
-    def best_points(self, past: History, rngs: Iterator[np.random.Generator]) -> Iterator[Array]:
+    def best_points(
+        self,
+        past: History,
+        rngs: Iterator[np.random.Generator],
+        on_fit: OnFit | None = None,
+    ) -> Iterator[Array]:
         """Yield the points with the largest expected improvement, all from one fit."""
         from spearmint.acquisition.next_point import next_points
 
@@ -112,6 +134,7 @@ class GPEIOptChooser(ModelChooser):
             factor=factor,
             prior=prior,
             model=model_of(past),
+            on_fit=on_fit,
         )
 
     def _settings(self) -> Settings:
@@ -182,6 +205,7 @@ class GPEIChooser(GPEIOptChooser):
             pending_samples=pending_samples,
             warp=warp,
             input_warp=input_warp,
+            elsewhere=False,
             seed=seed,
         )
         if grid_size < 1:

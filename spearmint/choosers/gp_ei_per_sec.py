@@ -32,6 +32,8 @@ class GPEIperSecChooser(GPEIOptChooser):
     arguments are those of :class:`spearmint.choosers.GPEIOptChooser`.
     """
 
+    looks_elsewhere = False
+
     def _factor(
         self, past: History, settings: Settings, rng: np.random.Generator
     ) -> Acquisition | None:

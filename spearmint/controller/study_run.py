@@ -137,6 +137,7 @@ class StudyRun:
         """Count the stored trials; collect, adopt or restart the running ones."""
         self.layout.jobs.mkdir(parents=True, exist_ok=True)
         self.layout.outputs.mkdir(exist_ok=True)
+        self.study.expect(self.limits.finished)
         self.tally.restore(self.study)
         self._paused.restore()
         self.durations.known = self.tally.seconds / self.tally.ended if self.tally.ended else None
@@ -187,7 +188,9 @@ class StudyRun:
             return self._waiting.popleft()
         paused = self._paused.next(self._ending.trials)
         if paused is None:
-            return self._proposals.ask(n_free)
+            asked = self._proposals.ask(n_free)
+            self._note_notices()
+            return asked
         folder = self.layout.folder(paused)
         if self._paused.is_from_earlier(paused) and (job := self.driver.adopt(folder)):
             self._ending.add(job, paused)  # its last job is about to end
@@ -196,6 +199,12 @@ class StudyRun:
         if trial is not None:
             self.tally.resume_paused()
         return trial
+
+    def _note_notices(self) -> None:
+        """Report what the chooser has to say, after the name of the region if there are several."""
+        region = self.experiment.region
+        for text in self.study.notices():
+            self.observer.note(f"{region}: {text}" if region else text)
 
     def prepare(self, most: int) -> bool:
         """Propose a trial ahead of need, unless ``most`` are ready; return whether one was."""

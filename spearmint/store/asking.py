@@ -32,6 +32,16 @@ class Asking:
     _distributions: dict[str, BaseDistribution]
     _tree: Tree | None
 
+    def expect(self, total: int) -> None:
+        """Tell the sampler after how many trials the search ends."""
+        if isinstance(self._study.sampler, Chooser):
+            self._study.sampler.total = total
+
+    def notices(self) -> list[str]:
+        """Return messages of the sampler for the user since the last call."""
+        sampler = self._study.sampler
+        return sampler.notices() if isinstance(sampler, Chooser) else []
+
     @wraps_storage_errors()
     def enqueue_seed_points(self) -> None:
         """Queue the seed points of config.pb, and the guesses, that were not queued before."""

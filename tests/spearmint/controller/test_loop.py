@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spearmint.choosers import RandomChooser
 from spearmint.choosers.history import trials_of
 from spearmint.drivers import Job
 from spearmint.errors import DriverError, SearchFailed, StorageError
@@ -33,6 +34,18 @@ def test_it_fills_at_once_and_never_runs_more(make_loop) -> None:
     assert loop.observer.lines[:4] == [f"submitted {i}" for i in (1, 2, 3, 4)]
     assert driver.most == 4
     assert len(driver.folders) == 10, "no more trials than requested"
+
+
+def test_a_message_of_the_chooser_is_shown_once_and_it_knows_the_number_of_trials(
+    make_loop,
+) -> None:
+    loop = make_loop(FakeDriver(), finished=4)
+    chooser = RandomChooser(seed=0)
+    chooser._notices.append("The search has converged.")
+    loop.study.use(chooser)
+    loop.run()
+    assert loop.observer.lines.count("The search has converged.") == 1
+    assert chooser.total == 4
 
 
 def test_maximum(make_loop) -> None:
