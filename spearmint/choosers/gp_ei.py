@@ -39,7 +39,7 @@ class GPEIOptChooser(ModelChooser):
         grid_subset: Maximum number of candidates that L-BFGS-B refines.
         warp: Whether to learn a monotone transformation of the objective.
         input_warp: Whether to learn a monotone transformation of each numeric parameter.
-        elsewhere: Whether two of three trials look for another minimum after convergence.
+        elsewhere: Whether most trials look for another minimum after convergence.
         seed: Any integer. Default: random.
     """
 

@@ -41,9 +41,12 @@ def is_negligible(log_improvement: float) -> bool:
     return log_improvement < math.log(_EXPECTED)
 
 
-def are_at(points: Array, minima: Array) -> NDArray[np.bool_]:
-    """Return which of ``points`` (m, D) are at one of ``minima`` (k, D), shape ``(m,)``."""
+def are_at(points: Array, minima: Array, reach: float = 1.0) -> NDArray[np.bool_]:
+    """Return which of ``points`` (m, D) are at one of ``minima`` (k, D), shape ``(m,)``.
+
+    ``reach`` is a factor of the distance.
+    """
     if not len(minima):
         return np.zeros(len(points), dtype=bool)
     squares = np.sum((points[:, None] - minima[None]) ** 2, axis=2)
-    return np.asarray(squares.min(axis=1) <= _NEAR**2 * points.shape[1])
+    return np.asarray(squares.min(axis=1) <= (reach * _NEAR) ** 2 * points.shape[1])

@@ -1,8 +1,9 @@
 """The restarts of a search, found in its trials, so that a killed search resumes them.
 
 Restart k begins with a point that depends only on k and the seed: a trial there shows that it has
-begun, and when. Of the later trials, every third number belongs to the known minimum, and the
-others to the restart.
+begun, and when. Later trials are shared by their numbers: odd ones belong to the restart, multiples
+of eight to the known minimum, and the other even ones to the known minimum as long as the trials
+there still gain. Of these, the ones near the known minimum do not count as trials of the restart.
 
 Source: restarts without memory are those of multistart and of TuRBO, Eriksson et al. 2019
 (arXiv:1910.01739), section 3.
@@ -11,7 +12,7 @@ Source: restarts without memory are those of multistart and of TuRBO, Eriksson e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +24,24 @@ from spearmint.choosers.sobol import sobol_point
 from spearmint.gp.numerics import Array
 from spearmint.gp.space import distance
 
-PERIOD = 3
-"""One of this many trials belongs to the known minimum once there is a restart."""
+# Every eighth trial belongs to the known minimum.
+_PERIOD = 8
+# The known minimum gains if its last trials lowered it by more than this share of the spread.
+_LAST, _GAIN = 5, 3e-5
+# Points within this many times the distance of ``are_at`` are near a minimum.
+_AROUND = 5.0
 # Seed of the Sobol points of restarts.
 _RESTART = 0x5EA2C4
 
 
-def is_elsewhere(number: int) -> bool:
-    """Return whether trial ``number`` belongs to a restart, if there is one."""
-    return number % PERIOD != 0
+def may_begin(number: int) -> bool:
+    """Return whether trial ``number`` belongs to a restart in any case, and can be its first."""
+    return number % 2 == 1
+
+
+@lru_cache(maxsize=256)  # each proposal looks for the first points of all restarts
+def _cube(seed: int, index: int, n_dimensions: int) -> Array:
+    return sobol_point(seed, index, n_dimensions)
 
 
 @dataclass(frozen=True)
@@ -48,9 +58,10 @@ class Restarts:
 
     def point(self, restart: int, index: int) -> Array:
         """Return Sobol point ``index`` of a restart; it begins with point 0."""
-        seed = (self.seed + _RESTART * (restart + 1)) % (1 << 63)
-        cube = sobol_point(seed, index, len(self.past.space))[None]
-        return np.asarray(self.past.space.from_cube(cube)[0])
+        cube = _cube(
+            (self.seed + _RESTART * (restart + 1)) % (1 << 63), index, len(self.past.space)
+        )
+        return np.asarray(self.past.space.from_cube(cube[None])[0])
 
     @cached_property
     def starts(self) -> list[int]:
@@ -70,6 +81,14 @@ class Restarts:
         """The point with which another restart begins."""
         return self.point(self.count, 0)
 
+    def untried(self, index: int) -> Array:
+        """Return the first Sobol point of the current restart from ``index`` that is not tried."""
+        while True:
+            point = self.point(self.count - 1, index)
+            if self._number_at(point) is None:
+                return point
+            index += 1
+
     def _number_at(self, point: Array) -> int | None:
         """Return the number of the finished trial at ``point``, -1 for a running one, or None."""
         at = np.flatnonzero(distance(self.past.points, point[None])[:, 0] <= SAME)
@@ -81,20 +100,41 @@ class Restarts:
     def _numbers(self) -> NDArray[np.intp]:
         return np.array([trial.number for trial in self.past.trials], dtype=np.intp)
 
-    def _rows(
-        self, first: int, last: float = np.inf, *, elsewhere: bool = False
-    ) -> NDArray[np.intp]:
+    def _rows(self, first: int, last: float = np.inf) -> NDArray[np.intp]:
         """Return the rows of the trials from number ``first`` until before ``last``, by number."""
         order = np.argsort(self._numbers, kind="stable")
         numbers = self._numbers[order]
-        is_in = (numbers >= first) & (numbers < last)
-        return order[is_in & (numbers % PERIOD != 0) if elsewhere else is_in]
+        return order[(numbers >= first) & (numbers < last)]
+
+    def _rows_of(self, restart: int) -> NDArray[np.intp]:
+        """Return the rows of the trials of a restart, by number; none if its first one runs."""
+        start = self.starts[restart]
+        if start < 0:
+            return self._rows(0, 0)
+        later = [other for other in self.starts[restart + 1 :] if other >= 0]
+        rows = self._rows(start, min(later, default=np.inf))
+        numbers, best = self._numbers[rows], self._best_before(start)
+        is_near = are_at(self.past.points[rows], self.past.points[best], _AROUND)
+        return rows[(numbers % 2 == 1) | ((numbers % _PERIOD != 0) & ~is_near)]
+
+    def _best_before(self, number: float) -> NDArray[np.intp]:
+        """Return the row of the best trial before ``number``, shape ``(1,)``; empty for none."""
+        rows = self._rows(0, number)
+        return rows[[np.argmin(self.past.y[rows])]] if len(rows) else rows
+
+    def is_known(self, number: int) -> bool:
+        """Return whether trial ``number`` belongs to the known minimum."""
+        return not may_begin(number) and (number % _PERIOD == 0 or self._gains)
 
     @cached_property
-    def _current(self) -> NDArray[np.intp]:
-        """The rows of the trials of the current restart."""
-        start = self.starts[-1]
-        return self._rows(start, elsewhere=True) if start >= 0 else self._rows(0, 0)
+    def _gains(self) -> bool:
+        """Whether the last trials that do not belong to a restart lowered the best of them."""
+        others = [row for k in range(self.count) for row in self._rows_of(k)]
+        rows, y = self._rows(0), self.past.y
+        known = y[rows[~np.isin(rows, others)]]
+        if len(known) <= _LAST:
+            return True
+        return bool(known[:-_LAST].min() - known.min() > _GAIN * (np.median(y) - y.min()))
 
     @cached_property
     def minima(self) -> Array:
@@ -104,18 +144,15 @@ class Restarts:
         """
         rows: list[int] = []
         for k, start in enumerate(self.starts):
-            end = start if start >= 0 else np.inf
-            before = self._rows(0, end)
-            parts = [before]
-            if k and self.starts[k - 1] >= 0:
-                parts.append(self._rows(self.starts[k - 1], end, elsewhere=True))
-            rows += [int(part[np.argmin(self.past.y[part])]) for part in parts if len(part)]
+            rows += self._best_before(start if start >= 0 else np.inf).tolist()
+            if k and len(others := self._rows_of(k - 1)):
+                rows.append(int(others[np.argmin(self.past.y[others])]))
         return self.past.points[np.unique(np.array(rows, dtype=np.intp))]
 
     @cached_property
     def current(self) -> History:
         """The trials of the current restart; running trials at known minima do not count."""
-        rows, past = self._current, self.past
+        rows, past = self._rows_of(self.count - 1), self.past
         return replace(
             past,
             points=past.points[rows],
@@ -138,5 +175,5 @@ class Restarts:
         elif self.has_lowest:
             rows = self._rows(max(self.starts))
         else:
-            rows = self._current
+            rows = self._rows_of(self.count - 1)
         return has_settled(self.past.points[rows], self.past.y[rows])

@@ -88,11 +88,14 @@ def asked(study: optuna.Study) -> Params:
 
 def test_a_converged_search_looks_elsewhere_and_keeps_a_share(search: Search) -> None:
     best = np.array([0.3, 0.35])
-    later = search.trials[search.start : search.start + 4]
-    away = [np.linalg.norm(at(t) - best) > 0.05 for t in later if t.number % 3]
-    known = [np.linalg.norm(at(t) - best) < 0.05 for t in later if not t.number % 3]
-    assert all(away)
-    assert all(known)
+    later = search.trials[search.start : search.start + _AFTER]
+    is_near = {t.number: np.linalg.norm(at(t) - best) < 0.05 for t in later}
+    assert is_near[search.start] is np.False_
+    assert sum(is_near.values()) <= _AFTER / 2
+    known = next(n for n in is_near if n % 8 == 0)
+    study = search.study(known)
+    study.sampler = GPEIOptChooser(seed=0, elsewhere=False)
+    assert asked(study) == search.trials[known].params
     assert len(search.notices[search.start]) == 1
     assert f"trial {search.start + 1} " in search.notices[search.start][0]
     assert len(search.notices) <= 3, "a message for each restart, not for each trial"
@@ -112,7 +115,7 @@ def test_a_killed_search_continues_with_the_same_proposals(search: Search) -> No
 
 def test_a_restart_does_not_know_the_values_of_earlier_trials(search: Search) -> None:
     start = search.start
-    n = next(n for n in range(start + 8, start + _AFTER) if n % 3)
+    n = next(n for n in range(start + 8, start + _AFTER) if n % 2)
 
     def lowered(trial: FrozenTrial) -> FrozenTrial | None:
         if trial.number >= start or not trial.values or trial.values[0] < 0.01:
@@ -159,8 +162,8 @@ def test_with_few_trials_left_all_belong_to_the_known_minimum(search: Search) ->
     few, enough = search.study(search.start), search.study(search.start)
     assert isinstance(few.sampler, GPEIOptChooser)
     assert isinstance(enough.sampler, GPEIOptChooser)
-    few.sampler.total = search.start + 10  # two thirds of 10 are fewer than 3 + 2 * 2
-    enough.sampler.total = search.start + 11
+    few.sampler.total = search.start + 9  # three quarters of 9 are fewer than 3 + 2 * 2
+    enough.sampler.total = search.start + 10
     without = search.study(search.start)
     without.sampler = GPEIOptChooser(seed=0, elsewhere=False)
     assert asked(few) == asked(without)
@@ -201,10 +204,23 @@ def test_a_lower_minimum_takes_over_and_another_restart_ends(search: Search) -> 
     assert lower.has_settled, "all trials since the restart are at its best point"
     assert higher.has_settled
     model = Model(0, 3, np.inf, np.random.default_rng, fitted_to, print)
-    n = next(n for n in range(start + 17, start + 20) if n % 3)
+    n = next(n for n in range(start + 17, start + 20) if n % 2)
     another = points_with_restarts(model, higher.past, n)
     assert another is not None
     assert np.allclose(next(another), higher.first_of_next)
+
+
+def test_the_known_minimum_has_half_of_the_trials_while_it_gains(search: Search) -> None:
+    past = search.past(search.start + 1)
+    best = int(np.argmin(past.y))
+    spread = float(np.median(past.y) - past.y.min())
+    for gain, known in ((1e-3, [2, 4, 6, 8]), (1e-6, [8])):
+        losses = past.losses.copy()
+        before = np.delete(np.arange(search.start), best)
+        losses[best] = losses[before].min() + spread  # not the best any more
+        losses[search.start - 1] = losses[before].min() - gain * spread
+        restarts = Restarts(replace(past, losses=losses), 0)
+        assert [n for n in range(1, 9) if restarts.is_known(n)] == known
 
 
 def replace_number(number: int) -> FrozenTrial:
