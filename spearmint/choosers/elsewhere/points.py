@@ -119,9 +119,9 @@ def _shared(model: Model, restarts: Restarts, number: int) -> Iterator[Array]:
 def _elsewhere(model: Model, restarts: Restarts, number: int) -> Iterator[Array]:
     """Yield points of the current restart, or of the next one if it is over."""
     for n in filterfalse(restarts.is_known, count(number)):
-        point = _next_of(model, restarts, n)
-        is_over = restarts.has_settled or are_at(point[None], restarts.minima)[0]
-        if is_over and replace(model, left=model.left - (n - number)).has_time(len(point)):
+        later = replace(model, left=model.left - (n - number))
+        point = _next_of(later, restarts, n)
+        if point is None:
             point = restarts.first_of_next
             model.note(
                 f"Restart {restarts.count} found no better minimum. Trial {n + 1} begins another."
@@ -130,10 +130,17 @@ def _elsewhere(model: Model, restarts: Restarts, number: int) -> Iterator[Array]
         restarts = Restarts(with_pending(restarts.past, point), model.seed)
 
 
-def _next_of(model: Model, restarts: Restarts, number: int) -> Array:
-    """Return the point that the current restart proposes: a Sobol point at first."""
+def _next_of(model: Model, restarts: Restarts, number: int) -> Array | None:
+    """Return the point that the current restart proposes: a Sobol point at first.
+
+    None if it is over, and enough trials are left for another one.
+    """
     current = restarts.current
     n = len(current.points)
     if n < 2 or n + len(current.pending) < model.n_initial:
         return restarts.untried(n + len(current.pending))
-    return next(model.points(current, iter([model.rng(number)])))
+    has_time = model.has_time(len(current.space))
+    if has_time and (restarts.has_settled or restarts.leads_back):
+        return None
+    point = next(model.points(current, iter([model.rng(number)])))
+    return None if has_time and are_at(point[None], restarts.minima)[0] else point

@@ -3,7 +3,8 @@
 Restart k begins with a point that depends only on k and the seed: a trial there shows that it has
 begun, and when. Later trials are shared by their numbers: odd ones belong to the restart, multiples
 of eight to the known minimum, and the other even ones to the known minimum as long as the trials
-there still gain. Of these, the ones near the known minimum do not count as trials of the restart.
+there still gain, and after a few restarts. Of these, the ones near the known minimum do not count
+as trials of the restart.
 
 Source: restarts without memory are those of multistart and of TuRBO, Eriksson et al. 2019
 (arXiv:1910.01739), section 3.
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spearmint.acquisition.maximize import SAME
+from spearmint.choosers.elsewhere.basins import is_in_basin
 from spearmint.choosers.elsewhere.convergence import are_at, has_settled
 from spearmint.choosers.history import History
 from spearmint.choosers.sobol import sobol_point
@@ -28,6 +30,10 @@ from spearmint.gp.space import distance
 _PERIOD = 8
 # The known minimum gains if its last trials lowered it by more than this share of the spread.
 _LAST, _GAIN = 5, 3e-5
+# After this many restarts there is probably no other minimum.
+_SOUGHT = 3
+# A restart can be in a known basin if its best value is in this part of the spread.
+_LOW = 0.6
 # Points within this many times the distance of ``are_at`` are near a minimum.
 _AROUND = 5.0
 # Seed of the Sobol points of restarts.
@@ -115,7 +121,8 @@ class Restarts:
         rows = self._rows(start, min(later, default=np.inf))
         numbers, best = self._numbers[rows], self._best_before(start)
         is_near = are_at(self.past.points[rows], self.past.points[best], _AROUND)
-        return rows[(numbers % 2 == 1) | ((numbers % _PERIOD != 0) & ~is_near)]
+        is_of = (numbers % 2 == 1) | ((numbers % _PERIOD != 0) & ~is_near)
+        return np.asarray(rows[is_of])
 
     def _best_before(self, number: float) -> NDArray[np.intp]:
         """Return the row of the best trial before ``number``, shape ``(1,)``; empty for none."""
@@ -124,7 +131,8 @@ class Restarts:
 
     def is_known(self, number: int) -> bool:
         """Return whether trial ``number`` belongs to the known minimum."""
-        return not may_begin(number) and (number % _PERIOD == 0 or self._gains)
+        is_sought = self.count <= _SOUGHT and not self._gains
+        return not may_begin(number) and (number % _PERIOD == 0 or not is_sought)
 
     @cached_property
     def _gains(self) -> bool:
@@ -166,6 +174,16 @@ class Restarts:
         """Whether the best of all trials is not at a minimum that was known before."""
         best = self.past.points[[np.argmin(self.past.y)]]
         return bool(self.count) and not are_at(best, self.minima)[0]
+
+    @property
+    def leads_back(self) -> bool:
+        """Whether the best point of the current restart is in the basin of a known minimum."""
+        y, low = self.current.y, float(self.past.y.min())
+        spread = float(np.median(y)) - low
+        if not y.min() - low <= _LOW * spread:
+            return False
+        best = self.current.points[int(np.argmin(y))]
+        return is_in_basin(self.past, best, self.minima, spread)
 
     @property
     def has_settled(self) -> bool:

@@ -17,6 +17,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from spearmint.choosers import GPEIOptChooser
 from spearmint.choosers.base import placeholder
 from spearmint.choosers.elsewhere import Model, points_with_restarts
+from spearmint.choosers.elsewhere.basins import is_in_basin
 from spearmint.choosers.elsewhere.convergence import has_settled
 from spearmint.choosers.elsewhere.restarts import Restarts
 from spearmint.choosers.history import History, history, trials_of
@@ -98,7 +99,7 @@ def test_a_converged_search_looks_elsewhere_and_keeps_a_share(search: Search) ->
     assert asked(study) == search.trials[known].params
     assert len(search.notices[search.start]) == 1
     assert f"trial {search.start + 1} " in search.notices[search.start][0]
-    assert len(search.notices) <= 3, "a message for each restart, not for each trial"
+    assert len(search.notices) <= 4, "a message for each restart, not for each trial"
 
 
 def test_the_trials_before_are_bit_for_bit_those_of_a_search_that_does_not(search: Search) -> None:
@@ -223,6 +224,28 @@ def test_the_known_minimum_has_half_of_the_trials_while_it_gains(search: Search)
         assert [n for n in range(1, 9) if restarts.is_known(n)] == known
 
 
+def test_a_point_is_in_a_basin_if_no_hill_is_between() -> None:
+    rng = np.random.default_rng(0)
+    two = np.concatenate((rng.random((40, 2)), [[0.25, 0.5], [0.75, 0.5], [0.4, 0.6]]))
+    y = -np.exp(-((two[:, 0] - 0.25) ** 2 + (two[:, 1] - 0.5) ** 2) / 0.02)
+    y -= 0.8 * np.exp(-((two[:, 0] - 0.75) ** 2 + (two[:, 1] - 0.5) ** 2) / 0.02)
+    past = History(
+        space=Space((Dimension(), Dimension())),
+        points=two,
+        losses=y[:, None],
+        pending=two[:0],
+        infeasible=two[:0],
+        trials=(),
+    )
+    first, second, beside = two[-3:]
+    assert is_in_basin(past, beside, first[None], 1.0)
+    assert not is_in_basin(past, beside, second[None], 1.0)
+    assert is_in_basin(past, beside, np.array([second, first]), 1.0)
+    assert not is_in_basin(past, second, first[None], 1.0)
+    mixed = replace(past, space=Space((Dimension(), Dimension(n_choices=2))))
+    assert not is_in_basin(mixed, beside, first[None], 1.0), "another category"
+
+
 def replace_number(number: int) -> FrozenTrial:
     trial = placeholder(number)
     trial.state = TrialState.COMPLETE
@@ -233,6 +256,29 @@ def fitted_to(past: History, rngs: Any, on_fit: Any = None) -> Any:
     """Propose the centre of the space."""
     for _ in rngs:
         yield np.full(len(past.space), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("improvement", "is_exact", "begins"),
+    [(1e-5, True, True), (1e-3, True, False), (1e-5, False, False)],
+)
+def test_a_restart_begins_only_if_the_model_expects_nothing_more(
+    search: Search, improvement: float, is_exact: bool, begins: bool
+) -> None:
+    def told(past: History, rngs: Any, on_fit: Any = None) -> Any:
+        if on_fit is not None:
+            on_fit(math.log(improvement), is_exact)
+        yield from fitted_to(past, rngs)
+
+    notices: list[str] = []
+    model = Model(0, 3, np.inf, np.random.default_rng, told, notices.append)
+    past = search.past(search.start)
+    points = points_with_restarts(model, past, search.start)
+    assert points is not None
+    first = next(points)
+    assert np.array_equal(first, Restarts(past, 0).first_of_next) is begins
+    assert np.array_equal(first, [0.5, 0.5]) is not begins
+    assert bool(notices) is begins
 
 
 @pytest.mark.parametrize(
