@@ -119,13 +119,15 @@ def _shared(model: Model, restarts: Restarts, number: int) -> Iterator[Array]:
 def _elsewhere(model: Model, restarts: Restarts, number: int) -> Iterator[Array]:
     """Yield points of the current restart, or of the next one if it is over."""
     for n in filterfalse(restarts.is_known, count(number)):
+        point = _next_of(model, restarts, n)
         later = replace(model, left=model.left - (n - number))
-        point = _next_of(later, restarts, n)
-        if point is None:
+        if point is None and later.has_time(len(restarts.past.space)):
             point = restarts.first_of_next
             model.note(
                 f"Restart {restarts.count} found no better minimum. Trial {n + 1} begins another."
             )
+        elif point is None:  # nothing to look for, so the last digits of the known minimum
+            point = next(model.points(restarts.past, iter([model.rng(n)])))
         yield point
         restarts = Restarts(with_pending(restarts.past, point), model.seed)
 
@@ -133,14 +135,13 @@ def _elsewhere(model: Model, restarts: Restarts, number: int) -> Iterator[Array]
 def _next_of(model: Model, restarts: Restarts, number: int) -> Array | None:
     """Return the point that the current restart proposes: a Sobol point at first.
 
-    None if it is over, and enough trials are left for another one.
+    None if it is over.
     """
     current = restarts.current
     n = len(current.points)
     if n < 2 or n + len(current.pending) < model.n_initial:
         return restarts.untried(n + len(current.pending))
-    has_time = model.has_time(len(current.space))
-    if has_time and (restarts.has_settled or restarts.leads_back):
+    if restarts.has_settled or restarts.leads_back:
         return None
     point = next(model.points(current, iter([model.rng(number)])))
-    return None if has_time and are_at(point[None], restarts.minima)[0] else point
+    return None if are_at(point[None], restarts.minima)[0] else point

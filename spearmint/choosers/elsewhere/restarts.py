@@ -31,7 +31,7 @@ _PERIOD = 8
 # The known minimum gains if its last trials lowered it by more than this share of the spread.
 _LAST, _GAIN = 5, 3e-5
 # After this many restarts there is probably no other minimum.
-_SOUGHT = 3
+_SOUGHT = 2
 # A restart can be in a known basin if its best value is in this part of the spread.
 _LOW = 0.6
 # Points within this many times the distance of ``are_at`` are near a minimum.

@@ -209,6 +209,9 @@ def test_a_lower_minimum_takes_over_and_another_restart_ends(search: Search) -> 
     another = points_with_restarts(model, higher.past, n)
     assert another is not None
     assert np.allclose(next(another), higher.first_of_next)
+    last = points_with_restarts(replace(model, left=8), higher.past, n)
+    assert last is not None
+    assert np.allclose(next(last), [0.5, 0.5]), "no time for another: the model of all trials"
 
 
 def test_the_known_minimum_has_half_of_the_trials_while_it_gains(search: Search) -> None:
