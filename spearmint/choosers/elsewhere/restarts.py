@@ -140,9 +140,11 @@ class Restarts:
         others = [row for k in range(self.count) for row in self._rows_of(k)]
         rows, y = self._rows(0), self.past.y
         known = y[rows[~np.isin(rows, others)]]
-        if len(known) <= _LAST:
+        is_far = ~are_at(self.past.points, self.past.points[[np.argmin(y)]], _AROUND)
+        if len(known) <= _LAST or not is_far.any():
             return True
-        return bool(known[:-_LAST].min() - known.min() > _GAIN * (np.median(y) - y.min()))
+        spread = np.median(y[is_far]) - y.min()
+        return bool(known[:-_LAST].min() - known.min() > _GAIN * spread)
 
     @cached_property
     def minima(self) -> Array:
