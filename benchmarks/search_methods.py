@@ -17,7 +17,7 @@ from search_peers import BoTorchMethod, SmacMethod
 from search_problems import Params
 
 from spearmint import __version__
-from spearmint.choosers import GPEIOptChooser, SequentialChooser
+from spearmint.choosers import Chooser, GPEIOptChooser, SequentialChooser
 
 Space = Mapping[str, BaseDistribution]
 
@@ -41,6 +41,11 @@ class OptunaMethod:
     def __init__(self, sampler: BaseSampler, space: Space) -> None:
         self._space = dict(space)
         self._study = optuna.create_study(sampler=sampler)
+
+    def expect(self, total: int) -> None:
+        """Tell a chooser of spearmint when the search ends, as its command does."""
+        if isinstance(self._study.sampler, Chooser):
+            self._study.sampler.total = total
 
     def add(self, params: Params, value: float | None) -> None:
         """Add a point that the sampler did not propose; it is running if ``value`` is None."""
@@ -67,6 +72,10 @@ METHODS: dict[str, Callable[[Space, int, bool], Method]] = {
     "GPEIOptChooser-exact": lambda space, seed, noiseless: OptunaMethod(
         GPEIOptChooser(seed=seed, noiseless=True), space
     ),
+    # As before it looked elsewhere after convergence.
+    "GPEIOptChooser-one-basin": lambda space, seed, noiseless: OptunaMethod(
+        GPEIOptChooser(seed=seed, noiseless=noiseless, elsewhere=False), space
+    ),
     "SequentialChooser": lambda space, seed, noiseless: OptunaMethod(
         SequentialChooser(seed=seed), space
     ),
@@ -83,7 +92,12 @@ METHODS: dict[str, Callable[[Space, int, bool], Method]] = {
     "SMAC": SmacMethod,
     "random": lambda space, seed, noiseless: OptunaMethod(RandomSampler(seed=seed), space),
 }
-OURS = ("GPEIOptChooser", "GPEIOptChooser-exact", "SequentialChooser")
+OURS = (
+    "GPEIOptChooser",
+    "GPEIOptChooser-exact",
+    "GPEIOptChooser-one-basin",
+    "SequentialChooser",
+)
 _LIBRARIES = {"BoTorch": "botorch", "SMAC": "smac"}  # all other methods: optuna
 
 

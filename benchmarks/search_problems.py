@@ -235,6 +235,14 @@ PROBLEMS = {
         function=hartmann6,
         minimum=_HARTMANN_MINIMUM,
     ),
+    "hartmann6-100": Problem(
+        label="Hartmann, 6 dimensions, 100 trials",
+        space=_cube(6, 0.0, 1.0),
+        function=hartmann6,
+        minimum=_HARTMANN_MINIMUM,
+        trials=100,
+        exact=False,
+    ),
     "hartmann6-noisy": Problem(
         label="Hartmann, 6 dimensions, noise of standard deviation 0.1",
         space=_cube(6, 0.0, 1.0),
