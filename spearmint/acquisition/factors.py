@@ -23,6 +23,7 @@ from scipy.special import log_ndtr, logsumexp
 from spearmint.acquisition.maximize import Acquisition
 from spearmint.gp.numerics import Array
 from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
+from spearmint.gp.triangles import times_lower, times_lower_transposed
 
 _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
@@ -114,13 +115,17 @@ def _prediction(
     """Return the mean, the variance divided by the amplitude, and a function for gradients."""
     k, slope = gp.kernel(points)
     mean = gp.mean[:, None] + (k @ gp.alpha)[:, :, 0]
-    half = k @ gp.inverse_factor.transpose(0, 2, 1)
+    half = times_lower_transposed(k, gp.inverse_factor)
     left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
 
     def by_points(by_mean: Array, by_left: Array) -> Array:
         """Return the gradient by the coordinates, ``(m, D)``, given those by mean and variance."""
         by_k = by_mean[:, :, None] * gp.alpha[:, None, :, 0]
-        by_k -= 2.0 * (by_left * (left > VARIANCE_FLOOR))[:, :, None] * (half @ gp.inverse_factor)
+        by_k -= (
+            2.0
+            * (by_left * (left > VARIANCE_FLOOR))[:, :, None]
+            * times_lower(half, gp.inverse_factor)
+        )
         return gp.pull(points, by_k * slope)
 
     return mean, left, by_points

@@ -23,6 +23,7 @@ from scipy.special import erfcx, ndtr
 
 from spearmint.gp.numerics import Array
 from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
+from spearmint.gp.triangles import times_lower, times_lower_transposed
 
 _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
@@ -78,7 +79,7 @@ class LogEI:
         trend = gp.trend.with_gradient(points) if gp.trend is not None else None
         if trend is not None:
             mean += trend[0][:, None]
-        half = k @ gp.inverse_factor.transpose(0, 2, 1)
+        half = times_lower_transposed(k, gp.inverse_factor)
         left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
         std = np.sqrt(gp.scale[:, None] * left)[:, :, None]
         log_per_sample, cdf_ratio, pdf_ratio = log_h((self._target - mean) / std)
@@ -89,7 +90,7 @@ class LogEI:
         by_left = np.sum(share * pdf_ratio / std**2, axis=2) * (0.5 * gp.scale[:, None])
         by_left *= left > VARIANCE_FLOOR
         by_k = by_mean @ gp.alpha.transpose(0, 2, 1)
-        by_k -= 2.0 * by_left[:, :, None] * (half @ gp.inverse_factor)
+        by_k -= 2.0 * by_left[:, :, None] * times_lower(half, gp.inverse_factor)
         by_k *= slope
         gradient = gp.pull(points, by_k)
         if trend is not None:

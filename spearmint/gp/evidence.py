@@ -111,6 +111,11 @@ class LogPosterior:
         self._diagonal = packed.layout(len(y)).diagonal
         self.prior = prior
 
+    @property
+    def n_observations(self) -> int:
+        """Number of values in ``y``."""
+        return len(self._y)
+
     def __call__(self, theta: Array) -> float:
         """Return the log posterior, up to a constant."""
         prior = self.prior.log_density(theta)
@@ -159,18 +164,16 @@ def _solve(k: Array, y: Array) -> tuple[float, Array] | None:
     d log evidence = -1/2 tr(P dK) + shape / (2 (b0 + S/2)) (P y)' dK (P y).
     """
     n = len(y)
-    order, factor = packed.layout(n), packed.cholesky(k, n)
+    factor = packed.cholesky(k, n)
     if factor is None:
         return None
-    log_det = np.log(factor[order.diagonal]).sum()
+    log_det = np.log(factor[packed.layout(n).diagonal]).sum()
     left, column = packed.solve(factor, np.column_stack((y, np.ones(n)))).T
     ones = column.sum()
     solved = left - column * (column @ y / ones)
     shape = A0 + 0.5 * (n - 1)
     scale = B0 + 0.5 * max(float(y @ solved), 0.0)
     value = -log_det - 0.5 * np.log(ones) - shape * np.log(scale)
-    by_k = packed.inverse(factor, n)
-    by_k *= -0.5
-    by_k += (column * (0.5 / ones))[order.rows] * column[order.columns]
-    by_k += (solved * (0.5 * shape / scale))[order.rows] * solved[order.columns]
+    columns = (column * np.sqrt(0.5 / ones), solved * np.sqrt(0.5 * shape / scale))
+    by_k = packed.add_products(packed.inverse(factor, n), -0.5, np.column_stack(columns))
     return float(value), by_k

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 # Standard deviation of the priors of log a and log b, and their largest absolute value.
 _STD = 0.75
 _LARGEST = 2.5
+# The search for a warp has this many evaluations. After the first ones, it stops when the gain lags
+# behind a straight line from 0 to the gain that is necessary. Of 225 data sets, a warp was used for
+# the same 35, and for the others the search stopped after 18 evaluations instead of 31.
+_EVALUATIONS, _FIRST_EVALUATIONS = 60, 10
 # The derivative by x can be infinite at 0 and at 1. It is evaluated at this distance instead.
 _EDGE = 1e-9
 
@@ -148,8 +152,15 @@ def fit_input_warp(
         return mode, None
     density = WarpPosterior(points, y, is_category, prior)
     none = np.zeros(2 * int((~is_category).sum()))
-    # Do not start from ``mode``: if only a warp explains the data, ``mode`` can be all noise.
-    phi = posterior_mode(density, np.append(prior.mean, none))
     plain = density.with_gradient(np.append(mode, none))[0]
+    necessary = 0.5 * len(none) * np.log(len(y))
+
+    def worthwhile(evaluations: int, value: float) -> bool:
+        share = (evaluations - _FIRST_EVALUATIONS) / (_EVALUATIONS - _FIRST_EVALUATIONS)
+        return share < 0.0 or value - plain >= share * necessary
+
+    # Do not start from ``mode``: if only a warp explains the data, ``mode`` can be all noise.
+    start = np.append(prior.mean, none)
+    phi = posterior_mode(density, start, max_evaluations=_EVALUATIONS, worthwhile=worthwhile)
     gain = density.with_gradient(phi)[0] - plain
-    return density.split(phi) if gain > 0.5 * len(none) * np.log(len(y)) else (mode, None)
+    return density.split(phi) if gain > necessary else (mode, None)

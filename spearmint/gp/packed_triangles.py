@@ -69,3 +69,9 @@ def solve(factor: Array, right: Array) -> Array:
 def inverse(factor: Array, n: int) -> Array:
     """Return (L L')^-1, packed, for the packed factor L; overwrite ``factor``."""
     return np.asarray(lapack.dpftri(n, factor, uplo="L", overwrite_a=1)[0])
+
+
+def add_products(packed: Array, times: float, columns: Array) -> Array:
+    """Return ``times`` the matrix plus V V', packed, for ``columns`` V (n, m); overwrite it."""
+    n, m = columns.shape
+    return np.asarray(lapack.dsfrk(n, m, 1.0, columns, times, packed, uplo="L", overwrite_c=1))

@@ -30,6 +30,7 @@ from scipy.special import ndtri
 
 from spearmint.gp.evidence import A0, B0, JITTER, cholesky
 from spearmint.gp.kernel import matern52, matern52_slope, pull, sq_distances
+from spearmint.gp.triangles import times_lower, times_lower_transposed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +79,7 @@ class Posterior:
         mean = self.mean[:, None, None] + k @ self.alpha
         if self.trend is not None:
             mean += self.trend(points)[:, None]
-        half = k @ self.inverse_factor.transpose(0, 2, 1)
+        half = times_lower_transposed(k, self.inverse_factor)
         left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
         return mean, self.scale[:, None] * left
 
@@ -100,7 +101,7 @@ class Posterior:
         """
         n, half, left = len(self.points), *self.whitened(point[None])
         rest = np.sqrt(np.maximum(left[:, 0] + self.noise, VARIANCE_FLOOR))
-        row = -(half @ self.inverse_factor)[:, 0] / rest[:, None]
+        row = -times_lower(half, self.inverse_factor)[:, 0] / rest[:, None]
         inverse = np.zeros((len(rest), n + 1, n + 1))
         inverse[:, :n, :n] = self.inverse_factor
         inverse[:, n, :n], inverse[:, n, n] = row, 1.0 / rest
@@ -118,9 +119,8 @@ class Posterior:
 
     def whitened(self, points: Array) -> tuple[Array, Array]:
         """Return L^-1 k, ``(S, m, N)``, and the variance divided by the amplitude, ``(S, m)``."""
-        half = matern52(self._sq_distances(self._warped(points))) @ (
-            self.inverse_factor.transpose(0, 2, 1)
-        )
+        k = matern52(self._sq_distances(self._warped(points)))
+        half = times_lower_transposed(k, self.inverse_factor)
         return half, np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
 
     def correlation_with_last(self, points: Array) -> Array:

@@ -1,4 +1,7 @@
-"""Slice sampling along given directions. Source: Neal 2003 (Annals of Statistics 31:705)."""
+"""Slice sampling along given directions. Source: Neal 2003 (Annals of Statistics 31:705).
+
+A sweep can also have elliptical updates, which move all parameters together.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from spearmint.gp.elliptical import StudentT, elliptical_update
 from spearmint.gp.numerics import Array
 
 # Interval in units of a direction's length, and how often it can be widened (Neal's w and m).
 WIDTH = 3.0
 MAX_STEPS_OUT = 4
+# Number of elliptical updates in each sweep.
+_ELLIPSES = 4
 # The interval shrinks by about half each time; after 60 times no float is left inside it.
 _MAX_SHRINKS = 60
 
@@ -24,11 +30,13 @@ def slice_sample(
     n_samples: int,
     burnin: int = 0,
     per_sweep: int | None = None,
+    around: StudentT | None = None,
 ) -> Array:
     """Return ``n_samples`` states of a chain from ``start``, one after each sweep.
 
-    A sweep updates the state along each row of ``directions`` once, in random order. The density is
-    invariant for any directions; a good length is one standard deviation of the density.
+    A sweep updates the state along each row of ``directions`` once, in random order, after four
+    elliptical updates if ``around`` is given. The density is invariant for any directions; a good
+    length is one standard deviation of the density.
 
     Args:
         log_density: Log density up to a constant; ``-inf`` outside the support, finite at
@@ -39,11 +47,15 @@ def slice_sample(
         n_samples: Number of returned states.
         burnin: Number of sweeps before the first returned state.
         per_sweep: Number of random directions per sweep. Default: all.
+        around: Distribution that resembles the density. Default: no elliptical updates.
     """
     state, height = start, log_density(start)
     used = min(per_sweep or len(directions), len(directions))
     states = np.empty((n_samples, len(start)))
     for sweep in range(-burnin, n_samples):
+        if around is not None:
+            for _ in range(_ELLIPSES):
+                state, height = elliptical_update(log_density, state, height, around, rng)
         for i in rng.permutation(len(directions))[:used]:
             state, height = _update(log_density, state, height, directions[i], rng)
         if sweep >= 0:

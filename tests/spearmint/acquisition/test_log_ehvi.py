@@ -59,7 +59,8 @@ def test_two_objectives_are_exact() -> None:
         gains = [gain(front, y, reference) for y in draws]
         expected = float(np.exp(acquisition(point[None])[0]))
         error = np.std(gains) / np.sqrt(len(gains))
-        assert expected == pytest.approx(np.mean(gains), abs=5.0 * error)
+        # Where no draw has a gain, the error is 0 and a gain can be 1e-20.
+        assert expected == pytest.approx(np.mean(gains), abs=5.0 * error + 1e-9)
 
 
 @pytest.mark.parametrize("count", [2, 3])

@@ -5,10 +5,12 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from spearmint.acquisition.maximize import spread
+from spearmint.gp import input_warp
 from spearmint.gp.evidence import LogPosterior, default_prior
 from spearmint.gp.hypers import posterior_mode
 from spearmint.gp.input_warp import InputWarp, WarpPosterior, fit_input_warp
 from spearmint.gp.kernel import sq_differences
+from spearmint.gp.numerics import Array
 from spearmint.gp.packed_triangles import pack
 from spearmint.gp.space import Dimension, Space
 
@@ -128,6 +130,29 @@ def test_no_warp_without_evidence_for_it(n: int, kind: str) -> None:
     theta, warp = fit_input_warp(points, y - y.mean(), NONE, prior, mode)
     assert warp is None
     np.testing.assert_array_equal(theta, mode)
+
+
+def test_the_search_for_a_warp_stops_when_it_gains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end is the same as after the full search: no warp, and the mode without one."""
+    count, with_gradient = 0, WarpPosterior.with_gradient
+
+    def counted(density: WarpPosterior, phi: Array) -> tuple[float, Array]:
+        nonlocal count
+        count += 1
+        return with_gradient(density, phi)
+
+    monkeypatch.setattr(WarpPosterior, "with_gradient", counted)
+    points = np.random.default_rng(7).random((40, 2))
+    y = np.sin(6.0 * points).sum(axis=1)
+    prior = default_prior(2, noiseless=False)
+    mode = posterior_mode(
+        LogPosterior(pack(sq_differences(points, points, NONE)), y, prior), prior.mean
+    )
+    assert fit_input_warp(points, y, NONE, prior, mode)[1] is None
+    short, count = count, 0
+    monkeypatch.setattr(input_warp, "_FIRST_EVALUATIONS", 59)
+    assert fit_input_warp(points, y, NONE, prior, mode)[1] is None
+    assert short < 0.8 * count
 
 
 def test_every_other_point_is_even_in_warped_coordinates() -> None:

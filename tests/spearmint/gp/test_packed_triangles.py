@@ -39,5 +39,12 @@ def test_solutions_are_those_of_the_square_matrix(n: int) -> None:
     np.testing.assert_allclose(found, packed.pack(np.linalg.inv(square)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_products_of_columns_are_added(n: int) -> None:
+    square, columns = some_matrix(n), np.random.default_rng(0).standard_normal((n, 2))
+    found = packed.add_products(packed.pack(square), -0.5, columns)
+    np.testing.assert_allclose(packed.unpack(found, n), columns @ columns.T - 0.5 * square)
+
+
 def test_a_matrix_without_a_factor() -> None:
     assert packed.cholesky(packed.pack(-np.eye(3)), 3) is None

@@ -1,0 +1,29 @@
+"""Products with lower triangles, in half the time of square matrices (BLAS TRMM).
+
+The right factors are the inverse Cholesky factors of the posterior, shape ``(S, N, N)``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import blas
+
+from spearmint.gp.numerics import Array
+
+
+def times_lower(left: Array, lower: Array) -> Array:
+    """Return ``left`` (S, m, N) times ``lower``, shape ``(S, m, N)``."""
+    return _products(left, lower, transposed=False)
+
+
+def times_lower_transposed(left: Array, lower: Array) -> Array:
+    """Return ``left`` (S, m, N) times the transposes of ``lower``, shape ``(S, m, N)``."""
+    return _products(left, lower, transposed=True)
+
+
+def _products(left: Array, lower: Array, *, transposed: bool) -> Array:
+    """Return the products from BLAS, for which rows in memory are columns: it has A' = L B'."""
+    out = np.empty_like(left, order="C")
+    for product, rows, triangle in zip(out, left, lower, strict=True):
+        product[:] = blas.dtrmm(1.0, triangle.T, rows.T, lower=0, trans_a=int(transposed)).T
+    return out
