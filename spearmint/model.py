@@ -183,6 +183,7 @@ class Trial:
         seconds: Duration of its last job, and of those of earlier rungs; None while it runs.
         rungs: Values at the rungs that it passed; empty without a block ``fidelity``.
         earlier_s: Seconds of the jobs up to the last of these rungs.
+        part_s: Seconds of the part up to each of these rungs; empty if they were not stored.
         lost: Number of its jobs that disappeared without a result.
         reports: Intermediate values, by step.
         region: Region of its search; empty without regions.
@@ -204,6 +205,7 @@ class Trial:
     seconds: float | None = None
     rungs: tuple[float, ...] = ()
     earlier_s: float = 0.0
+    part_s: tuple[float, ...] = ()
     lost: int = 0
     reports: Mapping[int, float] = field(default_factory=dict)
     objectives: Mapping[str, float] = field(default_factory=dict)
@@ -219,6 +221,13 @@ class Trial:
         return not self.excess
 
     @property
+    def part_seconds(self) -> tuple[float, ...]:
+        """Seconds of each part of a trial with rungs, also of the last part if it ended."""
+        if not self.part_s or self.seconds is None or self.state is TrialState.PAUSED:
+            return self.part_s
+        return (*self.part_s, self.seconds - self.earlier_s)
+
+    @property
     def label(self) -> str:
         """Name in messages: ``trial 7``, or ``us trial 7`` in a region."""
         return f"{self.region} trial {self.id}" if self.region else f"trial {self.id}"
@@ -231,6 +240,7 @@ class Trial:
             **region,
             **memory,
             **({"rungs": list(map(json_number, self.rungs))} if self.rungs else {}),
+            **({"part_seconds": list(self.part_seconds)} if self.part_s else {}),
             "id": self.id,
             "state": str(self.state),
             "value": json_number(self.value),

@@ -32,7 +32,8 @@ def export(
     """Write all trials as CSV or JSON.
 
     Each trial has its number, state, value, duration in seconds, parameters, and the reason if it
-    failed.
+    failed. With rungs, it also has the steps that it trained, and the value and the seconds of each
+    part; with GPUs, how busy they were.
 
     \b
     Examples:
@@ -40,14 +41,18 @@ def export(
       spearmint export --json examples/digits
     """
     from spearmint.store.session import read_sessions
+    from spearmint.view.facts import trial_facts
     from spearmint.view.tables import trials_csv
 
     sessions = read_sessions(config, storage, region)
-    trials = [
-        trial for session in sessions for trial in session.study.annotated(session.study.trials())
-    ]
+    trials, facts = [], []
+    for session in sessions:
+        found = session.study.annotated(session.study.trials())
+        trials += found
+        facts += [trial_facts(session, trial, flat=form == "csv") for trial in found]
     if form == "json":
-        text = json.dumps([trial.to_json() for trial in trials], indent=2) + "\n"
+        rows = [{**trial.to_json(), **more} for trial, more in zip(trials, facts, strict=True)]
+        text = json.dumps(rows, indent=2) + "\n"
     else:
-        text = trials_csv(trials, sessions[0].experiment.variables)
+        text = trials_csv(trials, sessions[0].experiment.variables, facts)
     output.write(text)

@@ -50,6 +50,7 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
         seconds=None if runs else attrs.get(SECONDS),
         rungs=tuple(map(float, rungs["values"])),
         earlier_s=rungs["seconds"],
+        part_s=tuple(map(float, rungs.get("parts", ()))),
         lost=attrs.get(LOST, 0),
         reports=frozen.intermediate_values,
         objectives={each.name: v for each, v in zip(goals, frozen.values or (), strict=False)},

@@ -63,27 +63,34 @@ class Pausing:
                 self._storage.set_trial_intermediate_value(storage_id, step, reported)
         seconds = result.seconds or trial.earlier_s
         self._storage.set_trial_user_attr(storage_id, SECONDS, seconds)
-        self._set_rungs(trial, (*trial.rungs, value), seconds, is_paused=True)
-        return replace(
+        known = trial.part_s if len(trial.part_s) == len(trial.rungs) else None
+        paused = replace(
             trial,
             state=TrialState.PAUSED,
             seconds=seconds,
             rungs=(*trial.rungs, value),
+            part_s=() if known is None else (*known, seconds - trial.earlier_s),
             reports={**trial.reports, **result.reports},
         )
+        self._set_rungs(paused)
+        return paused
 
     @wraps_storage_errors()
     def resume_paused(self, trial: Trial) -> Trial:
         """Store that a paused trial runs; its next job trains to the next rung."""
-        self._set_rungs(trial, trial.rungs, trial.seconds or 0.0, is_paused=False)
-        return replace(
+        resumed = replace(
             trial, state=TrialState.RUNNING, seconds=None, earlier_s=trial.seconds or 0.0
         )
+        self._set_rungs(resumed)
+        return resumed
 
-    def _set_rungs(
-        self, trial: Trial, values: tuple[float, ...], seconds: float, *, is_paused: bool
-    ) -> None:
-        stored = {"values": list(values), "seconds": seconds, "paused": is_paused}
+    def _set_rungs(self, trial: Trial) -> None:
+        stored = {
+            "values": list(trial.rungs),
+            "seconds": trial.seconds or trial.earlier_s,
+            "parts": list(trial.part_s),
+            "paused": trial.state is TrialState.PAUSED,
+        }
         self._storage.set_trial_user_attr(self._storage_id(trial), RUNGS, stored)
 
     @wraps_storage_errors()

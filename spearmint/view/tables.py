@@ -94,11 +94,18 @@ def note_lines(trials: Iterable[Trial]) -> list[str]:
     return [f"{trial.label}: {plain(note)}" for trial in trials for note in trial.notes]
 
 
-def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
+def trials_csv(
+    trials: Sequence[Trial],
+    variables: Sequence[Variable],
+    facts: Sequence[Mapping[str, object]] = (),
+) -> str:
     """Return trials as CSV with one column per element of each variable.
 
-    Regions, tags and notes have columns if a trial has any.
+    Regions, tags and notes have columns if a trial has any. ``facts`` of each trial are the last
+    columns.
     """
+    facts = facts or [{}] * len(trials)
+    more = list(dict.fromkeys(name for each in facts for name in each))
     has_regions = any(trial.region for trial in trials)
     limited, goals = constraint_names(trials), objective_names(trials)
     has_words = any(trial.tags or trial.notes for trial in trials)
@@ -117,9 +124,10 @@ def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
             "reason",
             *keys,
             *(["tags", "notes"] if has_words else []),
+            *more,
         ]
     )
-    for trial in trials:
+    for trial, known in zip(trials, facts, strict=True):
         values = [
             value
             for variable in variables
@@ -127,9 +135,10 @@ def trials_csv(trials: Sequence[Trial], variables: Sequence[Variable]) -> str:
         ]
         region = [trial.region] if has_regions else []
         values_of = [trial.objectives.get(name) for name in goals] or [trial.value]
-        facts = [trial.id, trial.state, *map(_cell, values_of), *_limited_cells(trial, limited)]
+        start = [trial.id, trial.state, *map(_cell, values_of), *_limited_cells(trial, limited)]
         words = [" ".join(trial.tags), "; ".join(trial.notes)] if has_words else []
-        row = [*region, *facts, _cell(trial.seconds), trial.reason, *values, *words]
+        end = [*words, *(_cell(known.get(name)) for name in more)]
+        row = [*region, *start, _cell(trial.seconds), trial.reason, *values, *end]
         writer.writerow(row)
     return out.getvalue()
 
@@ -140,5 +149,7 @@ def _limited_cells(trial: Trial, names: Sequence[str]) -> list[str]:
     return [*(_cell(trial.constraints.get(name)) for name in names), *feasible]
 
 
-def _cell(value: float | None) -> str:
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return "" if value is None else repr(value)

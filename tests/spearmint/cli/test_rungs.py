@@ -56,6 +56,7 @@ def test_all_commands_agree_on_paused_trials(searched: ExperimentDir) -> None:
     assert "Rungs: 4 to 1 epochs, " in text
     table = list(csv.DictReader(io.StringIO(searched.command("export").stdout)))
     assert Counter(row["state"] for row in table) == states
+    check_rung_facts(rows, table)
     best = json.loads(searched.command("best", "--json").stdout)
     assert best["state"] == "complete"
     assert len(best["rungs"]) == 2
@@ -68,10 +69,24 @@ def test_all_commands_agree_on_paused_trials(searched: ExperimentDir) -> None:
     jobs = [attempt["seconds"] for attempt in data["attempts"]]
     assert len(jobs) == 3
     assert sum(jobs) == pytest.approx(best["seconds"])
+    assert data["part_seconds"] == pytest.approx(jobs)
     assert "No problem" in searched.command("check").stdout
     assert searched.command("report").returncode == 0
     epochs = Counter((searched.root / "epochs.txt").read_text().split())
     assert set(epochs.values()) == {1}, "no epoch is trained twice"
+
+
+def check_rung_facts(rows: list[dict], table: list[dict]) -> None:
+    """Check that both forms of export have the steps, values and seconds of each part."""
+    for row, line in zip(rows, table, strict=True):
+        known = [*row["rungs"], *([row["value"]] if row["state"] == "complete" else [])]
+        reached = (1, 2, 4)[: len(known)]
+        assert row["steps_done"] == int(line["steps_done"]) == reached[-1]
+        assert [float(line[f"value_at_{step}"]) for step in reached] == known
+        assert [float(line[f"seconds_at_{step}"]) for step in reached] == row["part_seconds"]
+        assert sum(row["part_seconds"]) == pytest.approx(row["seconds"])
+        if row["state"] == "paused":
+            assert line["value"] == line["value_at_4"] == line["seconds_at_4"] == ""
 
 
 def test_the_best_paused_trial_is_recommended_before_any_is_complete(

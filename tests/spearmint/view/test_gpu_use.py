@@ -109,6 +109,26 @@ def test_paused_trials_count(make_experiment: MakeExperiment, tmp_path: Path) ->
     assert "GPU waited 42 %" in text
 
 
+def test_export_has_the_gpus_of_all_jobs_of_a_trial(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment("def main(j, p): return 1.0\n", ONE_FLOAT)
+    called(experiment, "--method=random", "--max-finished-jobs=2", str(experiment.root))
+    plain = called(experiment, "export", str(experiment.root))
+    assert "gpu" not in plain
+    folder = Layout(experiment.root).folder(1)
+    start = json.loads(folder.runner.read_text())["start"]
+    write_json(folder.gpu_use, {"start": start, **use(0.25, seconds=312.0)})
+    first = {"start": start - 100, "ended": start, "gpu_use": use(1.0, seconds=112.0, shared=True)}
+    folder.attempts.write_text(json.dumps(first) + "\n")
+    one, two = json.loads(called(experiment, "export", "--json", str(experiment.root)))
+    facts = {"gpu_busy": 0.4375, "gpu_memory_mib": 4200, "gpu_shared": True}
+    assert {name: one.get(name) for name in facts} == facts
+    assert "gpu_busy" not in two
+    head, first_row, second_row = called(experiment, "export", str(experiment.root)).splitlines()
+    assert head.endswith(",x,gpu_busy,gpu_memory_mib,gpu_shared")
+    assert first_row.endswith(",0.4375,4200,true")
+    assert second_row.endswith(",,,")
+
+
 def test_the_report_gives_the_advice(
     make_experiment: MakeExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
