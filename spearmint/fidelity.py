@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,13 +61,42 @@ class Fidelity:
         steps = ", ".join(map(str, self.rungs))
         return f"rungs at {steps} {self.name}, reduction factor {self.reduction}"
 
+    def at_rungs(self, curve: Mapping[int, float]) -> tuple[float, ...]:
+        """Return the values at the rungs below the last one, up to the last that is known.
+
+        An unknown one before it is NaN.
+
+        Args:
+            curve: Values by step. Long curves are thinned: the last step before a rung counts for
+                it if at most a tenth of its steps are missing.
+        """
+        values = [_at(curve, step) for step in self.rungs[:-1]]
+        known = [i for i, value in enumerate(values) if not math.isnan(value)]
+        return tuple(values[: known[-1] + 1]) if known else ()
+
+
+_MISSING = 0.1  # share of the steps to a rung that a thinned curve can lack
+
+
+def _at(curve: Mapping[int, float], rung: int) -> float:
+    """Return the value of a curve at a rung; NaN if it is unknown."""
+    step = max((step for step in curve if step <= rung), default=0)
+    return curve[step] if step and step >= (1 - _MISSING) * rung else math.nan
+
+
+def rungs_in(description: str) -> tuple[int, ...]:
+    """Return the rungs in the text of :meth:`Fidelity.describe`; empty for another text."""
+    found = re.match(r"rungs at (\d+(?:, \d+)*) ", description)
+    return tuple(map(int, found[1].split(", "))) if found else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Climber:
     """A trial on the rungs.
 
     Attributes:
-        losses: Its value at each rung that it reached, lowest rung first, to be minimised.
+        losses: Its value at each rung that it reached, lowest rung first, to be minimised; NaN
+            where it is unknown, in imported trials.
         is_paused: Whether it waits at the last of them.
     """
 
@@ -87,7 +117,7 @@ def next_to_resume(trials: Mapping[int, Climber], reduction: int) -> int | None:
         reached = [
             (each.losses[rung], number)
             for number, each in trials.items()
-            if len(each.losses) > rung
+            if len(each.losses) > rung and not math.isnan(each.losses[rung])
         ]
         for loss, number in sorted(reached)[: len(reached) // reduction]:
             trial = trials[number]

@@ -239,7 +239,7 @@ class Trial:
         return {
             **region,
             **memory,
-            **({"rungs": list(map(json_number, self.rungs))} if self.rungs else {}),
+            **({"rungs": list(map(_json_known, self.rungs))} if self.rungs else {}),
             **({"part_seconds": list(self.part_seconds)} if self.part_s else {}),
             "id": self.id,
             "state": str(self.state),
@@ -284,6 +284,11 @@ class Result:
 def json_number(value: float | None) -> float | str | None:
     """Return ``value``, or the text ``inf`` for infinity, which JSON cannot represent."""
     return value if value is None or math.isfinite(value) else str(value)
+
+
+def _json_known(value: float) -> float | str | None:
+    """Return ``json_number``; None for NaN, a value that is not known."""
+    return None if math.isnan(value) else json_number(value)
 
 
 def best_trial(trials: Sequence[Trial], *, maximize: bool) -> Trial | None:

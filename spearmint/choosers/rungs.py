@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ from optuna.trial import FrozenTrial, TrialState
 from spearmint.choosers.lines import fitted_line
 
 RUNGS = "spearmint:rungs"
-"""Attribute of a trial: ``values`` by rung, ``seconds`` of all jobs so far, and ``paused``."""
+"""Attribute of a trial: ``values`` by rung, ``seconds`` of all jobs so far, those of each of the
+``parts``, and ``paused``. A value is None where it is unknown."""
 
 _FEWEST = 3  # minimum number of trials that reached a rung to model values of this rung
 
@@ -19,6 +21,11 @@ def rungs_of(trial: FrozenTrial) -> Mapping[str, Any] | None:
     """Return what is stored about the rungs of a trial; None if it passed none."""
     found: Mapping[str, Any] | None = trial.user_attrs.get(RUNGS)
     return found
+
+
+def values_at_rungs(stored: Mapping[str, Any]) -> list[float]:
+    """Return the values in what is stored about rungs; NaN where one is unknown."""
+    return [math.nan if value is None else float(value) for value in stored["values"]]
 
 
 def is_paused(trial: FrozenTrial) -> bool:
@@ -38,9 +45,8 @@ class RungValues:
 
     def __init__(self, trials: Sequence[FrozenTrial]) -> None:
         self._curves = [values for trial in trials if (values := _values(trial))]
-        sizes = list(map(len, self._curves))
-        highest = max(sizes, default=0)
-        enough = [n for n in range(1, highest + 1) if sum(s >= n for s in sizes) >= _FEWEST]
+        highest = max(map(len, self._curves), default=0)
+        enough = [n for n in range(1, highest + 1) if self._known(n - 1) >= _FEWEST]
         self._n = max(enough, default=min(highest, 1))
         self._lines = [self._line(rung) for rung in range(self._n - 1)]
 
@@ -49,10 +55,16 @@ class RungValues:
         values = _values(trial)
         if not values:
             return None
-        value = values[min(len(values), self._n) - 1]
-        for start, slope in self._lines[len(values) - 1 :]:
+        known = [i for i, value in enumerate(values) if not math.isnan(value)]
+        rung = max((i for i in known if i < self._n), default=known[0])
+        value = values[rung]
+        for start, slope in self._lines[rung:]:
             value = start + slope * value
         return value
+
+    def _known(self, rung: int) -> int:
+        """Return the number of trials whose value at ``rung`` is known."""
+        return sum(len(v) > rung and not math.isnan(v[rung]) for v in self._curves)
 
     def _line(self, rung: int) -> tuple[float, float]:
         """Return the line from the values at ``rung`` to those at the next one."""
@@ -61,9 +73,9 @@ class RungValues:
 
 
 def _values(trial: FrozenTrial) -> list[float]:
-    """Return the values of a trial by rung, that of a complete trial last."""
+    """Return the values of a trial by rung, that of a complete trial last; NaN if unknown."""
     found = rungs_of(trial)
-    lower = [] if found is None else list(map(float, found["values"]))
+    lower = [] if found is None else values_at_rungs(found)
     if trial.state is TrialState.COMPLETE and found is not None:
         return [*lower, trial.values[0]]
     return [] if trial.state is TrialState.FAIL else lower

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from spearmint.layout import Layout
 if TYPE_CHECKING:
     from spearmint.importing.rows import Checked, Point, Table
     from spearmint.model import Experiment, Params, Trial
+    from spearmint.store.study import Study
 
 _MOST_PROBLEMS = 50  # shown
 
@@ -58,11 +60,14 @@ def import_(
     region: str | None,
     storage: str | None,
 ) -> None:
-    """Add results of earlier runs to a search, as complete trials.
+    """Add results of earlier runs to a search.
 
     SOURCE is a CSV file with the columns of `spearmint export`, the directory of another search,
     the URL of an Optuna storage, or a directory with jobs/*.pb of the original Spearmint. Results
     that were imported before are not imported a second time.
+
+    They become complete trials. If config.pb has rungs (the block fidelity), values at their steps
+    are imported too, and trials that were paused or pruned become paused trials.
 
     \b
     Examples:
@@ -77,7 +82,7 @@ def import_(
     experiment = in_region(load_experiment(config), region)
     table = read_source(source, experiment, study=study, value_column=value_column)
     goals = experiment.objectives if experiment.has_front else ()
-    checked = check(table, experiment.variables, experiment.constraints, goals)
+    checked = check(table, experiment.variables, experiment.constraints, goals, experiment.fidelity)
     if checked.problems and not skip_bad:
         raise InputError(
             f"{table.source}: {_count(checked.bad, 'row')} cannot be imported:\n{_listed(checked)}",
@@ -88,7 +93,9 @@ def import_(
     else:
         new = _import(experiment, storage, checked.points)
     name = experiment.study_name
-    click.echo(_summary(table, checked, new=len(new), name=name, dry_run=dry_run))
+    click.echo(_summary(table, checked, new, name=name, dry_run=dry_run))
+    if checked.stopped:
+        click.echo(_left_out(checked.stopped, experiment))
 
 
 def _import(experiment: Experiment, storage: str | None, points: Sequence[Point]) -> list[Point]:
@@ -101,14 +108,22 @@ def _import(experiment: Experiment, storage: str | None, points: Sequence[Point]
     with run_sessions(experiment, storage, driver=driver) as (session,):
         new = _new(points, session.study.trials())
         for point in new:
-            session.study.add_complete(
-                point.params,
-                point.value,
-                source=point.source,
-                seconds=point.seconds,
-                constraints=point.constraints,
-            )
+            _add(session.study, point)
     return new
+
+
+def _add(study: Study, point: Point) -> None:
+    if point.value is None:
+        study.add_paused(point.params, point.rungs, source=point.source, seconds=point.seconds)
+        return
+    study.add_complete(
+        point.params,
+        point.value,
+        source=point.source,
+        seconds=point.seconds,
+        constraints=point.constraints,
+        rungs=point.rungs,
+    )
 
 
 def _stored(experiment: Experiment, storage: str | None) -> list[Trial]:
@@ -126,13 +141,12 @@ def _new(points: Sequence[Point], trials: Sequence[Trial]) -> list[Point]:
     """Return the points that are not among ``trials``, by parameters and value.
 
     A point that appears twice was evaluated twice, and each stored trial matches only one of them.
+    Of a paused point the values at its rungs count: the stored trial can have been resumed.
     """
-    stored = Counter(
-        _key(trial.params, tuple(trial.objectives.values()) or trial.value) for trial in trials
-    )
+    stored = Counter(key for trial in trials for key in _keys(trial))
     new = []
     for point in points:
-        key = _key(point.params, point.value)
+        key = _key(point.params, _rungs_key(point.rungs) if point.value is None else point.value)
         if stored[key]:
             stored[key] -= 1
         else:
@@ -140,15 +154,34 @@ def _new(points: Sequence[Point], trials: Sequence[Trial]) -> list[Point]:
     return new
 
 
-def _key(params: Params, value: float | tuple[float, ...] | None) -> tuple[object, ...]:
+def _keys(trial: Trial) -> Iterator[tuple[object, ...]]:
+    """Yield what a point can have in common with a stored trial."""
+    yield _key(trial.params, tuple(trial.objectives.values()) or trial.value)
+    for passed in range(1, len(trial.rungs) + 1):
+        yield _key(trial.params, _rungs_key(trial.rungs[:passed]))
+
+
+def _rungs_key(rungs: Sequence[float]) -> tuple[object, ...]:
+    return ("rungs", *(None if math.isnan(value) else value for value in rungs))
+
+
+def _key(params: Params, value: object) -> tuple[object, ...]:
     return (value, *sorted(params.items()))
 
 
-def _summary(table: Table, checked: Checked, *, new: int, name: str, dry_run: bool) -> str:
+def _summary(
+    table: Table, checked: Checked, new: Sequence[Point], *, name: str, dry_run: bool
+) -> str:
     """Return how many rows were imported and skipped, in lines."""
     verb = "Would import" if dry_run else "Imported"
-    lines = [f"{verb} {_count(new, 'trial')} from {table.source} into {name!r}"]
-    if there := len(checked.points) - new:
+    paused = sum(point.value is None for point in new)
+    those = f", {paused} of them paused" if paused else ""
+    lines = [f"{verb} {_count(len(new), 'trial')} from {table.source} into {name!r}{those}"]
+    if paused:
+        lines.append(
+            "Checkpoints are not imported: if a paused trial is resumed, it trains from the start."
+        )
+    if there := len(checked.points) - len(new):
         lines.append(f"Already there: {_count(there, 'trial')}")
     if checked.valueless:
         lines.append(f"Skipped {_count(checked.valueless, 'row')} without a finite value")
@@ -157,6 +190,14 @@ def _summary(table: Table, checked: Checked, *, new: int, name: str, dry_run: bo
     if table.unused:
         lines.append(f"Not used: {', '.join(table.unused)}")
     return "\n".join(lines)
+
+
+def _left_out(stopped: int, experiment: Experiment) -> str:
+    """Return why paused and pruned trials were skipped."""
+    what = f"Skipped {_count(stopped, 'paused or pruned trial')}"
+    if experiment.fidelity is None:
+        return f"{what}: {experiment.path} has no block fidelity"
+    return f"{what} without a value at one of the {experiment.fidelity.describe()}"
 
 
 def _listed(checked: Checked) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spearmint.errors import InputError, did_you_mean, reason_of
@@ -14,6 +14,8 @@ from spearmint.outputs import Constraint, Objective
 
 DEFAULT_VALUE_COLUMN = "value"
 _SECONDS = "seconds"
+_STATE, _WITHOUT_VALUE = "state", ("broken", "running")
+_AT = "value_at_"  # name of a column, before the step
 
 
 def read_csv(
@@ -23,11 +25,14 @@ def read_csv(
     value_column: str,
     constraints: Sequence[Constraint] = (),
     objectives: Sequence[Objective] = (),
+    rungs: Sequence[int] = (),
 ) -> Table:
     """Return the rows of ``path``. The column names are those of ``spearmint export``.
 
     ``objectives`` are several, each with a column, or none if there is one. The optional column
-    ``seconds`` contains durations.
+    ``seconds`` contains durations. With ``rungs``, columns such as ``value_at_3`` have the values
+    at these steps; a row with some of them and without a value is a trial that was stopped, unless
+    its ``state`` is ``broken`` or ``running``.
 
     Raises:
         InputError: The file cannot be read, or columns are missing or duplicate.
@@ -51,8 +56,9 @@ def read_csv(
     wanted += [constraint.name for constraint in constraints]
     values = [objective.name for objective in objectives] or [value_column]
     _check_header(path, header, [*wanted, *values])
-    rows = [_row(path, header, line, cells, value_column) for line, cells in lines[1:]]
-    used = {*wanted, *values, _SECONDS, *(["feasible"] if constraints else [])}
+    steps = {step: f"{_AT}{step}" for step in rungs}
+    rows = [_row(path, header, line, cells, value_column, steps) for line, cells in lines[1:]]
+    used = {*wanted, *values, *steps.values(), _SECONDS, *(["feasible"] if constraints else [])}
     unused = [name for name in header if name not in used]
     return Table(source=path.name, rows=rows, unused=unused)
 
@@ -79,9 +85,25 @@ def _check_header(path: Path, header: Sequence[str], wanted: Sequence[str]) -> N
         )
 
 
-def _row(path: Path, header: Sequence[str], line: int, cells: list[str], value_column: str) -> Row:
+def _row(
+    path: Path,
+    header: Sequence[str],
+    line: int,
+    cells: list[str],
+    value_column: str,
+    steps: Mapping[int, str],
+) -> Row:
     if len(cells) != len(header):
         raise InputError(f"{path}:{line}: {len(cells)} cells, but the header has {len(header)}")
     by_name = dict(zip(header, cells, strict=True))
     value, seconds = by_name.get(value_column, "").strip(), by_name.get(_SECONDS)
-    return Row(place=f"line {line}", cells=by_name, value=value, seconds=seconds)
+    curve = {step: text for step, name in steps.items() if (text := by_name.get(name, "").strip())}
+    has_ended = by_name.get(_STATE, "").strip() not in _WITHOUT_VALUE
+    return Row(
+        place=f"line {line}",
+        cells=by_name,
+        value=value,
+        seconds=seconds,
+        curve=curve,
+        stopped=bool(curve) and not value and has_ended,
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from spearmint.conditions import holds, parents_first, requirements
 from spearmint.config.variables import fits
+from spearmint.fidelity import Fidelity
 from spearmint.model import Kind, Params, Value, Variable
 from spearmint.outputs import Constraint, Objective
 
@@ -23,12 +24,16 @@ class Row:
         cells: Numbers or text by element name, such as ``lr`` or ``X[0]``.
         value: The objective, a number or text; None for a trial without a value.
         seconds: The duration, a number or text; None if unknown.
+        curve: Values by step, numbers or text, of a trial that trained in steps.
+        stopped: Whether it was paused or pruned, so that only its curve counts.
     """
 
     place: str
     cells: Mapping[str, object]
     value: object
     seconds: object = None
+    curve: Mapping[int, object] = field(default_factory=dict)
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +53,17 @@ def only_region(table: Table, region: str) -> Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A finished trial from another source, which ``source`` names."""
+    """A trial from another source, which ``source`` names.
+
+    Attributes:
+        value: Its value, or those of several objectives; None if it is paused.
+        rungs: Its values at the rungs of config.pb below the last one; NaN where one is unknown.
+    """
 
     params: Params
-    value: float | tuple[float, ...]
+    value: float | tuple[float, ...] | None
     source: str
+    rungs: tuple[float, ...] = ()
     seconds: float | None = None
     constraints: Mapping[str, float] = field(default_factory=dict)
 
@@ -66,12 +77,14 @@ class Checked:
         problems: The errors in the other rows, a line for each cell.
         bad: Number of rows with errors.
         valueless: Number of rows without a finite value, which cannot be points.
+        stopped: Number of paused and pruned trials without a value at a rung of config.pb.
     """
 
     points: list[Point] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     bad: int = 0
     valueless: int = 0
+    stopped: int = 0
 
 
 def check(
@@ -79,16 +92,22 @@ def check(
     variables: Sequence[Variable],
     constraints: Sequence[Constraint] = (),
     objectives: Sequence[Objective] = (),
+    fidelity: Fidelity | None = None,
 ) -> Checked:
     """Convert the rows of ``table`` to points; check them against config.pb.
 
-    ``objectives`` are several, or none if there is one.
+    ``objectives`` are several, or none if there is one. With ``fidelity``, values at its rungs are
+    those of the curve of a trial, and a trial that was stopped is paused at the last of them.
     """
     checked = Checked()
     for row in table.rows:
         problems: list[str] = []
+        rungs = _rungs(fidelity, row, problems)
+        if row.stopped and not rungs:
+            checked.stopped += 1
+            continue
         goals = [Row(place=row.place, cells={}, value=row.cells.get(o.name)) for o in objectives]
-        values = [_value(each, problems) for each in goals or [row]]
+        values = [] if row.stopped else [_value(each, problems) for each in goals or [row]]
         if any(value is not None and not math.isfinite(value) for value in values):
             checked.valueless += 1
             continue
@@ -101,13 +120,30 @@ def check(
             continue
         point = Point(
             params=params,
-            value=tuple(known) if objectives else known[0],
+            value=None if row.stopped else tuple(known) if objectives else known[0],
             source=f"{table.source}, {row.place}",
+            rungs=rungs,
             seconds=_seconds(row.seconds),
             constraints=limited,
         )
         checked.points.append(point)
     return checked
+
+
+def _rungs(fidelity: Fidelity | None, row: Row, problems: list[str]) -> tuple[float, ...]:
+    """Return the values at rungs; NaN for all of them if a complete trial has no curve."""
+    if fidelity is None:
+        return ()
+    curve: dict[int, float] = {}
+    for step, cell in row.curve.items():
+        number = _number(cell)
+        if number is None:
+            problems.append(f"{row.place}, value at step {step}: {cell!r} is not a number")
+        elif not math.isnan(number):
+            curve[step] = number
+    found = fidelity.at_rungs(curve)
+    unknown = len(fidelity.rungs) - 1 - len(found)
+    return found if row.stopped else (*found, *[math.nan] * unknown)
 
 
 def _params(variables: Sequence[Variable], row: Row, problems: list[str]) -> Params:

@@ -47,8 +47,14 @@ def read_source(
         name = value_column or DEFAULT_VALUE_COLUMN
         limits = experiment.constraints
         goals = experiment.objectives if experiment.has_front else ()
+        fidelity = experiment.fidelity
         table = read_csv(
-            path, experiment.variables, value_column=name, constraints=limits, objectives=goals
+            path,
+            experiment.variables,
+            value_column=name,
+            constraints=limits,
+            objectives=goals,
+            rungs=() if fidelity is None else fidelity.rungs,
         )
         return only_region(table, experiment.region) if experiment.region else table
     if study is not None or (is_search(path) and path.resolve() != experiment.directory):

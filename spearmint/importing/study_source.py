@@ -7,11 +7,14 @@ from pathlib import Path
 
 from optuna.trial import FrozenTrial, TrialState
 
+from spearmint.choosers.rungs import is_paused, rungs_of, values_at_rungs
 from spearmint.errors import InputError, did_you_mean
+from spearmint.fidelity import rungs_in
 from spearmint.importing.rows import Row, Table
 from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.store.opening import (
+    FIDELITY_LINE,
     directions_of,
     objective_names,
     stored_declaration,
@@ -79,7 +82,8 @@ def read_storage(url: str, experiment: Experiment, *, name: str | None) -> Table
             f"but that of {experiment.path} is {wanted}",
             "Their values cannot be compared: export the study to CSV, and convert them there.",
         )
-    return _table(name, trials, experiment, goals)
+    rungs = rungs_in(stored_declaration(name, url).get(FIDELITY_LINE, ""))
+    return _table(name, trials, experiment, goals, rungs)
 
 
 def _objectives(experiment: Experiment, stored: Sequence[str]) -> list[str]:
@@ -105,7 +109,11 @@ def _objectives(experiment: Experiment, stored: Sequence[str]) -> list[str]:
 
 
 def _table(
-    name: str, trials: Sequence[FrozenTrial], experiment: Experiment, goals: Sequence[str]
+    name: str,
+    trials: Sequence[FrozenTrial],
+    experiment: Experiment,
+    goals: Sequence[str],
+    rungs: Sequence[int],
 ) -> Table:
     keys = {key for variable in experiment.variables for key in variable.elements()}
     found = dict.fromkeys(key for trial in trials for key in trial.params)
@@ -119,9 +127,18 @@ def _table(
             },
             value=trial.values[0] if trial.state is TrialState.COMPLETE else None,
             seconds=trial.user_attrs.get(_SECONDS),
+            curve=_curve(trial, rungs),
+            stopped=is_paused(trial) or trial.state is TrialState.PRUNED,
         )
         for trial in trials
     ]
     return Table(
         source=f"study {name}", rows=rows, unused=[key for key in found if key not in keys]
     )
+
+
+def _curve(trial: FrozenTrial, rungs: Sequence[int]) -> dict[int, float]:
+    """Return the values of a trial by step: its reports, and what it returned at rungs."""
+    stored = rungs_of(trial)
+    known = [] if stored is None else values_at_rungs(stored)
+    return {**trial.intermediate_values, **dict(zip(rungs, known, strict=False))}

@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from spearmint.choosers.history import INFEASIBLE
-from spearmint.choosers.rungs import is_paused, rungs_of
+from spearmint.choosers.rungs import is_paused, rungs_of, values_at_rungs
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.outputs import Constraint
 from spearmint.store.distributions import to_params
@@ -48,7 +48,7 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
         out_of_memory=state is TrialState.BROKEN and bool(attrs.get(INFEASIBLE)),
         tail=attrs.get(TAIL, ""),
         seconds=None if runs else attrs.get(SECONDS),
-        rungs=tuple(map(float, rungs["values"])),
+        rungs=tuple(values_at_rungs(rungs)),
         earlier_s=rungs["seconds"],
         part_s=tuple(map(float, rungs.get("parts", ()))),
         lost=attrs.get(LOST, 0),

@@ -29,6 +29,8 @@ from starmint import install_command
 
 _SQLITE = {"timeout": 60, "factory": TrialConnection}
 _VARIABLES = "spearmint:variables"
+FIDELITY_LINE = "(fidelity)"
+"""Line of a stored declaration: the rungs, see :meth:`spearmint.fidelity.Fidelity.describe`."""
 
 
 def has_tables(url: str) -> bool:
@@ -192,7 +194,7 @@ def _declaration(experiment: Experiment) -> dict[str, str]:
     lines = {variable.name: describe(variable) for variable in experiment.variables}
     lines |= output_lines(experiment.objectives, experiment.constraints)
     if experiment.fidelity is not None:
-        lines["(fidelity)"] = experiment.fidelity.describe()
+        lines[FIDELITY_LINE] = experiment.fidelity.describe()
     return {**lines, "(direction)": "maximize" if experiment.maximize else "minimize"}
 
 

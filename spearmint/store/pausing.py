@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState as OptunaState
+from optuna.trial import create_trial
 
-from spearmint.choosers.rungs import RUNGS, is_paused, rungs_of
+from spearmint.choosers.rungs import RUNGS, is_paused, rungs_of, values_at_rungs
 from spearmint.fidelity import Climber
-from spearmint.model import Experiment, Result, Trial, TrialState, ranking
+from spearmint.model import Experiment, Params, Result, Trial, TrialState, ranking
+from spearmint.store.distributions import to_flat
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import SECONDS, thinned
+
+IMPORTED = "imported"
+"""Attribute of a trial: its source."""
+
+
+def stored_rungs(
+    values: Sequence[float],
+    seconds: float,
+    parts: Sequence[float] = (),
+    *,
+    is_paused: bool,
+) -> dict[str, Any]:
+    """Return what is stored about the rungs of a trial; see ``RUNGS``."""
+    return {
+        "values": [None if math.isnan(value) else value for value in values],
+        "seconds": seconds,
+        "parts": list(parts),
+        "paused": is_paused,
+    }
 
 
 class Pausing:
@@ -25,6 +50,9 @@ class Pausing:
     experiment: Experiment
     _storage: BaseStorage
     _study: optuna.Study
+
+    def _distributions_of(self, point: Mapping[str, Any]) -> dict[str, BaseDistribution]:
+        raise NotImplementedError
 
     def _storage_id(self, trial: Trial) -> int:
         raise NotImplementedError
@@ -84,14 +112,35 @@ class Pausing:
         self._set_rungs(resumed)
         return resumed
 
+    @wraps_storage_errors()
+    def add_paused(
+        self, params: Params, rungs: Sequence[float], *, source: str, seconds: float | None = None
+    ) -> None:
+        """Store a trial that was stopped elsewhere, in ``source``; it waits at its last rung."""
+        flat = to_flat(self.experiment.variables, params)
+        paused = create_trial(
+            state=OptunaState.RUNNING,
+            params=flat,
+            distributions=self._distributions_of(flat),
+            user_attrs={
+                IMPORTED: source,
+                SECONDS: seconds or 0.0,
+                RUNGS: stored_rungs(rungs, seconds or 0.0, is_paused=True),
+            },
+        )
+        self._storage.create_new_trial(self._study._study_id, paused)
+
     def _set_rungs(self, trial: Trial) -> None:
-        stored = {
-            "values": list(trial.rungs),
-            "seconds": trial.seconds or trial.earlier_s,
-            "parts": list(trial.part_s),
-            "paused": trial.state is TrialState.PAUSED,
-        }
-        self._storage.set_trial_user_attr(self._storage_id(trial), RUNGS, stored)
+        self._storage.set_trial_user_attr(
+            self._storage_id(trial),
+            RUNGS,
+            stored_rungs(
+                trial.rungs,
+                trial.seconds or trial.earlier_s,
+                trial.part_s,
+                is_paused=trial.state is TrialState.PAUSED,
+            ),
+        )
 
     @wraps_storage_errors()
     def climbers(self) -> dict[int, Climber]:
@@ -105,7 +154,7 @@ class Pausing:
             known = rungs_of(frozen)
             if known is None or frozen.number + 1 in left_out:
                 continue
-            values = [sign * value for value in known["values"]]
+            values = [sign * value for value in values_at_rungs(known)]
             if frozen.state is OptunaState.COMPLETE:
                 values.append(sign * frozen.values[0])
             found[frozen.number + 1] = Climber(tuple(values), is_paused(frozen))

@@ -21,7 +21,7 @@ from optuna.trial import TrialState as OptunaState
 from spearmint.choosers.base import Chooser
 from spearmint.choosers.feasible_sampler import FeasibleSampler
 from spearmint.choosers.history import ABANDONED, DISREGARDED, DIVERGED, INFEASIBLE
-from spearmint.choosers.rungs import is_paused
+from spearmint.choosers.rungs import RUNGS, is_paused
 from spearmint.conditions import parents_first
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.store.annotations import Annotations
@@ -40,7 +40,7 @@ from spearmint.store.frozen_trials import (
     user_attributes,
 )
 from spearmint.store.learning import Learning
-from spearmint.store.pausing import Pausing
+from spearmint.store.pausing import IMPORTED, Pausing, stored_rungs
 from spearmint.store.recommending import Recommending
 from spearmint.store.sql.aggregates import Aggregates
 from spearmint.store.sql.fast_reads import one_transaction
@@ -48,7 +48,6 @@ from spearmint.store.sql.writes import GAP
 
 OWNER = "spearmint:owner"
 TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
-_IMPORTED = "imported"
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
@@ -207,10 +206,17 @@ class Study(Asking, Aggregates, Annotations, Learning, Pausing, Recommending):
         source: str,
         seconds: float | None = None,
         constraints: Mapping[str, float] | None = None,
+        rungs: Sequence[float] = (),
     ) -> None:
-        """Store a trial that was evaluated elsewhere, in ``source``."""
+        """Store a trial that was evaluated elsewhere, in ``source``.
+
+        Args:
+            rungs: Its values at the rungs below the last one; NaN where one is unknown.
+        """
         declared, values = self.experiment.constraints, constraints or {}
-        attrs: dict[str, Any] = {_IMPORTED: source, **user_attributes(declared, values, seconds)}
+        attrs: dict[str, Any] = {IMPORTED: source, **user_attributes(declared, values, seconds)}
+        if rungs:
+            attrs[RUNGS] = stored_rungs(rungs, seconds or 0.0, is_paused=False)
         flat = to_flat(self.experiment.variables, params)
         self._study.add_trial(
             create_trial(

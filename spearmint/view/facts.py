@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,7 +39,8 @@ def _rung_facts(fidelity: Fidelity, trial: Trial, *, flat: bool) -> Iterator[tup
         values[fidelity.high] = trial.value
     seconds = dict(zip(fidelity.rungs, trial.part_seconds, strict=False))
     for step in fidelity.rungs:
-        yield f"value_at_{step}", values.get(step)
+        value = values.get(step)
+        yield f"value_at_{step}", None if value is None or math.isnan(value) else value
         yield f"seconds_at_{step}", seconds.get(step)
 
 

@@ -82,7 +82,8 @@ def trial_lines(trial: Trial, page: Mapping[str, Any], *, bars: bool) -> Iterato
     for name, values in trial.params.items():
         yield f"  {name}: {', '.join(format_value(value) for value in values)}"
     for number, reached in enumerate(trial.rungs, 1):
-        yield f"Rung {number}: {format_value(reached)}"
+        if not math.isnan(reached):
+            yield f"Rung {number}: {format_value(reached)}"
     for text in page.get("require", ()):
         yield f"Require: {text}{' (violated)' if text in page['violates'] else ''}"
     if trial.reason:

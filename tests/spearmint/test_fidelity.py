@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from spearmint.fidelity import Climber, Fidelity, next_to_resume, rungs_text
+from spearmint.fidelity import Climber, Fidelity, next_to_resume, rungs_in, rungs_text
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,30 @@ def test_the_best_third_of_a_rung_continues_and_the_highest_rung_first() -> None
 def test_a_loss_that_is_not_finite_never_continues() -> None:
     trials = {i: paused(value) for i, value in enumerate((math.inf, math.inf, math.nan, math.inf))}
     assert next_to_resume(trials, 2) is None
+
+
+def test_an_unknown_loss_does_not_count_at_its_rung() -> None:
+    trials = {1: paused(1.0), 2: paused(2.0), 3: Climber((math.nan, 0.5), is_paused=False)}
+    assert next_to_resume(trials, 3) is None, "two trials are known at the first rung"
+    assert next_to_resume({**trials, 3: Climber((0.25, 0.5), is_paused=False)}, 3) is None
+    assert next_to_resume({**trials, 3: Climber((9.0, 0.5), is_paused=False)}, 3) == 1
+
+
+def test_the_values_at_rungs_of_a_curve() -> None:
+    fidelity = Fidelity(high=27, reduction=3)
+    assert fidelity.at_rungs({1: 0.5, 2: 0.25, 3: 0.125}) == (0.5, 0.125)
+    assert fidelity.at_rungs({9: 0.5})[2] == 0.5
+    assert all(map(math.isnan, fidelity.at_rungs({9: 0.5})[:2]))
+    assert fidelity.at_rungs({}) == fidelity.at_rungs({27: 1.0})[:0] == ()
+    thinned = Fidelity(high=3000, low=1000, reduction=3)
+    assert thinned.at_rungs({995: 0.5, 1010: 0.25}) == (0.5,)
+    assert thinned.at_rungs({895: 0.5}) == ()
+
+
+def test_rungs_are_read_from_their_description() -> None:
+    fidelity = Fidelity(name="deep epochs", high=27)
+    assert rungs_in(fidelity.describe()) == fidelity.rungs
+    assert rungs_in("") == rungs_in("rungs") == ()
 
 
 def test_equal_losses_continue_in_order() -> None:

@@ -44,6 +44,18 @@ def test_all_values_are_at_the_highest_rung_that_three_trials_reached() -> None:
     assert [RungValues(few).of(t) for t in few] == [2.0, 3.0]
 
 
+def test_a_complete_trial_without_a_curve_counts_at_the_last_rung_only() -> None:
+    known = [trial(v, v - 0.5, v - 0.75, paused=False) for v in (1.0, 2.0, 3.0)]
+    imported = trial(math.nan, math.nan, 0.125, paused=False)
+    values = RungValues([*known, imported, trial(5.0)])
+    assert values.of(imported) == 0.125
+    assert values.of(trial(5.0)) == pytest.approx(4.25), "the lines ignore what is not known"
+    gap = trial(math.nan, 4.0)
+    assert values.of(gap) == pytest.approx(3.75)
+    few = RungValues([imported, trial(4.0)])
+    assert [few.of(imported), few.of(trial(4.0))] == [0.125, 4.0]
+
+
 def test_a_paused_trial_is_observed_and_one_without_a_value_is_pending() -> None:
     study = optuna.create_study(direction="maximize")
     new = create_trial(state=TrialState.RUNNING, params={"x": 0.1}, distributions=SPACE)
