@@ -3,13 +3,14 @@
     python benchmarks/search_fidelity.py [--seeds 5] [--curves DIR] [--json FILE]
 
 The trainings are real: ``fidelity_curves.py`` trained each point of a grid of 1080 for 81 epochs
-on four tasks. The searches then read these curves. Four trials run at the same time. An epoch takes
+on five tasks. The searches then read these curves. Four trials run at the same time. An epoch takes
 the time that it took, in units of a mean epoch; each start of a job, also of a resumed one, takes
 one such unit. All methods search the same grid, with its indices as integers:
 
 - ``plain``: the default chooser, 81 epochs for each trial.
 - ``rungs``: the default chooser with ``fidelity { min: 3 max: 81 reduction_factor: 3 }``.
 - ``rungs-27``: the same with ``min: 27``.
+- ``asha``: the same as ``rungs``, but trials continue only if their early values are good.
 - ``halving``: the default chooser with Optuna's SuccessiveHalvingPruner, which cannot resume.
 - ``tpe``, ``tpe-halving``, ``tpe-hyperband``: Optuna's TPESampler, with its pruners.
 - ``random-rungs``: random points with rungs.
@@ -21,31 +22,31 @@ best 0.3 %.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import heapq
 import json
 import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import optuna
-from fidelity_curves import EPOCHS, GRID, TASKS, Table, table
+from fidelity_curves import EPOCHS, GRIDS, TASKS, Table, table
 from optuna.pruners import BasePruner, HyperbandPruner, NopPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 
 from spearmint.choosers import make_chooser
 from spearmint.choosers.rungs import RUNGS
-from spearmint.fidelity import Climber, Fidelity, next_to_resume
+from spearmint.fidelity import Climber, Fidelity, goal_of, next_to_resume
+from spearmint.store.pausing import stored_rungs
 
-WORKERS, START_S, TRAININGS = 4, 1.0, 30
+WORKERS, START_S, TRAININGS = 4, 1.0, 45
 SECONDS = TRAININGS * (EPOCHS + START_S)
 LOW = {"rungs-27": 27}  # the lowest rung of other methods is 3
-SPACE = {
-    name: optuna.distributions.IntDistribution(0, len(values) - 1) for name, values in GRID.items()
-}
 GOALS = {"1 %": 0.01, "0.3 %": 0.003}
 
 
@@ -72,6 +73,7 @@ def tpe(seed: int) -> BaseSampler:
 METHODS: dict[str, tuple[Callable[[int], BaseSampler], Callable[[], BasePruner] | None]] = {
     "plain": (chooser, NopPruner),
     "rungs": (chooser, None),
+    "asha": (chooser, None),
     "rungs-27": (chooser, None),
     "halving": (chooser, halving),
     "tpe": (tpe, NopPruner),
@@ -85,9 +87,11 @@ METHODS: dict[str, tuple[Callable[[int], BaseSampler], Callable[[], BasePruner] 
 class Simulation:
     """One search on a simulated clock; ``found`` has trial seconds and loss of full trainings."""
 
+    task: str
     curves: Table
     study: optuna.Study
     fidelity: Fidelity
+    goal_of: Callable[..., int] = goal_of
     found: list[tuple[float, float]] = field(default_factory=list)
     climbers: dict[int, Climber] = field(default_factory=dict)
     params: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -109,8 +113,13 @@ class Simulation:
         return self.curves.losses[place], float(self.curves.seconds[place[1], place[2]])
 
     def _ask(self) -> optuna.Trial:
-        trial = self.study.ask(SPACE)
-        self.params[trial.number] = tuple(trial.params[name] for name in SPACE)
+        grid = GRIDS[self.task]
+        space = {
+            name: optuna.distributions.IntDistribution(0, len(values) - 1)
+            for name, values in grid.items()
+        }
+        trial = self.study.ask(space)
+        self.params[trial.number] = tuple(trial.params[name] for name in grid)
         return trial
 
     def _whole(self, now: float) -> Iterator[float]:
@@ -131,27 +140,33 @@ class Simulation:
 
     def _part(self, now: float) -> Iterator[float]:
         """Yield the seconds of the next part: of a paused trial, or else of a new one."""
-        number = next_to_resume(self.climbers, self.fidelity.reduction)
+        number = next_to_resume(self.climbers, self.fidelity)
         if number is None:
             number = self._ask().number
             self.climbers[number] = Climber((), is_paused=False)
-        known = self.climbers[number].losses
-        self._store(number, known, is_paused=False)
+        climber = self.climbers[number]
+        known = climber.losses
+        self._store(number, replace(climber, is_paused=False))
         before, until = self.fidelity.steps(len(known))
         losses, epoch_s = self._curve(number)
         took = START_S + (until - before) * epoch_s
         yield took
-        if self.fidelity.is_last(len(known)):
+        is_last = self.fidelity.is_last(len(known))
+        climber = Climber((*known, float(losses[until - 1])), not is_last, climber.goal)
+        others = [self.climbers[i] for i in sorted(self.climbers) if i != number]
+        reached = [each for each in others if each.losses]
+        climber = replace(climber, goal=self.goal_of(climber, reached, self.fidelity))
+        if is_last:
             self.study.tell(number, losses[-1])
-            self.climbers[number] = Climber((*known, float(losses[-1])), is_paused=False)
+            self.climbers[number] = climber
             self.found.append((WORKERS * (now + took), float(losses[-1])))
         else:
-            self._store(number, (*known, float(losses[until - 1])), is_paused=True)
+            self._store(number, climber)
 
-    def _store(self, number: int, known: tuple[float, ...], *, is_paused: bool) -> None:
-        self.climbers[number] = Climber(known, is_paused)
-        if known:
-            stored = {"values": list(known), "seconds": [], "paused": is_paused}
+    def _store(self, number: int, climber: Climber) -> None:
+        self.climbers[number] = climber
+        if climber.losses:
+            stored = stored_rungs(climber.losses, 0.0, is_paused=climber.is_paused)
             trial_id = self.study._storage.get_trial_id_from_study_id_trial_number(
                 self.study._study_id, number
             )
@@ -163,8 +178,13 @@ def search(task: str, method: str, seed: int, folder: Path) -> list[tuple[float,
     sampler, pruner = METHODS[method]
     study = optuna.create_study(sampler=sampler(seed), pruner=pruner() if pruner else None)
     fidelity = Fidelity(low=LOW.get(method, 3), high=EPOCHS, reduction=3)
-    simulation = Simulation(table(task, folder), study, fidelity)
-    simulation.run(pauses=pruner is None)
+    simulation = Simulation(task, table(task, folder), study, fidelity)
+    with contextlib.ExitStack() as stack:
+        if method == "asha":
+            simulation.goal_of = lambda *trials: 0
+            for module in ("fidelity", "choosers.rungs"):
+                stack.enter_context(patch(f"spearmint.{module}.lowest_trusted", lambda *known: 0))
+        simulation.run(pauses=pruner is None)
     return sorted(simulation.found)
 
 

@@ -183,6 +183,7 @@ class Trial:
         seconds: Duration of its last job, and of those of earlier rungs; None while it runs.
         rungs: Values at the rungs that it passed; empty without a block ``fidelity``.
         earlier_s: Seconds of the jobs up to the last of these rungs.
+        goal: It continues to this number of rungs, whatever its values are.
         part_s: Seconds of the part up to each of these rungs; empty if they were not stored.
         lost: Number of its jobs that disappeared without a result.
         reports: Intermediate values, by step.
@@ -205,6 +206,7 @@ class Trial:
     seconds: float | None = None
     rungs: tuple[float, ...] = ()
     earlier_s: float = 0.0
+    goal: int = 0
     part_s: tuple[float, ...] = ()
     lost: int = 0
     reports: Mapping[int, float] = field(default_factory=dict)

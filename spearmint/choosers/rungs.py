@@ -9,10 +9,12 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from spearmint.choosers.lines import fitted_line
+from spearmint.fidelity import lowest_trusted
 
 RUNGS = "spearmint:rungs"
 """Attribute of a trial: ``values`` by rung, ``seconds`` of all jobs so far, those of each of the
-``parts``, and ``paused``. A value is None where it is unknown."""
+``parts``, ``paused``, and its ``goal`` if it continues to this number of rungs, whatever its values
+are. A value is None where it is unknown."""
 
 _FEWEST = 3  # minimum number of trials that reached a rung to model values of this rung
 
@@ -45,6 +47,9 @@ class RungValues:
 
     def __init__(self, trials: Sequence[FrozenTrial]) -> None:
         self._curves = [values for trial in trials if (values := _values(trial))]
+        complete = [_values(trial) for trial in trials if _is_whole(trial)]
+        n_rungs = max(map(len, complete), default=1)
+        self._lowest = lowest_trusted(complete, n_rungs)
         highest = max(map(len, self._curves), default=0)
         enough = [n for n in range(1, highest + 1) if self._known(n - 1) >= _FEWEST]
         self._n = max(enough, default=min(highest, 1))
@@ -55,7 +60,9 @@ class RungValues:
         values = _values(trial)
         if not values:
             return None
-        known = [i for i, value in enumerate(values) if not math.isnan(value)]
+        known = [i for i, value in enumerate(values) if not math.isnan(value) and i >= self._lowest]
+        if not known:
+            return None
         rung = max((i for i in known if i < self._n), default=known[0])
         value = values[rung]
         for start, slope in self._lines[rung:]:
@@ -70,6 +77,10 @@ class RungValues:
         """Return the line from the values at ``rung`` to those at the next one."""
         both = [v for v in self._curves if len(v) > rung + 1]
         return fitted_line([(v[rung], v[rung + 1]) for v in both])
+
+
+def _is_whole(trial: FrozenTrial) -> bool:
+    return trial.state is TrialState.COMPLETE and rungs_of(trial) is not None
 
 
 def _values(trial: FrozenTrial) -> list[float]:

@@ -27,7 +27,8 @@ _LAUNCHER_BYTES = 65536  # launchers print many lines after the exception
 class Outcomes:
     """Stores the result of each trial of a study, then calls ``on_end`` with the trial.
 
-    ``on_success`` is called before a complete or pruned trial is stored.
+    ``on_success`` is called before a complete or pruned trial is stored. ``goal_of`` returns to how
+    many rungs a trial continues that reached one with a value.
     """
 
     study: Study
@@ -36,6 +37,7 @@ class Outcomes:
     observer: SearchObserver
     on_end: Callable[[Trial], None]
     on_success: Callable[[], None] = lambda: None
+    goal_of: Callable[[Trial, float], int] | None = None
 
     def settle(self, running: RunningTrial) -> Trial | None:
         """Store the trial of a job that ended, or return the trial if it must be retried."""
@@ -108,7 +110,12 @@ class Outcomes:
 
     def _pause(self, folder: TrialFolder, trial: Trial, result: Result) -> Trial:
         """Store that a trial waits at its next rung, and the end of its job."""
-        paused = self.study.pause(trial, result)
+        value = result.value or 0.0
+        if self.goal_of is not None:
+            goal = self.goal_of(trial, value)
+        else:
+            goal = self.study.goal_of(trial, value, self.study.climbers())
+        paused = self.study.pause(trial, result, goal)
         fidelity = self.study.experiment.fidelity
         if fidelity is not None:
             end = fidelity.pause(len(paused.rungs))

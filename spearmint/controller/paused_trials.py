@@ -44,7 +44,12 @@ class PausedTrials:
         values = trial.rungs if trial.value is None else (*trial.rungs, trial.value)
         if values:
             losses = tuple(sign * value for value in values)
-            self._climbers[trial.id] = Climber(losses, trial.state is TrialState.PAUSED)
+            is_paused = trial.state is TrialState.PAUSED
+            self._climbers[trial.id] = Climber(losses, is_paused, trial.goal)
+
+    def goal(self, trial: Trial, value: float) -> int:
+        """Return to which rung a trial with this value at its next rung continues anyway."""
+        return self.study.goal_of(trial, value, self._climbers)
 
     def next(self, leaving: Collection[int]) -> int | None:
         """Return the id of the paused trial to resume now; None if there is none.
@@ -56,14 +61,14 @@ class PausedTrials:
         if fidelity is None:
             return None
         if not self._is_current:
-            self._next, self._is_current = next_to_resume(self._climbers, fidelity.reduction), True
+            self._next, self._is_current = next_to_resume(self._climbers, fidelity), True
         if self._next not in leaving:
             return self._next
         able = {
             number: replace(each, is_paused=each.is_paused and number not in leaving)
             for number, each in self._climbers.items()
         }
-        return next_to_resume(able, fidelity.reduction)
+        return next_to_resume(able, fidelity)
 
     def is_from_earlier(self, trial_id: int) -> bool:
         """Return, once, whether an earlier controller paused a trial, whose job can still run."""
@@ -83,11 +88,11 @@ class PausedTrials:
 
     def resume(self, trial_id: int) -> Trial | None:
         """Store that a paused trial runs, and return it; None if it is not paused any more."""
-        losses = self._climbers[trial_id].losses
+        known = self._climbers[trial_id]
         trial = self.remove(trial_id)
         if trial is None:
             return None
-        self._climbers[trial_id] = Climber(losses, is_paused=False)
+        self._climbers[trial_id] = replace(known, is_paused=False)
         return self.study.resume_paused(trial)
 
     def warning(self, trial: Trial) -> str:

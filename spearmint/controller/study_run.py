@@ -62,6 +62,7 @@ class StudyRun:
     def __post_init__(self) -> None:
         self.tally = Tally(limits=self.limits, maximize=self.experiment.maximize)
         self._failures = Failures(self.study, self.layout)
+        self._paused = PausedTrials(self.study)
         self._outcomes = Outcomes(
             self.study,
             self.layout,
@@ -69,9 +70,9 @@ class StudyRun:
             self.observer,
             on_end=self._count_ended,
             on_success=self._forgive,
+            goal_of=self._paused.goal,
         )
         self._ending = EndingJobs(self.driver)
-        self._paused = PausedTrials(self.study)
         self._proposals = Proposals(self.study)
 
     def counts(self) -> StudyCounts:

@@ -116,7 +116,7 @@ def _resumes_paused(session: Session) -> bool:
     fidelity = session.experiment.fidelity
     if fidelity is None:
         return False
-    return next_to_resume(session.study.climbers(), fidelity.reduction) is not None
+    return next_to_resume(session.study.climbers(), fidelity) is not None
 
 
 def _move(experiment: Experiment, layout: Layout, plan: Mapping[str, Any]) -> None:

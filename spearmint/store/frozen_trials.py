@@ -50,6 +50,7 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
         seconds=None if runs else attrs.get(SECONDS),
         rungs=tuple(values_at_rungs(rungs)),
         earlier_s=rungs["seconds"],
+        goal=rungs.get("goal", 0),
         part_s=tuple(map(float, rungs.get("parts", ()))),
         lost=attrs.get(LOST, 0),
         reports=frozen.intermediate_values,

@@ -14,7 +14,7 @@ from optuna.trial import TrialState as OptunaState
 from optuna.trial import create_trial
 
 from spearmint.choosers.rungs import RUNGS, is_paused, rungs_of, values_at_rungs
-from spearmint.fidelity import Climber
+from spearmint.fidelity import Climber, goal_of
 from spearmint.model import Experiment, Params, Result, Trial, TrialState, ranking
 from spearmint.store.distributions import to_flat
 from spearmint.store.errors import wraps_storage_errors
@@ -30,6 +30,7 @@ def stored_rungs(
     parts: Sequence[float] = (),
     *,
     is_paused: bool,
+    goal: int = 0,
 ) -> dict[str, Any]:
     """Return what is stored about the rungs of a trial; see ``RUNGS``."""
     return {
@@ -37,6 +38,7 @@ def stored_rungs(
         "seconds": seconds,
         "parts": list(parts),
         "paused": is_paused,
+        **({"goal": goal} if goal else {}),
     }
 
 
@@ -78,12 +80,13 @@ class Pausing:
         return ranking(known, maximize=self.experiment.maximize)[:most]
 
     @wraps_storage_errors()
-    def pause(self, trial: Trial, result: Result) -> Trial:
+    def pause(self, trial: Trial, result: Result, goal: int = 0) -> Trial:
         """Store the value of a trial at its next rung, where it waits.
 
         Args:
             trial: A running trial.
             result: Its value; its seconds are those of all its jobs.
+            goal: It continues to this number of rungs, whatever its values are.
         """
         storage_id, value = self._storage_id(trial), float(result.value or 0.0)
         for step, reported in thinned(sorted(result.reports.items())):
@@ -97,6 +100,7 @@ class Pausing:
             state=TrialState.PAUSED,
             seconds=seconds,
             rungs=(*trial.rungs, value),
+            goal=goal,
             part_s=() if known is None else (*known, seconds - trial.earlier_s),
             reports={**trial.reports, **result.reports},
         )
@@ -139,8 +143,24 @@ class Pausing:
                 trial.seconds or trial.earlier_s,
                 trial.part_s,
                 is_paused=trial.state is TrialState.PAUSED,
+                goal=trial.goal,
             ),
         )
+
+    def goal_of(self, trial: Trial, value: float, trials: Mapping[int, Climber]) -> int:
+        """Return the number of rungs to which a trial continues, whatever its values are.
+
+        Args:
+            trial: The trial; its goal so far is kept.
+            value: Its value at the rung that it reached now.
+            trials: All trials, as ``climbers`` returns them.
+        """
+        if self.experiment.fidelity is None:
+            return 0
+        sign = -1.0 if self.experiment.maximize else 1.0
+        losses = tuple(sign * each for each in (*trial.rungs, value))
+        others = [trials[number] for number in sorted(trials) if number != trial.id]
+        return goal_of(Climber(losses, False, trial.goal), others, self.experiment.fidelity)
 
     @wraps_storage_errors()
     def climbers(self) -> dict[int, Climber]:
@@ -157,5 +177,6 @@ class Pausing:
             values = [sign * value for value in values_at_rungs(known)]
             if frozen.state is OptunaState.COMPLETE:
                 values.append(sign * frozen.values[0])
-            found[frozen.number + 1] = Climber(tuple(values), is_paused(frozen))
+            goal = known.get("goal", 0)
+            found[frozen.number + 1] = Climber(tuple(values), is_paused(frozen), goal)
         return found

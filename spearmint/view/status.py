@@ -12,7 +12,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from spearmint.fidelity import rungs_text
 from spearmint.formatting import (
     format_duration,
     format_params,
@@ -23,7 +22,6 @@ from spearmint.formatting import (
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.lock import holder_of
 from spearmint.store.session import Session
-from spearmint.store.study import Study
 from spearmint.view.gpu_use import (
     LATEST,
     SUMMARISED,
@@ -33,6 +31,7 @@ from spearmint.view.gpu_use import (
     summary_of,
 )
 from spearmint.view.hosts import avoided_hosts, avoided_lines
+from spearmint.view.rungs import rung_lines, rungs_data
 from spearmint.view.tables import broken_lines, note_lines, trial_table
 
 _WATCH_S = 2.0
@@ -94,7 +93,7 @@ def _search_data(session: Session) -> dict[str, object]:
         "queued_points": _queued_points(session),
         "seconds": study.seconds(),
         **_gpu_data(session),
-        **_rungs(study),
+        **rungs_data(study),
         **_leaders(study.experiment, best),
         "broken": [trial.to_json() for trial in study.annotated(study.last(TrialState.BROKEN))],
     }
@@ -104,15 +103,6 @@ def _gpu_data(session: Session) -> dict[str, object]:
     """Return how busy the GPUs of the last trials were; empty if that is not known."""
     summary = summary_of(_latest_uses(session).values())
     return {"gpu_use": summary.to_json()} if summary is not None else {}
-
-
-def _rungs(study: Study) -> dict[str, object]:
-    """Return how many trials reached each rung, if there are rungs."""
-    if study.experiment.fidelity is None:
-        return {}
-    sizes = [len(each.losses) for each in study.climbers().values()]
-    rungs = study.experiment.fidelity.rungs
-    return {"rungs": {str(step): sum(n > i for n in sizes) for i, step in enumerate(rungs)}}
 
 
 def _leaders(experiment: Experiment, best: list[Trial]) -> dict[str, object]:
@@ -178,8 +168,7 @@ def _trial_parts(
     experiment = session.experiment
     best = session.study.annotated(session.study.best(top, feasible=False) if top else [])
     unfinished = session.study.annotated(unfinished)
-    if experiment.fidelity is not None:
-        yield Text(f"Rungs: {rungs_text(experiment.fidelity, session.study.climbers().values())}")
+    yield from map(Text, rung_lines(session.study))
     if not best and (highest := session.study.at_highest_rung(top)):
         yield Text(f"\n{_rung_heading(experiment, highest[0])}")
         yield trial_table(highest, experiment.variables, _gpu_busy(session, highest))

@@ -56,6 +56,17 @@ def test_a_complete_trial_without_a_curve_counts_at_the_last_rung_only() -> None
     assert [few.of(imported), few.of(trial(4.0))] == [0.125, 4.0]
 
 
+def test_values_at_rungs_that_do_not_predict_the_last_one_are_not_used() -> None:
+    crossing = [trial(6.0 - v, v, paused=False) for v in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    values = RungValues([*crossing, trial(0.5)])
+    assert [values.of(each) for each in crossing] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert values.of(trial(0.5)) is None
+    study = optuna.create_study()
+    past = history(study, [*crossing, trial(0.5, x=0.25)], SPACE)
+    assert len(past.points) == 5
+    assert not len(past.pending)
+
+
 def test_a_paused_trial_is_observed_and_one_without_a_value_is_pending() -> None:
     study = optuna.create_study(direction="maximize")
     new = create_trial(state=TrialState.RUNNING, params={"x": 0.1}, distributions=SPACE)

@@ -10,6 +10,8 @@ from collections import Counter
 
 import pytest
 
+from spearmint.config.reader import load_experiment
+from spearmint.store.session import Session, run_sessions
 from tests import commands
 from tests.spearmint.conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
 from tests.waiting import until
@@ -105,6 +107,24 @@ def test_the_best_paused_trial_is_recommended_before_any_is_complete(
     assert stopped.returncode == 0, stopped.stderr
     (row,) = json.loads(experiment.command("export", "--json").stdout)
     assert row["state"] == "broken"
+
+
+def test_status_says_that_early_values_do_not_predict_the_last_ones(
+    make_experiment: MakeExperiment,
+) -> None:
+    experiment = make_experiment(CODE, CONFIG)
+    (session,) = run_sessions_of(experiment)
+    for x in (1.0, 2.0, 3.0, 4.0, 5.0):
+        session.study.add_complete({"x": (x / 8,)}, x, source="a test", rungs=[6 - x, x])
+    text = experiment.command("status").stdout
+    assert "The order at 1 epochs does not predict the order at 4: new trials continue to 2" in text
+    assert json.loads(experiment.command("status", "--json").stdout)["compared_from"] == 2
+
+
+def run_sessions_of(experiment: ExperimentDir) -> list[Session]:
+    """Return the searches of an experiment that has no trial yet."""
+    with run_sessions(load_experiment(experiment.config), None, driver="local") as sessions:
+        return sessions
 
 
 def test_best_and_report_say_at_which_rung_each_region_is(make_experiment: MakeExperiment) -> None:

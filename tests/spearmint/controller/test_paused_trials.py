@@ -97,6 +97,30 @@ def test_a_later_run_with_a_larger_limit_continues_paused_trials(make_loop) -> N
     assert not search.driver.parts
 
 
+class Crosses(Trains):
+    """The best trials of a rung are the worst ones at the end."""
+
+    def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
+        for job in [job for job in jobs if job not in self.ended]:
+            number = int(self.folders[job].path.name)
+            before, until = read_json(self.folders[job].spec)["steps"]
+            self.parts[number, before, until] += 1
+            self.leave(job, {"value": -number if until == 9 else number, "seconds": 1.0})
+            self.ended.add(job)
+
+
+def test_where_curves_cross_later_trials_train_to_the_end(make_loop) -> None:
+    driver = Crosses()
+    for limit in (20, 40):  # the second controller reads all from the database
+        search = loop(make_loop, driver, finished=limit, concurrent=2)
+        search.run()
+    assert max(driver.parts.values()) == 1
+    complete = [t for t in search.study.trials() if t.state is TrialState.COMPLETE]
+    assert max(trial.id for trial in complete) > 30, "of the worst at the first rung"
+    later = [trial for trial in search.study.trials() if trial.id > 30]
+    assert all(trial.state is TrialState.COMPLETE or len(trial.rungs) == 2 for trial in later)
+
+
 class Killed(BaseException):
     """The controller is killed here."""
 

@@ -50,6 +50,18 @@ def test_paused_trials_are_a_state_of_their_own(paused: Study) -> None:
     assert paused.seconds() == 9.0 + 2.0 + 1.0 + 1.0
 
 
+def test_a_goal_is_stored_with_the_pause(paused: Study) -> None:
+    trial = paused.running()[-1]
+    paused.pause(trial, Result(value=0.9, seconds=1.0), goal=3)
+    assert paused.climbers()[trial.id].goal == 3
+    found = paused.find(trial.id)
+    assert found is not None
+    assert found.goal == 3
+    resumed = paused.pause(paused.resume_paused(found), Result(value=0.8, seconds=2.0), found.goal)
+    assert (resumed.goal, paused.climbers()[trial.id].goal) == (3, 3)
+    assert paused.climbers()[3].goal == 0
+
+
 def test_a_trial_keeps_its_values_at_rungs(paused: Study) -> None:
     one, two, three, *_ = paused.trials()
     assert (one.rungs, one.value) == ((0.5, 0.4), 0.3)
