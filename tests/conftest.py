@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 from hypothesis import HealthCheck, settings  # noqa: E402
 
+from tests.leftovers import ended_if_failed, forget_failed  # noqa: E402
 from tests.testbed.cell import Cell  # noqa: E402
 
 # CI runs the same examples every time: a commit must not fail because of a new random example.
@@ -102,6 +103,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=reason))
     # Start with slow tests, so that no worker is left with a long one at the end.
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, None, None]:
+    """Keep the open files of a failed test from failing this one."""
+    forget_failed()
+    yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    """Keep the processes of a failed test from running during the next."""
+    with ended_if_failed():
+        yield
 
 
 @pytest.fixture(autouse=True)
