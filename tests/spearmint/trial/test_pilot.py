@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,10 @@ CODE = {
         "import os, time\ndef main(job_id, params):\n"
         "    while not os.path.exists('go'):\n        time.sleep(0.01)\n    return 0.0\n"
     ),
-    "slow": "import time\ndef main(job_id, params):\n    time.sleep(60)\n",
+    "slow": (
+        "import time\ndef main(job_id, params):\n"
+        "    open('begun', 'w').close()\n    time.sleep(600)\n"
+    ),
 }
 
 
@@ -110,7 +112,7 @@ def test_a_job_goes_on_with_what_waits_in_order(pending: PendingTrials, tmp_path
     for token in "cba":
         offer(pending, tmp_path, folders[token], token)
     job = start(tmp_path, "a", folders["a"])
-    assert job.wait(60) == 0
+    assert job.wait() == 0
     assert [value(folder) for folder in folders.values()] == [1.0, 2.0, 3.0]
     assert pending.claims() == dict.fromkeys("abc", "11")
     assert all((tmp_path / f"done-{token}").exists() for token in "abc")
@@ -123,14 +125,14 @@ def test_a_trial_that_another_job_has_is_not_run(pending: PendingTrials, tmp_pat
     folder = trial(tmp_path, 1)
     offer(pending, tmp_path, folder, "a")
     assert pending.claim("a", "7")
-    assert start(tmp_path, "a", folder).wait(60) == 0
+    assert start(tmp_path, "a", folder).wait() == 0
     assert not folder.result.exists()
 
 
 def test_what_a_trial_left_is_ended_before_the_next(pending: PendingTrials, tmp_path: Path) -> None:
     first, second = trial(tmp_path, 1, "leaves"), trial(tmp_path, 2)
     offer(pending, tmp_path, second, "b")
-    assert start(tmp_path, "a", first).wait(60) == 0
+    assert start(tmp_path, "a", first).wait() == 0
     assert value(second) == 2.0
     child = int((tmp_path / "child-1").read_text())
     assert not Path(f"/proc/{child}").exists()
@@ -139,7 +141,7 @@ def test_what_a_trial_left_is_ended_before_the_next(pending: PendingTrials, tmp_
 def test_a_trial_that_is_killed_ends_the_job_by_the_same_signal(pending, tmp_path: Path) -> None:
     first, second = trial(tmp_path, 1, "dies"), trial(tmp_path, 2)
     offer(pending, tmp_path, second, "b")
-    assert start(tmp_path, "a", first).wait(60) == -signal.SIGKILL
+    assert start(tmp_path, "a", first).wait() == -signal.SIGKILL
     assert not second.result.exists(), "another job must run the second trial"
 
 
@@ -148,33 +150,30 @@ def test_a_job_that_starts_again_goes_on_with_what_it_had_taken(pending, tmp_pat
     write_json(first.result, {"value": 0.5, "key": "k"})
     offer(pending, tmp_path, second, "b")
     assert pending.take_next("11") is not None
-    assert start(tmp_path, "a", first).wait(60) == 0
+    assert start(tmp_path, "a", first).wait() == 0
     assert (value(first), value(second)) == (0.5, 2.0)
 
 
 def test_a_signal_to_the_job_reaches_the_trial(pending: PendingTrials, tmp_path: Path) -> None:
     folder = trial(tmp_path, 1, "slow")
     job = start(tmp_path, "a", folder)
-    while not folder.runner.exists():
-        time.sleep(0.01)
-    time.sleep(0.3)
+    until((tmp_path / "begun").exists, step_s=0.01)
     job.send_signal(signal.SIGTERM)
-    assert job.wait(30) == -signal.SIGTERM
+    assert job.wait() == -signal.SIGTERM
 
 
 def test_a_signal_between_two_trials_ends_the_job(pending: PendingTrials, tmp_path: Path) -> None:
     first, second = trial(tmp_path, 1, "waits"), trial(tmp_path, 2)
     offer(pending, tmp_path, second, "b")
     job = start(tmp_path, "a", first)
-    while not first.runner.exists():
-        time.sleep(0.01)
+    until(first.runner.exists, step_s=0.01)
     job.send_signal(signal.SIGSTOP)
     (tmp_path / "go").touch()
     runner = json.loads(first.runner.read_text())["pid"]
     until(lambda: not is_running(runner), step_s=0.01)
     job.send_signal(signal.SIGTERM)
     job.send_signal(signal.SIGCONT)
-    assert job.wait(30) == -signal.SIGTERM
+    assert job.wait() == -signal.SIGTERM
     assert not second.result.exists()
 
 
