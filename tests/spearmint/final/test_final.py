@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from spearmint.layout import read_json
 from tests import commands
 from tests.spearmint.conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
 
@@ -275,13 +277,10 @@ def test_each_model_is_kept_once_by_killed_processes(searched: ExperimentDir) ->
 
 def kill_runners(experiment: ExperimentDir) -> None:
     for path in experiment.root.glob("regions/*/final/*/runner.json"):
-        pid = int(json.loads(path.read_text())["pid"])
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_text()
-        except OSError:
-            continue
-        if "spearmint" in command:
-            os.kill(pid, signal.SIGKILL)
+        pid = (read_json(path) or {}).get("pid", 0)  # a job that ends can delete the file
+        with contextlib.suppress(OSError):  # it has ended
+            if "spearmint" in Path(f"/proc/{pid}/cmdline").read_text():
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("option", ["--then-final", "--again"])

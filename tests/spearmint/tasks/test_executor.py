@@ -12,14 +12,13 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, as_completed
 from pathlib import Path
 
-import psutil
 import pytest
 
 from spearmint.errors import InputError
 from spearmint.layout import read_json, write_json
 from spearmint.tasks import Task, TaskExecutor, TaskFailed
 from spearmint.tasks.keywords import resources_of
-from tests.waiting import until
+from tests.waiting import is_running, until
 
 Make = Callable[..., TaskExecutor]
 LIMIT_S = 60
@@ -107,7 +106,7 @@ def test_cancel_ends_the_processes_of_a_running_task(make: Make, tmp_path: Path)
         assert task.cancel()
         with pytest.raises(CancelledError):
             task.result()
-        until(lambda: not psutil.pid_exists(child), LIMIT_S, 0.05)
+        until(lambda: not is_running(child), LIMIT_S, 0.05)
         assert executor.submit(divide, 1, 2).result(LIMIT_S) == 0.5
     with make() as executor:
         assert executor.tasks[task.id].cancelled()
@@ -119,7 +118,7 @@ def test_an_exception_in_the_block_ends_local_tasks(make: Make, tmp_path: Path) 
     child = pid_in(tmp_path / "child")
     executor.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert all(task.cancelled() for task in tasks)
-    until(lambda: not psutil.pid_exists(child), LIMIT_S, 0.05)
+    until(lambda: not is_running(child), LIMIT_S, 0.05)
 
 
 KILLED = """
