@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from sge_jobs.queue.commands import with_cell
 from sge_jobs.queue.queue import Queue
 from sge_jobs.resources import Resources
 from tests.sge_jobs.fake_gridengine import REFUSED, FakeGridEngine
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_a_lock_outlives_a_killed_caller_until_qsub_is_done(
     tmp_path: Path, cell: FakeGridEngine
 ) -> None:
     with cell.state() as state:
-        state["hang_s"] = 60
+        state["hang_s"] = 600
     lock = tmp_path / "lock"
     code = (
         "import fcntl, os, sys; from pathlib import Path\n"
@@ -177,11 +177,9 @@ def test_a_lock_outlives_a_killed_caller_until_qsub_is_done(
         f"Queue(programs=Path({str(cell.programs)!r})).submit(spec, inherit=[lock])\n"
     )
     caller = subprocess.Popen([sys.executable, "-c", code])
-    deadline = time.monotonic() + 20
-    while not _called(cell) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: _called(cell))
     os.kill(caller.pid, signal.SIGKILL)
-    caller.wait(20)
+    caller.wait()
     with lock.open("r+") as file:
         with pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
