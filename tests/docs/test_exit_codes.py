@@ -13,6 +13,7 @@ import pytest
 
 from tests import commands
 from tests.docs.tools import DOCS, ROOT
+from tests.spearmint.controller.test_kill import said_until
 from tests.waiting import until
 
 KILL = "spearmint/controller/test_kill.py"
@@ -185,9 +186,9 @@ def test_sigterm_stops_a_search(searched: Path) -> None:
     assert controller.stdout is not None
     until(lambda: (searched / "jobs" / "00000003" / "runner.json").exists())
     controller.send_signal(signal.SIGTERM)
-    until(lambda: "Ctrl-C" in controller.stdout.readline())
+    said_until("Ctrl-C", controller)
     controller.send_signal(signal.SIGTERM)
-    controller.communicate(timeout=60)
+    controller.communicate()
     assert controller.returncode == 143
 
 

@@ -34,6 +34,10 @@ def main(job_id, params):
         file.write(f"{job_id}\\n")
     return float(params["x"][0])
 """
+# It ends when the file "go" exists.
+HELD = CODE.replace("import time", "import os, time").replace(
+    "    time.sleep(0.05)", "    while not os.path.exists('go'):\n        time.sleep(0.05)"
+)
 OPTIONS = ("--max-concurrent=3", "--max-finished-jobs=100000", "--max-retries=1000")
 
 
@@ -77,6 +81,17 @@ def kill(victim: str, controller: subprocess.Popen[str], experiment: ExperimentD
             os.kill(pid, signal.SIGKILL)
     if victim != "runners":
         controller.wait()
+
+
+def said_until(text: str, controller: subprocess.Popen[str]) -> str:
+    """Return what a controller prints until the line with ``text``."""
+    assert controller.stdout is not None
+    said = ""
+    for line in controller.stdout:
+        said += line
+        if text in line:
+            return said
+    pytest.fail(f"it ended without {text}:\n{said}")
 
 
 @pytest.mark.slow
@@ -145,7 +160,7 @@ def test_another_spelling_of_the_directory_adopts_too(make_experiment: MakeExper
 
 
 def test_cleanup_ends_what_a_killed_controller_left(make_experiment: MakeExperiment) -> None:
-    experiment = make_experiment(CODE.replace("0.05", "60"))
+    experiment = make_experiment(CODE.replace("0.05", "600"))
     controller = experiment.start("--max-finished-jobs=1")
     until(lambda: runners(experiment))
     kill("controller", controller, experiment)
@@ -155,11 +170,13 @@ def test_cleanup_ends_what_a_killed_controller_left(make_experiment: MakeExperim
 
 
 def test_ctrl_c_once_waits_for_the_running_trial(make_experiment: MakeExperiment) -> None:
-    experiment = make_experiment(CODE.replace("0.05", "2.0"))
+    experiment = make_experiment(HELD)
     controller = experiment.start("--max-finished-jobs=5")
     until(lambda: runners(experiment))
     controller.send_signal(signal.SIGINT)
-    output, _ = controller.communicate(timeout=60)
+    output = said_until("Ctrl-C", controller)
+    (experiment.root / "go").touch()
+    output += controller.communicate()[0]
     assert controller.returncode == 130
     assert re.search(r"\b1\. .*Ctrl-C", output)
     assert re.search(r"\b1 \w+ 5 trials\b", output)
@@ -170,13 +187,13 @@ def test_ctrl_c_once_waits_for_the_running_trial(make_experiment: MakeExperiment
 def test_ctrl_c_twice_ends_the_trials_and_the_same_command_resumes(
     make_experiment: MakeExperiment,
 ) -> None:
-    experiment = make_experiment(CODE.replace("0.05", "30 if job_id == 1 else 0"))
+    experiment = make_experiment(CODE.replace("0.05", "600 if job_id == 1 else 0"))
     controller = experiment.start("--max-finished-jobs=5")
     until(lambda: runners(experiment))
     controller.send_signal(signal.SIGINT)
-    until(lambda: "Ctrl-C" in controller.stdout.readline())
+    said_until("Ctrl-C", controller)
     controller.send_signal(signal.SIGINT)
-    output, _ = controller.communicate(timeout=60)
+    output, _ = controller.communicate()
     assert controller.returncode == 130
     assert re.search(r"\b0 \w+ 5 trials\b", output)
     assert not runners(experiment)
@@ -187,7 +204,7 @@ def test_ctrl_c_twice_ends_the_trials_and_the_same_command_resumes(
 
 
 def test_a_second_controller_says_so(make_experiment: MakeExperiment) -> None:
-    experiment = make_experiment(CODE.replace("0.05", "100"))
+    experiment = make_experiment(CODE.replace("0.05", "600"))
     controller = experiment.start("--max-finished-jobs=1")
     until(lambda: runners(experiment))
     for options in ([], ["--driver=SGE"]):
@@ -199,6 +216,6 @@ def test_a_second_controller_says_so(make_experiment: MakeExperiment) -> None:
     cleanup = experiment.command("cleanup")
     assert cleanup.returncode == 2
     controller.send_signal(signal.SIGINT)
-    until(lambda: "Ctrl-C" in controller.stdout.readline())
+    said_until("Ctrl-C", controller)
     controller.send_signal(signal.SIGINT)
-    controller.communicate(timeout=60)
+    controller.communicate()
