@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
 import socket
-import time
 import urllib.request
 
 import psutil
 import pytest
 
-from spearmint.drivers.processes import identity
 from tests.spearmint.conftest import MakeExperiment
+from tests.waiting import is_running, until
 
 SLOW = (
     "import time\ndef main(job_id, params):\n"
@@ -21,17 +21,20 @@ SLOW = (
 )
 
 
-def fetch(url: str, timeout_s: float = 300) -> bytes:
+def fetch(url: str) -> bytes:
     """Return the answer of ``url`` as soon as there is one."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=100) as answer:  # noqa: S310 - our own server
-                content: bytes = answer.read()
-                return content
-        except OSError:
-            assert time.monotonic() < deadline, f"{url} does not answer"
-            time.sleep(0.2)
+    answers: list[bytes] = []
+
+    def is_there() -> bool:
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(url, timeout=100) as answer,  # noqa: S310 - our own server
+        ):
+            answers.append(answer.read())
+        return bool(answers)
+
+    until(is_there, 100, 0.2)
+    return answers[0]
 
 
 @pytest.mark.slow
@@ -57,12 +60,9 @@ def test_the_dashboard_shows_the_search_and_ends_with_it(
         while "Stopping" not in controller.stdout.readline():
             pass
         controller.send_signal(end)
-    controller.wait(60)
+    controller.wait()
     controller.stdout.close()
-    deadline = time.monotonic() + 30
-    while any(identity(pid) for pid in servers):
-        assert time.monotonic() < deadline, "the server still runs"
-        time.sleep(0.1)
+    until(lambda: not any(map(is_running, servers)))
     assert experiment.command("cleanup").returncode == 0
 
 

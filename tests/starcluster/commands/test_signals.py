@@ -57,7 +57,7 @@ def start(settings: config.Config, aws: str, ec2: Ec2, tmp_path: Path) -> Iterat
 
 
 def waits_for_ssh(process: subprocess.Popen[str], errors: Path) -> None:
-    until(lambda: process.poll() is not None or errors.read_text().count(WAITING_FOR_SSH) == 2)
+    until(lambda: process.poll() is not None or errors.read_text().count(WAITING_FOR_SSH) >= 2)
     assert process.poll() is None, errors.read_text()
 
 
@@ -70,7 +70,7 @@ def test_each_signal_ends_a_start_with_what_runs_and_costs(
     process.send_signal(number)
     if number != signal.SIGINT:
         process.send_signal(signal.SIGTERM)  # a second one does not cut the report short
-    assert process.wait(60) == 128 + number
+    assert process.wait() == 128 + number
     text = (tmp_path / "errors").read_text()
     assert "Traceback" not in text
     error, exist, *fixes = text[text.index("Error: ") :].splitlines()
@@ -85,7 +85,7 @@ def test_a_start_under_nohup_survives_the_end_of_its_terminal(start: Start, tmp_
     waits_for_ssh(process, tmp_path / "errors")
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 143
+    assert process.wait() == 143
     assert "Error: interrupted by SIGTERM\n" in (tmp_path / "errors").read_text()
 
 
@@ -95,11 +95,11 @@ def test_a_signal_ends_the_load_balancer_with_what_runs(
 ) -> None:
     errors = tmp_path / "errors"
     begun = start("start", "-o", "big")
-    assert begun.wait(120) == 0, errors.read_text()
+    assert begun.wait() == 0, errors.read_text()
     process = start("loadbalance", "-i", "600", "big")
     until(lambda: process.poll() is not None or "retrying in 600 s" in errors.read_text(), 120)
     process.send_signal(number)
-    assert process.wait(60) == 128 + number
+    assert process.wait() == 128 + number
     text = errors.read_text()
     assert "Error: interrupted" in text
     assert "2 instances exist (master, node001): " in text
