@@ -29,7 +29,7 @@ def command(data: Path, checkpoint: Path) -> list[str]:
 
 def finish(data: Path, checkpoint: Path) -> dict[str, object]:
     done = subprocess.run(
-        command(data, checkpoint), env=ENV, capture_output=True, text=True, check=False, timeout=120
+        command(data, checkpoint), env=ENV, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     answer: dict[str, object] = json.loads(done.stdout)
@@ -52,7 +52,7 @@ def test_killed_at_random_instants_and_resumed(tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole.npz", tmp_path / "broken.npz"
     finish(data, whole)
     kills_with_work_done = 0
-    for _ in range(5):
+    while kills_with_work_done < 3:
         process = subprocess.Popen(
             command(data, broken), env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
@@ -64,8 +64,10 @@ def test_killed_at_random_instants_and_resumed(tmp_path: Path) -> None:
         process.wait()
         process.stderr.close()
         done = len(files.load(broken).history.reports)  # the file is complete at any time
-        kills_with_work_done += bool(first) and done < 25
-    assert kills_with_work_done >= 1
+        if done == 25:  # on a busy machine the training can end before the kill
+            broken.unlink()
+        else:
+            kills_with_work_done += bool(first)
     finish(data, broken)
     assert without_times(broken) == without_times(whole)
     np.testing.assert_array_equal(
