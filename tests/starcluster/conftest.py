@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from starcluster.config import config
 from starcluster.config.sections import AwsSettings
 from tests import commands
 from tests.starcluster.front import Front, in_front_of
+from tests.testbed.brokers import free_port
 
 START_LIMIT_S = 300
 IMAGE = "ami-12c6146b"
@@ -30,9 +30,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="session")
 def moto_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the server; it runs for the whole session."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    port = free_port()
     log = tmp_path_factory.mktemp("moto") / "log"
     environment = os.environ | {"MOTO_EC2_LOAD_DEFAULT_AMIS": "true"}
     with log.open("wb") as output:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from starcluster.errors import SshError
 from starcluster.node.commands import Answer
 from starcluster.node.node import Node
 from starcluster.setup.run import SetupResult
+from tests.testbed.brokers import free_port
 from tests.testbed.cloud import CREDENTIALS, REGION, REPOSITORY
 from tests.testbed.consistency import TRUTH
 from tests.testbed.fake_ec2 import IMAGE
@@ -80,9 +80,7 @@ class HostlessCloud:
         self.boot_s = boot_s
         self.folder = Path(tempfile.mkdtemp(prefix="hostless-"))
         self.config = self.folder / "config"
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            self.port = taken.getsockname()[1]
+        self.port = free_port()
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.session = boto3.Session(
             aws_access_key_id="x",
