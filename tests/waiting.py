@@ -1,9 +1,11 @@
-"""Wait for other processes, independent of the speed of the machine."""
+"""Wait for other processes, independent of the speed of the machine, and look at them."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 
@@ -54,3 +56,10 @@ def is_running(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file that another process can create and delete; empty without one."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_text()
+    return ""

@@ -18,7 +18,7 @@ import psutil
 
 from tests.testbed.cell import UID, Cell
 from tests.testbed.fabric import Node
-from tests.waiting import until
+from tests.waiting import text_of, until
 
 # A trial waits before one of its steps until the test releases it, so that a fault hits it while it
 # runs, and resumes from its checkpoint. It writes a record ten times a second, which also gives the
@@ -328,7 +328,7 @@ class SgeSearch:
     def step(self, run: Run) -> int:
         """Return the number of steps that a trial has finished, from its checkpoint."""
         path = self.directory / "jobs" / f"{run.trial:08d}" / "files" / "step"
-        return int(path.read_text()) if path.exists() else 0
+        return int(text_of(path) or 0)
 
     def node(self, run: Run) -> Node:
         """Return the host of a run."""

@@ -35,7 +35,7 @@ from spearmint.errors import DriverUnreachable
 from spearmint.resources import Resources
 from tests.testbed.brokers import BROKERS, PASSWORD, Broker
 from tests.testbed.celery_workers import SPEARMINT, Worker, connected
-from tests.waiting import until
+from tests.waiting import text_of, until
 
 pytestmark = pytest.mark.celery
 
@@ -84,8 +84,7 @@ def driver_of(
 
 
 def starts(root: Path, trial_id: int) -> int:
-    path = root / f"starts.{trial_id}"
-    return len(path.read_text()) if path.exists() else 0
+    return len(text_of(root / f"starts.{trial_id}"))
 
 
 def log_of(root: Path) -> Path:
@@ -243,7 +242,7 @@ def test_workers_share_gpus_out_and_trials_see_no_password(
         third = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
         assert third.returncode == 1, third.stderr
         jobs = [driver.submit(request) for request in requests]
-        until(lambda: all(_text(tmp_path / f"env.{n}").endswith("}") for n in (1, 2)))
+        until(lambda: all(text_of(tmp_path / f"env.{n}").endswith("}") for n in (1, 2)))
         seen = [json.loads((tmp_path / f"env.{n}").read_text()) for n in (1, 2)]
         assert {env["CUDA_VISIBLE_DEVICES"] for env in seen} == taken
         assert not [v for env in seen for v in env.values() if PASSWORD in v]
@@ -287,7 +286,3 @@ def _cmdline(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:
         return []
-
-
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""

@@ -16,7 +16,7 @@ from spearmint.drivers.celery.broker import FILE
 from spearmint.drivers.celery.post.place import NAME
 from tests.testbed.brokers import RabbitMQ, Redis, RedisWithTls
 from tests.testbed.celery_workers import SPEARMINT, Worker
-from tests.waiting import until
+from tests.waiting import text_of, until
 
 pytestmark = [pytest.mark.celery, pytest.mark.mount]
 
@@ -86,8 +86,7 @@ class Search:
         assert done.returncode == 0, done.stderr + done.stdout
 
     def noted(self, trial: int) -> list[str]:
-        path = self.notes / str(trial)
-        return path.read_text().splitlines() if path.exists() else []
+        return text_of(self.notes / str(trial)).splitlines()
 
     def starts(self, trial: int) -> list[list[str]]:
         return [line.split() for line in self.noted(trial) if line.startswith("start")]
@@ -178,7 +177,7 @@ def test_another_host_continues_from_the_checkpoint(search: Search) -> None:
             subprocess.Popen(search.argv(1), stdout=subprocess.DEVNULL)
         )
         step = search.file(1, "files/step")
-        until(lambda: step.exists() and int(step.read_text()) >= 3, 120)
+        until(lambda: int(text_of(step) or 0) >= 3, 120)
         first.close()  # kills all its processes
         (search.notes / "wait").unlink()
         stack.enter_context(search.worker("host2"))

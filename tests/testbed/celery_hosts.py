@@ -12,7 +12,7 @@ from tests.testbed.queue_cluster import QueueCluster
 from tests.waiting import until
 
 GPUS = 2
-PASSWORD = "pa55word-of-the-broker"  # noqa: S105 - of a test
+PASSWORD = "pa55word-of-the-hosts"  # noqa: S105 - of a test
 
 # Stores nothing, so that it forgets all messages when it is killed.
 _CONFIGURATION = f"""bind 0.0.0.0

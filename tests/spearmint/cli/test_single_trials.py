@@ -20,7 +20,7 @@ import pytest
 from spearmint.layout import read_json
 from tests import commands
 from tests.spearmint.conftest import ONE_FLOAT, ExperimentDir, MakeExperiment
-from tests.waiting import is_running, until
+from tests.waiting import is_running, text_of, until
 
 KILLS = int(os.environ.get("KILLS", "10"))
 CODE = """
@@ -152,7 +152,7 @@ def test_show_has_each_job_of_a_trial_its_output_and_curve(stuck) -> None:
     # Between two jobs there is no such file.
     until(lambda: (read_json(runner) or {}).get("pid", first) != first, 120)
     reports = experiment.root / "jobs/00000001/reports.csv"
-    until(lambda: reports.exists() and reports.read_text().count("\n") == 3, 120)
+    until(lambda: text_of(reports).count("\n") == 3, 120)
     shown = page(experiment, "1")
     lost, running = shown["attempts"]
     assert lost["pid"] == first

@@ -26,7 +26,7 @@ from spearmint.trial.transport.inputs import (
 from spearmint.trial.transport.mailroom import OUTBOX, SPEC, STATE, Address, Mailroom
 from spearmint.trial.transport.parcel import open_parcel
 from tests.spearmint.trial.transport.proxy import proxy_of
-from tests.waiting import until
+from tests.waiting import text_of, until
 
 TOKEN = "0123456789ab"  # noqa: S105
 WRAPPER = """
@@ -127,7 +127,7 @@ def experiment(tmp_path: Path) -> Experiment:
 
 def test_a_trial_runs_without_the_directory(experiment: Experiment) -> None:
     experiment.submit()
-    assert experiment.start().wait(60) == 0
+    assert experiment.start().wait() == 0
     experiment.bring_back()
     assert experiment.result()["value"] == 0.5
     steps = "step 0\nstep 1\nstep 2\n"
@@ -148,7 +148,7 @@ def test_data_is_fetched_once_for_all_trials_of_a_host(
         for run in (1, 2):
             shutil.rmtree(experiment.host, ignore_errors=True)
             chirp = proxy.configuration(tmp_path / "chirp")
-            assert experiment.start(chirp, run).wait(60) == 0, _text(experiment.host / "output.txt")
+            assert experiment.start(chirp, run).wait() == 0, text_of(experiment.host / "output.txt")
             experiment.receive()
             assert experiment.result()["value"] == 0.5
             experiment.folder.result.unlink()
@@ -161,7 +161,7 @@ def test_without_a_proxy_data_cannot_be_fetched(experiment: Experiment) -> None:
     (experiment.root / "data.bin").write_bytes(os.urandom(1 << 20))
     experiment.has_cache = True
     experiment.submit()
-    assert experiment.start().wait(60) == 99
+    assert experiment.start().wait() == 99
 
 
 def test_an_evicted_trial_continues_elsewhere(experiment: Experiment, tmp_path: Path) -> None:
@@ -169,29 +169,29 @@ def test_an_evicted_trial_continues_elsewhere(experiment: Experiment, tmp_path: 
     with proxy_of(box) as proxy:
         chirp = proxy.configuration(tmp_path / "chirp")
         with experiment.start(chirp) as job:
-            until(lambda: experiment.receive() or "step 1" in _text(experiment.output), 60)
+            until(lambda: experiment.receive() or "step 1" in text_of(experiment.output), 60)
             assert experiment.folder.runner.exists()
             assert not experiment.folder.result.exists()
             job.send_signal(signal.SIGTERM)
-            assert job.wait(60) == -signal.SIGKILL  # it ignores SIGTERM
+            assert job.wait() == -signal.SIGKILL  # it ignores SIGTERM
         assert not experiment.done.exists()
         with experiment.start(chirp, run=2) as job:
-            assert job.wait(60) == 0
+            assert job.wait() == 0
     assert experiment.done.exists()
     experiment.receive()
     assert experiment.result()["value"] == 0.5
-    lines = [line for line in _text(experiment.output).splitlines() if line.startswith("step")]
+    lines = [line for line in text_of(experiment.output).splitlines() if line.startswith("step")]
     assert lines == ["step 0", "step 1", "step 2"]
 
 
 def test_files_that_cannot_be_packed_in_time_do_not_delay_the_rest(experiment: Experiment) -> None:
     experiment.submit("waits")
     with experiment.start() as job:
-        until(lambda: "step 1" in _text(experiment.host / "output.txt"), 60)
+        until(lambda: "step 1" in text_of(experiment.host / "output.txt"), 60)
         (experiment.host / "ad").write_text("JobMaxVacateTime = 0\n")
         job.send_signal(signal.SIGTERM)
     experiment.bring_back()
-    assert "step 1" in _text(experiment.output)
+    assert "step 1" in text_of(experiment.output)
     assert not experiment.folder.files.exists()
 
 
@@ -203,15 +203,15 @@ def test_a_lost_host_costs_the_time_since_the_last_delivery(
         chirp = proxy.configuration(tmp_path / "chirp")
         with experiment.start(chirp) as job:
             step = experiment.folder.files / "step"
-            until(lambda: experiment.receive() or _text(step) == "2", 60)
+            until(lambda: experiment.receive() or text_of(step) == "2", 60)
             for pid in _children(job.pid):
                 os.kill(pid, signal.SIGKILL)
             job.kill()
         shutil.rmtree(experiment.host)
-        assert experiment.start(chirp, run=2).wait(60) == 0
+        assert experiment.start(chirp, run=2).wait() == 0
     experiment.bring_back()
     assert experiment.result()["value"] == 0.5
-    assert _text(experiment.output).count("step 1\n") == 1
+    assert text_of(experiment.output).count("step 1\n") == 1
 
 
 @pytest.mark.parametrize("name", [SPEC, STATE, EXPERIMENT])
@@ -220,7 +220,7 @@ def test_an_input_that_is_truncated_asks_for_a_rerun(experiment: Experiment, nam
     content = path.read_bytes()
     path.unlink()
     path.write_bytes(content[:-10])
-    assert experiment.start().wait(60) == 99
+    assert experiment.start().wait() == 99
 
 
 @pytest.mark.parametrize(
@@ -240,10 +240,6 @@ def test_the_time_for_a_checkpoint_is_that_of_the_job(
         (tmp_path / variable).write_text(f"MyType = x\n{text}\nNumShadowStarts = 1\n")
         monkeypatch.setenv(variable, str(tmp_path / variable))
     assert agent._grace_s() == grace_s
-
-
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
 
 
 def _children(pid: int) -> list[int]:
