@@ -50,7 +50,9 @@ class TestWarmLocalDriver(DriverContract):
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> WarmDriver:
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WarmDriver:
+    # A fork that takes longer than 10 s is replaced by a new process, also on a busy machine.
+    monkeypatch.setattr("spearmint.trial.warm.client._START_S", LIMIT_S)
     return WarmDriver(DriverSettings(directory=tmp_path, max_concurrent=2))
 
 

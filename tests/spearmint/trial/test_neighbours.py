@@ -19,6 +19,7 @@ LOG = """\
 [{at} Server   552] The following client process have a sticky error set:
 [{at} Server   552] 535
 """
+FOREIGN = 9_999_999  # larger than any process id
 FAILS = f"""
 import datetime, os, pathlib
 LOG = {LOG!r}
@@ -45,18 +46,20 @@ def pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_trial_that_a_neighbour_ended_runs_again(tmp_path: Path, pipes: Path) -> None:
-    result, output = run_trial(tmp_path, FAILS.replace("TIMES", "2").replace("pid=PID", "pid=4711"))
+    result, output = run_trial(
+        tmp_path, FAILS.replace("TIMES", "2").replace("pid=PID", f"pid={FOREIGN}")
+    )
     assert result["value"] == 2.5
-    assert output.count("4711") == 2
+    assert output.count(str(FOREIGN)) == 2
     assert not list((tmp_path / "jobs" / "00000007").glob(".result*"))
 
 
 def test_a_trial_that_is_ended_again_and_again_fails(tmp_path: Path, pipes: Path) -> None:
     result, output = run_trial(
-        tmp_path, FAILS.replace("TIMES", "99").replace("pid=PID", "pid=4711")
+        tmp_path, FAILS.replace("TIMES", "99").replace("pid=PID", f"pid={FOREIGN}")
     )
     assert "illegal memory access" in result["reason"]
-    assert output.count("4711") == MOST_RERUNS
+    assert output.count(str(FOREIGN)) == MOST_RERUNS
 
 
 def test_a_trial_with_an_error_of_its_own_fails_at_once(tmp_path: Path, pipes: Path) -> None:
