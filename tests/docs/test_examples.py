@@ -110,7 +110,8 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
     book = nbformat.reads(source.replace("trials=20", "trials=3"), as_version=4)
     nbformat.validate(book)
     where = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(book, timeout=200, resources=where).execute()
+    limits = {"timeout": None, "startup_timeout": 500, "iopub_timeout": 500}
+    nbclient.NotebookClient(book, resources=where, **limits).execute()
     assert set(book.cells[3].outputs[-1].data["text/plain"]) >= set("lr units act")
     assert "<table" in book.cells[5].outputs[0].data["text/html"]
 

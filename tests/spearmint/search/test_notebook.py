@@ -10,6 +10,8 @@ nbformat = pytest.importorskip("nbformat", reason="needs nbformat")
 nbclient = pytest.importorskip("nbclient", reason="needs nbclient")
 pytest.importorskip("ipykernel", reason="needs ipykernel")
 
+# Output that arrives later than iopub_timeout, by default 4 s after the end of a cell, is lost.
+PATIENT = {"timeout": None, "startup_timeout": 500, "iopub_timeout": 500}
 OPEN = """
 import spearmint
 search = spearmint.Search({"x": (0, 1), "flag": bool}, directory="out", method="RandomChooser")
@@ -37,10 +39,8 @@ search.minimize(wrong, trials=5, max_broken=1)
 def test_functions_of_cells_are_minimized(tmp_path: Path) -> None:
     cells = [OPEN, FUNCTION, RUN, OPEN, RUN, SHOW, FAILS]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in cells])
-    client = nbclient.NotebookClient(
-        book, timeout=120, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}
-    )
-    client.execute()
+    where = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(book, allow_errors=True, resources=where, **PATIENT).execute()
     outputs = [cell.outputs for cell in book.cells]
     printed = "".join(each.text for each in outputs[2] if each.output_type == "stream")
     assert printed.count("\n") == 3
