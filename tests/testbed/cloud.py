@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.testbed.fabric import Fabric, Node
-from tests.waiting import until
+from tests.testbed.faults import put
+from tests.waiting import text_of, until
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -155,7 +156,9 @@ class Cloud:
         """Return the nodes of running instances by instance id."""
         found = {}
         for path in sorted((self.folder / "nodes").glob("i-*")):
-            row = json.loads(path.read_text())
+            if not (text := text_of(path)):
+                continue  # it was terminated since then
+            row = json.loads(text)
             found[path.name] = node = Node.__new__(Node)
             node.fabric, node.name, node.ip = self.fabric, row["name"], row["ip"]
             node.pid, node.public_ip = row["pid"], row["public_ip"]
@@ -164,7 +167,8 @@ class Cloud:
 
     def calls(self, *actions: str) -> list[dict[str, Any]]:
         """Return the calls so far, in order; if ``actions`` are given, only theirs."""
-        rows = map(json.loads, (self.folder / "calls.jsonl").read_text().splitlines())
+        whole, _, _ = (self.folder / "calls.jsonl").read_text().rpartition("\n")
+        rows = map(json.loads, whole.splitlines())  # the server can be writing the last line
         return [row for row in rows if not actions or row["action"] in actions]
 
     def fail(self, action: str, code: str, message: str = "", *, times: int = 1) -> None:
@@ -173,9 +177,7 @@ class Cloud:
 
     def rules(self, **rules: Any) -> None:
         """Set the consistency of the following calls; see ``tests.testbed.consistency``."""
-        new = self.folder / "faults" / ".consistency"
-        new.write_text(json.dumps(rules))
-        new.replace(new.with_name("consistency"))
+        put(self.folder, "consistency", rules)
 
     def mute(self, *, times: int = 1) -> None:
         """Make the next instances boot without SSH."""
@@ -187,11 +189,11 @@ class Cloud:
 
     def _fault(self, action: str, fault: Mapping[str, str], times: int) -> None:
         for number in range(times):
-            (self.folder / "faults" / f"{action}-{number:03d}").write_text(json.dumps(fault))
+            put(self.folder, f"{action}-{number:03d}", fault)
 
     def no_capacity(self, *rows: Mapping[str, str]) -> None:
         """Declare types without capacity: rows of ``type``, ``zone``, ``market``; none to reset."""
-        (self.folder / "faults" / "capacity").write_text(json.dumps(rows))
+        put(self.folder, "capacity", rows)
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:

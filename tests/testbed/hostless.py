@@ -32,6 +32,7 @@ from tests.testbed.brokers import free_port
 from tests.testbed.cloud import CREDENTIALS, REGION, REPOSITORY
 from tests.testbed.consistency import TRUTH
 from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.faults import put
 from tests.testbed.moto_more import PRICES
 
 TYPE = min(PRICES)
@@ -158,14 +159,12 @@ class HostlessCloud:
 
     def rules(self, **rules: Any) -> None:
         """Set the consistency of the following calls; see ``tests.testbed.consistency``."""
-        new = self.folder / "faults" / ".consistency"
-        new.write_text(json.dumps(rules))
-        new.replace(new.with_name("consistency"))
+        put(self.folder, "consistency", rules)
 
     def fault(self, action: str, fault: dict[str, str], *, times: int = 1) -> None:
         """Make the next calls of ``action`` fail (``code``), or lose the response (``how``)."""
         for number in range(times):
-            (self.folder / "faults" / f"{action}-{number:03d}").write_text(json.dumps(fault))
+            put(self.folder, f"{action}-{number:03d}", fault)
 
     def instances(self, cluster: str) -> list[Instance]:
         """Return the instances of a cluster, the terminated ones too, sorted by alias."""
