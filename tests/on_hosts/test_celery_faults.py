@@ -123,11 +123,13 @@ def test_a_lost_host_is_noticed_by_its_lease_only(tmp_path: Path, file_transfer:
         poll_until(driver, job, tmp_path / "child.pid")
         until(lambda: driver.poll([job])[job] is JobState.ALIVE)
         for process in worker.family():
-            process.suspend()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
         until_gone(driver, job)
         assert "no sign of life" in driver.explain(job).text
         for process in worker.family():  # the host is back: it must not continue the old trial
-            process.resume()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
         until(lambda: identity(child_of(tmp_path)) is None)
         assert not request.folder.result.exists()
         places = tmp_path / ".spearmint-worker" / "jobs"

@@ -244,7 +244,7 @@ class Node:
             return len(found) == 1
 
         with contextlib.suppress(TimeoutError):
-            until(is_alone, 2)
+            until(is_alone, 20)
         assert len(found) == 1, (part, found)
         return found[0]
 
