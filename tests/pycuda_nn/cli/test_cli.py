@@ -50,7 +50,6 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
     )
 
 
@@ -150,7 +149,6 @@ def test_a_full_disk_behind_the_output_is_no_traceback(trained: Path, command: s
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=60,
         )
     assert done.returncode == 1
     assert done.stderr == "Error: standard output: No space left on device\n"

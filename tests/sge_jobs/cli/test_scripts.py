@@ -32,7 +32,7 @@ def run(
     }  # fmt: skip
     return subprocess.run(
         ["bash", str(copy), *arguments],
-        check=False, cwd=directory, env=env, capture_output=True, text=True, timeout=120,
+        check=False, cwd=directory, env=env, capture_output=True, text=True,
     )  # fmt: skip
 
 

@@ -242,7 +242,7 @@ def test_a_child_that_was_killed_is_no_zombie_for_ever() -> None:
 def test_the_program_answers_as_grid_engine_asks() -> None:
     done = subprocess.run(
         [str(ROOT / "sge_jobs" / "node" / "gpu-sensor")],
-        check=False, input="quit\n", capture_output=True, text=True, timeout=60,
+        check=False, input="quit\n", capture_output=True, text=True,
         env={"PATH": "/usr/bin:/bin", "HOST": "node1"},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "")

@@ -149,7 +149,7 @@ def test_the_next_executor_finds_the_tasks_of_one_that_was_killed(
 ) -> None:
     script = tmp_path / "script.py"
     script.write_text(KILLED)
-    done = subprocess.run([sys.executable, script, tmp_path], check=False, timeout=100)
+    done = subprocess.run([sys.executable, script, tmp_path], check=False)
     assert done.returncode == -signal.SIGKILL
     (tmp_path / "tasks/output/00000009.out").touch()
     (tmp_path / "tasks/jobs/00000009").mkdir()  # killed before it described the task

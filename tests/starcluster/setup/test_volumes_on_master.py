@@ -28,13 +28,13 @@ def device(tmp_path: Path) -> Iterator[Path]:
     with disk.open("wb") as file:
         file.truncate(16 * MIB)
     argv = ["losetup", "--find", "--show", str(disk)]
-    made = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    made = subprocess.run(argv, capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"no loop device: {made.stderr}")
     name = made.stdout.strip()
     yield Path(name)
-    subprocess.run(["umount", name], check=False, timeout=30, stderr=subprocess.DEVNULL)
-    subprocess.run(["losetup", "--detach", name], check=True, timeout=30)
+    subprocess.run(["umount", name], check=False, stderr=subprocess.DEVNULL)
+    subprocess.run(["losetup", "--detach", name], check=True)
 
 
 def master_script(then: str) -> subprocess.CompletedProcess[str]:
@@ -42,9 +42,7 @@ def master_script(then: str) -> subprocess.CompletedProcess[str]:
     script = (SH / "master.sh").read_text()
     functions = script[script.index("device_of()") : script.index("make_home()")]
     text = (SH / "common.sh").read_text() + functions + then
-    return subprocess.run(
-        ["sh"], input=text, capture_output=True, text=True, timeout=60, check=False
-    )
+    return subprocess.run(["sh"], input=text, capture_output=True, text=True, check=False)
 
 
 def mount(device: Path, path: Path, partition: str = "-") -> subprocess.CompletedProcess[str]:
@@ -54,7 +52,7 @@ def mount(device: Path, path: Path, partition: str = "-") -> subprocess.Complete
 
 
 def unmount(path: Path) -> None:
-    subprocess.run(["umount", str(path)], check=True, timeout=30)
+    subprocess.run(["umount", str(path)], check=True)
 
 
 def test_a_new_volume_gets_a_file_system_once(device: Path, tmp_path: Path) -> None:
@@ -81,7 +79,7 @@ def test_a_volume_is_mounted_again_when_the_machine_boots_by_itself(
         unmount(path)
         line = f"{device} {path} auto defaults,nofail,x-systemd.device-timeout=60 0 2\n"
         assert fstab.read_text() == kept + line
-    subprocess.run(["mount", "-T", fstab, path], check=True, timeout=30)
+    subprocess.run(["mount", "-T", fstab, path], check=True)
     unmount(path)
 
 

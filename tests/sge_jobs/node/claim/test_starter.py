@@ -82,7 +82,7 @@ class FakeHost:
     def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         env = {**self.environment, **environment}
         return subprocess.run(
-            self.argv(*command), check=False, env=env, capture_output=True, text=True, timeout=60
+            self.argv(*command), check=False, env=env, capture_output=True, text=True
         )
 
 
@@ -179,7 +179,7 @@ def launcher_run(
     launcher: Path, *command: str, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(launcher), *command], check=False, env=env, capture_output=True, text=True, timeout=60
+        [str(launcher), *command], check=False, env=env, capture_output=True, text=True
     )
 
 
