@@ -124,9 +124,11 @@ def test_a_jump_host_that_dies_ends_the_command_and_the_next_one_connects(privat
 
     def use() -> None:
         shell.execute("true")
-        threading.Thread(target=end_it).start()
+        killer = threading.Thread(target=end_it)
+        killer.start()
         with pytest.raises(ConnectionLost):
             shell.execute("sleep 302")
+        killer.join()
         assert shell.execute("echo again") == ["again"]
         shell.close()
 

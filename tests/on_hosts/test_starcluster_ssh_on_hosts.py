@@ -184,9 +184,11 @@ def test_a_session_that_is_killed_is_an_error_and_the_next_command_connects_agai
     def use() -> None:
         shell.execute("true")
         session = machine.process(SESSION)  # waits until sessions of earlier tests end
-        threading.Thread(target=kill_while_it_runs, args=(session,)).start()
+        killer = threading.Thread(target=kill_while_it_runs, args=(session,))
+        killer.start()
         with pytest.raises(ConnectionLost):
             shell.execute("sleep 301")
+        killer.join()
         assert shell.execute("echo again") == ["again"]
 
     hosts.within(use)
