@@ -30,10 +30,10 @@ def read(*names: str | Path) -> list[EarlierSearch]:
 
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return times and bytes of all files; the time of a folder shows files that came and went."""
     return {
-        str(p.relative_to(folder)): (p.stat().st_mtime_ns, p.read_bytes())
-        for p in folder.rglob("*")
-        if p.is_file()
+        str(p.relative_to(folder)): (p.stat().st_mtime_ns, p.read_bytes() if p.is_file() else b"")
+        for p in (folder, *folder.rglob("*"))
     }
 
 
@@ -116,7 +116,7 @@ def test_a_database_that_nobody_uses_gets_no_log(tmp_path: Path) -> None:
     made(tmp_path / "o.db", "one")
     with_log(tmp_path / "o.db")
     before = contents(tmp_path)
-    assert list(before) == ["o.db"]
+    assert list(before) == [".", "o.db"]
     assert len(read(tmp_path / "o.db")[0].trials) == 1
     assert contents(tmp_path) == before
 
