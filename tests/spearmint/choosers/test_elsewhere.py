@@ -186,7 +186,7 @@ def test_a_lower_minimum_takes_over_and_another_restart_ends(search: Search) -> 
     near = [new + 1e-4 * n for n in range(15)]
 
     def with_values(value: float) -> Restarts:
-        later = [replace_number(n) for n in numbers]
+        later = [completed(n) for n in numbers]
         losses = [value + 1e-6 * np.sum((x - new) ** 2) for x in near]
         return Restarts(
             replace(
@@ -227,6 +227,21 @@ def test_the_known_minimum_has_half_of_the_trials_while_it_gains(search: Search)
         assert [n for n in range(1, 9) if restarts.is_known(n)] == known
 
 
+def test_a_restart_that_leads_back_is_over(search: Search) -> None:
+    past = search.past(search.start + 1)
+    where = np.array([[0.9, 0.1], [0.1, 0.9], [0.6, 0.7], [0.4, 0.45]])
+    values = [bowl({"a": a, "b": b}) for a, b in where]
+    odd = [n for n in range(search.start + 1, search.start + 12) if n % 2]
+    for n, leads_back in ((3, False), (4, True)):
+        later = replace(
+            past,
+            points=np.concatenate((past.points, where[:n])),
+            losses=np.concatenate((past.losses, np.array(values[:n])[:, None])),
+            trials=(*past.trials, *map(completed, odd[:n])),
+        )
+        assert Restarts(later, 0).leads_back is leads_back
+
+
 def test_a_point_is_in_a_basin_if_no_hill_is_between() -> None:
     rng = np.random.default_rng(0)
     two = np.concatenate((rng.random((40, 2)), [[0.25, 0.5], [0.75, 0.5], [0.4, 0.6]]))
@@ -249,7 +264,7 @@ def test_a_point_is_in_a_basin_if_no_hill_is_between() -> None:
     assert not is_in_basin(mixed, beside, first[None], 1.0), "another category"
 
 
-def replace_number(number: int) -> FrozenTrial:
+def completed(number: int) -> FrozenTrial:
     trial = placeholder(number)
     trial.state = TrialState.COMPLETE
     return trial
