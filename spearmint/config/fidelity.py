@@ -27,7 +27,7 @@ def read_fidelity(document: Document) -> Fidelity | None:
         high=block.max,
         reduction=block.reduction_factor if block.HasField("reduction_factor") else REDUCTION,
     )
-    if problem := _problem(fidelity):
+    if problem := fidelity_problem(fidelity):
         raise document.error(f"fidelity has {problem}", _FIX, *at)
     for other in ("objective", "constraint", "pruner"):
         if any(field.name == other for field, _ in message.ListFields()):
@@ -36,8 +36,8 @@ def read_fidelity(document: Document) -> Fidelity | None:
     return fidelity
 
 
-def _problem(fidelity: Fidelity) -> str:
-    """Return what is invalid; empty if nothing is."""
+def fidelity_problem(fidelity: Fidelity) -> str:
+    """Return what is invalid in a block, as ``fidelity has ...``; empty if nothing is."""
     if fidelity.reduction < 2:
         return f"reduction_factor {fidelity.reduction}, expected 2 or more"
     if not 1 <= fidelity.low <= fidelity.high <= _MOST:

@@ -6,6 +6,8 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
@@ -14,6 +16,7 @@ from spearmint.model import Result, Trial, TrialState
 from spearmint.search.display import PointTrial
 from spearmint.search.opening import OpenSearch
 from spearmint.search.proposal import Proposal, has_failed, to_told, to_value
+from spearmint.search.rungs import part_of, resumed
 from spearmint.store.records import Records
 from spearmint.trial.languages import to_arrays, to_entries
 
@@ -49,16 +52,21 @@ class AskTell:
 
     @one_thread
     def ask(self) -> Proposal:
-        """Return a new trial to evaluate. Raises InputError after ``close``."""
+        """Return a new trial to evaluate. Raises InputError after ``close``.
+
+        In a search with rungs, it can be a paused trial that continues: see ``steps`` and
+        ``folder`` of the proposal.
+        """
         self._require_open()
-        return self._proposal(self._study.ask())
+        return self._proposal(resumed(self._opened.session) or self._study.ask())
 
     @one_thread
     def ask_many(self, count: int) -> list[Proposal]:
         """Return ``count`` new trials to evaluate at the same time, for example on as many GPUs.
 
         A chooser with a model fits it once, and each point takes account of the ones before it, as
-        if they were running. This is faster than as many calls of ``ask``.
+        if they were running. This is faster than as many calls of ``ask``. In a search with rungs,
+        paused trials that continue are first.
 
         Raises:
             InputError: ``count`` is below 1, or the search is closed.
@@ -66,7 +74,10 @@ class AskTell:
         self._require_open()
         if operator.index(count) < 1:
             raise InputError(f"invalid count {count}: expected at least 1")
-        return [self._proposal(trial) for trial in self._study.ask_many(count)]
+        paused = iter(partial(resumed, self._opened.session), None)
+        trials = list(islice(paused, count))
+        trials += self._study.ask_many(count - len(trials))
+        return [self._proposal(trial) for trial in trials]
 
     @one_thread
     def tell(
@@ -78,6 +89,9 @@ class AskTell:
     ) -> None:
         """Store the result of a trial, given by its proposal or number.
 
+        In a search with rungs, it is the value after the last of the proposal's ``steps``, and the
+        trial is paused unless these were the last ones.
+
         Args:
             trial: The proposal, or its number.
             value: The objective; None or NaN for a failed trial. With constraints or several
@@ -85,7 +99,8 @@ class AskTell:
             reason: Why it failed, in one line.
 
         Raises:
-            InputError: The trial is not pending, or ``value`` is not a number, or lacks one.
+            InputError: The trial is not pending, or ``value`` is not a number, or lacks one; or the
+                proposal is of an earlier part of the trial.
         """
         running = self._pending(trial)
         if has_failed(value):
@@ -93,8 +108,16 @@ class AskTell:
             self._study.break_(running, Result(value=None, reason=why), tail="")
         else:
             told = to_told(value, self._experiment)
-            self._study.complete(running, Result(**told, reports=running.reports))
+            self._store(running, Result(**told, reports=running.reports))
         self._record()
+
+    def _store(self, running: Trial, result: Result) -> None:
+        fidelity = self._study.experiment.fidelity
+        if fidelity is None or fidelity.is_last(len(running.rungs)):
+            self._study.complete(running, result)
+            return
+        goal = self._study.goal_of(running, result.value or 0.0, self._study.climbers())
+        self._study.pause(running, result, goal)
 
     @one_thread
     def report(self, trial: Proposal | int, step: int, value: float) -> bool:
@@ -198,6 +221,12 @@ class AskTell:
                 f"trial {trial_id} is not pending; pending trials: {known or 'none'}",
                 "Call tell() once for each trial that ask() returned.",
             )
+        if isinstance(trial, Proposal) and trial.steps and trial._passed != len(running.rungs):
+            raise InputError(
+                f"this proposal of trial {trial_id} is of steps {trial.steps[0]} to "
+                f"{trial.steps[-1]}, which were told before",
+                "Another worker trained them: ask for another trial.",
+            )
         return running
 
     def _shown(self, trial: Trial) -> Trial:
@@ -208,10 +237,11 @@ class AskTell:
         return PointTrial(**{**fields, "params": space.values(trial.params)})
 
     def _proposal(self, trial: Trial) -> Proposal:
+        part = part_of(self._opened.session, trial)
         if self._opened.space is not None:
-            return Proposal(trial.id, self._opened.space.values(trial.params))
+            return Proposal(trial.id, self._opened.space.values(trial.params), part)
         entries = to_entries(self._experiment.variables, trial.params)
-        return Proposal(trial.id, to_arrays(entries))
+        return Proposal(trial.id, to_arrays(entries), part)
 
     def _record(self) -> None:
         counts, best = self._study.counts(), self._study.best()

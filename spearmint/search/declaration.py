@@ -17,7 +17,13 @@ from spearmint.linear import texts_of
 from spearmint.model import Experiment, Kind
 from spearmint.outputs import output_lines
 from spearmint.search.space import Space
-from spearmint.store.opening import delete_study, stored_declaration, stored_trials, study_names
+from spearmint.store.opening import (
+    FIDELITY_LINE,
+    delete_study,
+    stored_declaration,
+    stored_trials,
+    study_names,
+)
 from spearmint.store.owner import storage_url
 
 _NAME = "spearmint_objective"  # a module of the user must not have this name
@@ -96,6 +102,10 @@ def _message(name: str, space: Space, maximize: bool) -> pb.Experiment:
                 added.log = True
             if variable.guess is not None:
                 added.guess, added.spread = variable.guess, variable.spread
+    if space.fidelity is not None:
+        message.fidelity.name, message.fidelity.max = space.fidelity.name, space.fidelity.high
+        message.fidelity.min = space.fidelity.low
+        message.fidelity.reduction_factor = space.fidelity.reduction
     message.require.extend(texts_of(space.linear))
     for constraint in space.constraints:
         block = message.constraint.add(name=constraint.name)
@@ -137,6 +147,8 @@ def _changeable(space: Space | Experiment) -> tuple[object, ...]:
 
 def _lines(space: Space | Experiment) -> dict[str, str]:
     lines = {variable.name: describe(variable) for variable in space.variables}
+    if space.fidelity is not None:
+        lines[FIDELITY_LINE] = space.fidelity.describe()
     return {**lines, **output_lines(space.objectives, space.constraints)}
 
 

@@ -19,6 +19,7 @@ from spearmint.controller.study_run import StudyRun
 from spearmint.drivers import DriverSettings, make_driver
 from spearmint.drivers.local import usable_cores
 from spearmint.errors import InputError, SearchStopped
+from spearmint.fidelity import next_to_resume
 from spearmint.model import TrialState
 from spearmint.run_options import RunOptions
 from spearmint.store.records import Records
@@ -32,6 +33,7 @@ LIMITS = (
 )  # fmt: skip
 """The settings of ``spearmint run`` that ``minimize`` has, too."""
 _DURATIONS = ("trial_timeout", "max_time", "max_trial_time")
+_ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.PAUSED)
 _COUNTS = ("patience", "max_broken", "max_retries")
 
 
@@ -135,6 +137,8 @@ def run_trials(session: Session, n_jobs: int, options: RunOptions, *, progress: 
 
 def _is_complete(run: StudyRun, total: int) -> bool:
     """Return whether earlier calls finished all trials."""
-    trials = run.study.trials()
-    ended = [trial for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+    trials, fidelity = run.study.trials(), run.study.experiment.fidelity
+    ended = [trial for trial in trials if trial.state in _ENDED]
+    if fidelity is not None and next_to_resume(run.study.climbers(), fidelity) is not None:
+        return False
     return len(ended) >= total and all(trial.state is not TrialState.RUNNING for trial in trials)

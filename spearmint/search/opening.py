@@ -16,6 +16,7 @@ from spearmint.errors import InputError, NotWritable, reason_of
 from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.search.declaration import declare
+from spearmint.search.rungs import require_alone
 from spearmint.search.space import Space
 from spearmint.store.earlier import earlier_searches
 from spearmint.store.feasibility import require_feasible
@@ -55,6 +56,7 @@ class Tools:
                 "Remove the pruner.",
             )
         earlier = earlier_searches([str(each) for each in self.learn_from], experiment.directory)
+        require_alone(experiment.fidelity, {"pruner": pruner})
         (session,) = open_sessions(experiment, self.storage)
         session.study.use(chooser, pruner)
         session.study.learn(earlier)

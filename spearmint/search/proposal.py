@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from spearmint.errors import InputError
 from spearmint.model import Experiment
 from spearmint.trial.outputs import BadResult, to_float, to_result
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a trial of a search with rungs trains now.
+
+    Attributes:
+        number: Number of rungs that the trial passed.
+        steps: The steps after the last of them, up to the next one.
+        folder: Directory of the trial, for its checkpoint.
+    """
+
+    number: int
+    steps: range
+    folder: Path
 
 
 class Proposal:
@@ -18,14 +35,22 @@ class Proposal:
         id: Number of the trial, from 1; ``tell`` accepts it as well.
         params: Values as ``main`` would receive them: arrays of length ``size`` for FLOAT and INT,
             a list of str for ENUM. With a space in Python: one value for each variable.
+        steps: The steps to train now, in a search with rungs: ``range(4, 10)`` continues a trial
+            that trained 3 steps. Tell the value after the last one. None without rungs.
+        folder: Directory of the trial for its checkpoint, in a search with rungs; it is the same
+            when the trial continues. None without rungs.
     """
 
-    def __init__(self, trial_id: int, params: Mapping[str, Any]) -> None:
+    def __init__(self, trial_id: int, params: Mapping[str, Any], part: Part | None = None) -> None:
         self.id = trial_id
         self.params = params
+        self.steps = None if part is None else part.steps
+        self.folder = None if part is None else part.folder
+        self._passed = 0 if part is None else part.number
 
     def __repr__(self) -> str:
-        return f"Proposal(id={self.id}, params={dict(self.params)!r})"
+        steps = "" if self.steps is None else f", steps={self.steps}"
+        return f"Proposal(id={self.id}, params={dict(self.params)!r}{steps})"
 
 
 def to_value(value: object) -> float:

@@ -44,6 +44,10 @@ class Search(AskTell):
         constraints: Limits of other values of a trial, for a space: ``(low, high)`` by name, with
             None for no limit. The function then returns a dict with these names and the objective,
             whose name is ``objective`` unless there are ``objectives``.
+        fidelity: Steps of a full training, for a space: trials train in parts, and only the best
+            continue. ``81``, or ``{"name": "epochs", "min": 1, "max": 81, "reduction_factor": 3}``.
+            A proposal then has ``steps`` and a ``folder``, and a function that is minimized calls
+            :func:`spearmint.steps`. Excludes pruners, constraints and several objectives.
         require: Linear constraints of the variables, for a space, that all proposals meet: a text
             such as ``"units_1 >= units_2"``, or a list of them.
         pruner: Name of the pruner, for functions that report values.
@@ -73,6 +77,7 @@ class Search(AskTell):
         objectives: Mapping[str, str] | None = None,
         constraints: Mapping[str, Any] | None = None,
         require: str | Sequence[str] | None = None,
+        fidelity: int | Mapping[str, Any] | None = None,
         method: str = "GPEIOptChooser",
         method_args: Arguments | None = "",
         seed: int = 1,
@@ -105,17 +110,17 @@ class Search(AskTell):
                     "direction and objectives exclude each other",
                     'Write: objectives={"error": "minimize", "speed": "maximize"}',
                 )
-            space = read_space(config, constraints, objectives, require)
+            space = read_space(config, constraints, objectives, require, fidelity)
             if len(space.objectives) == 1:
                 maximize = space.objectives[0].maximize
             self._opened.open_space(Path(directory), space, maximize=maximize)
         elif isinstance(config, str | Path):
-            only = (directory, maximize, objectives, constraints, require)
+            only = (directory, maximize, objectives, constraints, require, fidelity)
             if any(each is not None for each in only):
                 raise InputError(
-                    "directory, direction, objectives, constraints and require are only for a "
-                    "space",
-                    "config.pb has the last four, and its directory has the search.",
+                    "directory, direction, objectives, constraints, require and fidelity are only "
+                    "for a space",
+                    "config.pb has the last five, and its directory has the search.",
                 )
             self._opened.open_config(Path(config), region)
         else:

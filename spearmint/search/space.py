@@ -11,12 +11,14 @@ from typing import Any
 from spearmint.config.conditions import ConditionProblem, with_conditions
 from spearmint.config.variables import describe, guess_problem
 from spearmint.errors import InputError
+from spearmint.fidelity import Fidelity
 from spearmint.linear import LinearConstraint
 from spearmint.model import Kind, Params, Variable
 from spearmint.outputs import Constraint, Objective
 from spearmint.search.guess import Guess
 from spearmint.search.outputs import read_constraints, read_objectives
 from spearmint.search.require import read_require
+from spearmint.search.rungs import read_fidelity, require_alone
 from spearmint.search.when import When
 
 _FORMS = (
@@ -37,6 +39,7 @@ class Space:
         constraints: Limits of other values that the function returns.
         objectives: The named objectives; empty for one without a name.
         linear: Linear constraints of the variables.
+        fidelity: The rungs at which trials pause; None for none.
     """
 
     variables: tuple[Variable, ...]
@@ -44,6 +47,7 @@ class Space:
     constraints: tuple[Constraint, ...] = ()
     objectives: tuple[Objective, ...] = ()
     linear: tuple[LinearConstraint, ...] = ()
+    fidelity: Fidelity | None = None
 
     def values(self, params: Params) -> dict[str, Any]:
         """Return the Python value of each variable: float, int or the choice as it was given."""
@@ -58,6 +62,7 @@ def read_space(
     constraints: Mapping[str, Any] | None = None,
     objectives: Mapping[str, str] | None = None,
     require: str | Sequence[str] | None = None,
+    fidelity: int | Mapping[str, Any] | None = None,
 ) -> Space:
     """Return the space that a dict describes.
 
@@ -86,7 +91,9 @@ def read_space(
     variables = _with_conditions(variables, needed)
     goals = read_objectives(objectives, variables)
     limits = read_constraints(constraints, variables, goals)
-    return Space(variables, choices, limits, goals, read_require(require, variables))
+    rungs = read_fidelity(fidelity)
+    require_alone(rungs, {"objectives": objectives, "constraints": constraints})
+    return Space(variables, choices, limits, goals, read_require(require, variables), rungs)
 
 
 def _with_guess(variable: Variable, guess: Guess | None) -> Variable:

@@ -93,12 +93,14 @@ class Pausing:
             if trial.reports.get(step) != reported:
                 self._storage.set_trial_intermediate_value(storage_id, step, reported)
         seconds = result.seconds or trial.earlier_s
-        self._storage.set_trial_user_attr(storage_id, SECONDS, seconds)
-        known = trial.part_s if len(trial.part_s) == len(trial.rungs) else None
+        is_timed = result.seconds is not None
+        if is_timed:
+            self._storage.set_trial_user_attr(storage_id, SECONDS, seconds)
+        known = trial.part_s if is_timed and len(trial.part_s) == len(trial.rungs) else None
         paused = replace(
             trial,
             state=TrialState.PAUSED,
-            seconds=seconds,
+            seconds=seconds if is_timed else None,
             rungs=(*trial.rungs, value),
             goal=goal,
             part_s=() if known is None else (*known, seconds - trial.earlier_s),
