@@ -23,11 +23,11 @@ from spearmint.gp.slice_sampling import slice_sample
 # Maximum number of directions per sweep; more dimensions are updated in several sweeps.
 _PER_SWEEP = 16
 # From this number of observations, the posterior is similar to a normal density, and sweeps have
-# four elliptical updates and one direction. At 58 observations, means and variances of theta have
-# the error that they had with all directions, in half of the evaluations; at 200, a third of the
-# error in a quarter of the evaluations. Below 15 observations, a learned constraint was learned
-# later with ellipses (64 searches, 41 worse).
-_ELLIPTICAL_FROM = 50
+# four elliptical updates and one direction. At 200 observations, the squared errors of means and
+# variances of theta are then less than half, in a quarter of the evaluations. With fewer, ellipses
+# gained too little for their evaluations: between 50 and 70 observations, 18 searches were better
+# and 35 worse, and with a learned constraint, after 15 trials, 22 and 41.
+_ELLIPTICAL_FROM = 100
 # Length of a direction in prior standard deviations. The sampler's interval is three lengths.
 _STEP = 0.5
 # Step of the finite differences for the curvature, in prior standard deviations; and limits of the

@@ -38,11 +38,11 @@ def test_a_chain_from_the_mode_is_that_of_a_long_one() -> None:
 
 def test_elliptical_updates_sample_the_same() -> None:
     """The reference chain moves along the axes only."""
-    density = some_density(2, 50)
+    density = some_density(2, 100)
     mode = hypers.posterior_mode(density, density.prior.mean)
-    chain = hypers.sample(density, mode, np.random.default_rng(0), n_samples=600, burnin=10)
+    chain = hypers.sample(density, mode, np.random.default_rng(0), n_samples=500, burnin=10)
     axes = np.diag(density.prior.std)
-    reference = slice_sample(density, mode, axes, np.random.default_rng(1), n_samples=600)
+    reference = slice_sample(density, mode, axes, np.random.default_rng(1), n_samples=500)
     spread = reference.std(axis=0)
     assert (np.abs(chain.mean(axis=0) - reference.mean(axis=0)) < 0.3 * spread).all()
     np.testing.assert_allclose(chain.std(axis=0), spread, rtol=0.25)
@@ -67,7 +67,7 @@ class Counted:
 
 def test_a_chain_has_few_evaluations() -> None:
     """With updates along all axes it had 400. The mode is at four bounds."""
-    density = some_density(6, 60)
+    density = some_density(6, 100)
     mode = hypers.posterior_mode(density, density.prior.mean)
     counted = Counted(density)
     hypers.sample(counted, mode, np.random.default_rng(0), n_samples=10, burnin=6)
