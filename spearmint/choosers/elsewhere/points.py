@@ -12,6 +12,7 @@ import numpy as np
 from spearmint.choosers.elsewhere.convergence import are_at, is_negligible
 from spearmint.choosers.elsewhere.restarts import Restarts, may_begin
 from spearmint.choosers.history import History, with_pending
+from spearmint.choosers.rungs import rungs_of
 
 if TYPE_CHECKING:
     from spearmint.acquisition.next_point import OnFit
@@ -81,7 +82,10 @@ def _is_possible(past: History) -> bool:
     is_plain = not space.conditions and not space.linear and np.isinf(space.n_points)
     is_single = past.losses.shape[1] == 1 and not past.guesses
     has_limits = len(past.infeasible) or any(trial.constraints for trial in past.trials)
-    return bool(is_plain and is_single and not has_limits and len(past.tried) <= _MOST_TRIALS)
+    # Values at rungs are estimates, which change with every trial.
+    is_whole = all(rungs_of(trial) is None for trial in past.trials)
+    is_small = len(past.tried) <= _MOST_TRIALS
+    return bool(is_plain and is_single and not has_limits and is_whole and is_small)
 
 
 def _unless_converged(model: Model, restarts: Restarts, number: int) -> Iterator[Array]:

@@ -161,7 +161,10 @@ class Restarts:
 
     @cached_property
     def current(self) -> History:
-        """The trials of the current restart; running trials at known minima do not count."""
+        """The trials of the current restart; running trials at known minima do not count.
+
+        Earlier searches lead to the known minimum, so their models do not count, either.
+        """
         rows, past = self._rows_of(self.count - 1), self.past
         return replace(
             past,
@@ -169,6 +172,7 @@ class Restarts:
             losses=past.losses[rows],
             trials=tuple(past.trials[i] for i in rows),
             pending=past.pending[~are_at(past.pending, self.minima)],
+            ensemble=None,
         )
 
     @cached_property

@@ -21,7 +21,9 @@ from spearmint.choosers.elsewhere.basins import is_in_basin
 from spearmint.choosers.elsewhere.convergence import has_settled
 from spearmint.choosers.elsewhere.restarts import Restarts
 from spearmint.choosers.history import History, history, trials_of
+from spearmint.choosers.rungs import RUNGS
 from spearmint.gp.space import Dimension, Space
+from spearmint.transfer import Ensemble
 
 SPACE: dict[str, BaseDistribution] = {name: FloatDistribution(0.0, 1.0) for name in ("a", "b")}
 _AFTER = 14
@@ -316,6 +318,16 @@ def test_other_searches_do_not_look_elsewhere(search: Search, changes: dict[str,
     assert points_with_restarts(model, replace(past, **changes), search.start) is None
     two = replace(past, losses=np.concatenate((past.losses, past.losses), axis=1))
     assert points_with_restarts(model, two, search.start) is None
+    trial = completed(0)
+    trial.set_user_attr(RUNGS, {"values": [0.5], "paused": False})
+    rungs = replace(past, trials=(trial, *past.trials[1:]))
+    assert points_with_restarts(model, rungs, search.start) is None
+
+
+def test_a_restart_does_not_know_earlier_searches(search: Search) -> None:
+    earlier = Ensemble(search.past(2).space, ())
+    past = replace(search.past(search.start + 1), ensemble=earlier)
+    assert Restarts(past, 0).current.ensemble is None
 
 
 def test_a_search_that_gains_or_moves_has_not_settled() -> None:
