@@ -156,7 +156,12 @@ def history(
     pending = [row for row, trial in rows if _is_pending(trial)]
     ended = [(row, trial) for row, trial in rows if not _is_pending(trial)]
     observed, infeasible = _observed(
-        ended, Finals(trials), RungValues(trials), signs, constrained=constrained, limits=limits
+        ended,
+        Finals(trials),
+        RungValues(trials, signs[0]),
+        signs,
+        constrained=constrained,
+        limits=limits,
     )
     if limits and not any(np.isfinite(losses).all() for _, losses, _ in observed):
         # Their constraints are known.

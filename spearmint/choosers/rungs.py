@@ -43,11 +43,15 @@ class RungValues:
     is fitted to the trials with both values: an autoregressive model of the fidelities (Kennedy and
     O'Hagan 2000) with a constant discrepancy. So the model of the objective has one value for each
     trial, and the values of all are on one scale.
+
+    Args:
+        trials: All trials.
+        sign: -1 if larger values are better, else 1.
     """
 
-    def __init__(self, trials: Sequence[FrozenTrial]) -> None:
+    def __init__(self, trials: Sequence[FrozenTrial], sign: float = 1.0) -> None:
         self._curves = [values for trial in trials if (values := _values(trial))]
-        complete = [_values(trial) for trial in trials if _is_whole(trial)]
+        complete = [[sign * v for v in _values(trial)] for trial in trials if _is_whole(trial)]
         n_rungs = max(map(len, complete), default=1)
         self._lowest = lowest_trusted(complete, n_rungs)
         highest = max(map(len, self._curves), default=0)

@@ -67,6 +67,18 @@ def test_values_at_rungs_that_do_not_predict_the_last_one_are_not_used() -> None
     assert not len(past.pending)
 
 
+@pytest.mark.parametrize(("sign", "direction"), [(1.0, "minimize"), (-1.0, "maximize")])
+def test_the_best_trials_decide_which_rungs_predict(sign: float, direction: str) -> None:
+    """The first rung orders the good ones in reverse, and only the bad ones rightly."""
+    last = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 11.0, 12.0, 13.0, 14.0]
+    early = [*last[7::-1], *last[8:]]
+    both = [(sign * a, sign * b) for a, b in zip(early, last, strict=True)]
+    complete = [trial(*values, x=i / 20, paused=False) for i, values in enumerate(both)]
+    study = optuna.create_study(direction=direction)
+    past = history(study, [*complete, trial(sign * 0.5, x=0.9)], SPACE)
+    assert past.y.tolist() == last, "no estimate from the first rung"
+
+
 def test_a_paused_trial_is_observed_and_one_without_a_value_is_pending() -> None:
     study = optuna.create_study(direction="maximize")
     new = create_trial(state=TrialState.RUNNING, params={"x": 0.1}, distributions=SPACE)
