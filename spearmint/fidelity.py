@@ -201,7 +201,8 @@ def goal_of(trial: Climber, others: Iterable[Climber], fidelity: Fidelity) -> in
 
     At its first rung it is all of them if less than a tenth of the steps are for such trials, so
     that some with poor early losses train to the end; half of the steps if some rungs do not
-    predict the last one. Otherwise it is the lowest rung that predicts the last one.
+    predict the last one. Otherwise it is the lowest rung that predicts the last one. It is 0 if the
+    last loss is not finite.
 
     Args:
         trial: A trial that reached a rung.
@@ -209,6 +210,8 @@ def goal_of(trial: Climber, others: Iterable[Climber], fidelity: Fidelity) -> in
         fidelity: The rungs.
     """
     passed, last = len(trial.losses), len(fidelity.rungs)
+    if not math.isfinite(trial.losses[-1]):
+        return 0
     if trial.goal > passed or passed >= last:
         return trial.goal
     known = list(others)

@@ -146,6 +146,14 @@ def test_a_trial_continues_to_its_goal_before_others() -> None:
     assert goal_of(Climber((5.0,), True, goal=3), trials.values(), THIRDS) == 3, "it is kept"
 
 
+@pytest.mark.parametrize("loss", [math.inf, -math.inf])
+def test_a_trial_that_diverged_is_not_trained_to_the_end(loss: float) -> None:
+    others = [Climber((float(n),), is_paused=True) for n in range(400)]
+    assert goal_of(Climber((1.0,), False), others, THIRDS) == 4, "the hedge is due"
+    assert goal_of(Climber((loss,), False), others, THIRDS) == 0
+    assert goal_of(Climber((1.0, loss), False, goal=4), others, THIRDS) == 0
+
+
 def test_a_search_ends_with_about_a_third_of_each_rung_on_the_next() -> None:
     dice, rungs = random.Random(1), 4
     trials = searched(300, lambda: [value := dice.random()] + [value] * 3)
