@@ -224,8 +224,8 @@ class Trial:
 
     @property
     def part_seconds(self) -> tuple[float, ...]:
-        """Seconds of each part of a trial with rungs, also of the last part if it ended."""
-        if not self.part_s or self.seconds is None or self.state is TrialState.PAUSED:
+        """Seconds of each part that ended with a value, also of the last part."""
+        if not self.part_s or self.seconds is None or self.state is not TrialState.COMPLETE:
             return self.part_s
         return (*self.part_s, self.seconds - self.earlier_s)
 

@@ -107,6 +107,9 @@ def test_the_best_paused_trial_is_recommended_before_any_is_complete(
     assert stopped.returncode == 0, stopped.stderr
     (row,) = json.loads(experiment.command("export", "--json").stdout)
     assert row["state"] == "broken"
+    assert row["part_seconds"] == [row["seconds"]], "its second part did not begin"
+    (line,) = csv.DictReader(io.StringIO(experiment.command("export").stdout))
+    assert [line["seconds_at_1"], line["seconds_at_2"]] == [repr(row["seconds"]), ""]
 
 
 def test_status_says_that_early_values_do_not_predict_the_last_ones(
