@@ -125,7 +125,8 @@ def run_trials(session: Session, n_jobs: int, options: RunOptions, *, progress: 
             observer.note(f"All {total} trials are already finished. To run more, raise trials.")
             return
         (counts,) = controller.run().values()
-    if stop.requested and counts.finished < total:
+        is_complete = _is_complete(run, total)
+    if stop.requested and not is_complete:
         if stop.number == signal.SIGINT:
             raise KeyboardInterrupt
         raise SearchStopped(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spearmint
+from spearmint.controller.signals import StopRequest
 from spearmint.errors import InputError, StudyMismatch
 from spearmint.model import TrialState
+from spearmint.search import minimize
 from tests.spearmint.conftest import ONE_FLOAT
 
 SPACE = {"x": (0.0, 1.0)}
@@ -179,3 +183,19 @@ def test_a_function_trains_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             assert len(search.trials) == 4
     trained = (tmp_path / "epochs.txt").read_text().splitlines()
     assert len(trained) == len(set(trained)) > 4, "no epoch is trained twice"
+
+
+def test_a_stop_before_paused_trials_are_resumed_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with opened(tmp_path / "out", fidelity={"max": 4, "reduction_factor": 2}) as search:
+        for trial in search.ask_many(4):
+            search.tell(trial, trial.params["x"] + 1)
+        stop = StopRequest(requested=True, number=signal.SIGINT)
+        with monkeypatch.context() as patch:
+            patch.setattr(minimize, "stop_on_signals", lambda: nullcontext(stop))
+            with pytest.raises(KeyboardInterrupt):
+                search.minimize(in_parts, trials=4, progress=False)
+        assert states(search) == ["paused"] * 4
+        assert search.minimize(in_parts, trials=4, progress=False) is not None
