@@ -103,7 +103,7 @@ def check(
     for row in table.rows:
         problems: list[str] = []
         rungs = _rungs(fidelity, row, problems)
-        if row.stopped and not rungs:
+        if row.stopped and not rungs and not problems:
             checked.stopped += 1
             continue
         goals = [Row(place=row.place, cells={}, value=row.cells.get(o.name)) for o in objectives]

@@ -130,7 +130,7 @@ class Pausing:
             distributions=self._distributions_of(flat),
             user_attrs={
                 IMPORTED: source,
-                SECONDS: seconds or 0.0,
+                **({} if seconds is None else {SECONDS: seconds}),
                 RUNGS: stored_rungs(rungs, seconds or 0.0, is_paused=True),
             },
         )

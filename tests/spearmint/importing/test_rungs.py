@@ -132,6 +132,9 @@ def test_failed_rows_and_wrong_cells_of_a_table(
     error = refused(target, table)
     assert "'many'" in error
     assert "step 3" in error
+    table.write_text(head + "paused,,0.5,few,\n")
+    assert "'few'" in refused(target, table), "not skipped for the want of a value"
     table.write_text(head + "broken,,0.5,0.25,\nrunning,,0.5,0.25,\npaused,,0.25,0.75,\n")
     assert "Imported 1 trial " in imported(target, table)
     assert facts(target) == [("paused", [0.75], None, {"x": [0.25]})]
+    assert exported(target)[0]["seconds"] is None, "not 0: it is unknown"
