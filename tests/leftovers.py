@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
+_KEPT = weakref.WeakSet[subprocess.Popen[Any]]()
+
 
 @contextlib.contextmanager
 def ended_if_failed() -> Iterator[None]:
@@ -27,9 +29,14 @@ def ended_if_failed() -> Iterator[None]:
         try:
             yield
         except BaseException:
-            for process in list(begun):
+            for process in list(begun - _KEPT):
                 _end(process)
             raise
+
+
+def keep(process: subprocess.Popen[Any]) -> None:
+    """Do not kill a process that a test started, because its fixture ends it after other tests."""
+    _KEPT.add(process)
 
 
 def _end(process: subprocess.Popen[Any]) -> None:

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
+from tests.leftovers import keep
 from tests.waiting import until
 
 PASSWORD = "pa55word-of-the-broker"  # noqa: S105 - of a test
@@ -58,6 +59,7 @@ class Broker(ABC):
                     start_new_session=True,
                 )
             )
+        keep(self._children[-1])  # tests restart the broker of their module
 
     def kill(self) -> None:
         """Kill the broker as a power failure does."""

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from tests.leftovers import keep
 from tests.testbed.image import PACKAGES, layer
 from tests.waiting import until
 
@@ -163,6 +164,7 @@ class Node:
             self._process = subprocess.Popen(
                 self.fabric.enter(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
+        keep(self._process)  # tests boot hosts of their module again
         self.pid = _init_of(self._process.pid, depth=3)
         inner = _pid_in_fabric(self.pid)
         link = f"node{inner}"  # not the host name: the link of a killed host remains for a moment

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.leftovers import ended_if_failed
+from tests.testbed.brokers import Broker
 
 HOOKS = "from tests.conftest import pytest_runtest_call, pytest_runtest_setup\n"
 LEAKS = """
@@ -55,3 +56,30 @@ def test_only_what_the_block_starts_is_killed() -> None:
         assert left.stdin.closed
         assert before.poll() is None
         before.kill()
+
+
+class Sleeper(Broker):
+    """A broker whose only process sleeps."""
+
+    url = ""
+
+    def start(self) -> None:
+        self.spawn("sleep", "600")
+
+
+def test_a_broker_that_a_failed_test_restarts_runs_in_the_next_test() -> None:
+    broker = Sleeper()
+
+    def fail() -> None:
+        with ended_if_failed():
+            broker.kill()
+            broker.start()
+            raise ValueError("fails")
+
+    try:
+        broker.start()
+        with pytest.raises(ValueError, match="fails"):
+            fail()
+        assert [child.poll() for child in broker._children] == [None]
+    finally:
+        broker.close()
