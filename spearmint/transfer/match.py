@@ -79,7 +79,7 @@ class Task:
 def matched(earlier: EarlierSearch, variables: Variables) -> Task:
     """Return the trials of ``earlier`` that fit ``variables``."""
     space, trials = variables.space, earlier.trials
-    rows = np.array([_row(trial, variables) for trial in trials]).reshape(-1, len(space))
+    rows = np.array([_row(trial, variables) for trial in trials]).reshape(len(trials), len(space))
     near = (rows >= -_BEYOND) & (rows <= 1.0 + _BEYOND) | (space.is_category & ~np.isnan(rows))
     conditional = np.isin(np.arange(len(space)), [d for d, _ in space.conditions])
     absent = np.array([[n not in t.params for n in variables.names] for t in trials], dtype=bool)
@@ -157,9 +157,9 @@ def _text(
     return f"{earlier.name}: {counted}" + (f", {what}" if names else "") + ignored
 
 
-def printable(text: str) -> str:
-    """Return a name that another user chose, short and without control characters."""
-    return "".join(c if c.isprintable() else "?" for c in text[:_LONGEST])
+def printable(text: str, longest: int = _LONGEST) -> str:
+    """Return a text that another user chose, short and without control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text[:longest])
 
 
 def _kinds(earlier: EarlierSearch) -> Mapping[str, bool]:

@@ -40,10 +40,11 @@ def reading_file(path: Path) -> Iterator[Connection]:
 
 def _uri(path: Path) -> str | None:
     """Return the URI to read an SQLite file by; None if SQLite would create a file next to it."""
-    log, shared = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
+    others = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm", "-journal")]
+    log, shared = others[:2]
     with path.open("rb") as file:
         uses_log = file.read(20)[18:] == b"\2\2"
-    for other in (log, shared):
+    for other in others:  # SQLite would wait for ever for the writer of a pipe
         if other.exists() and not other.is_file():
             raise InputError(f"{other} is not a file")
     if uses_log and log.exists() and (shared.is_symlink() or not shared.exists()):

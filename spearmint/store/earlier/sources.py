@@ -27,6 +27,20 @@ from spearmint.transfer.match import printable
 
 MOST_SEARCHES = 20
 """Maximum number of earlier searches; each proposal asks the models of the useful ones."""
+# Whatever reading a file of another user can raise: its JSON can have any types and any depth, and
+# a home directory can be missing.
+_UNREADABLE = (
+    SQLAlchemyError,
+    sqlite3.Error,
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    RuntimeError,
+)
+_LONGEST_REASON = 200
 
 
 def earlier_searches(sources: Sequence[str], directory: Path) -> list[EarlierSearch]:
@@ -59,18 +73,25 @@ def read_earlier(source: str, here: Path) -> list[EarlierSearch]:
     Raises:
         InputError: There is nothing to learn from, or it cannot be read.
     """
-    place, study = _split(source)
     try:
+        place, study = _split(source)
         if "://" in place:
             return _read_url(place, study, _without_password(place))
         return _read_path(Path(place).expanduser(), study, here)
     except InputError as error:
         what = f"cannot learn from {_without_password(source)}: {error.what}"
         raise InputError(what, error.fix) from None
-    except (SQLAlchemyError, sqlite3.Error, OSError, ValueError, KeyError) as error:
-        cause = getattr(error, "orig", None) or error
-        text = reason_of(cause) if isinstance(cause, OSError) else str(cause).splitlines()[0]
+    except _UNREADABLE as error:
+        text = _reason(getattr(error, "orig", None) or error)
         raise InputError(f"cannot learn from {_without_password(source)}: {text}") from None
+
+
+def _reason(error: BaseException) -> str:
+    """Return why something cannot be read, in one line without control characters."""
+    if isinstance(error, OSError):
+        return reason_of(error)
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return printable(first, _LONGEST_REASON)
 
 
 def _split(source: str) -> tuple[str, str | None]:
@@ -127,7 +148,7 @@ def _require_trusted(path: Path, url: str) -> None:
     info = path.stat()
     if info.st_uid not in (os.getuid(), 0) or info.st_mode & 0o002:
         raise InputError(
-            f"another user can have written its storage {url}",
+            f"another user can have written its storage {printable(url, _LONGEST_REASON)}",
             "If you trust it, give the URL with #STUDY at the end instead of the directory.",
         )
 
@@ -141,7 +162,13 @@ def _read_url(
         raise InputError(f"no such file: {file}")
     with reading_file(file) if file is not None else _connected(url) as connection:
         names = _names(connection)
-        chosen = _owned(names, owned) if owned and study is None else _chosen(names, study)
+        if not owned or study is not None:
+            return _searches(connection, name, _chosen(names, study))
+        if not (chosen := _of_experiment(names, owned)):
+            raise InputError(
+                f"its storage {url} has no study of experiment {owned!r}",
+                "Name the directory of a search that has trials.",
+            )
         return _searches(connection, name, chosen)
 
 
@@ -171,11 +198,12 @@ def _chosen(names: Sequence[str], study: str | None) -> list[str]:
     """Return the study ``study`` of a storage, or the only one."""
     if study is None and len(names) == 1:
         return list(names)
-    listed = f"The studies are: {', '.join(names)}."
+    known = list(map(printable, names))
+    listed = f"The studies are: {', '.join(known)}."
     if study is None:
         raise InputError("the storage has several studies", f"Add #STUDY at the end. {listed}")
     if study not in names:
-        raise InputError(f"no study {study!r}", f"{listed} {did_you_mean(study, names)}".rstrip())
+        raise InputError(f"no study {study!r}", f"{listed} {did_you_mean(study, known)}".rstrip())
     return [study]
 
 
@@ -183,8 +211,11 @@ def _owned(names: Sequence[str], experiment: str | None) -> list[str]:
     """Return the studies of ``experiment`` and of its regions; all if it is not known."""
     if experiment is None:
         return list(names)
-    own = [n for n in names if n == experiment or n.startswith(f"{experiment}@")]
-    return own or list(names)
+    return _of_experiment(names, experiment) or list(names)
+
+
+def _of_experiment(names: Sequence[str], experiment: str) -> list[str]:
+    return [n for n in names if n == experiment or n.startswith(f"{experiment}@")]
 
 
 def _searches(connection: Connection, place: str, names: Sequence[str]) -> list[EarlierSearch]:

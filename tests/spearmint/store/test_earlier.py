@@ -161,12 +161,52 @@ def test_contents_that_are_not_numbers_are_ignored(folder: Path) -> None:
     assert "act" not in search.trials[0].params
 
 
-def test_a_distribution_that_cannot_be_read_is_an_error(folder: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "os"}',
+        "5",
+        "[]",
+        '{"name": "FloatDistribution", "attributes": {"bogus": 1}}',
+        '{"name": "CategoricalDistribution", "attributes": {"choices": 5}}',
+        "[" * 100_000,
+    ],
+    ids=["class", "number", "list", "argument", "choices", "deep"],
+)
+def test_a_distribution_that_cannot_be_read_is_an_error(folder: Path, text: str) -> None:
     with closing(sqlite3.connect(folder / "spearmint.db")) as connection:
-        connection.execute('UPDATE trial_params SET distribution_json = \'{"name": "os"}\'')
+        connection.execute("UPDATE trial_params SET distribution_json = ?", (text,))
         connection.commit()
     with pytest.raises(InputError, match="cannot learn from"):
         read(folder)
+
+
+def test_other_contents_that_cannot_be_read_are_errors(folder: Path) -> None:
+    (folder / ".spearmint").mkdir()
+    known = folder / ".spearmint" / "experiment.json"
+    known.write_text("[" * 100_000)
+    with pytest.raises(InputError, match="cannot learn from"):
+        read(folder)
+    known.unlink()
+    with closing(sqlite3.connect(folder / "spearmint.db")) as connection:
+        connection.execute("UPDATE study_directions SET direction = 'SIDEWAYS'")
+        connection.commit()
+    with pytest.raises(InputError, match="cannot learn from"):
+        read(folder)
+
+
+@pytest.mark.parametrize("name", ["~no-such-user/digits", "a" * 300 + "#us"], ids=["home", "long"])
+def test_a_name_that_cannot_be_a_path_is_an_error(name: str) -> None:
+    with pytest.raises(InputError, match="cannot learn from"):
+        read(name)
+
+
+def test_names_of_others_have_no_control_characters_in_messages(tmp_path: Path) -> None:
+    url = made(tmp_path / "o.db", "one\x1b]0;title\x07", "two")
+    for name in (url, f"{url}#three"):
+        with pytest.raises(InputError) as error:
+            read(name)
+        assert "one?]0;title?, two" in str(error.value)
 
 
 def test_several_objectives_no_search_and_the_search_itself_are_errors(
@@ -195,6 +235,10 @@ def test_a_fifo_is_not_opened(tmp_path: Path, folder: Path) -> None:
     os.mkfifo(tmp_path / "o.db-wal")
     with pytest.raises(InputError, match="not a file"):
         read(tmp_path / "o.db")
+    made(tmp_path / "j.db", "one")
+    os.mkfifo(tmp_path / "j.db-journal")
+    with pytest.raises(InputError, match="not a file"):
+        read(tmp_path / "j.db")
 
 
 def test_of_many_trials_the_best_and_some_others_are_read(
@@ -236,9 +280,15 @@ def test_a_storage_that_another_user_could_have_written_is_not_connected_to(
         folder.mkdir()
         _owned(folder, url, mode)
     assert [s.name for s in read(mine)] == [f"{mine} (one)", f"{mine} (us)"]
-    monkeypatch.setattr(sources, "_read_url", None)  # would raise TypeError
+    monkeypatch.setattr(sources, "_read_url", None)  # would be another error
     with pytest.raises(InputError, match="another user"):
         read(theirs)
+
+
+def test_of_a_shared_storage_only_the_studies_of_the_directory_are_read(tmp_path: Path) -> None:
+    _owned(tmp_path, made(tmp_path / "o.db", "other", "another"), 0o644)
+    with pytest.raises(InputError, match="no study of experiment 'one'"):
+        read(tmp_path)
 
 
 def test_a_password_is_not_shown() -> None:

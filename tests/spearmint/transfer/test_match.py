@@ -35,6 +35,11 @@ def test_equal_searches_have_equal_coordinates() -> None:
     assert task.text == "old: 6 trials, variables act, lr, n"
 
 
+def test_a_search_without_a_searched_variable_learns_nothing() -> None:
+    task = matched(search(*at()), Variables((), Space(()), ()))
+    assert task.problem == ": no variable of this search"
+
+
 def test_a_maximised_value_is_negated() -> None:
     task = matched(search(*at(), maximize=True), VARIABLES)
     np.testing.assert_array_equal(task.y, -np.arange(6.0))
