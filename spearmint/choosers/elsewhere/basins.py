@@ -33,15 +33,16 @@ def is_in_basin(past: History, point: Array, minima: Array, spread: float) -> bo
         spread: Unit of heights, in the unit of the values.
     """
     category = past.space.is_category
-    same = (minima[:, category] == point[category]).all(axis=1)
-    return any(_hill(past, point, minimum) <= _HILL * spread for minimum in minima[same])
+    same = minima[(minima[:, category] == point[category]).all(axis=1)]
+    return len(same) > 0 and bool((_hills(past, point, same) <= _HILL * spread).any())
 
 
-def _hill(past: History, start: Array, end: Array) -> float:
-    """Return the height of the line between two points above the higher of them."""
+def _hills(past: History, start: Array, ends: Array) -> Array:
+    """Return the heights of the lines to ``ends`` (k, D) above the higher end, shape ``(k,)``."""
     steps = np.linspace(0.0, 1.0, _BETWEEN + 2)[:, None]
-    line = start * (1.0 - steps) + end * steps
+    lines = start * (1.0 - steps) + ends[:, None] * steps
     # Exactly equal, because categories are compared.
-    line = np.where(past.space.is_category, start, line)
-    heights = predict(past.space, past.points, past.y, line)[0] * past.y.std()
-    return float(heights[1:-1].max() - max(heights[0], heights[-1]))
+    lines = np.where(past.space.is_category, start, lines).reshape(-1, len(start))
+    means = predict(past.space, past.points, past.y, lines)[0]  # one fit, for all lines
+    heights = means.reshape(len(ends), -1) * past.y.std()
+    return np.asarray(heights[:, 1:-1].max(axis=1) - np.maximum(heights[:, 0], heights[:, -1]))

@@ -71,7 +71,7 @@ def points_with_restarts(model: Model, past: History, number: int) -> Iterator[A
     restarts = Restarts(past, model.seed)
     if restarts.count and not restarts.has_lowest:
         return _shared(model, restarts, number)
-    if may_begin(number) and model.has_time(len(past.space)) and restarts.has_settled:
+    if model.has_time(len(past.space)) and restarts.has_settled:
         return _unless_converged(model, restarts, number)
     return None
 
@@ -89,7 +89,10 @@ def _is_possible(past: History) -> bool:
 
 
 def _unless_converged(model: Model, restarts: Restarts, number: int) -> Iterator[Array]:
-    """Yield the points of the model; if it expects nothing more, begin a restart instead."""
+    """Yield the points of the model; if it expects nothing more, begin a restart instead.
+
+    A batch can begin with a trial that cannot be the first of a restart: the next one is.
+    """
     converged: list[bool] = []
 
     def on_fit(log_improvement: float, is_exact: bool) -> None:
@@ -97,7 +100,14 @@ def _unless_converged(model: Model, restarts: Restarts, number: int) -> Iterator
 
     points = model.points(restarts.past, map(model.rng, count(number)), on_fit)
     point = next(points)
-    if not converged[0]:
+    if not may_begin(number):
+        yield point
+        restarts = Restarts(with_pending(restarts.past, point), model.seed)
+        model, number = replace(model, left=model.left - 1), number + 1
+        if not converged[0] or not model.has_time(len(point)):
+            yield from points
+            return
+    elif not converged[0]:
         yield point
         yield from points
         return

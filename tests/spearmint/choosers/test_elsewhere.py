@@ -16,12 +16,13 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from spearmint.choosers import GPEIOptChooser
 from spearmint.choosers.base import placeholder
-from spearmint.choosers.elsewhere import Model, points_with_restarts
+from spearmint.choosers.elsewhere import Model, basins, points_with_restarts
 from spearmint.choosers.elsewhere.basins import is_in_basin
 from spearmint.choosers.elsewhere.convergence import has_settled
 from spearmint.choosers.elsewhere.restarts import Restarts
 from spearmint.choosers.history import History, history, trials_of
 from spearmint.choosers.rungs import RUNGS
+from spearmint.gp.predict import predict
 from spearmint.gp.space import Dimension, Space
 from spearmint.transfer import Ensemble
 
@@ -244,6 +245,22 @@ def test_a_restart_that_leads_back_is_over(search: Search) -> None:
         assert Restarts(later, 0).leads_back is leads_back
 
 
+def test_all_lines_to_minima_are_predicted_by_one_fit(
+    search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits: list[Any] = []
+
+    def counted(*args: Any) -> Any:
+        fits.append(args)
+        return predict(*args)
+
+    monkeypatch.setattr(basins, "predict", counted)
+    past = search.past(search.start)
+    minima = np.array([[0.85, 0.8], [0.9, 0.1], [0.1, 0.9], [0.3, 0.35]])
+    assert not is_in_basin(past, np.array([0.31, 0.35]), minima, -1e6)
+    assert len(fits) == 1
+
+
 def test_a_point_is_in_a_basin_if_no_hill_is_between() -> None:
     rng = np.random.default_rng(0)
     two = np.concatenate((rng.random((40, 2)), [[0.25, 0.5], [0.75, 0.5], [0.4, 0.6]]))
@@ -299,6 +316,29 @@ def test_a_restart_begins_only_if_the_model_expects_nothing_more(
     assert np.array_equal(first, Restarts(past, 0).first_of_next) is begins
     assert np.array_equal(first, [0.5, 0.5]) is not begins
     assert bool(notices) is begins
+
+
+def test_a_batch_of_two_that_begins_with_an_even_number_looks_elsewhere(search: Search) -> None:
+    """Searches that ask for 2, 4 or 8 trials at a time have only such batches."""
+    past, n = search.past(search.start), search.start + 1
+    first, second, *_ = batch_of(past, n, left=math.inf)
+    np.testing.assert_array_equal(first, [0.5, 0.5])
+    np.testing.assert_array_equal(second, Restarts(past, 0).first_of_next)
+    for point in batch_of(past, n, left=10.0):  # 9 after the first one
+        np.testing.assert_array_equal(point, [0.5, 0.5])
+
+
+def batch_of(past: History, number: int, *, left: float) -> list[Any]:
+    def told(past: History, rngs: Any, on_fit: Any = None) -> Any:
+        if on_fit is not None:
+            on_fit(math.log(1e-5), True)
+        yield from fitted_to(past, rngs)
+
+    notices: list[str] = []
+    model = Model(0, 3, left, np.random.default_rng, told, notices.append)
+    points = points_with_restarts(model, past, number)
+    assert points is not None
+    return list(islice(points, 2))
 
 
 @pytest.mark.parametrize(
