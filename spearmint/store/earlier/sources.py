@@ -41,6 +41,7 @@ _UNREADABLE = (
     RuntimeError,
 )
 _LONGEST_REASON = 200
+_ITSELF = ("it is the directory of this search itself", "Name another directory.")
 
 
 def earlier_searches(sources: Sequence[str], directory: Path) -> list[EarlierSearch]:
@@ -76,8 +77,12 @@ def read_earlier(source: str, here: Path) -> list[EarlierSearch]:
     try:
         place, study = _split(source)
         if "://" in place:
-            return _read_url(place, study, _without_password(place))
-        return _read_path(Path(place).expanduser(), study, here)
+            name = _without_password(place)
+            _require_other(file_of(place), study, here)
+            return _read_url(place, study, name)
+        path = Path(place).expanduser()
+        _require_other(path, study, here)
+        return _read_path(path, study, here)
     except InputError as error:
         what = f"cannot learn from {_without_password(source)}: {error.what}"
         raise InputError(what, error.fix) from None
@@ -92,6 +97,16 @@ def _reason(error: BaseException) -> str:
         return reason_of(error)
     first = (str(error).splitlines() or [type(error).__name__])[0]
     return printable(first, _LONGEST_REASON)
+
+
+def _require_other(file: Path | None, study: str | None, here: Path) -> None:
+    """Raise InputError if ``file`` has the trials of the search that learns."""
+    layout = Layout(here.resolve())
+    if file is None or file.resolve() != layout.database:
+        return
+    known = read_ownership(layout)
+    if study is None or (known is not None and study.partition("@")[0] == known.name):
+        raise InputError(*_ITSELF)
 
 
 def _split(source: str) -> tuple[str, str | None]:
@@ -120,7 +135,7 @@ def _read_folder(path: Path, study: str | None, here: Path) -> list[EarlierSearc
     name = str(path)
     layout = Layout(path.resolve())
     if layout.root == here.resolve():
-        raise InputError("it is the directory of this search itself", "Name another directory.")
+        raise InputError(*_ITSELF)
     known = read_ownership(layout) if layout.experiment.is_file() else None
     if known is not None and known.storage:
         _require_trusted(layout.experiment, known.storage)

@@ -218,8 +218,10 @@ def test_several_objectives_no_search_and_the_search_itself_are_errors(
     for name in (tmp_path, tmp_path / "missing", "sqlite:////missing.db", "nothing://x"):
         with pytest.raises(InputError, match="cannot learn from"):
             read(name)
-    with pytest.raises(InputError, match="this search itself"):
-        earlier_searches([str(folder)], folder)
+    own = folder / "spearmint.db"
+    for itself in (str(folder), str(own), sqlite_url(own)):
+        with pytest.raises(InputError, match="this search itself"):
+            earlier_searches([itself], folder)
 
 
 def test_a_fifo_is_not_opened(tmp_path: Path, folder: Path) -> None:
