@@ -187,8 +187,10 @@ def test_run_says_why_a_job_failed(cell: Cell) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_run_ends_its_job_when_it_is_interrupted(cell: Cell, number: int) -> None:
-    running = start(cell, "run", "--", "sleep", "3000")
-    until(lambda: "r" in listed(cell).values(), 30, 0.2)
+    running = start(cell, "run", "--", "sh", "-c", "echo started; exec sleep 3000")
+    # Grid Engine lists a job as running before its process exists.
+    assert running.stdout is not None
+    assert running.stdout.readline() == "started\n"
     pid = cell.master.process("-m sge_jobs run")
     os.kill(pid, number)
     out, err = running.communicate(timeout=300)
