@@ -77,7 +77,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "import": (
         "spearmint.cli.import_:import_",
-        "Add results of earlier runs to a search, as complete trials.",
+        "Add results of earlier runs to a search.",
     ),
     "convert": (
         "spearmint.cli.convert:convert",

@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -321,7 +322,9 @@ def search(make_loop, monkeypatch):
         monkeypatch.setattr(run_search, "_RETRY_S", 0.0)
         console = SimpleNamespace(print=lambda text, markup: printed.append(text.splitlines()[0]))
         monkeypatch.setattr(run_search, "make_console", lambda: console)
-        run_search._search(None, FakeQueue(), SimpleNamespace(storage=None), follows_capacity=False)
+        options = SimpleNamespace(storage=None, learn_from=())
+        experiment = SimpleNamespace(directory=Path())
+        run_search._search(experiment, FakeQueue(), options, follows_capacity=False)
         assert not left
         return printed
 
