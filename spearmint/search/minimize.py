@@ -124,7 +124,10 @@ def run_trials(session: Session, n_jobs: int, options: RunOptions, *, progress: 
         if _is_complete(run, total):
             observer.note(f"All {total} trials are already finished. To run more, raise trials.")
             return
-        (counts,) = controller.run().values()
+        try:
+            (counts,) = controller.run().values()
+        finally:
+            study.expect(None)  # later trials are asked for one by one
         is_complete = _is_complete(run, total)
     if stop.requested and not is_complete:
         if stop.number == signal.SIGINT:

@@ -32,8 +32,8 @@ class Asking:
     _distributions: dict[str, BaseDistribution]
     _tree: Tree | None
 
-    def expect(self, total: int) -> None:
-        """Tell the sampler after how many trials the search ends."""
+    def expect(self, total: int | None) -> None:
+        """Tell the sampler after how many trials the search ends; None if this is not known."""
         if isinstance(self._study.sampler, Chooser):
             self._study.sampler.total = total
 

@@ -44,6 +44,12 @@ def test_a_function_is_minimized_and_the_directory_continues(tmp_path: Path) -> 
         assert len(search.trials) == 6
 
 
+def test_asking_after_minimize_has_no_number_of_trials(tmp_path: Path) -> None:
+    with start(tmp_path, {"x": (0, 1)}) as search:
+        search.minimize(lambda x: x, trials=2)
+        assert search._opened.session.study._study.sampler.total is None
+
+
 def test_maximize_finds_the_largest_value(tmp_path: Path) -> None:
     with start(tmp_path, {"x": (0, 1)}) as search:
         best = search.maximize(lambda params: params["x"], trials=3)
