@@ -32,7 +32,7 @@ FILES = (
 )
 _SIGNATURES = {
     "exchange": Exchange,
-    "exchange_bias": Exchange,
+    "send_sums": Exchange,
     "bias_sums": Exchange,
     "apply": Exchange,
     "gather_dealt": Dealt,
@@ -48,7 +48,7 @@ class Peers:
         arenas: Address of :attr:`SharedWeights.arena` of each rank.
         host: Address of the words of the host: whether to stop, and a counter of beats.
         limit: Beats after which a rank that does not answer is given up.
-        multiprocessors: Of the GPU with the fewest: all ranks must use the same number of blocks.
+        multiprocessors: Of the GPU with the fewest.
     """
 
     rank: int
@@ -109,14 +109,14 @@ class GradientExchange(ABC):
         self, context: StepContext, kernels: StepKernels, number: int, j: int, side: int,
         stream: cuda.Stream,
     ) -> None:  # fmt: skip
-        """Queue the exchange of the bias of a layer, whose partial sums exist on ``stream``."""
+        """Queue the first part for the bias of a layer, whose partial sums exist on ``stream``."""
 
     @abstractmethod
     def queue_weights(
         self, context: StepContext, kernels: StepKernels, number: int, j: int, side: int,
         stream: cuda.Stream,
     ) -> None:  # fmt: skip
-        """Queue the exchange of the weights of a layer, whose gradient exists on ``stream``."""
+        """Queue the exchange of a layer on ``stream``, behind its gradient and the bias."""
 
     def stop(self) -> None:  # noqa: B027 - optional
         """End all waits of this rank that the words of the host do not end; from any thread."""
@@ -160,7 +160,11 @@ class GradientExchange(ABC):
 
 
 class PeerExchange(GradientExchange):
-    """Kernels that read and write the memory of the other GPUs directly, over NVLink or PCIe."""
+    """Kernels that read and write the memory of the other GPUs directly, over NVLink or PCIe.
+
+    The sums of a bias are sent before the gradient of its layer is complete; the exchange of the
+    layer then updates both.
+    """
 
     name = "peer"
 
@@ -169,9 +173,9 @@ class PeerExchange(GradientExchange):
         stream: cuda.Stream,
     ) -> None:  # fmt: skip
         """See :class:`GradientExchange`."""
-        blocks = self._blocks(context).biases[number]  # flags are by block
+        blocks = self._blocks(context).sums[number]
         arguments = self.arguments(context, kernels, number, j, side)
-        self._module.launch("exchange_bias", (blocks, 1), THREADS, stream, arguments)
+        self._module.launch("send_sums", (blocks, 1), THREADS, stream, arguments)
 
     def queue_weights(
         self, context: StepContext, kernels: StepKernels, number: int, j: int, side: int,

@@ -9,10 +9,9 @@ from pycuda_nn.cuda.parallel.shards import LINE
 from pycuda_nn.cuda.parallel.structs import FLAGS
 
 _LOCAL_BYTES = 64  # turns and arrived blocks of a layer
-_MOST_INNER, _MOST_FIRST, _MOST_BIAS = 32, 64, 16
+_MOST_INNER, _MOST_FIRST, _MOST_SUMS = 32, 64, 16
 MOST_LAYERS = 48  # more exchanges that wait could take all multiprocessors
 _FREE = 8  # multiprocessors that no exchange takes
-_BIASES_A_MULTIPROCESSOR = 2  # next to a block of weights
 THREADS = 512  # of a block
 
 
@@ -44,7 +43,7 @@ def room_of(layers: list[PaddedDense], size: int) -> Room:
 
     return Room(
         flags=[place(4 * FLAGS) for _ in layers],
-        sums=[place(2 * size * 4 * layer.outputs) for layer in layers],
+        sums=[place(size * 4 * layer.outputs) for layer in layers],
         local=[place(_LOCAL_BYTES) for _ in layers],
         trouble=place(4),
         n_bytes=at,
@@ -53,25 +52,23 @@ def room_of(layers: list[PaddedDense], size: int) -> Room:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Blocks of the kernels of each layer: of its weights, and of its bias.
+    """Blocks of the kernels of each layer: of its exchange, and of the sums of its bias.
 
     Exchanges that wait for other ranks leave multiprocessors for the products that those need. The
     first layer has the most blocks: nothing runs next to its exchange, which is the last.
     """
 
     weights: list[int]
-    biases: list[int]
+    sums: list[int]
 
 
 def blocks_of(layers: list[PaddedDense], multiprocessors: int, size: int) -> Blocks:
     """Return the blocks for GPUs with this number of multiprocessors, ``size`` of them."""
-    room = max(2 * len(layers), multiprocessors - _FREE)
-    most_bias = max(1, min(_MOST_BIAS, room // (2 * len(layers))))
-    biases = [max(1, min(most_bias, -(-layer.outputs // 32))) for layer in layers]
+    free = max(len(layers), multiprocessors - _FREE)
+    sums = [min(_MOST_SUMS, -(-layer.outputs // 32)) for layer in layers]
     lines = [layer.inputs * layer.outputs // (LINE * size) for layer in layers]
     wanted = [max(1, min(_MOST_INNER, -(-n // THREADS))) for n in lines[1:]]
-    free = max(len(wanted), room - sum(biases) // _BIASES_A_MULTIPROCESSOR)
     share = min(1.0, free / max(1, sum(wanted)))
     inner = [max(1, int(share * blocks)) for blocks in wanted]
-    first = max(1, min(_MOST_FIRST, -(-lines[0] // THREADS), room - sum(inner[1:])))
-    return Blocks(weights=[first, *inner], biases=biases)
+    first = max(1, min(_MOST_FIRST, -(-lines[0] // THREADS), free - sum(inner[1:])))
+    return Blocks(weights=[first, *inner], sums=sums)

@@ -2,7 +2,7 @@
 
 The exchange of a layer starts as soon as its gradient exists, the last layer first, on streams of
 its own, next to the rest of the backward pass. It writes the second copy of the weights, so that
-the data gradients still read the first one. The bias has an exchange of its own, still earlier.
+the data gradients still read the first one. The sums of the bias are sent still earlier.
 """
 
 from __future__ import annotations
@@ -77,14 +77,13 @@ class SharedStep(TrainingStep):
             self._backward(j, side, more=j + 1 < steps)
         for number in range(c.last + 1):
             self._wait(f"updated {number}", main)
-            self._wait(f"bias {number}", main)
         self._kernels.tick(steps)
 
     def _forward(self, j: int, side: int) -> None:
         c = self._context
         main = c.streams.main
         for number in range(c.last + 1):
-            for what in (f"updated {number}", f"bias {number}", f"gradient {number + 1}"):
+            for what in (f"updated {number}", f"gradient {number + 1}"):
                 self._wait(what, main)
             if not (self.computes and c.rows):
                 continue
@@ -127,6 +126,7 @@ class SharedStep(TrainingStep):
         if self.computes:
             self._weight_gradient(number, side, stream)
         self._mark(f"gradient {number}", stream)
+        self._wait(f"bias {number}", stream)
         where = f"updated {number}"
         self._beside(stream, where, "queue_weights", number, j, side, own=number > 0)
 

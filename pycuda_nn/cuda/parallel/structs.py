@@ -7,8 +7,7 @@ import ctypes
 from pycuda_nn.cuda.runtime.structs import Update
 
 MOST_RANKS = 16  # MOST of exchange.cuh
-BIAS_BLOCKS = 32  # GROUPS_OF_BIAS of exchange.cuh
-FLAGS = MOST_RANKS * (2 + BIAS_BLOCKS)  # words of a layer
+FLAGS = 2 * MOST_RANKS  # words of a layer
 _Addresses = ctypes.c_uint64 * MOST_RANKS
 
 

@@ -116,9 +116,6 @@ def _is_caught(emulated: Callable[..., Any], name: str, **more: Any) -> bool:
         "all threads wait for gradients",
         "wait for weights",
         "order the stores of other blocks",
-        "order the sums",
-        "wait for sums",
-        "(turn & 1)",
     ],
 )
 def test_each_statement_of_the_protocol_is_needed(

@@ -55,13 +55,11 @@ def test_no_order_has_a_fault(fault: Callable[..., str], name: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        ({"waits": frozenset({"DONE", "BIAS"})}, "grad"),
-        ({"waits": frozenset({"READY", "BIAS"})}, "W"),
-        ({"waits": frozenset({"READY", "DONE"})}, "sums"),
+        ({"waits": frozenset({"DONE"})}, "grad"),
+        ({"waits": frozenset({"READY"})}, "W"),
         ({"copies": 1}, "W"),
-        ({"sums": 1}, "sums"),
     ],
-    ids=["no READY", "no DONE", "no BIAS", "one copy of the weights", "one set of sums"],
+    ids=["no READY", "no DONE", "one copy of the weights"],
 )
 @pytest.mark.parametrize("name", ["2 ranks", "2 ranks, relu, fused head", "3 ranks"])
 def test_all_of_the_protocol_is_needed(
@@ -70,10 +68,10 @@ def test_all_of_the_protocol_is_needed(
     assert f"('{what}'" in fault(name, 3000, **changed)
 
 
-@pytest.mark.parametrize("event", ["updated", "bias", "gradient"])
+@pytest.mark.parametrize("event", ["updated", "gradient"])
 def test_the_forward_pass_waits_for_each_event(fault: Callable[..., str], event: str) -> None:
     found = fault("2 ranks", 3000, skipped=(event,))
-    assert {"updated": "('W'", "bias": "('b'", "gradient": "('h'"}[event] in found
+    assert {"updated": "('W'", "gradient": "('h'"}[event] in found
 
 
 def test_a_rank_that_ends_early_leaves_the_others_waiting(fault: Callable[..., str]) -> None:

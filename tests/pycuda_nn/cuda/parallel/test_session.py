@@ -116,7 +116,7 @@ def test_every_rank_runs_the_same_exchanges_in_the_same_order(opened: Callable[.
     session.run_epoch(np.arange(70), RATES)
     queued: list[list[Any]] = [[], [], []]
     for one in RAN:
-        if one.name in ("exchange", "exchange_bias"):
+        if one.name in ("exchange", "send_sums"):
             queued[one.rank].append((one.name, one.blocks))
     assert queued[0] == queued[1] == queued[2]
     assert len(queued[0]) == 5 * 2 * 3  # steps, weights and biases, layers

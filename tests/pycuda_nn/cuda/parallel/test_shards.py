@@ -9,7 +9,7 @@ import pytest
 from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.cuda.parallel.room import Blocks, blocks_of, room_of
 from pycuda_nn.cuda.parallel.shards import LINE, Shards, dealt_rows, rows_of, share_of
-from pycuda_nn.cuda.parallel.structs import BIAS_BLOCKS, FLAGS, MOST_RANKS
+from pycuda_nn.cuda.parallel.structs import FLAGS, MOST_RANKS
 from pycuda_nn.network import Network
 
 SIZES = range(1, MOST_RANKS + 1)
@@ -67,9 +67,7 @@ def test_nothing_in_the_room_overlaps(widths: tuple[int, ...], size: int) -> Non
     layers = _layout(widths).layers
     room = room_of(layers, size)
     spans = [(at, 4 * FLAGS) for at in room.flags]
-    spans += [
-        (at, 2 * size * 4 * layer.outputs) for at, layer in zip(room.sums, layers, strict=True)
-    ]
+    spans += [(at, size * 4 * layer.outputs) for at, layer in zip(room.sums, layers, strict=True)]
     spans += [(at, 16) for at in room.local] + [(room.trouble, 4)]
     spans.sort()
     for (at, n_bytes), (following, _) in itertools.pairwise([*spans, (room.n_bytes, 0)]):
@@ -79,21 +77,9 @@ def test_nothing_in_the_room_overlaps(widths: tuple[int, ...], size: int) -> Non
 
 def _blocks(widths: tuple[int, ...], multiprocessors: int, size: int) -> Blocks:
     blocks = blocks_of(_layout(widths).layers, multiprocessors, size)
-    assert len(blocks.weights) == len(blocks.biases) == len(widths) - 1
-    assert min(*blocks.weights, *blocks.biases) >= 1
+    assert len(blocks.weights) == len(blocks.sums) == len(widths) - 1
+    assert min(*blocks.weights, *blocks.sums) >= 1
     return blocks
-
-
-@pytest.mark.parametrize("widths", NETWORKS, ids=str)
-@pytest.mark.parametrize("multiprocessors", [1, 20, 78, 132])
-@pytest.mark.parametrize("size", [2, 4, 16])
-def test_a_bias_has_no_more_blocks_than_flags(
-    widths: tuple[int, ...], multiprocessors: int, size: int
-) -> None:
-    blocks = _blocks(widths, multiprocessors, size)
-    assert max(blocks.biases) <= BIAS_BLOCKS
-    for layer, count in zip(_layout(widths).layers, blocks.biases, strict=True):
-        assert count <= -(-layer.outputs // 32)
 
 
 @pytest.mark.parametrize("widths", NETWORKS, ids=str)
@@ -103,5 +89,5 @@ def test_exchanges_that_wait_leave_multiprocessors_for_products(
     widths: tuple[int, ...], multiprocessors: int, size: int
 ) -> None:
     blocks = _blocks(widths, multiprocessors, size)
-    assert sum(blocks.weights[1:]) + sum(blocks.biases) // 2 <= multiprocessors - 8
+    assert sum(blocks.weights[1:]) <= multiprocessors - 8
     assert blocks.weights[0] + sum(blocks.weights[2:]) <= multiprocessors - 8

@@ -12,7 +12,7 @@ from typing import Any
 from pycuda_nn.cuda.runtime.compiler import kernel_source
 
 _HERE = Path(__file__).parent
-KERNELS = ("exchange", "exchange_bias", "bias_sums", "apply", "gather_dealt")
+KERNELS = ("exchange", "send_sums", "bias_sums", "apply", "gather_dealt")
 _TO_HALF = 'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));'
 _TO_FLOAT = 'asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));'
 _ENTRIES = """
@@ -21,7 +21,7 @@ static std::function<void()> kernel_of(const emulator::Operation& op) {
   const auto* dealt = (const Dealt*)op.arguments;
   switch (op.kind) {
     case 0: return [x] { exchange(*x); };
-    case 1: return [x] { exchange_bias(*x); };
+    case 1: return [x] { send_sums(*x); };
     case 2: return [x] { bias_sums(*x); };
     case 3: return [x] { apply(*x); };
     case 4: return [dealt] { gather_dealt(*dealt); };
@@ -53,26 +53,21 @@ class _Operation(ctypes.Structure):
 _HOST = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int)
 
 
-# Statements without which some schedule must fail, and a number that must alternate.
+# Statements without which some schedule must fail.
 NEEDED = {
     "wait for gradients": "if (me < RANKS) wait_flag(x, x.flags[x.rank] + READY + me, turn);",
-    "all threads wait for gradients": "__syncthreads();\n  constexpr int AT_ONCE",
+    "all threads wait for gradients": "__syncthreads();\n  const int stride",
     "wait for weights": "wait_flag(x, x.flags[x.rank] + DONE + me, turn);",
     "order the stores of other blocks": "__threadfence_system();  // also",
-    "order the sums": "__syncthreads();\n  if (me < RANKS) put_flag(x.flags[me] + BIAS",
-    "wait for sums": "if (me < RANKS) wait_flag(x, x.flags[x.rank] + BIAS",
 }
-ALTERNATING = "(turn & 1)"
 
 
 def _with_mutations(text: str) -> str:
-    """Skip a statement of NEEDED, or no longer alternate, by a number at run time."""
+    """Skip a statement of NEEDED by a number at run time."""
     for number, old in enumerate(NEEDED.values(), start=1):
         assert text.count(old) == 1, old
         text = text.replace(old, f"if (emulator::mutation != {number}) {old}")
-    assert text.count(ALTERNATING) == 1
-    number = len(NEEDED) + 1
-    return text.replace(ALTERNATING, f"(emulator::mutation == {number} ? 0 : turn & 1)")
+    return text
 
 
 def emulated_source(files: Sequence[str]) -> str:
@@ -128,7 +123,7 @@ class Emulation:
             seed: Determines the schedule.
             stop_at: When the host stops the ranks.
             held: Whether an operation never starts.
-            without: Name of a statement of NEEDED to skip, or ALTERNATING.
+            without: Name of a statement of NEEDED to skip.
         """
         numbers = {operation: i for i, operation in enumerate(operations)}
         given = (_Operation * len(operations))()
@@ -150,7 +145,7 @@ class Emulation:
             except BaseException as error:  # noqa: BLE001 - ctypes would print and ignore it
                 failures.append(error)
 
-        mutation = 1 + [*NEEDED, ALTERNATING].index(without) if without else 0
+        mutation = 1 + [*NEEDED].index(without) if without else 0
         address = ctypes.c_void_p(words.ctypes.data)
         ended: int = self._library.emulate(
             given, len(operations), ranks, seed, address, stop_at, mutation, _HOST(called)

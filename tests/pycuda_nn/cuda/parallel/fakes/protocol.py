@@ -40,12 +40,10 @@ class Protocol:
     Attributes:
         waits: Flags that a kernel waits for.
         copies: Copies of the weights.
-        sums: Sets of sums of a bias.
     """
 
-    waits: frozenset[str] = frozenset({"READY", "DONE", "BIAS"})
+    waits: frozenset[str] = frozenset({"READY", "DONE"})
     copies: int = 2
-    sums: int = 2
 
 
 class Model:
@@ -201,28 +199,24 @@ class Model:
         number, _, side = one.meaning
         s, r, turn = self._step(one), one.rank, self._turn(one)
         puts, waits = self._flags(one, "READY", turn, after)
-        own = self._weights(r, "W", number, side, s)[r]
         reads = [(("grad", q, number, r), s + 1) for q in range(self.size)]
-        reads += [own] if self.protocol.copies == 2 else []
+        reads += [(("sums", r, number, q), s + 1) for q in range(self.size)]
+        if self.protocol.copies == 2:
+            reads += [self._weights(r, "W", number, side, s)[r]]
+            reads += self._weights(r, "b", number, side, s)
         writes = [self._weights(q, "W", number, 1 - side, s + 1)[r] for q in range(self.size)]
+        writes += self._weights(r, "b", number, 1 - side, s + 1)
         work = self._work(one, waits, reads, writes)
         more, ends = self._flags(one, "DONE", turn, [work])
         return self._add(one, "end", [*puts, *more, *ends])
 
-    def _exchange_bias(self, one: Operation, after: list[Action]) -> Action:
-        number, _, side = one.meaning
-        s, r, turn = self._step(one), one.rank, self._turn(one)
-        ranks, parity = range(self.size), turn % self.protocol.sums
+    def _send_sums(self, one: Operation, after: list[Action]) -> Action:
+        number, r, s = one.meaning[0], one.rank, self._step(one)
         names = [("partial", number), *([("loss", 0)] if number == self.last else [])]
         reads = [self._local(one, *name, phase=1) for name in names if self.rows[r]]
         add = self._work(one, after, reads)
         stores = [
-            self._add(one, "store sums", [add], writes=[(("sums", q, number, parity, r), turn)])
-            for q in ranks
+            self._add(one, "store sums", [add], writes=[(("sums", q, number, r), s + 1)])
+            for q in range(self.size)
         ]
-        puts, waits = self._flags(one, "BIAS", turn, stores)
-        reads = [(("sums", r, number, parity, q), turn) for q in ranks]
-        reads += self._weights(r, "b", number, side, s) if self.protocol.copies == 2 else []
-        writes = self._weights(r, "b", number, 1 - side, s + 1)
-        work = self._work(one, waits, reads, writes)
-        return self._add(one, "end", [*puts, work])
+        return self._add(one, "end", stores)
