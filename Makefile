@@ -90,6 +90,7 @@ bench: $(VENV)/dev.stamp
 bench-search: $(VENV)/bench.stamp
 	$(BIN)/python benchmarks/search.py --results build/search_benchmark
 	$(BIN)/python benchmarks/search.py --results build/search_tasks --suite tasks
+	$(BIN)/python benchmarks/search.py --results build/search_more_tasks --suite more-tasks
 	$(BIN)/python benchmarks/search.py --results build/search_bbob --suite bbob
 	$(BIN)/python benchmarks/search.py --results build/search_benchmark --timing
 

@@ -1,7 +1,8 @@
 """Compare spearmint's choosers with Optuna's samplers, BoTorch and SMAC3.
 
-Suites: functions with known minima; real tasks in mixed spaces (scikit-learn, PyTorch where it is
-installed); the 24 functions of BBOB in 3 and 5 dimensions (needs the package ioh).
+Suites: functions with known minima; ten real tasks in mixed spaces (scikit-learn, PyTorch where it
+is installed), and twelve others for judging a change that was tried on the ten; the 24 functions of
+BBOB in 3 and 5 dimensions (needs the package ioh).
 
     python benchmarks/search.py --results DIR [--suite tasks] [--methods M ...] [--seeds 10]
     python benchmarks/search.py --results DIR --timing

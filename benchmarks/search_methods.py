@@ -13,7 +13,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState, create_trial
-from search_peers import BoTorchMethod, SmacMethod
+from search_peers import BoTorchMethod, SmacMethod, SmacProcessMethod
 from search_problems import Params
 
 from spearmint import __version__
@@ -24,6 +24,9 @@ Space = Mapping[str, BaseDistribution]
 
 class Method(Protocol):
     """A search that proposes points and receives their values."""
+
+    def expect(self, total: int) -> None:
+        """Tell the method the number of trials of the search."""
 
     def add(self, params: Params, value: float | None) -> None:
         """Add a point that the method did not propose; it is running if ``value`` is None."""
@@ -90,6 +93,7 @@ METHODS: dict[str, Callable[[Space, int, bool], Method]] = {
     ),
     "BoTorch": BoTorchMethod,
     "SMAC": SmacMethod,
+    "SMAC-GP": SmacProcessMethod,
     "random": lambda space, seed, noiseless: OptunaMethod(RandomSampler(seed=seed), space),
 }
 OURS = (
@@ -98,7 +102,7 @@ OURS = (
     "GPEIOptChooser-one-basin",
     "SequentialChooser",
 )
-_LIBRARIES = {"BoTorch": "botorch", "SMAC": "smac"}  # all other methods: optuna
+_LIBRARIES = {"BoTorch": "botorch", "SMAC": "smac", "SMAC-GP": "smac"}  # all other methods: optuna
 
 
 def version_of(method: str) -> str | None:

@@ -37,6 +37,9 @@ class BoTorchMethod:
         self._running: dict[int, list[float]] = {}
         self._asked = 0
 
+    def expect(self, total: int) -> None:
+        """Ignore the number of trials."""
+
     def add(self, params: Params, value: float | None) -> None:
         """Add a point that BoTorch did not propose; it is running if ``value`` is None."""
         self._asked += 1
@@ -197,12 +200,14 @@ def _ends(distribution: BaseDistribution) -> tuple[float, float]:
 class SmacMethod:
     """SMAC3 with its default for hyperparameters: a random forest and log EI.
 
-    Seeds are the only setting; SMAC chooses its first points by its own design.
+    Seed and number of trials are the only settings; SMAC chooses its first points by its own
+    design, at most a quarter of the trials.
     """
+
+    facade = "HyperparameterOptimizationFacade"
 
     def __init__(self, space: Space, seed: int, noiseless: bool) -> None:
         from ConfigSpace import Categorical, ConfigurationSpace, Float, Integer
-        from smac import HyperparameterOptimizationFacade, Scenario
 
         self._folder = tempfile.TemporaryDirectory()
         known = ConfigurationSpace(seed=seed)
@@ -216,14 +221,24 @@ class SmacMethod:
             kind = Integer if isinstance(distribution, IntDistribution) else Float
             bounds = (distribution.low, distribution.high)
             known.add(kind(name, bounds, log=distribution.log))
-        scenario = Scenario(
-            known, deterministic=True, n_trials=1000, seed=seed, output_directory=self._folder.name
-        )
-        self._facade = HyperparameterOptimizationFacade(
-            scenario, lambda config, seed=0: 0.0, logging_level=False, overwrite=True
-        )
+        self._known, self._seed = known, seed
         self._running: dict[int, Any] = {}
         self._asked = 0
+
+    def expect(self, total: int) -> None:
+        """Tell SMAC the number of trials, which limits its first points."""
+        import smac
+
+        scenario = smac.Scenario(
+            self._known,
+            deterministic=True,
+            n_trials=total,
+            seed=self._seed,
+            output_directory=self._folder.name,
+        )
+        self._facade = getattr(smac, self.facade)(
+            scenario, lambda config, seed=0: 0.0, logging_level=False, overwrite=True
+        )
 
     def add(self, params: Params, value: float | None) -> None:
         """SMAC is not timed."""
@@ -244,3 +259,9 @@ class SmacMethod:
         from smac.runhistory.dataclasses import TrialValue
 
         self._facade.tell(self._running.pop(key), TrialValue(cost=value))
+
+
+class SmacProcessMethod(SmacMethod):
+    """SMAC3 with its Gaussian process and EI, its default for black boxes."""
+
+    facade = "BlackBoxFacade"

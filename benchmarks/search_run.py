@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import optuna
-from search_methods import METHODS, OptunaMethod, version_of
+from search_methods import METHODS, version_of
 from search_problems import HARTMANN6_ARGMIN
 from search_suites import PROBLEMS
 
@@ -41,8 +41,7 @@ def search(method: str, problem_name: str, seed: int) -> dict[str, Any]:
     noise = np.random.default_rng([seed, 1]).standard_normal(problem.trials) * problem.noise
     order = np.random.default_rng([seed, 2])
     searcher = METHODS[method](problem.space, seed, problem.exact and problem.noise == 0.0)
-    if isinstance(searcher, OptunaMethod):
-        searcher.expect(problem.trials)
+    searcher.expect(problem.trials)
     live, values, truths, clock = [], [], [], Clock()
     while len(values) < problem.trials:
         while len(live) < problem.pending and len(live) + len(values) < problem.trials:

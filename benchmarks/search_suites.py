@@ -1,4 +1,4 @@
-"""The suites of the search benchmark: functions, real tasks, and BBOB."""
+"""The suites of the search benchmark: functions, real tasks, more of them, and BBOB."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from search_bbob import BBOB
 from search_problems import PROBLEMS as FUNCTIONS
 from search_problems import Problem
 from search_tasks import TASKS
+from search_tasks_more import MORE_TASKS
 
-SUITES: dict[str, dict[str, Problem]] = {"functions": FUNCTIONS, "tasks": TASKS, "bbob": BBOB}
-PROBLEMS: dict[str, Problem] = {**FUNCTIONS, **TASKS, **BBOB}
+SUITES: dict[str, dict[str, Problem]] = {
+    "functions": FUNCTIONS,
+    "tasks": TASKS,
+    "more-tasks": MORE_TASKS,
+    "bbob": BBOB,
+}
+PROBLEMS: dict[str, Problem] = {**FUNCTIONS, **TASKS, **MORE_TASKS, **BBOB}

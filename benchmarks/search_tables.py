@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
@@ -54,12 +55,18 @@ def timings(records: Sequence[Record]) -> list[Record]:
     return [{key: row[key] for key in row.keys() - {"kind", "about"}} for row in rows]
 
 
-def cells(records: Sequence[Record]) -> dict[tuple[str, int], dict[str, float]]:
-    """Return the final regret of each method, for each problem and seed that all of them have."""
+def finals(records: Sequence[Record]) -> dict[tuple[str, int], dict[str, float]]:
+    """Return the final regret of each method, by problem and seed."""
     found: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
     for record in records:
         if record["kind"] == "search":
             found[record["problem"], record["seed"]][record["method"]] = record["regret"][-1]
+    return found
+
+
+def cells(records: Sequence[Record]) -> dict[tuple[str, int], dict[str, float]]:
+    """Return the final regret of each method, for each problem and seed that all of them have."""
+    found = finals(records)
     methods = {method for values in found.values() for method in values}
     return {cell: values for cell, values in found.items() if methods == set(values)}
 
@@ -86,24 +93,39 @@ def ranks(records: Sequence[Record]) -> list[Record]:
 
 
 def pairs(records: Sequence[Record]) -> list[Record]:
-    """Return wins and losses of the first of the methods against each other one, by group."""
-    known = cells(records)
+    """Return wins and losses of the first of the methods against each other one, by group.
+
+    Each pair counts the searches that both have. ``p`` is that of the two-sided sign test.
+    """
+    known = finals(records)
     methods = [m for m in METHODS if any(m in values for values in known.values())]
     rows = []
     for other in methods[1:]:
         for group in [row["group"] for row in ranks(records)]:
-            both = [v for (p, _), v in known.items() if group in (PROBLEMS[p].group, "all")]
+            both = [
+                (values[methods[0]], values[other])
+                for (problem, _), values in known.items()
+                if group in (PROBLEMS[problem].group, "all") and {methods[0], other} <= set(values)
+            ]
+            wins, losses = sum(a < b for a, b in both), sum(a > b for a, b in both)
             rows.append(
                 {
                     "group": group,
                     "method": methods[0],
                     "other": other,
-                    "wins": sum(values[methods[0]] < values[other] for values in both),
-                    "losses": sum(values[methods[0]] > values[other] for values in both),
-                    "equal": sum(values[methods[0]] == values[other] for values in both),
+                    "wins": wins,
+                    "losses": losses,
+                    "equal": len(both) - wins - losses,
+                    "p": round(_sign_test(wins, losses), 4),
                 }
             )
     return rows
+
+
+def _sign_test(wins: int, losses: int) -> float:
+    """Return the probability of a ratio at least as unequal if both were equally likely."""
+    n, fewer = wins + losses, min(wins, losses)
+    return min(1.0, 2.0 * sum(math.comb(n, i) for i in range(fewer + 1)) / 2.0**n)
 
 
 def print_ranks(records: Sequence[Record]) -> None:
@@ -112,7 +134,7 @@ def print_ranks(records: Sequence[Record]) -> None:
         ranked = "  ".join(f"{method} {rank}" for method, rank in row["ranks"].items())
         print(f"mean rank, {row['group']} ({row['searches']} searches): {ranked}")
     for row in pairs(records):
-        figures = f"{row['wins']}:{row['losses']}, {row['equal']} equal"
+        figures = f"{row['wins']}:{row['losses']}, {row['equal']} equal, p {row['p']:.2g}"
         print(f"{row['method']} : {row['other']}, {row['group']}: {figures}")
 
 
@@ -153,7 +175,7 @@ def rst(rows: Sequence[Record], times: Sequence[Record], records: Sequence[Recor
     for name in problems:
         regrets = [cells.get((name, method), "-") for method in methods]
         table.append([PROBLEMS[name].label, str(PROBLEMS[name].trials), *regrets])
-    is_task = all(row["group"] == "tasks" for row in rows)  # their minima are not known
+    is_task = all(row["group"].endswith("tasks") for row in rows)  # their minima are not known
     what = "Lowest value" if is_task else "True regret at the lowest value observed"
     title = f"{what}: median (quartiles), number of searches"
     parts = [_list_table(title, table)]
@@ -180,15 +202,18 @@ def _rank_tables(records: Sequence[Record]) -> list[str]:
     lines: dict[str, list[str]] = defaultdict(list)
     for row in pairs(records):
         equal = f", {row['equal']} equal" if row["equal"] else ""
-        lines[row["group"]].append(f"{row['wins']} : {row['losses']}{equal}")
+        lines[row["group"]].append(f"{row['wins']} : {row['losses']}{equal} ({row['p']:.2g})")
     table = [["Group", *methods[1:]], *([group, *found] for group, found in lines.items())]
-    title = f"Searches that {methods[0]} wins and loses against the others, pairs of equal seed"
+    title = (
+        f"Searches that {methods[0]} wins and loses against the others, pairs of equal seed "
+        "(p of the sign test)"
+    )
     return [*parts, _list_table(title, table)]
 
 
 def _cell(row: Record) -> str:
     """Return the regret; a task has no known minimum, so its values differ in later digits."""
-    digits = 4 if row["group"] == "tasks" else 2
+    digits = 4 if row["group"].endswith("tasks") else 2
     low, median, high = (
         f"{value:.{digits}g}" for value in (row["quartiles"][0], row["median"], row["quartiles"][1])
     )

@@ -60,6 +60,20 @@ def test_a_suite_of_the_search_benchmark_ranks_methods(tmp_path: Path) -> None:
     assert "Mean rank" in (tmp_path / "tables.rst").read_text()
 
 
+def test_a_pair_counts_the_searches_that_both_have() -> None:
+    code = (
+        "from search_tables import pairs; print(*("
+        "(p['other'], p['wins'], p['losses'], p['equal'], p['p']) for p in pairs("
+        "[{'kind': 'search', 'problem': 'tree', 'seed': s, 'method': m, 'regret': [r]}"
+        " for m, rs in (('TPESampler', [1, 1, 1, 1, 3]), ('CMA', [2]), ('random', [2, 2, 2, 2, 3]))"
+        " for s, r in enumerate(rs)])), sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=BENCHMARKS
+    )
+    assert done.stdout.splitlines() == ["('CMA', 1, 0, 0, 1.0)", "('random', 4, 0, 1, 0.125)"]
+
+
 @pytest.mark.skipif(find_spec("ioh") is None, reason="needs the package ioh: pip install ioh")
 def test_bbob_has_another_minimum_for_each_seed() -> None:
     code = (
