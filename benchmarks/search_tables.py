@@ -116,7 +116,7 @@ def pairs(records: Sequence[Record]) -> list[Record]:
                     "wins": wins,
                     "losses": losses,
                     "equal": len(both) - wins - losses,
-                    "p": round(_sign_test(wins, losses), 4),
+                    "p": float(f"{_sign_test(wins, losses):.3g}"),
                 }
             )
     return rows
