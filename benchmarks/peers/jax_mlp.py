@@ -20,7 +20,8 @@ import numpy as np
 from pycuda_nn.bench.workloads import KNOWN, Workload, initial_weights, make_rows
 
 BLOCKS = int(os.environ.get("BENCH_BLOCKS", "5"))
-UNROLLS = (1, 8)  # steps in the body of the loop; the faster one counts
+# Steps in the body of the loop; the fastest counts
+UNROLLS = tuple(map(int, os.environ.get("BENCH_UNROLLS", "1,8").split(",")))
 LR, MOMENTUM = 0.02, 0.9
 ADAM_LR, B1, B2, EPS = 0.001, 0.9, 0.999, 1e-8
 jax.config.update("jax_default_prng_impl", "rbg")  # the fastest on a GPU: for dropout

@@ -21,7 +21,7 @@ from pycuda_nn.cuda.runtime.structs import Sgemm as Arguments
 _THREADS = 256
 _COMPILERS = 6  # concurrent compilations
 _LEAST, _LEAST_SPLIT = (8, 0), (9, 0)  # compute capability of asynchronous copies; of clusters
-_MOST_SUMS = 1 << 27  # m n k; some larger products were faster alone, but no step was
+_MOST_SUMS = 1 << 30  # m n k
 _BLOCKS = (0.4, 2.0)  # fewest and most blocks per multiprocessor
 _LEAST_K = 64  # smallest k of a block that shares its results with others
 
@@ -47,7 +47,7 @@ class Tiling:
 # Of 21 tilings timed on an H200: those that are clearly the fastest for some product.
 TILINGS = tuple(
     Tiling(m=m, n=n, split=split)
-    for m, n, splits in ((32, 32, (1, 2)), (64, 32, (1, 7)), (64, 64, (1, 6)))
+    for m, n, splits in ((32, 32, (1, 2, 4, 8)), (64, 32, (1, 2, 4, 7)), (64, 64, (1, 2, 4, 6)))
     for split in splits
 )
 
