@@ -128,13 +128,15 @@ def table(report: dict) -> str:
         for library in ("jax", "torch")
         if any("version" in row.get(library, {}) for row in rows)
     }
-    cells = [["network, minibatch", "precision", "pycuda_nn", *(_TITLES[peer] for peer in peers)]]
+    titles = [_TITLES[peer] for peer in peers]
+    cells = [["network, minibatch", "precision", "pycuda_nn", *titles, "loss"]]
     for row in rows:
         mine, jax, torch, *_ = _times(row)
         of = {"jax": jax, "torch": torch}
         name = OTHERS.get(row["workload"], row["workload"])
         compared = [_compared(mine, of[peer]) for peer in peers]
-        cells.append([name, row["precision"], f"{mine:.1f}", *compared])
+        loss = f"{row['ours']['last_loss']:.4f}"
+        cells.append([name, row["precision"], f"{mine:.1f}", *compared, loss])
     widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
     rule = "  ".join("=" * width for width in widths)
     lines = ["  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) for line in cells]
@@ -159,7 +161,8 @@ def _legend(machine: dict, rows: list[dict], peers: dict[str, str]) -> list[str]
         )
     lines += [
         "pycuda_nn: the median of whole epochs of ``nn.train``, with rows shuffled in each epoch,",
-        "every loss kept, and 8,192 rows evaluated after each. The others run steps only:",
+        "every loss kept, and 8,192 rows evaluated after each; loss: its mean training loss in the",
+        "last of them. The others run steps only:",
     ]
     if "jax" in peers:
         unrolled = all("unroll" in row["jax"] for row in rows if "scan" in row.get("jax", {}))
