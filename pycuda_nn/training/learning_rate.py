@@ -25,7 +25,9 @@ def learning_rates(config: TrainConfig, epoch: int, steps: int) -> Rates:
     step = epoch * steps + np.arange(steps, dtype=np.float64)
     warm = round(used.warmup_epochs * steps)
     schedule = SCHEDULES[config.schedule]
-    peak = dataclasses.replace(config, lr=used.lr, lr_min=used.lr_min)
+    peak = config
+    if (used.lr, used.lr_min) != (config.lr, config.lr_min):  # to replace checks all settings
+        peak = dataclasses.replace(config, lr=used.lr, lr_min=used.lr_min)
     after = schedule(peak, step - warm, steps, config.epochs * steps - warm)
     return np.where(step < warm, _rise(used, step, max(warm, 1)), after)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,30 +12,36 @@ import pycuda.driver as cuda
 
 from pycuda_nn.cuda.layout import check_reach
 from pycuda_nn.cuda.many.evaluation import ManyEvaluator
+from pycuda_nn.cuda.many.fused import FusedKernels, FusedStep
 from pycuda_nn.cuda.many.kernels import ManyKernels
-from pycuda_nn.cuda.many.plan import ManyBuffers, ManyGemms, ManyPlan, drawn
-from pycuda_nn.cuda.many.structs import nets
+from pycuda_nn.cuda.many.plan import ManyBuffers, ManyGemms, ManyPlan, drawn, nets
+from pycuda_nn.cuda.many.sources import TINY_ENTRY
+from pycuda_nn.cuda.many.tiny import ManyTinyKernel
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.runtime.device import Device, Memory
+from pycuda_nn.cuda.stack import NotCovered
 from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.step import TrainingStep
 from pycuda_nn.cuda.step.streams import N_STREAMS, BatchSource, Streams
-from pycuda_nn.cuda.step.weights import Weights, rates_of
-from pycuda_nn.cuda.training.epoch import GraphEpoch
+from pycuda_nn.cuda.step.weights import Weights, optimizer_number, rates_of
+from pycuda_nn.cuda.tiny.kernel import source_of
+from pycuda_nn.cuda.tiny.plan import TinyPlan, rounds
+from pycuda_nn.cuda.tiny.recognise import recognise
+from pycuda_nn.cuda.training.choice import Paths
+from pycuda_nn.cuda.training.epoch import Epoch, GraphEpoch, TinyEpoch, seconds_of_step
 from pycuda_nn.cuda.training.order import DeviceOrder
 from pycuda_nn.cuda.training.rows import Rows, place_rows
-from pycuda_nn.protocols import Metrics, Split, State
+from pycuda_nn.protocols import Metrics, Split, State, TrainingRecipe
 from pycuda_nn.rng import EpochOrder
 
 Array = npt.NDArray[Any]
 Inputs = Mapping[int, tuple[Array | EpochOrder, Array]]
-Kept = TypeVar("Kept", ManyGemms, ManyEvaluator, Rows, TrainingStep)
-_LOG = logging.getLogger("pycuda_nn")
+Kept = TypeVar("Kept", ManyGemms, ManyEvaluator, ManyTinyKernel, Rows, TrainingStep)
 _THREADS = 256
 
 
 class Batch:
-    """Trains all networks of a plan in step; those without input stand still with rate 0."""
+    """Trains all networks of a plan in step; those without input stand still."""
 
     def __init__(
         self,
@@ -54,6 +60,7 @@ class Batch:
         self._device = Device(options.device)
         self._memory = Memory(self._device, options.memory_limit)
         self._closers: list[Any] = []
+        self._choose: Callable[[Sequence[int]], None] = lambda members: None
         self.steps = np.zeros(plan.count, dtype=np.int64)
         with self._device.active():
             try:
@@ -109,13 +116,39 @@ class Batch:
             self._release()
 
     def _build(self, parts: Mapping[str, Split], params: Array) -> None:
+        plan, memory = self._plan, self._memory
+        self._prepare(parts, params)
+        main = self._streams.main
+        placed = place_rows(memory, self._module, plan, parts, main, self._options)
+        self._rows = {name: self._kept(rows) for name, rows in placed}
+        train = self._rows["train"]
+        rates, losses = (
+            memory.allocate(4 * plan.count * self._n_steps, "the losses") for _ in range(2)
+        )
+        self._source = BatchSource(
+            x=train.x, y=train.y, order=self._order.rows, rates=rates, losses=losses,
+            clock=memory.allocate(16 * plan.count, "the clock"),
+        )  # fmt: skip
+        self._noise()
+        self._draw({k: (recipe.seed, 0) for k, recipe in enumerate(plan.recipes)})
+        self._epoch = self._fastest()
+        self._device.synchronize()
+        self._weights.clear_moments()
+        self._weights.load_params(params)
+
+    def _prepare(self, parts: Mapping[str, Split], params: Array) -> None:
+        """Make everything that needs no rows."""
         plan, memory, n = self._plan, self._memory, len(parts["train"].x)
         self._n, self._batch = n, min(plan.recipe.batch_size, n)
         self._n_steps = -(-n // self._batch)
         most_rows = max(len(part.x) for part in parts.values())
         check_reach(plan.layout, rows=most_rows, batch=self._batch, pack=plan.pack)
+        self._tiny = recognise(
+            plan.stack, self._batched(), plan.precision.name, self._device.facts, plan.count
+        )
+        split = isinstance(self._tiny, NotCovered)
         self._weights = Weights(
-            memory, plan.layout, plan.recipe, plan.precision, split=True, gradient=True
+            memory, plan.layout, plan.recipe, plan.precision, split=split, gradient=True
         )
         self._weights.load_params(params)
         self._module = plan.module(self._device, self._weights.master_kind)
@@ -126,44 +159,89 @@ class Batch:
             layer.outputs * max(layer.inputs, self._batch) for layer in plan.layout.layers
         )
         self._streams = Streams([self._gemms.workspace(memory, largest) for _ in range(N_STREAMS)])
-        main = self._streams.main
         self._buffers = ManyBuffers(memory, plan, self._batch)
         settings = nets(plan.recipes, plan.dropouts)
         self._nets = memory.allocate(settings.nbytes, "the settings")
         cuda.memcpy_htod(self._nets, settings)
         self._evaluator = self._kept(
             ManyEvaluator(
-                plan, self._module, self._gemms, self._weights, memory, main,
+                plan, self._module, self._gemms, self._weights, memory, self._streams.main,
                 self._streams.workspaces[0], self._nets, most_rows,
             )
         )  # fmt: skip
         self._order = DeviceOrder(memory, self._module, n, plan.count)
         self._drawn = memory.allocate(16 * plan.count, "the order of the rows")
-        rates, losses = (
-            memory.allocate(4 * plan.count * self._n_steps, "the losses") for _ in range(2)
-        )
-        placed = place_rows(memory, self._module, plan, parts, main, self._options)
-        self._rows = {name: self._kept(rows) for name, rows in placed}
-        train = self._rows["train"]
-        self._source = BatchSource(
-            x=train.x, y=train.y, order=self._order.rows, rates=rates, losses=losses,
-            clock=memory.allocate(16 * plan.count, "the clock"),
+
+    def _fastest(self) -> Epoch:
+        """Return the steps of an epoch by the fastest path, and log the path."""
+        plan, tiny = self._plan, self._tiny
+        what = f"{plan.count} networks at once, {plan.stack}, {plan.precision.name}, "
+        what += f"minibatch {self._batch:,}"
+        stack, optimizer = plan.stack, optimizer_number(plan.recipe)
+        name = f"{what} {stack.sizes} {stack.activation} {stack.drops} {optimizer}"
+        paths = Paths(self._seconds, self._gemms.where, name, tune=self._gemms.tune)
+        reason = tiny.reason if isinstance(tiny, NotCovered) else ""
+        if plan.fuses(self._device):
+            paths.add("fused step", self._fused_epoch)
+            reason = ""
+        paths.add("captured step", self._graph_epoch, reason)
+        if isinstance(tiny, TinyPlan):
+            paths.add_tiny(
+                tiny,
+                lambda: self._tiny_epoch(tiny),
+                rounds=rounds(tiny, plan.count, self._device.facts.multiprocessors),
+                source=source_of(tiny, TINY_ENTRY),
+            )
+        return paths.fastest(what)
+
+    def _seconds(self, epoch: Epoch) -> float:
+        main, full = self._streams.main, self._n // self._batch
+        return seconds_of_step(epoch, self._source, main, full, self._plan.count)
+
+    def _graph_epoch(self) -> GraphEpoch:
+        return self._epoch_of(self._step_of)
+
+    def _fused_epoch(self) -> GraphEpoch:
+        return self._epoch_of(self._fused_step_of)
+
+    def _epoch_of(self, step_of: Callable[[int], TrainingStep]) -> GraphEpoch:
+        rest = self._n % self._batch
+        full, rest_step = step_of(self._batch), step_of(rest) if rest else None
+        return GraphEpoch(full, self._n // self._batch, rest_step)
+
+    def _tiny_epoch(self, plan: TinyPlan) -> TinyEpoch:
+        kernel = ManyTinyKernel(
+            self._device, self._memory, plan, self._plan,
+            nets=self._nets, slots=self._order.slots, steps=self._n_steps,
         )  # fmt: skip
-        self._noise()
-        rest = n % self._batch
-        self._epoch = GraphEpoch(
-            self._step_of(self._batch), n // self._batch, self._step_of(rest) if rest else None
-        )
-        self._device.synchronize()
-        self._weights.clear_moments()
-        self._weights.load_params(params)
-        _LOG.info(
-            "training path: %d networks at once (%s, %s, minibatch %s)",
-            plan.count, plan.stack, plan.precision.name, f"{self._batch:,}",
-        )  # fmt: skip
+        self._choose = self._kept(kernel).choose
+        main = self._streams.main
+        return TinyEpoch(kernel, self._module, self._weights, self._source, main, self._n)
+
+    def _batched(self) -> TrainingRecipe:
+        """Return the recipe with a batch size of at most the number of rows."""
+        return replace(self._plan.recipe, batch_size=self._batch)
 
     def _step_of(self, rows: int) -> TrainingStep:
-        context = StepContext(
+        context = self._context_of(rows)
+        return self._kept(TrainingStep(context, self._gemms, ManyKernels(context, **self._numbers)))
+
+    def _fused_step_of(self, rows: int) -> TrainingStep:
+        context = self._context_of(rows)
+        kernels = FusedKernels(context, tile_rows=self._plan.tile_rows, **self._numbers)
+        return self._kept(FusedStep(context, self._gemms, kernels))
+
+    @property
+    def _numbers(self) -> dict[str, int]:
+        return {
+            "count": self._plan.count,
+            "nets": self._nets,
+            "slots": self._order.slots,
+            "steps": self._n_steps,
+        }
+
+    def _context_of(self, rows: int) -> StepContext:
+        return StepContext(
             plan=self._plan,
             module=self._module,
             streams=self._streams,
@@ -174,14 +252,6 @@ class Batch:
             batch=self._batch,
             multiprocessors=self._device.facts.multiprocessors,
         )
-        kernels = ManyKernels(
-            context,
-            count=self._plan.count,
-            nets=self._nets,
-            slots=self._order.slots,
-            steps=self._n_steps,
-        )
-        return self._kept(TrainingStep(context, self._gemms, kernels))
 
     def _noise(self) -> None:
         """Fill the inputs of the products, so that their timing is like in training."""
@@ -197,17 +267,21 @@ class Batch:
         clocks[:, 1] = self.steps
         cuda.memcpy_htod(self._source.clock, clocks)
         cuda.memcpy_htod(self._source.rates, rates)
-        pairs = [(0, 0)] * self._plan.count
-        for k, order in orders.items():
-            if isinstance(order, EpochOrder):
-                pairs[k] = (order.seed, order.epoch)
-        cuda.memcpy_htod(self._drawn, drawn(pairs))
-        self._order.draw_many(self._drawn, self._streams.main)
-        self._streams.main.synchronize()
+        self._choose(list(orders))
+        self._draw(
+            {k: (of.seed, of.epoch) for k, of in orders.items() if isinstance(of, EpochOrder)}
+        )
         for k, order in orders.items():
             if not isinstance(order, EpochOrder):
                 place = self._order.rows + 4 * k * self._order.slots
                 cuda.memcpy_htod(place, np.ascontiguousarray(order, dtype=np.int32))
+
+    def _draw(self, orders: Mapping[int, tuple[int, int]]) -> None:
+        """Draw the orders of the networks with this (seed, epoch)."""
+        pairs = [orders.get(k, (0, 0)) for k in range(self._plan.count)]
+        cuda.memcpy_htod(self._drawn, drawn(pairs))
+        self._order.draw_many(self._drawn, self._streams.main)
+        self._streams.main.synchronize()
 
     def _kept(self, made: Kept) -> Kept:
         self._closers.append(made)

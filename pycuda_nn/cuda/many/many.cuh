@@ -1,11 +1,6 @@
 // Kernels of a step of many networks, which are blockIdx.z: those of one network, on shifted addresses.
-// All arrays of a layer follow each other, network by network. Needs the sources of the step with -DGRADIENT.
+// All arrays of a layer follow each other, network by network. Needs net.cuh, and the step's sources with -DGRADIENT.
 
-struct Net {
-  unsigned long long seed;
-  float momentum, beta2, eps, l2, scale;
-  unsigned threshold;
-};
 struct ManyActivation { Activation u; const Net* nets; };
 struct ManyUpdate { Update u; const Net* nets; int steps; };
 struct Drawn { unsigned long long seed, epoch; };
@@ -48,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(256) activation_grad_many(const __g
   activation_grad_of(of_network(m));
 }
 
-extern "C" __global__ void __launch_bounds__(256) update_many(const __grid_constant__ ManyUpdate m) {
+__device__ __forceinline__ Update of_network(const ManyUpdate& m) {
   Update u = m.u;
   const Net& net = m.nets[blockIdx.z];
   constexpr int MASTER_BYTES = MASTER == 1 ? 2 : 4;
@@ -74,7 +69,11 @@ extern "C" __global__ void __launch_bounds__(256) update_many(const __grid_const
   u.beta2 = net.beta2;
   u.eps = net.eps;
   u.l2 = net.l2;
-  update_of(u);
+  return u;
+}
+
+extern "C" __global__ void __launch_bounds__(256) update_many(const __grid_constant__ ManyUpdate m) {
+  update_of(of_network(m));
 }
 
 extern "C" __global__ void draw_many(unsigned long long* words, int* rows, int n, int slots, const Drawn* drawn,

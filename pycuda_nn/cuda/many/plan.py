@@ -8,18 +8,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
 from pycuda_nn.cuda.gemm.products import Product
 from pycuda_nn.cuda.many.layout import ManyLayout
-from pycuda_nn.cuda.many.structs import ManyActivation, ManyUpdate
+from pycuda_nn.cuda.many.sources import FUSED_FILES, MANY_FILES
+from pycuda_nn.cuda.many.structs import (
+    NET,
+    ManyActivation,
+    ManyBiases,
+    ManyProduct,
+    ManyUpdate,
+    ManyWeights,
+)
 from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.step.buffers import LOSS_PARTS, PARTS, Buffers
 from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.cuda.step.sources import ORDER_FILES, STEP_FILES
-from pycuda_nn.cuda.step.weights import optimizer_number
+from pycuda_nn.cuda.step.weights import hyper_scalars, optimizer_number
 from pycuda_nn.layers import Dropout
 from pycuda_nn.protocols import TrainingRecipe
 
@@ -28,6 +37,7 @@ _SIGNATURES: dict[str, Any] = {
     "convert": "PqiiP",
     "tick_many": "Pii",
     "noise": "Pq",
+    "round_weights": "PiP",
     "bias_activation_many": ManyActivation,
     "activation_grad_many": ManyActivation,
     "update_many": ManyUpdate,
@@ -35,6 +45,14 @@ _SIGNATURES: dict[str, Any] = {
     "merge_pass": "PPiii",
     "merge_tile": "PPiii",
 }
+_FUSED_SIGNATURES: dict[str, Any] = {
+    "forward_many": ManyProduct,
+    "gradient_many": ManyProduct,
+    "weights_many": ManyWeights,
+    "biases_many": ManyBiases,
+}
+_FUSED_CAPABILITY = (8, 0)  # bfloat16 in tensor cores, asynchronous copies
+_FUSED_STAGES, _CHUNK, _COLUMNS = 3, 64, 64  # as in fused.cuh
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,16 +85,35 @@ class ManyPlan(TrainingPlan):
         """Whether the last layer and its loss are one kernel: never."""
         return False
 
+    def fuses(self, device: Device) -> bool:
+        """Whether the products of a step have kernels in fused.cuh."""
+        capable = device.facts.compute_capability >= _FUSED_CAPABILITY
+        return capable and self.precision.item_bytes == 2
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of a block of these kernels."""
+        return 64 if self.recipe.batch_size <= 64 else 128
+
     def module(self, device: Device, master_kind: int) -> Module:
         """Return the kernels, loaded on the active device."""
-        source, signatures, options = self.program(master_kind)
-        return Module(device, source, signatures, options)
+        fused = self.fuses(device)
+        source, signatures, options = self.program(master_kind, fused=fused)
+        module = Module(device, source, signatures, options)
+        tiles = {"forward_many": self.tile_rows, "gradient_many": self.tile_rows}
+        for name, rows in {**tiles, "weights_many": 128}.items() if fused else ():
+            module.reserve(name, 2 * _FUSED_STAGES * _CHUNK * (rows + _COLUMNS))
+        return module
 
-    def program(self, master_kind: int) -> tuple[str, dict[str, Any], list[str]]:
-        """Return source, signatures and compiler options of the kernels."""
+    def program(
+        self, master_kind: int, *, fused: bool = False
+    ) -> tuple[str, dict[str, Any], list[str]]:
+        """Return source, signatures and compiler options of the kernels; also of the products."""
         stack, loss = self.stack, self.stack.kernels
-        names = [*STEP_FILES, loss.source, *ORDER_FILES, "cuda/many/many.cuh"]
+        names = [*STEP_FILES, loss.source, *ORDER_FILES]
+        names += [*MANY_FILES, *(FUSED_FILES if fused else ())]
         signatures = {**_SIGNATURES, loss.step: "PPPiiifPP", loss.metrics: "PPPiiiP"}
+        signatures |= _FUSED_SIGNATURES if fused else {}
         options = [
             f"-D{self.precision.macro}",
             f"-DACTIVATION={stack.activation_number}",
@@ -84,6 +121,7 @@ class ManyPlan(TrainingPlan):
             f"-DOPTIMIZER={optimizer_number(self.recipe)}",
             f"-DMASTER={master_kind}",
             "-DGRADIENT",
+            f"-DMANY_ROWS={self.tile_rows}",
         ]
         return stack.functions() + kernel_source(*names), signatures, options
 
@@ -119,3 +157,13 @@ class ManyGemms(Gemms):
 def drawn(orders: Sequence[tuple[int, int]]) -> Any:
     """Return (seed, epoch) of each network for ``draw_many``."""
     return np.array(orders, dtype=np.uint64)
+
+
+def nets(recipes: Sequence[TrainingRecipe], dropouts: Sequence[Dropout]) -> npt.NDArray[Any]:
+    """Return the settings of each network for the kernels."""
+    out = np.zeros(len(recipes), dtype=NET)
+    for row, recipe, dropout in zip(out, recipes, dropouts, strict=True):
+        for name, value in hyper_scalars(recipe).items():
+            row[name] = value
+        row["seed"], row["threshold"], row["scale"] = recipe.seed, dropout.threshold, dropout.scale
+    return out

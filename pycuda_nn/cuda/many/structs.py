@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pycuda_nn.cuda.runtime.structs import Activation, Update
-from pycuda_nn.cuda.step.weights import hyper_scalars
-from pycuda_nn.layers import Dropout
-from pycuda_nn.protocols import TrainingRecipe
+from pycuda_nn.cuda.runtime.structs import Activation, Tiny, Update
 
+MOST_BIASES = 8  # layers in a launch of biases_many
 _FLOATS = ("momentum", "beta2", "eps", "l2", "scale")
 NET = np.dtype(
     [("seed", np.uint64), *((name, np.float32) for name in _FLOATS), ("threshold", np.uint32)]
@@ -32,11 +27,48 @@ class ManyUpdate(ctypes.Structure):
     _fields_ = (("u", Update), ("nets", ctypes.c_uint64), ("steps", ctypes.c_int))
 
 
-def nets(recipes: Sequence[TrainingRecipe], dropouts: Sequence[Dropout]) -> npt.NDArray[Any]:
-    """Return the settings of each network for the kernels."""
-    out = np.zeros(len(recipes), dtype=NET)
-    for row, recipe, dropout in zip(out, recipes, dropouts, strict=True):
-        for name, value in hyper_scalars(recipe).items():
-            row[name] = value
-        row["seed"], row["threshold"], row["scale"] = recipe.seed, dropout.threshold, dropout.scale
-    return out
+class Operands(ctypes.Structure):
+    """Operands of a product of each network."""
+
+    _fields_ = (
+        ("a", ctypes.c_uint64),
+        ("b", ctypes.c_uint64),
+        ("m", ctypes.c_int),
+        ("n", ctypes.c_int),
+        ("k", ctypes.c_int),
+    )
+
+
+class ManyProduct(ctypes.Structure):
+    """Arguments of the product of a hidden layer, with its activation or the slope of that."""
+
+    _fields_ = (("p", Operands), ("u", Activation), ("nets", ctypes.c_uint64))
+
+
+class ManyWeights(ctypes.Structure):
+    """Arguments of the product of a gradient of weights, with their update."""
+
+    _fields_ = (("p", Operands), ("u", Update), ("nets", ctypes.c_uint64), ("steps", ctypes.c_int))
+
+
+class ManyBiases(ctypes.Structure):
+    """Arguments of the update of the biases of some layers."""
+
+    _fields_ = (
+        ("u", Update * MOST_BIASES),
+        ("end", ctypes.c_int * MOST_BIASES),
+        ("nets", ctypes.c_uint64),
+        ("steps", ctypes.c_int),
+    )
+
+
+class ManyTiny(ctypes.Structure):
+    """Arguments of the tiny kernel."""
+
+    _fields_ = (
+        ("u", Tiny),
+        ("nets", ctypes.c_uint64),
+        ("members", ctypes.c_uint64),
+        ("slots", ctypes.c_int),
+        ("steps", ctypes.c_int),
+    )

@@ -41,13 +41,23 @@ class Module:
             for name, types in signatures.items()
         }
 
+        self._more: dict[str, dict[str, int]] = {}
+
+    def reserve(self, name: str, shared_bytes: int) -> None:
+        """Launch a kernel with this much dynamic shared memory."""
+        what = cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self.functions[name].set_attribute(what, shared_bytes)
+        self._more[name] = {"shared_size": shared_bytes}
+
     def launch(
         self, name: str, grid: tuple[int, ...], block: int, stream: cuda.Stream, *arguments: Any
     ) -> None:
         """Queue a kernel on ``stream`` without waiting for it."""
         if len(arguments) == 1 and isinstance(arguments[0], ctypes.Structure):
             arguments = (bytes(arguments[0]),)
-        self.functions[name].prepared_async_call(grid, (block, 1, 1), stream, *arguments)
+        self.functions[name].prepared_async_call(
+            grid, (block, 1, 1), stream, *arguments, **self._more.get(name, {})
+        )
 
 
 def _types(signature: str | type[ctypes.Structure]) -> list[str]:

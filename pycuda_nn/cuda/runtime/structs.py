@@ -51,6 +51,6 @@ Tiny = _struct(
     "Tiny",
     ("P", "x y order rates losses clock params first second partial weights block_losses counter"),
     ("Q", "seed purpose"),
-    ("i", "first_step n_steps rows threshold"),
+    ("i", "first_step n_steps rows networks network threshold"),
     ("f", "momentum beta2 eps l2 scale"),
 )

@@ -1,6 +1,32 @@
 // Bias, activation and dropout between two dense layers, in one kernel. -DDROPOUT=0|1.
 // Needs activation.cuh and dropout.cuh of pycuda_nn/layers.
 
+// activation(z) with dropout of element (r, c); 0 in columns from `width`. With clock = 0 there is no dropout.
+__device__ __forceinline__ float activated(const Activation& u, Keeper& keeper, float z, int r, int c) {
+  float v = activate(z);
+#if DROPOUT
+  if (u.clock) v *= keeper.factor((long long)(u.first + r) * u.width + c);
+#endif
+  return c < u.width ? v : 0.f;
+}
+
+// The gradient v of element (r, c) times activation'(z) and the dropout factor; h is a, or z for a formula.
+__device__ __forceinline__ float through_activation(const Activation& u, Keeper& keeper, float v, float h, int r, int c) {
+#if DROPOUT
+  float keep = keeper.factor((long long)(u.first + r) * u.width + c);
+#if ACTIVATION != 3
+  h /= keep > 0.f ? keep : 1.f;
+#endif
+  return keep > 0.f && c < u.width ? v * keep * slope(h) : 0.f;
+#elif ACTIVATION == 3  // in columns from `width` the slope is possibly not finite
+  return c < u.width ? v * slope(h) : 0.f;
+#elif ACTIVATION == 0
+  return h > 0.f ? v : 0.f;
+#else
+  return v * slope(h);
+#endif
+}
+
 // a = activation(z + bias) with dropout, in place, one pack per thread; columns from `width` are 0.
 // With clock = 0 there is no dropout.
 __device__ __forceinline__ void bias_activation_of(const Activation& u) {
@@ -10,19 +36,14 @@ __device__ __forceinline__ void bias_activation_of(const Activation& u) {
 #if ACTIVATION == 3
   Pack<T> kept;
 #endif
-#if DROPOUT
   Keeper keeper(u);
-#endif
 #pragma unroll
   for (int e = 0; e < Pack<T>::N; e++) {
-    float z = to_float(p.at[e]) + to_float(u.bias[c + e]), v = activate(z);
+    float z = to_float(p.at[e]) + to_float(u.bias[c + e]);
 #if ACTIVATION == 3
     kept.at[e] = from_float<T>(z);
 #endif
-#if DROPOUT
-    if (u.clock) v *= keeper.factor((long long)(u.first + r) * u.width + c + e);
-#endif
-    p.at[e] = from_float<T>(c + e < u.width ? v : 0.f);
+    p.at[e] = from_float<T>(activated(u, keeper, z, r, c + e));
   }
   ((Pack<T>*)u.a)[i] = p;
 #if ACTIVATION == 3
@@ -49,28 +70,10 @@ __device__ __forceinline__ void activation_grad_of(const Activation& u) {
     Pack<T> g = *at;
     if (u.h) {
       Pack<T> h = ((const Pack<T>*)u.h)[(size_t)r * u.packs + pack];
-#if DROPOUT
       Keeper keeper(u);
-#endif
 #pragma unroll
-      for (int e = 0; e < N; e++) {
-        float v = to_float(g.at[e]), a = to_float(h.at[e]);
-#if DROPOUT
-        float keep = keeper.factor((long long)(u.first + r) * u.width + pack * N + e);
-#if ACTIVATION != 3
-        a /= keep > 0.f ? keep : 1.f;
-#endif
-        bool used = keep > 0.f && pack * N + e < u.width;
-        v = used ? v * keep * slope(a) : 0.f;
-#elif ACTIVATION == 3  // in columns from `width` the slope is possibly not finite
-        v = pack * N + e < u.width ? v * slope(a) : 0.f;
-#elif ACTIVATION == 0
-        v = a > 0.f ? v : 0.f;
-#else
-        v *= slope(a);
-#endif
-        g.at[e] = from_float<T>(v);
-      }
+      for (int e = 0; e < N; e++)
+        g.at[e] = from_float<T>(through_activation(u, keeper, to_float(g.at[e]), to_float(h.at[e]), r, pack * N + e));
       *at = g;
     }
 #pragma unroll

@@ -20,11 +20,16 @@ class TrainingStep:
     """Records and replays steps."""
 
     def __init__(
-        self, context: StepContext, gemms: Gemms, kernels: StepKernels | None = None
+        self,
+        context: StepContext,
+        gemms: Gemms,
+        kernels: StepKernels | None = None,
+        *,
+        products: type[StepProducts] | None = None,
     ) -> None:
-        """Prepare the products; ``kernels`` replaces the kernels of one network."""
+        """Prepare the products; ``kernels`` and ``products`` replace those of one network."""
         self._context = context
-        self._products = StepProducts(context, gemms)
+        self._products = (products or StepProducts)(context, gemms)
         self._kernels = kernels or StepKernels(context)
         self._events: dict[str, cuda.Event] = {}
         self._graphs: dict[int, Graph] = {}
@@ -63,6 +68,7 @@ class TrainingStep:
             self._backward_pass(j, more=j + 1 < steps)
         for number in range(1, c.last + 1):
             self._wait(f"updated {number}", main)
+        self._wait("biases", main)
         self._kernels.tick(steps)
 
     def _forward_pass(self, j: int) -> None:

@@ -61,9 +61,8 @@ template <int COUNT> __device__ __forceinline__ void write_master(T* w, void* lo
 struct alignas(16) Eight { float at[8]; };
 struct alignas(16) EightHalves { unsigned short at[8]; };
 
-__device__ __forceinline__ void update_weights(const Update& u, float rate) {
-  int i = (blockIdx.x * 256 + threadIdx.x) * 8;
-  if (i >= u.n) return;
+// Updates 8 weights from i; `grad` is their gradient, unless the product wrote momentum * velocity + gradient.
+__device__ __forceinline__ void update_eight(const Update& u, int i, const float* grad, float rate) {
   Eight w, first = *(const Eight*)(u.first + i);
 #if MASTER == 1
   EightHalves high = *(const EightHalves*)(u.weight + i), low = *(const EightHalves*)((const short*)u.master + i);
@@ -82,7 +81,7 @@ __device__ __forceinline__ void update_weights(const Update& u, float rate) {
   }
   if (u.l2 != 0.f) *(Eight*)(u.first + i) = first;
 #else
-  Eight g = *(const Eight*)(u.grad + i), second = {};
+  Eight g = *(const Eight*)grad, second = {};
 #if OPTIMIZER == 2
   second = *(const Eight*)(u.second + i);
 #endif
@@ -112,6 +111,11 @@ __device__ __forceinline__ void update_weights(const Update& u, float rate) {
 #else
   *(Eight*)(u.weight + i) = w;
 #endif
+}
+
+__device__ __forceinline__ void update_weights(const Update& u, float rate) {
+  int i = (blockIdx.x * 256 + threadIdx.x) * 8;
+  if (i < u.n) update_eight(u, i, u.grad + i, rate);
 }
 
 // Returns the sum of column c over all parts, in a fixed order.
@@ -147,19 +151,25 @@ __device__ __forceinline__ void update_bias(const Update& u, int block, float ra
   write_master<1>(u.bias, u.bias_master, c, &b);
 }
 
-__device__ __forceinline__ void update_of(const Update& u) {
-  int blocks = (u.n + 2047) / 2048, bias_blocks = (u.outputs + 31) / 32;
-  int step = u.clock->step + u.j;
-  float rate = u.rates[step];
-  if ((int)blockIdx.x < blocks) {
-    update_weights(u, rate);
-  } else if ((int)blockIdx.x < blocks + bias_blocks) {
-    update_bias(u, blockIdx.x - blocks, rate);
+// Updates 32 biases or, in the block after those, sums the loss of the step.
+__device__ __forceinline__ void update_bias_or_loss(const Update& u, int block, int step, float rate) {
+  if (block < (u.outputs + 31) / 32) {
+    update_bias(u, block, rate);
   } else {
     float total = 0.f;  // sum of the losses of all blocks, by one warp
     for (int p = threadIdx.x; threadIdx.x < 32 && p < u.loss_parts; p += 32) total += u.loss[p];
     total = warp_sum(total);
     if (threadIdx.x == 0) u.losses[step] = total / u.rows;
+  }
+}
+
+__device__ __forceinline__ void update_of(const Update& u) {
+  int blocks = (u.n + 2047) / 2048, step = u.clock->step + u.j;
+  float rate = u.rates[step];
+  if ((int)blockIdx.x < blocks) {
+    update_weights(u, rate);
+  } else {
+    update_bias_or_loss(u, blockIdx.x - blocks, step, rate);
   }
 }
 

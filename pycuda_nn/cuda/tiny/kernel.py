@@ -37,17 +37,24 @@ FILES = (
     "cuda/tiny/update.cuh",
     "cuda/tiny/tiny.cuh",
 )
+ONE = ("cuda/tiny/one.cuh",)
 
 
-def source_of(plan: TinyPlan) -> str:
-    """Return the source of the kernel of a plan."""
+def source_of(plan: TinyPlan, entry: tuple[str, ...] = ONE) -> str:
+    """Return the source of the kernel of a plan; ``entry`` names the files of its entry."""
     stack = plan.stack
-    names = (*SHARED_FILES, stack.kernels.source, *FILES)
+    names = (*SHARED_FILES, stack.kernels.source, *FILES, *entry)
     return plan.source() + stack.functions() + kernel_source(*names)
 
 
 class TinyKernel:
-    """Trains many minibatches of a tiny network in one launch."""
+    """Trains many minibatches of a tiny network in one launch.
+
+    Attributes:
+        entry: Source files of the entry of the kernel.
+    """
+
+    entry: tuple[str, ...] = ONE
 
     def __init__(
         self, device: Device, memory: Memory, plan: TinyPlan, recipe: TrainingRecipe
@@ -67,8 +74,7 @@ class TinyKernel:
         """
         from pycuda_nn.cuda.step.weights import hyper_scalars
 
-        self.plan, self._shared_bytes = plan, plan.shared_bytes
-        code = build(source_of(plan), device.facts.arch, plan.macros())
+        self.plan = plan
         dropout, blocks = plan.stack.dropout, plan.blocks
         self._constants = {
             "seed": recipe.seed,
@@ -83,7 +89,7 @@ class TinyKernel:
             sizes |= {"partial": blocks * plan.params, "weights": plan.params}
             sizes |= {"block_losses": blocks}
         self._places = {name: memory.allocate(4 * n, what) for name, n in sizes.items()}
-        self._module, self._kernel = _load(code, plan)
+        self._kernel = LoadedKernel(device, plan, source_of(plan, self.entry))
 
     def run(
         self,
@@ -110,10 +116,6 @@ class TinyKernel:
         """
         if n_steps <= 0:
             return
-        from cuda.bindings import driver
-
-        where = driver.CUstream(stream.handle)
-        _checked(driver.cuMemsetD32Async(self._places["counter"], 0, 1, where))
         argument = structs.Tiny(
             x=source.x,
             y=source.y,
@@ -127,20 +129,55 @@ class TinyKernel:
             first_step=first_step,
             n_steps=n_steps,
             rows=rows,
+            networks=1,
             **self._places,
             **self._constants,
         )
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
-        plan = self.plan
-        grid, block = (plan.blocks, 1, 1), (plan.threads, 1, 1)
-        together = plan.blocks > 1 and not plan.cluster
-        launch = driver.cuLaunchCooperativeKernel if together else driver.cuLaunchKernel
-        more = () if together else (0,)
-        address = ctypes.addressof(pointers)
-        _checked(launch(self._kernel, *grid, *block, self._shared_bytes, where, address, *more))
+        self._launch(argument, stream)
+
+    def _launch(self, argument: ctypes.Structure, stream: cuda.Stream) -> None:
+        from cuda.bindings import driver
+
+        where = driver.CUstream(stream.handle)
+        _checked(driver.cuMemsetD32Async(self._places["counter"], 0, 1, where))
+        self._kernel.launch(argument, stream)
 
     def close(self) -> None:
         """Unload the kernel; ``memory`` owns the workspace."""
+        self._kernel.close()
+
+
+class LoadedKernel:
+    """A compiled kernel of a plan, with room for the shared memory of a block."""
+
+    def __init__(self, device: Device, plan: TinyPlan, source: str) -> None:
+        """Compile ``source`` for the plan, or read it from the cache, and load it.
+
+        Raises:
+            DeviceError: The shared memory of the plan does not fit on this GPU.
+            KernelBuildError: The kernel cannot be compiled.
+        """
+        self._plan = plan
+        self._module, self._function = _load(build(source, device.facts.arch, plan.macros()), plan)
+
+    def launch(self, argument: ctypes.Structure, stream: cuda.Stream, networks: int = 1) -> None:
+        """Queue the blocks of ``networks`` networks on ``stream``.
+
+        Raises:
+            DeviceError: The driver rejects the launch.
+        """
+        from cuda.bindings import driver
+
+        plan, pointers = self._plan, (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+        shape = (plan.blocks, 1, networks, plan.threads, 1, 1, plan.shared_bytes)
+        together = plan.blocks > 1 and not plan.cluster
+        launch = driver.cuLaunchCooperativeKernel if together else driver.cuLaunchKernel
+        more = () if together else (0,)
+        where = driver.CUstream(stream.handle)
+        _checked(launch(self._function, *shape, where, ctypes.addressof(pointers), *more))
+
+    def close(self) -> None:
+        """Unload the kernel."""
         if self._module is not None:
             from cuda.bindings import driver
 

@@ -62,20 +62,22 @@ template <> constexpr int mask_at<1> = 0;
 constexpr int MASKS_SIZE = DROPOUT ? fours(ceil_div(mask_at<LAYERS>, 2)) : 0;
 constexpr int WORDS = MASKS_AT + 2 * MASKS_SIZE;
 
-// ---- the parameters in global memory: weights (in, out) of all layers, then all biases
+// ---- the parameters in global memory: weights (in, out) of all layers, then all biases. Each of them is repeated in
+// place for each of several networks.
 template <int l> constexpr int global_weights = global_weights<l - 1> + size<l - 1> * size<l>;
 template <> constexpr int global_weights<0> = 0;
 template <int l> constexpr int global_bias = global_bias<l - 1> + size<l>;
 template <> constexpr int global_bias<0> = global_weights<LAYERS>;
 
-// Returns the place in global memory of parameter p of shared memory, -1 for padding.
-template <int l = 0> __device__ int global_place(int p) {
+// Returns the place in global memory of parameter p of shared memory of a network, -1 for padding.
+template <int l = 0> __device__ int global_place(int p, int networks, int network) {
   if constexpr (l < LAYERS) {
-    if (p >= weights_at<l + 1>) return global_place<l + 1>(p);
+    if (p >= weights_at<l + 1>) return global_place<l + 1>(p, networks, network);
     int row = (p - weights_at<l>) / weight_pitch<l>, column = (p - weights_at<l>) % weight_pitch<l>;
     if (column >= width<l + 1>) return -1;
-    if (row < width<l>) return global_weights<l> + row * size<l + 1> + column;
-    return row == ones<l> ? global_bias<l> + column : -1;
+    if (row < width<l>)
+      return global_weights<l> * networks + (network * size<l> + row) * size<l + 1> + column;
+    return row == ones<l> ? global_bias<l> * networks + network * size<l + 1> + column : -1;
   }
   return -1;
 }
@@ -94,6 +96,7 @@ struct Tiny {
   float* partial; float* weights; float* block_losses; int* counter;  // of several blocks: what they exchange
   unsigned long long seed, purpose;
   int first_step, n_steps, rows;  // rows of an epoch
+  int networks, network;          // networks whose parameters follow each other, and which of them this is
   unsigned threshold;
   float momentum, beta2, eps, l2, scale;
 };

@@ -127,19 +127,24 @@ def plans(
     multiprocessors: int,
     shared_bytes: int,
     clusters: bool,
+    networks: int = 1,
 ) -> list[TinyPlan]:
     """Return the possible plans, by the number of blocks: powers of two.
 
     Args:
         multiprocessors, shared_bytes: Of the GPU; the blocks must all be resident.
         clusters: Whether the GPU has clusters.
+        networks: Networks that train at once. Several blocks of one of them are a cluster, since
+            the blocks of all of them are not always resident.
     """
     one = TinyPlan(stack=stack, batch=batch, precision=precision, optimizer=optimizer)
     found = []
     for blocks in (1 << power for power in range(multiprocessors.bit_length())):
-        near = clusters and 1 < blocks <= _LARGEST_CLUSTER and one.params <= _MOST_NEAR
+        near = clusters and 1 < blocks <= _LARGEST_CLUSTER
+        near = near and (networks > 1 or one.params <= _MOST_NEAR)
         plan = dataclasses.replace(one, blocks=blocks, cluster=near)
         fits = plan.rows <= plan.threads and plan.shared_bytes <= shared_bytes
+        fits = fits and (networks == 1 or blocks == 1 or near)
         if fits and (blocks == 1 or -(-batch // blocks) >= _LEAST_ROWS):
             found.append(plan)
     return found
@@ -165,6 +170,11 @@ def microseconds(plan: TinyPlan) -> float:
     elif plan.blocks > 1:
         total += 3.25 + 0.1 * thousands + 0.46e-3 * thousands * plan.blocks
     return total
+
+
+def rounds(plan: TinyPlan, networks: int, multiprocessors: int) -> int:
+    """Return how often the blocks of all networks fill the GPU, one on each multiprocessor."""
+    return -(-networks * plan.blocks // multiprocessors)
 
 
 def fours(n: int) -> int:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pycuda_nn.cuda.stack import DenseStack, NotCovered
-from pycuda_nn.cuda.tiny.plan import ADAM, MOMENTUM, NESTEROV, TinyPlan, microseconds, plans
+from pycuda_nn.cuda.tiny.plan import (
+    ADAM,
+    MOMENTUM,
+    NESTEROV,
+    TinyPlan,
+    microseconds,
+    plans,
+    rounds,
+)
 from pycuda_nn.protocols import AdamHyper, TrainingRecipe
 
 if TYPE_CHECKING:
@@ -16,9 +24,11 @@ _CLUSTERS = (9, 0)
 
 
 def recognise(
-    stack: DenseStack, recipe: TrainingRecipe, precision: str, facts: Facts
+    stack: DenseStack, recipe: TrainingRecipe, precision: str, facts: Facts, networks: int = 1
 ) -> TinyPlan | NotCovered:
     """Return the plan of the tiny kernel for a training on a GPU, or why it has none.
+
+    ``networks`` of them train at once, each in blocks of its own.
 
     All weights, and the values of the rows of a block, must fit in the shared memory of a
     multiprocessor: about 50,000 weights on an H200.
@@ -36,10 +46,12 @@ def recognise(
         multiprocessors=facts.multiprocessors,
         shared_bytes=facts.shared_bytes,
         clusters=facts.compute_capability >= _CLUSTERS,
+        networks=networks,
     )
     if not found:
         return NotCovered("the network is too large for the tiny kernel on this GPU")
-    return min(found, key=microseconds)
+    gpu = facts.multiprocessors
+    return min(found, key=lambda plan: rounds(plan, networks, gpu) * microseconds(plan))
 
 
 def optimizer_of(recipe: TrainingRecipe) -> int:

@@ -41,7 +41,7 @@ template <int h = 0> __device__ __forceinline__ void set_ones(float* s) {
 template <bool LOAD> __device__ __forceinline__ void copy_state(const Tiny& a, float* s) {
   int first = (int)blockIdx.x * SLICE;
   for (int p = threadIdx.x; p < PARAMS; p += THREADS) {
-    int place = global_place(p), moment = p - first;
+    int place = global_place(p, a.networks, a.network), moment = p - first;
     bool mine = moment >= 0 && moment < SLICE;
     if (place < 0 || !(LOAD || mine)) continue;
     if (LOAD) s[p] = a.params[place];
@@ -79,8 +79,7 @@ __device__ __forceinline__ void begin(const Tiny& a, const Clock& clock, float* 
   __syncthreads();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) PLAN_ATTRIBUTES
-    tiny_steps(const __grid_constant__ Tiny a) {
+__device__ __forceinline__ void train(const Tiny& a) {
   extern __shared__ __align__(128) float s[];
   const Clock clock = *a.clock;
   int turn = 0, end = a.first_step + a.n_steps;

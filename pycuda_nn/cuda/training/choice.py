@@ -65,13 +65,22 @@ class Paths:
         if plain is not None:
             self._plain[path] = plain
 
-    def add_tiny(self, plan: TinyPlan, make: Callable[[], Epoch]) -> None:
-        """Add the tiny kernel; without timing, only if it is clearly faster by its model."""
+    def add_tiny(
+        self, plan: TinyPlan, make: Callable[[], Epoch], *, rounds: int = 1, source: str = ""
+    ) -> None:
+        """Add the tiny kernel; without timing, only if it is clearly faster by its model.
+
+        Args:
+            plan: Its plan.
+            make: Returns its epoch.
+            rounds: Times that the GPU is filled with the blocks of several networks.
+            source: Code of the kernel if it is not that of one network.
+        """
         layers = len(plan.stack.sizes) - 1
-        if not self._tune and microseconds(plan) > _CLEARLY_US * layers:
+        if not self._tune and rounds * microseconds(plan) > _CLEARLY_US * layers:
             return
         path, others = f"tiny kernel, {plan}", self._makers
-        self._identity.append(source_of(plan))
+        self._identity.append(source or source_of(plan))
         if self._tune or "persistent kernel" in others:
             self._makers = {**others, path: make}
         else:

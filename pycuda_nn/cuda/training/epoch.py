@@ -127,12 +127,15 @@ class TinyEpoch(Epoch):
 
 
 def seconds_of_step(
-    epoch: Epoch, source: BatchSource, stream: cuda.Stream, full_steps: int
+    epoch: Epoch, source: BatchSource, stream: cuda.Stream, full_steps: int, networks: int = 1
 ) -> float:
-    """Return the seconds of a step, while all rates are 0 so that nothing is learned."""
+    """Return the seconds of a step, while all rates are 0 so that nothing is learned.
+
+    The clocks of the ``networks`` follow each other.
+    """
     steps, least = min(full_steps, _STEPS_TO_TIME), math.inf
     for _ in range(_ROUNDS_TO_TIME):
-        cuda.memset_d32(source.clock, 0, 4)
+        cuda.memset_d32(source.clock, 0, 4 * networks)
         began = time.perf_counter()
         epoch.launch_full(steps)
         stream.synchronize()

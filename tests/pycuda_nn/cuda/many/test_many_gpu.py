@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,28 @@ import pytest
 import pycuda_nn as nn
 
 pytestmark = pytest.mark.gpu
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"optimizer": "sgd"},
+    {"optimizer": "sgd", "nesterov": True, "activation": "tanh"},
+    {"activation": "x * sigmoid(x)", "hidden": (40, 24)},
+    {"loss": "-y * logp", "batch_size": 33},
+    {"hidden": ()},
+    {"hidden": (200, 72), "batch_size": 150, "optimizer": "sgd"},
+]
+
+
+def only(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let trainings take only this path, or the next one that covers them."""
+    from pycuda_nn.cuda.many.plan import ManyPlan
+    from pycuda_nn.cuda.training.choice import Paths
+
+    if path != "tiny kernel":
+        monkeypatch.setattr(Paths, "add_tiny", lambda *_, **__: None)
+    if path == "captured step":
+        monkeypatch.setattr(ManyPlan, "fuses", lambda *_: False)
 
 
 def parts(classes: int = 3) -> tuple[nn.Dataset, nn.Dataset]:
@@ -35,18 +58,12 @@ def configs(**common: object) -> list[nn.TrainConfig]:
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16", "fp16"])
-@pytest.mark.parametrize(
-    "common",
-    [
-        {},
-        {"optimizer": "sgd"},
-        {"optimizer": "sgd", "nesterov": True, "activation": "tanh"},
-        {"activation": "x * sigmoid(x)", "hidden": (40, 24)},
-        {"loss": "-y * logp", "batch_size": 33},
-        {"hidden": ()},
-    ],
-)
-def test_each_network_is_that_of_numpy(precision: str, common: dict[str, object]) -> None:
+@pytest.mark.parametrize("path", ["tiny kernel", "captured step"])
+@pytest.mark.parametrize("common", SETTINGS, ids=str)
+def test_each_network_is_that_of_numpy(
+    precision: str, common: dict[str, Any], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(path, monkeypatch)
     train, valid = parts()
     wanted = configs(**common)
     found = nn.train_many(wanted, train, valid, backend=backend(precision))
@@ -59,6 +76,58 @@ def test_each_network_is_that_of_numpy(precision: str, common: dict[str, object]
             rtol = 2e-4 if exact else 0.05
             assert mine.train_loss == pytest.approx(other.train_loss, rel=rtol)
             assert mine.valid_loss == pytest.approx(other.valid_loss, rel=rtol)
+
+
+@pytest.mark.parametrize(
+    ("precision", "path", "within"),
+    [
+        ("float32", "tiny kernel", 1e-4),
+        ("float32", "captured step", 1e-4),
+        ("fp16", "fused step", 5e-3),
+        ("bf16", "fused step", 5e-2),
+        ("bf16", "captured step", 5e-2),
+    ],
+)
+def test_the_last_network_learns_as_much_as_the_first(
+    precision: str, path: str, within: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """High rates, no dropout: a network that reads the rows of another one learns nothing."""
+    only(path, monkeypatch)
+    train, valid = parts()
+    more = {"hidden": (256,), "optimizer": "sgd", "lr": 0.05, "batch_size": 64, "epochs": 6}
+    wanted = [nn.TrainConfig(**more, seed=seed) for seed in range(5)]
+    found = nn.train_many(wanted, train, valid, backend=backend(precision))
+    for config, result in zip(wanted, found, strict=True):
+        alone = nn.train(config, train, valid, backend="numpy")
+        assert isinstance(result, nn.TrainResult)
+        want = alone.model.params
+        assert np.linalg.norm(result.model.params - want) <= within * np.linalg.norm(want)
+        assert result.history[-1].train_loss < 0.5
+
+
+@pytest.mark.parametrize(("precision", "within"), [("bf16", 0.03), ("fp16", 0.004)])
+@pytest.mark.parametrize(
+    "common", [*SETTINGS, {"dropout": 0.3}, {"hidden": (300,), "batch_size": 64}], ids=str
+)
+def test_the_fused_step_is_the_captured_step(
+    precision: str, within: float, common: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, valid = parts()
+    base = {"hidden": (40,), "epochs": 2, "batch_size": 32, **common}
+    more = {"dropout": 0.0, "l2": 1e-2, "seed": 3}
+    wanted = [nn.TrainConfig(**{**more, **base}), nn.TrainConfig(**{"lr": 3e-3, **base})]
+    found = []
+    for path in ("fused step", "fused step", "captured step"):
+        only(path, monkeypatch)
+        found.append(nn.train_many(wanted, train, valid, backend=backend(precision)))
+    for config, one, again, other in zip(wanted, *found, strict=True):
+        assert isinstance(one, nn.TrainResult)
+        np.testing.assert_array_equal(one.model.params, again.model.params)
+        first = one.model.network.initial_params(config.seed)
+        change, same = one.model.params - first, other.model.params - first
+        assert np.linalg.norm(change - same) <= within * np.linalg.norm(same)
+        for mine, its in zip(one.history, other.history, strict=True):
+            assert mine.train_loss == pytest.approx(its.train_loss, rel=within)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])

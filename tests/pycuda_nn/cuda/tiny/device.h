@@ -17,6 +17,11 @@ inline void publish(float* at, const Four& f) {
 }
 inline void publish_one(float* at, float f) { *at = f; }
 inline float* peer(float* at, int block) {
-  return emulator::blocks_of_grid[block]->shared + (at - emulator::current->block->shared);
+  const auto& mine = *emulator::current->block;
+  const int first = mine.index.z * emulator::network_blocks;
+  return emulator::blocks_of_grid[first + block]->shared + (at - mine.shared);
 }
-inline void all_blocks(int*, int&) { emulator::meet(emulator::everyone, emulator::all_threads); }
+inline void all_blocks(int*, int&) {
+  const int network = emulator::current->block->index.z;
+  emulator::meet(emulator::everyone[network], emulator::network_blocks * emulator::block_threads);
+}

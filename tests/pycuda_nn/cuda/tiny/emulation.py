@@ -15,7 +15,7 @@ from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.cuda.stack import DenseStack, recognise
-from pycuda_nn.cuda.tiny.kernel import FILES, SHARED_FILES
+from pycuda_nn.cuda.tiny.kernel import FILES, ONE, SHARED_FILES
 from pycuda_nn.cuda.tiny.plan import TinyPlan
 from pycuda_nn.cuda.tiny.recognise import optimizer_of
 from pycuda_nn.network import Network
@@ -26,13 +26,13 @@ Array = npt.NDArray[Any]
 _HERE = Path(__file__).parent
 _SHARED = "extern __shared__ __align__(128) float s[];"
 _ENTRIES = """
-extern "C" bool emulate(const Tiny* a, unsigned seed) {
+extern "C" bool emulate(const ARGUMENT* a, unsigned seed, int networks) {
   emulator::kernel = [a] { tiny_steps(*a); };
-  return emulator::run(BLOCKS, THREADS, 4 * WORDS, seed);
+  return emulator::run(BLOCKS, THREADS, 4 * WORDS, seed, networks);
 }
 extern "C" int shared_bytes() { return 4 * WORDS; }
 extern "C" int params() { return PARAMS; }
-extern "C" int argument_bytes() { return sizeof(Tiny); }
+extern "C" int argument_bytes() { return sizeof(ARGUMENT); }
 """
 
 
@@ -106,17 +106,17 @@ def factors(case: Case, rates: Array, first: int) -> Array:
     )
 
 
-def emulated_source(plan: TinyPlan) -> str:
-    """Return C++ for the host."""
+def emulated_source(plan: TinyPlan, entry: tuple[str, ...] = ONE, argument: str = "Tiny") -> str:
+    """Return C++ for the host of the kernel with these files of its entry and this argument."""
     shared = kernel_source(*SHARED_FILES, plan.stack.kernels.source)
     layout, device, *others = (kernel_source(name) for name in FILES)
     assert device.startswith("// Instructions of the tiny kernel that the emulator")
-    kernel = "\n".join(others)
+    kernel = "\n".join([*others, kernel_source(*entry)])
     assert kernel.count(_SHARED) == 1
     kernel = kernel.replace(_SHARED, "float* s = emulator::current->block->shared;")
     emulator, replaced = ((_HERE / name).read_text() for name in ("emulator.h", "device.h"))
     head = emulator + plan.source() + plan.stack.functions()
-    return head + shared + layout + replaced + kernel + _ENTRIES
+    return head + shared + layout + replaced + kernel + _ENTRIES.replace("ARGUMENT", argument)
 
 
 class Emulation:
@@ -124,8 +124,15 @@ class Emulation:
 
     def __init__(self, case: Case, folder: Path, *, source: str | None = None) -> None:
         self.case, self.plan = case, case.plan
+        self._library = self.built(folder, source or emulated_source(self.plan))
+        assert self._library.argument_bytes() == ctypes.sizeof(structs.Tiny)
+        assert self._library.params() == self.plan.params
+        assert self._library.shared_bytes() == self.plan.shared_bytes
+
+    def built(self, folder: Path, source: str) -> Any:
+        """Compile a kernel of the same plan in a folder, and load it."""
         given, made = folder / "kernel.cc", folder / "kernel.so"
-        given.write_text(source or emulated_source(self.plan))
+        given.write_text(source)
         flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-w", "-shared", "-fPIC"]
         subprocess.run(
             [
@@ -138,11 +145,9 @@ class Emulation:
             ],
             check=True,
         )
-        self._library = ctypes.CDLL(str(made))
-        self._library.emulate.restype = ctypes.c_bool
-        assert self._library.argument_bytes() == ctypes.sizeof(structs.Tiny)
-        assert self._library.params() == self.plan.params
-        assert self._library.shared_bytes() == self.plan.shared_bytes
+        library = ctypes.CDLL(str(made))
+        library.emulate.restype = ctypes.c_bool
+        return library
 
     def run(
         self,
@@ -163,16 +168,16 @@ class Emulation:
         """
         case, layout = self.case, ParameterLayout(self.case.network)
         names = ("params", "m", "v") if "m" in state else ("params", "velocity")
-        wide = [_aligned(layout.spread(state[name])) for name in names]
+        wide = [aligned(layout.spread(state[name])) for name in names]
         rows = case.device_arrays()
         losses = np.full(len(rates), np.nan, dtype=np.float32)
         arrays = {
-            "x": _aligned(rows["x"]), "y": rows["y"], "order": order.astype(np.int32),
+            "x": aligned(rows["x"]), "y": rows["y"], "order": order.astype(np.int32),
             "losses": losses,
             "rates": rates, "clock": np.array([0, step], dtype=np.int64), "params": wide[0],
             "first": wide[1], "second": wide[-1],
-            "partial": _aligned(np.zeros(self.plan.params * case.blocks, dtype=np.float32)),
-            "weights": _aligned(np.zeros(self.plan.params, dtype=np.float32)),
+            "partial": aligned(np.zeros(self.plan.params * case.blocks, dtype=np.float32)),
+            "weights": aligned(np.zeros(self.plan.params, dtype=np.float32)),
             "block_losses": np.zeros(case.blocks, dtype=np.float32),
             "counter": np.zeros(1, dtype=np.int32),
         }  # fmt: skip
@@ -181,24 +186,24 @@ class Emulation:
             argument = structs.Tiny(
                 **{name: array.ctypes.data for name, array in arrays.items()},
                 seed=case.recipe.seed, purpose=int(Purpose.DROPOUT), first_step=first, n_steps=n,
-                rows=len(rows["x"]), threshold=dropout.threshold, scale=dropout.scale,
-                **_scalars(case.recipe),
+                rows=len(rows["x"]), networks=1, threshold=dropout.threshold, scale=dropout.scale,
+                **scalars(case.recipe),
             )  # fmt: skip
-            assert self._library.emulate(ctypes.byref(argument), seed), "the kernel deadlocks"
+            assert self._library.emulate(ctypes.byref(argument), seed, 1), "the kernel deadlocks"
             first += n
         for name, array in zip(names, wide, strict=True):
             state[name] = layout.compact(array)
         return losses
 
 
-def _scalars(recipe: TrainingRecipe) -> dict[str, float]:
+def scalars(recipe: TrainingRecipe) -> dict[str, float]:
     if isinstance(recipe.optimizer, SgdHyper):
         return {"momentum": recipe.optimizer.momentum, "beta2": 0.0, "eps": 0.0, "l2": recipe.l2}
     _, b1, b2, eps = recipe.optimizer.scalars(0.0, 1)
     return {"momentum": b1, "beta2": b2, "eps": eps, "l2": recipe.l2}
 
 
-def _aligned(array: Array) -> Array:
+def aligned(array: Array) -> Array:
     """Return a copy whose address is a multiple of 64, as in GPU memory."""
     room = np.zeros(array.nbytes + 64, dtype=np.uint8)
     start = -room.ctypes.data % 64

@@ -49,8 +49,8 @@ struct Block {
 
 inline Fiber* current;
 inline void* scheduler_sp;
-inline Meeting everyone;
-inline int all_threads, block_threads;
+inline std::vector<Meeting> everyone;  // of the blocks of a network
+inline int all_threads, block_threads, network_blocks;
 inline std::function<void()> kernel;
 inline std::vector<std::unique_ptr<Block>> blocks_of_grid;
 
@@ -86,7 +86,7 @@ inline void enter() {
 inline std::unique_ptr<Block> make_block(int number, int threads, size_t shared_bytes) {
   constexpr size_t STACK = 64 * 1024;
   auto block = std::make_unique<Block>();
-  block->index = {number, 0, 0};
+  block->index = {number % network_blocks, 0, number / network_blocks};
   block->memory.reset(new unsigned char[shared_bytes + 128]);
   memset(block->memory.get(), 0xcd, shared_bytes + 128);
   block->shared = (float*)(((uintptr_t)block->memory.get() + 127) / 128 * 128);
@@ -107,9 +107,11 @@ inline std::unique_ptr<Block> make_block(int number, int threads, size_t shared_
 }
 
 // Returns whether the kernel has finished; false if it deadlocks.
-inline bool run(int blocks, int threads, size_t shared_bytes, unsigned seed) {
+inline bool run(int blocks, int threads, size_t shared_bytes, unsigned seed, int networks = 1) {
   std::mt19937 random(seed);
-  everyone = {};
+  network_blocks = blocks;
+  blocks *= networks;
+  everyone.assign(networks, Meeting());
   all_threads = blocks * threads;
   block_threads = threads;
   auto& all = blocks_of_grid;

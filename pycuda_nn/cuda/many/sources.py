@@ -1,0 +1,7 @@
+"""Source files of the kernels of many networks."""
+
+from __future__ import annotations
+
+MANY_FILES = ("cuda/many/net.cuh", "cuda/many/many.cuh")  # after the files of a step
+FUSED_FILES = ("cuda/persistent/device_code/tensor.cuh", "cuda/many/fused.cuh")  # after those
+TINY_ENTRY = ("cuda/many/net.cuh", "cuda/many/tiny.cuh")  # of the tiny kernel
