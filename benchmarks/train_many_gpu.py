@@ -41,17 +41,24 @@ def main() -> None:
     for sizes, batch, counts in CASES:
         one = 0.0
         for count in counts:
-            ours = _ours(sizes, batch, count, options)
+            ours, loss = _ours(sizes, batch, count, options)
             jax = 0.0
             if not options.skip_jax:
                 jax = _jax(sizes, batch, count, options.precision, options.optimizer)
             one = one or ours
             row = {"sizes": sizes, "batch": batch, "networks": count, "ours": ours, "jax": jax}
-            rows.append({**row, "precision": options.precision, "optimizer": options.optimizer})
+            rows.append(
+                {
+                    **row,
+                    "loss": loss,
+                    "precision": options.precision,
+                    "optimizer": options.optimizer,
+                }
+            )
             name = "-".join(map(str, sizes))
             print(
                 f"{name} b{batch} {options.optimizer} {options.precision} K={count}: {ours:.2f} us "
-                f"a network's step, {one / ours:.1f} times one; JAX {jax:.2f}",
+                f"a network's step, {one / ours:.1f} times one, loss {loss:.4f}; JAX {jax:.2f}",
                 flush=True,
             )
     if options.json:
@@ -65,7 +72,10 @@ def data(width: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return x, (x @ projection).argmax(axis=1)
 
 
-def _ours(sizes: tuple[int, ...], batch: int, count: int, options: argparse.Namespace) -> float:
+def _ours(
+    sizes: tuple[int, ...], batch: int, count: int, options: argparse.Namespace
+) -> tuple[float, float]:
+    """Return the microseconds of a step, and the last training loss of the last network."""
     import pycuda_nn as nn
 
     train, valid = (
@@ -84,10 +94,12 @@ def _ours(sizes: tuple[int, ...], batch: int, count: int, options: argparse.Name
         for k, lr in enumerate(np.geomspace(1e-3, 2e-2, count))
     ]
     ended: list[float] = []
+    losses: list[float] = []
 
     def note(number: int, report: nn.EpochReport) -> None:
         if number == count - 1:
             ended.append(time.perf_counter())
+            losses.append(report.train_loss)
 
     backend = nn.CudaBackend(nn.CudaOptions(precision=options.precision))
     if count == 1:
@@ -95,7 +107,7 @@ def _ours(sizes: tuple[int, ...], batch: int, count: int, options: argparse.Name
     else:
         nn.train_many(configs, train, valid, backend=backend, on_epoch=note)
     seconds = statistics.median(np.diff(ended))
-    return seconds / (ROWS // batch) / count * 1e6
+    return seconds / (ROWS // batch) / count * 1e6, losses[-1]
 
 
 def _jax(sizes: tuple[int, ...], batch: int, count: int, precision: str, optimizer: str) -> float:

@@ -31,7 +31,7 @@ from tests.pycuda_nn.cuda.tiny.emulation import (
 
 NVCC = find_nvcc()
 needs_gcc = pytest.mark.skipif(shutil.which("g++") is None, reason="this machine has no g++")
-SLOTS, TRAINED, STEP = 64, (2, 0), 3
+SLOTS, TRAINED, STEP = 64, (2, 0), 3  # network k has trained STEP + k steps before
 CASES = {
     "one-block": Case(sizes=(5, 9, 3), batch=8, optimizer=SGD, dropout=0.25, l2=1e-2),
     "cluster": Case(
@@ -64,7 +64,10 @@ class Many:
         flat = np.linspace(0.05, 0.01, self.count * self.steps, dtype=np.float32)
         rates = flat.reshape(self.count, self.steps)
         self.rates = np.stack(
-            [factors(case, row, STEP) for case, row in zip(cases, rates, strict=True)]
+            [
+                factors(case, row, STEP + k)
+                for k, (case, row) in enumerate(zip(cases, rates, strict=True))
+            ]
         )
         self.states = [self.state_of(case, number) for number, case in enumerate(cases)]
         names = self.states[0]
@@ -83,7 +86,7 @@ class Many:
         """Train :data:`TRAINED` and return the losses of all."""
         rows, one = cases[0].device_arrays(), cases[0]
         losses = np.full(self.rates.shape, np.nan, dtype=np.float32)
-        clocks = np.array([[0, STEP]] * self.count, dtype=np.int64)
+        clocks = np.array([[0, STEP + k] for k in range(self.count)], dtype=np.int64)
         settings = np.zeros(self.count, dtype=NET)
         for row, case in zip(settings, cases, strict=True):
             dropout = case.plan.stack.dropout
@@ -126,7 +129,7 @@ def test_gives_the_bits_of_each_network_alone(name: str, tmp_path: Path) -> None
             alone.case = case
             alone.plan = case.plan
             order = many.orders[number, : many.n]
-            want = alone.run(state, order, many.rates[number], step=STEP)
+            want = alone.run(state, order, many.rates[number], step=STEP + number)
             np.testing.assert_array_equal(losses[number], want)
         else:
             assert np.isnan(losses[number]).all()
