@@ -40,8 +40,8 @@ def main(path: str, n: str) -> int:
     lost = [rank for rank in range(int(n)) if records.is_lost(rank)]
     lost = lost if child.poll() is None else []  # they died with torchrun
     with contextlib.suppress(OSError):
-        records.write_stop(lost, time.monotonic())
-    end_descendants(grace_s)
+        records.write_stop(lost, now := time.monotonic(), now + grace_s)
+    end_descendants(grace_s, child.pid)  # it ends with its ranks, whose keepers die with it
     return 0
 
 

@@ -30,7 +30,7 @@ def run_ranks(spec: Spec, folder: TrialFolder) -> Result:
     _guarded(folder, n)
     lost, stopped = records.stop()
     ends = records.ends(n, before=stopped)
-    failed = first_failure(ends)
+    failed = first_failure([*ends, *records.late_deaths(n)])
     if failed is not None and not (failed.is_consequence and lost):
         details = {OUT_OF_MEMORY: True} if failed.is_out_of_memory else {}
         raise BadResult(failed.describe(n), **details)

@@ -24,12 +24,13 @@ def die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def end_descendants(grace_s: float) -> None:
+def end_descendants(grace_s: float, only_killed: int = 0) -> None:
     """End all that this process started, SIGTERM first and SIGKILL ``grace_s`` seconds later.
 
-    This process must have called ``adopt_orphans`` before it started them.
+    This process must have called ``adopt_orphans`` before it started them. The process
+    ``only_killed`` gets no SIGTERM.
     """
-    deadline, asked = time.monotonic() + grace_s, set[int]()
+    deadline, asked = time.monotonic() + grace_s, {only_killed}
     while found := set(descendants(os.getpid())):
         late = time.monotonic() >= deadline
         for pid in found - (set() if late else asked):

@@ -82,14 +82,24 @@ class Records:
         pid = (read_json(self.path / f"{rank}.start.json") or {}).get("pid")
         return pid is not None and not is_running(pid) and self.end(rank) is None
 
-    def write_stop(self, lost: list[int], when: float) -> None:
-        """Store that all ranks are ended from now on, and which were lost before."""
-        write_json(self.path / "stop.json", {"lost": lost, "when": when})
+    def write_stop(self, lost: list[int], when: float, killed: float) -> None:
+        """Store that ranks get SIGTERM from ``when`` on, then SIGKILL, and which were lost."""
+        write_json(self.path / "stop.json", {"lost": lost, "when": when, "killed": killed})
 
     def stop(self) -> tuple[list[int], float]:
         """Return what ``write_stop`` stored: the lost ranks, and when all were ended."""
         stored = read_json(self.path / "stop.json") or {}
         return stored.get("lost", []), stored.get("when", math.inf)
+
+    def late_deaths(self, n: int) -> list[RankEnd]:
+        """Return the ranks that died otherwise than by SIGTERM, seen after the stop.
+
+        On a busy host, the keeper of the rank that failed first can be the last one to tell.
+        """
+        stored = read_json(self.path / "stop.json") or {}
+        begin, end = stored.get("when", math.inf), stored.get("killed", -math.inf)
+        late = [each for each in self.ends(n, before=end) if each.ended > begin]
+        return [each for each in late if not each.outcome and not each.is_consequence]
 
     def write_outcome(self, rank: int, outcome: dict[str, Any], when: float) -> None:
         """Store what the user's code returned, or why it failed."""

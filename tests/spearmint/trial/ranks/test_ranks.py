@@ -142,6 +142,22 @@ def test_the_rank_that_failed_because_of_another_is_not_named(
     assert failed.rank == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "when", "named"), [(-9, 2.0, 1), (3, 2.0, 1), (-15, 2.0, 0), (-9, 3.1, 0)]
+)
+def test_a_late_keeper_tells_which_rank_failed_unless_the_guard_ended_it(
+    tmp_path: Path, status: int, when: float, named: int
+) -> None:
+    records = Records(Trial(tmp_path, SUM).folder)
+    records.clear()
+    records.write_outcome(0, {"reason": "RuntimeError: Connection reset by peer"}, when=1.0)
+    records.write_stop([], when=1.5, killed=3.0)
+    records.write_end(1, status, when=when)
+    failed = first_failure([*records.ends(2, before=1.5), *records.late_deaths(2)])
+    assert failed is not None
+    assert failed.rank == named
+
+
 def test_without_torch_the_reason_says_so(tmp_path: Path) -> None:
     if importlib.util.find_spec("torch") is not None:
         pytest.skip("PyTorch is installed")
