@@ -13,7 +13,6 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, DistributedSampler
 from torchvision import models
-from torchvision.transforms.functional import normalize
 
 from spearmint import report
 from spearmint.training import scaled_lr
@@ -24,7 +23,9 @@ RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE",
 ON_GPU = torch.cuda.is_available()
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if ON_GPU else "cpu"
 STAGES = ("fc", "layer4", "layer3", "layer2", "layer1", "bn1", "conv1")
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, for its weights
+# Of ImageNet, for its weights, and of pixels from 0 to 255.
+MEAN = 255 * torch.tensor((0.485, 0.456, 0.406), device=DEVICE).view(3, 1, 1)
+STD = 255 * torch.tensor((0.229, 0.224, 0.225), device=DEVICE).view(3, 1, 1)
 
 
 def network(classes, lr, trained, group, decay):
@@ -49,7 +50,7 @@ def network(classes, lr, trained, group, decay):
 
 def outputs_of(model, images):
     """Return the outputs for images of 0 to 255, computed in bfloat16 on a GPU."""
-    x = normalize(images / 255, MEAN, STD).contiguous(memory_format=torch.channels_last)
+    x = ((images - MEAN) / STD).contiguous(memory_format=torch.channels_last)
     with torch.autocast("cuda" if ON_GPU else "cpu", torch.bfloat16, enabled=ON_GPU):
         return model(x).float()
 
@@ -93,6 +94,7 @@ def main(job_id, params):
         dist.init_process_group("nccl" if ON_GPU else "gloo")
     if ON_GPU:
         torch.cuda.set_device(DEVICE)
+        torch.backends.cudnn.benchmark = True  # finds the fastest convolutions for the batch
     torch.manual_seed(0)
     rows = load(os.environ.get("IMAGES"))
     valid, train = rows[: len(rows) // 10], rows[len(rows) // 10 :]
