@@ -18,6 +18,7 @@ from spearmint.trial.ranks.processes import die_with_parent
 from spearmint.trial.ranks.records import Records
 
 LOOPBACK = "127.0.0.1"
+_PROCESSES = "torch.distributed.elastic.multiprocessing"
 _RENDEZVOUS = "torch.distributed.elastic.rendezvous.c10d_rendezvous_backend"
 
 
@@ -28,7 +29,7 @@ def main(path: str, n: str, parent: str) -> int:
     try:
         launcher: Any = importlib.import_module("torch.distributed.run")
         local = _listen_on_loopback()
-        launcher.main([*_options(n, records, local=local), *_rank(path)])
+        launcher.main([*_options(n, records, local=local), *_shown(n), *_rank(path)])
     except SystemExit as end:
         return int(bool(end.code))
     except BaseException as error:  # noqa: BLE001 - it is reported
@@ -43,6 +44,19 @@ def _options(n: str, records: Records, *, local: bool) -> list[str]:
     options = ["--standalone", "--nnodes=1", f"--nproc_per_node={n}", "--max_restarts=0"]
     options += ["--monitor_interval=0.1", f"--log_dir={records.path / 'logs'}"]
     return [*options, *([f"--local_addr={LOOPBACK}"] if local else []), "--no_python"]
+
+
+def _shown(n: str) -> list[str]:
+    """Return options that let the output of all processes pass.
+
+    PyTorch 1.13 crashes with its own default, ``0``, on Python 3.11, where the members of a flag no
+    longer include its zero. A number of a process that does not exist changes nothing for others.
+    """
+    with contextlib.suppress(ImportError, AttributeError):
+        kinds: Any = importlib.import_module(_PROCESSES).Std
+        if kinds.from_str("0") is None:
+            return [f"--redirects={n}:3", f"--tee={n}:3"]
+    return []
 
 
 def _rank(path: str) -> list[str]:

@@ -3,11 +3,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from spearmint.trial.ranks import guard
+from spearmint.trial.ranks import guard, torchrun
 from spearmint.trial.ranks.records import Records, first_failure
 from spearmint.trial.reporting import read_reports
 from tests.spearmint.trial.ranks.ranks import STUBBORN, Trial
@@ -156,6 +158,15 @@ def test_a_late_keeper_tells_which_rank_failed_unless_the_guard_ended_it(
     failed = first_failure([*records.ends(2, before=1.5), *records.late_deaths(2)])
     assert failed is not None
     assert failed.rank == named
+
+
+@pytest.mark.parametrize(("zero", "options"), [(0, []), (None, ["--redirects=2:3", "--tee=2:3"])])
+def test_torchrun_that_does_not_know_its_default_gets_another(
+    monkeypatch: pytest.MonkeyPatch, zero: int | None, options: list[str]
+) -> None:
+    kinds = SimpleNamespace(from_str=lambda text: zero)
+    monkeypatch.setitem(sys.modules, torchrun._PROCESSES, SimpleNamespace(Std=kinds))
+    assert torchrun._shown("2") == options
 
 
 def test_without_torch_the_reason_says_so(tmp_path: Path) -> None:
