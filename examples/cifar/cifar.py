@@ -17,6 +17,7 @@ EPOCHS = int(os.environ.get("EPOCHS", "20"))
 RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
 ON_GPU = torch.cuda.is_available()
+SAFE = torch.__version__ >= "2"  # 1.13 reads no floats in this way; only this trial writes there
 DEVICE = torch.device("cuda", LOCAL_RANK) if ON_GPU else torch.device("cpu")
 
 
@@ -126,7 +127,7 @@ def main(job_id, params):
     checkpoint = Path(os.environ.get("SPEARMINT_TRIAL_DIR", ".")) / "checkpoint.pt"
     begin, error = 0, 1.0
     if checkpoint.exists():
-        begin, error, weights, momenta = torch.load(checkpoint, DEVICE, weights_only=True)
+        begin, error, weights, momenta = torch.load(checkpoint, DEVICE, weights_only=SAFE)
         plain.load_state_dict(weights)
         optimizer.load_state_dict(momenta)
     for epoch in range(begin, EPOCHS):
